@@ -10,6 +10,7 @@ const tool = (name: string): string => join(root, 'node_modules', '.bin', name)
 const STEPS = [
   { name: 'lint', command: [tool('biome'), 'ci', '--error-on-warnings', '.'] },
   { name: 'types', command: [tool('tsc'), '--project', '.'] },
+  { name: 'types of the page', command: [tool('tsc'), '--project', 'src/dashboard/page'] },
   { name: 'dead code', command: [process.execPath, '--config=/dev/null', '--no-env-file', tool('knip'), '--no-progress'] },
 ]
 

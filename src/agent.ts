@@ -2,8 +2,8 @@
 
 import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Host, ReplayedRun } from './host/api.ts'
-import { asValue, type Failure, setUpFor, silentContext } from './host/library.ts'
-import { openHost } from './host/open-host.ts'
+import { asValue, type Failure, setUpFor, silentContext } from './host/open/library.ts'
+import { openHost } from './host/open/open-host.ts'
 import { loadSetup } from './host/setup/setup.ts'
 import { once } from './kit/once.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'

@@ -4,8 +4,8 @@ import { statSync } from 'node:fs'
 import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice, Setup } from './host/api.ts'
 import type { FailureCode } from './host/failure.ts'
-import { asValue, type HostOptions, setUpFor, unended } from './host/library.ts'
-import { withConversation } from './host/open-host.ts'
+import { asValue, type HostOptions, setUpFor, unended } from './host/open/library.ts'
+import { withConversation } from './host/open/open-host.ts'
 import { filterOptions } from './host/run/filter-options.ts'
 import { agentProfileOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
 import { directCall } from './host/toolset/direct-call.ts'
@@ -14,7 +14,7 @@ import { appendSession, archiveSession, countSession, type Loaded, loadSession }
 import type { JsonObject } from './runtime/event.ts'
 import type { Schema } from './runtime/port.ts'
 
-export type { HostOptions } from './host/library.ts'
+export type { HostOptions } from './host/open/library.ts'
 export type { Entry, Loaded } from './memory/agent-files/session-file.ts'
 
 export type LlmOptions = HostOptions & {

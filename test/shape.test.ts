@@ -4,16 +4,18 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { noImportCycle } from './shape/cycles.ts'
-import { pagesAreShort } from './shape/files.ts'
+import { exportsAreNamed, filesAreShort, filesParse, filesSayWhatTheyAreFor, importsLeadSomewhere, pagesAreShort } from './shape/files.ts'
 import { crowdedFolders, mutualFolders } from './shape/folders.ts'
 import { laws } from './shape/laws.ts'
+import { isInBrowser, thePageStandsAlone } from './shape/layers.ts'
 import { type Law, parseModule, type Violation } from './shape/module.ts'
 
 const root = join(import.meta.dir, '..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const scan = (pattern: string) =>
   [...new Bun.Glob(pattern).scanSync({ cwd: root })].filter((path) => !/node_modules|test\/fixtures/.test(path)).sort()
-const modules = scan('{src,test,scripts,bench}/**/*.{ts,tsx}').map((path) => parseModule(path, read(path)))
+const all = scan('{src,test,scripts,bench}/**/*.{ts,tsx}').map((path) => parseModule(path, read(path)))
+const modules = all.filter((module) => !isInBrowser(module))
 const pages = scan('{*.md,docs/**/*.md}').filter((path) => path !== 'CHANGELOG.md')
 
 const listed = (violations: readonly Violation[]) => violations.map(({ file, line, message }) => `${file}:${line} ${message}`)
@@ -22,6 +24,20 @@ const judged = (check: Law, path: string, source: string) => listed(check([parse
 test('the laws see the tree', () => {
   expect(modules.map((module) => module.path)).toContain('src/runtime/event.ts')
   expect(modules.length).toBeGreaterThan(20)
+})
+
+describe('the page of the dashboard', () => {
+  const page = all.filter(isInBrowser)
+  const pageLaws = [filesParse, filesAreShort, filesSayWhatTheyAreFor, exportsAreNamed, importsLeadSomewhere, noImportCycle]
+  test('is there', () => expect(page.length).toBeGreaterThan(10))
+  for (const check of pageLaws) test(`keeps ${check.name}`, () => expect(listed(check(page))).toEqual([]))
+  test('stands alone', () => expect(listed(thePageStandsAlone(all))).toEqual([]))
+  test('may not import code of the process, nor the process its code', () => {
+    expect(judged(thePageStandsAlone, 'src/dashboard/page/a.tsx', `import { a } from '../../host/a.ts'`)).toHaveLength(1)
+    expect(judged(thePageStandsAlone, 'src/cli/a.ts', `import { a } from '../dashboard/page/a.ts'`)).toHaveLength(1)
+    expect(judged(thePageStandsAlone, 'src/dashboard/page/a.tsx', `import type { A } from '../../host/a.ts'`)).toEqual([])
+    expect(judged(thePageStandsAlone, 'src/dashboard/files.ts', `import page from './page/index.html'`)).toEqual([])
+  })
 })
 
 for (const { name, check, guilty, innocent = [] } of laws) {

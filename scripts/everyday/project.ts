@@ -19,14 +19,24 @@ printf 'all:\n\techo made > made.o\ntest: all\n\techo tested\nclean:\n\ttouch cl
 printf 'echo from a script > by-script.txt\n' > script.sh; printf '#!/bin/sh\necho tool > by-tool.txt\n' > tool.sh; chmod +x tool.sh
 tar cf old.tar names.txt; zip -q old.zip names.txt 2>/dev/null || true
 printf -- '--- a/README.md\n+++ b/README.md\n@@ -1,2 +1,2 @@\n # Project\n-hello\n+patched\n' > fix.patch
-printf 'old.*\n*.tmp\n' > .gitignore
+mkdir -p node_modules/.bin
+for tool in $3; do
+  mkdir -p "node_modules/$tool/bin"
+  printf '{"name":"%s","version":"1.0.0","bin":"bin/%s"}' "$tool" "$tool" > "node_modules/$tool/package.json"
+  printf '#!/usr/bin/env node\nconsole.log("%s", process.argv.slice(2).join(" "))\n' "$tool" > "node_modules/$tool/bin/$tool"
+  chmod +x "node_modules/$tool/bin/$tool"; ln -s "../$tool/bin/$tool" "node_modules/.bin/$tool"
+done
+printf 'old.*\n*.tmp\nnode_modules/\n' > .gitignore
 git add -A; git commit -qm first; echo more >> data.csv; git commit -qam second
 git checkout -qb side HEAD~1; echo side > side.txt; git add side.txt; git commit -qm side; git checkout -q main
 git clone -q --bare . "$2/origin.git"; git remote add origin "$2/origin.git"; git fetch -q origin; git branch -q -u origin/main
 `
 
+/** What is installed in its node_modules: stand-ins that only say their name. */
+export const installed: readonly string[] = ['tsc', 'vitest']
+
 /** @throws Error with what went wrong */
 export function makeProject(folder: string, beside: string): void {
-  const made = spawnSync('bash', ['-c', script, 'bash', folder, beside], { encoding: 'utf8' })
+  const made = spawnSync('bash', ['-c', script, 'bash', folder, beside, installed.join(' ')], { encoding: 'utf8' })
   if (made.status !== 0) throw new Error(`the project could not be made: ${made.stderr}`)
 }

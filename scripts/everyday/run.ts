@@ -8,7 +8,7 @@ import { join, relative } from 'node:path'
 import { literalArg } from '../../src/security/command/flow/model.ts'
 import { hostsOf } from '../../src/security/command/tools/network.ts'
 import { everydayCommands } from './commands.ts'
-import { makeProject } from './project.ts'
+import { installed, makeProject } from './project.ts'
 
 const executable = join(import.meta.dir, '../../bin/braidclaw')
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -66,13 +66,15 @@ function harmed(before: Picture, after: Picture, place: string): string[] {
 
 function isAbsent(command: string): boolean {
   const [name = '', ...args] = command.replace(/^(?:[A-Z_]+=\S+ |time |timeout \d+ |env \S+=\S+ )/, '').split(/\s+/)
-  // The remote of the project lies outside the workspace, where no command sees it.
-  const remote = /^git (fetch|pull|push)/.test(command)
+  const isInstalled = name === 'npx' && installed.includes(args[0] ?? '')
   const online =
+    !isInstalled &&
     hostsOf(
       name,
       args.map((arg) => literalArg(arg)),
     ).length > 0
+  // They ask for the host of the remote, and the made project's remote has none.
+  const remote = /^git (fetch|pull|push)/.test(command)
   const isProgram = /^[a-z][\w+-]*$/.test(name) && !/^(for|while|if|cd|test|n)$/.test(name)
   return online || remote || (isProgram && Bun.which(name, { PATH: path }) === null)
 }

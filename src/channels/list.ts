@@ -5,12 +5,14 @@ import { rowsOf } from '../host/access/channel-profile.ts'
 import type { ChannelKind } from '../host/api.ts'
 import { discord } from './discord/kind.ts'
 import { fifo } from './fifo/kind.ts'
+import { http } from './http/kind.ts'
 import { cliChannel } from './terminal/settings.ts'
 
 export const channelKinds: readonly ChannelKind[] = [
   // One line per channel.
   fifo,
   discord,
+  http,
 ]
 
 /** The configuration loader knows no channel by itself; callers pass these rows to it. */

@@ -2,8 +2,9 @@
 
 import { channelSettings } from '../config/config.ts'
 import type { ChannelProfile } from '../host/access/channel-profile.ts'
-import type { Channel, ChannelHost, ConversationOptions, Setup } from '../host/api.ts'
-import { openHost } from '../host/open-host.ts'
+import type { Channel, ChannelHost, ChannelKind, ConversationOptions, Host, InboundMessage, Setup } from '../host/api.ts'
+import { openHost } from '../host/open/open-host.ts'
+import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'
 import { createAgentConversations } from './agent-conversations.ts'
@@ -13,14 +14,20 @@ import { type AdmittedMessage, createAdmission } from './inbox/admission.ts'
 import { createMessageQueue } from './inbox/message-queue.ts'
 import { usableProfile } from './inbox/usable-profile.ts'
 import { channelKinds } from './list.ts'
+import { refusedBy, takeTurn } from './take-turn.ts'
 
 export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
   readonly setup: Setup
   readonly agentProfile: AgentProfile
+  /** The folder of the FIFOs. */
   readonly dir: string
   readonly provider: Provider
-  /** Called when all channels are listening. */
-  readonly ready: () => void
+  /** Channels that are not served although their settings enable them. */
+  readonly without?: readonly string[]
+  /** Channels without which the others end too. */
+  readonly vital?: readonly string[]
+  /** Called when all channels are listening, with the places where people reach them. */
+  readonly ready: (places: readonly string[]) => void
   /** Stops the daemon when aborted. */
   readonly signal: AbortSignal
 }
@@ -34,51 +41,89 @@ const LEAVE_MS = 1_000
 const HEARD_MS = 20
 
 /** Resolves when everything has stopped. @throws FailureError when it cannot start or continue */
-export async function serve({ setup, dir, ready, ...options }: ServeOptions): Promise<void> {
+export async function serve({ setup, dir, ready, without = [], vital: needed = [], ...options }: ServeOptions): Promise<void> {
   const { signal } = options
   const host = openHost(setup, { ahead: false })
   const { log } = setup
   try {
     const conversations = createAgentConversations({ ...options, host })
-    // Opens the agent's own conversation first, so that its errors surface before the first message.
-    await conversations.answering({})
     const kinds = channelKinds
+      .filter(({ name }) => !without.includes(name))
       .map((kind) => ({ kind, settings: channelSettings(setup.config, kind) }))
       .filter(({ kind, settings }) => kind.isOn(settings))
       .map((each) => ({ ...each, access: usableProfile(setup, each.kind) }))
+    // Opens the agent's own conversation first, so that its errors surface before the first message.
+    if (kinds.some(({ kind }) => !kind.people?.byToken)) await conversations.answering({})
     const channels = await Promise.all(
       kinds.map(async ({ kind, settings, access }) => ({ kind, access, channel: await kind.create({ settings, setup, dir }) })),
     )
+    const { provider, tools, sandbox } = options
+    const answering = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
     const questions = createChannelQuestions()
     const answers = createAnswers({ log, answering: conversations.answering, questions })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
     const admission = createAdmission({ log, now: Date.now })
+    const { addresses } = (await host.schedules()).store
+    /** Answers that nobody asked for just now can be sent there later, by another process too. */
+    const taken = ({ channel }: ChannelProfile, message: InboundMessage, conversationId: string) => {
+      message.taken?.(conversationId)
+      addresses.keep(channel, conversationId, message.channel)
+    }
     /** The profile belongs to the channel that heard the message, whatever the message says. */
     const hostFor = (access: ChannelProfile): ChannelHost => ({
       ...host,
+      conversation: (which, given) => host.conversation(which, { ...answering, ...given }),
+      stopping: signal,
+      running: () => channels.map(({ kind }) => kind.name),
       receive(message) {
-        const admitted = admission.admit(access, message)
+        const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
         if (admitted && !questions.hear(admitted)) queue.put(admitted)
       },
     })
     const deaf = new AbortController()
     const vital = Promise.withResolvers<void>()
-    const running = channels.map(({ kind, access, channel }) => {
-      const over = run(channel, hostFor(access), deaf.signal)
-      if (!kind.vital) return over.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
-      return over.then(vital.resolve, vital.reject)
-    })
-    ready()
-    const ended = await Promise.race([aborted(signal), vital.promise]).then(
+    const over = vital.promise.then(
       () => undefined,
       (error: unknown) => ({ error }),
     )
-    await finish(queue.close, conversations.cancel, deaf)
-    await Promise.race([Promise.all([...running, answers.settled()]), Bun.sleep(LEAVE_MS)])
+    const listening = channels.map(({ kind, access, channel }) => {
+      const running = run(channel, hostFor(access), deaf.signal)
+      if (!kind.vital && !needed.includes(kind.name))
+        return running.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
+      return running.then(vital.resolve, vital.reject)
+    })
+    /** These end their turns themselves, in the same time. */
+    const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
+    const schedules = await scheduled(host, channels, answering)
+    const failed = await Promise.race([over, Bun.sleep(0)])
+    if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
+    const ended = failed ?? (await Promise.race([aborted(signal), over]))
+    const leaving = schedules.close(FINISH_MS, 'SIGTERM')
+    await Promise.all([
+      finish(async () => void (await Promise.all([queue.close(), leaving])), conversations.cancel, deaf),
+      Promise.race([Promise.all(own), Bun.sleep(FINISH_MS + CANCELLED_MS)]),
+    ])
+    await Promise.race([Promise.all([...listening, answers.settled()]), Bun.sleep(LEAVE_MS)])
     if (ended) throw ended.error
   } finally {
     await host.close()
   }
+}
+
+type Open = { readonly kind: ChannelKind; readonly channel: Channel }
+
+/** Runs the schedules of the home; their answers go out through these channels. */
+async function scheduled(
+  host: Host,
+  channels: readonly Open[],
+  answering: Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'>,
+): Promise<ServedSchedules> {
+  const { addresses } = (await host.schedules()).store
+  const sending = channels.map(({ kind: { name }, channel }) => {
+    const send = (to: string, text: string) => channel.send(addresses.of(name, to) ?? to, text)
+    return [name, { send }] as const
+  })
+  return serveSchedules(host, { ...answering, turns: { takeTurn, refusedBy }, channels: new Map(sending) })
 }
 
 /** Starts the channel synchronously, so that a client that sees "ready" is served. */

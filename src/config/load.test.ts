@@ -170,6 +170,7 @@ describe('what holds', () => {
         cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] },
         fifo: { profile: 'operator', users: ['*'], approvers: [] },
         discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [], ...{ profile: 'chat', users: [], approvers: [] } },
+        http: { enabled: false, host: '127.0.0.1', port: 4127, allowedHosts: [], profile: 'chat' },
       },
       tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },
       memory: { backend: 'sqlite', path: '/home/ann/.braidclaw/memory.sqlite', historyMax: 200, historyKeep: 40 },

@@ -13,6 +13,8 @@ export type HomePaths = {
   readonly trustedFolders: string
   /** The API keys that onboard keeps; see keys-file.ts. */
   readonly keys: string
+  /** What is known of models; see text/facts-file.ts. */
+  readonly models: string
   readonly logs: string
   readonly agents: string
   /** Only the first existing file is read. */
@@ -33,6 +35,7 @@ export function homePaths(home: string): HomePaths {
     estop: join(home, 'ESTOP'),
     trustedFolders: join(home, 'trusted_folders'),
     keys: join(home, 'keys.env'),
+    models: join(home, 'models.toml'),
     logs: join(home, 'logs'),
     agents: join(home, 'agents'),
     agentsFiles: [join(home, 'agents.json'), join(home, 'config', 'agents.json')],

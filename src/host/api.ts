@@ -4,7 +4,9 @@ import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import type { ChannelRows } from '../config/table.ts'
 import type { Rows, Values } from '../kit/settings.ts'
-import type { Hit } from '../memory/conversations/search-turns.ts'
+import type { ReplyTable } from '../memory/access/replies.ts'
+import type { TokenTable } from '../memory/access/tokens.ts'
+import type { Hit, SearchRequest } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
 import type { AskLine, Decision, Log, Message, Provider, Question, RunAgent } from '../runtime/port.ts'
@@ -14,6 +16,11 @@ import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { HostRecords } from './contract/records-api.ts'
+import type { Schedules } from './contract/schedules-api.ts'
+import type { Telemetry } from './contract/telemetry-api.ts'
+import type { CostQuery, CostReport } from './cost/cost.ts'
+import type { EventHub } from './events/host-event.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -180,10 +187,33 @@ export type Host = {
   conversation(which: ConversationChoice, options: ConversationOptions): Promise<Conversation>
   /** The open questions of all conversations of this home in this process. */
   readonly questions: () => readonly OpenQuestion[]
+  /** The events of all runs of this home, of this process and of others, and notices about everything else that happens in it. */
+  readonly events: EventHub
+  /** What can be read of this home and decided about it besides conversations; loaded on first use. */
+  records(): Promise<HostRecords>
   /** What commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
+  /** Loaded on first use. */
+  schedules(): Promise<Schedules>
+  /** What model calls have cost. @throws FailureError `usage` for a query that makes no sense */
+  cost(query: CostQuery): Promise<CostReport>
+  /** Begins to count and to trace what runs of this home do; loaded only by servers. Close it before the host. */
+  telemetry(version: string): Promise<Telemetry>
   /** The most recently used conversation of another folder, when this folder has none. */
   latestElsewhere(folder: string): { readonly id: string; readonly says: string } | undefined
+  /** The access tokens of this home, and which conversation belongs to which. */
+  readonly tokens: TokenTable
+  /** The answers to requests that may be sent again. */
+  readonly replies: ReplyTable
+  /** How many receipts there are, and the hash of the last one; undefined before the first. */
+  receipts(): { readonly count: number; readonly head: string } | undefined
+  /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
+  receiptsOf(runId: string): readonly string[]
+  search(request: SearchRequest): readonly Hit[]
+  /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
+  cancelRun(runId: string, by: string): boolean
+  /** Tells whether the conversation has a turn. */
+  hasConversation(id: string): boolean
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
   replay(wanted: string, threads: readonly AnyUserThread[]): Promise<ReplayedRun>
   /**
@@ -216,6 +246,10 @@ export type InboundMessage = {
 export type ChannelHost = Host & {
   /** Accepts a message and answers it in its conversation when its turn comes. */
   receive(message: InboundMessage): void
+  /** Aborted when the process begins to stop; the signal of `start` aborts when the time for running turns is over. */
+  readonly stopping: AbortSignal
+  /** The names of the channels that listen. */
+  running(): readonly string[]
 }
 
 /** A place where people or programs talk to agents. */
@@ -226,9 +260,11 @@ export type Channel = {
    * that ended it.
    */
   start(host: ChannelHost, signal: AbortSignal): Promise<void>
-  /** @throws Error that says why it could not deliver the message */
-  send(conversationId: string, message: string): Promise<void>
+  /** `to`: a conversation id, or an address of the channel itself. @throws Error that says why it could not deliver the message */
+  send(to: string, message: string): Promise<void>
   supportsDraftUpdates(): boolean
+  /** Where people reach it, for the line that says that all is ready; called after `start`. */
+  readonly place?: () => string
 }
 
 /** A channel that runs its conversations itself because a person or program started it: the terminal, the filter. */

@@ -10,8 +10,8 @@ export type ApprovalRequests = Pick<Questions, 'answered'> & {
   /** `expires` in milliseconds since 1970. @returns an earlier approval of exactly this plan in this conversation, which is now used up */
   opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
   decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void
-  /** The call or its changes were refused: closes the question, unless the reason is that nobody was there to answer. */
-  refused(gateId: string, refusal: { readonly by: string; readonly reason: string }): void
+  /** The call was refused, or its changes: closes the question, unless nobody was there to answer and the changes, if any, are kept. */
+  refused(gateId: string, refusal: { readonly by: string; readonly reason: string }, areLost?: boolean): void
   /** Consumes the approval of that plan directly before it is used; works once. @returns why it must not be used, if so */
   use(gateId: string, plan: string): string | undefined
 }
@@ -37,8 +37,8 @@ export function createApprovalRequests(approvals: Approvals, redact: (text: stri
       if (allow) approvals.decide({ id, allow, by, ...said })
       else if (!unattended.includes(by)) approvals.close({ id, by, ...said })
     },
-    refused(id, { by, reason }) {
-      if (!unattended.includes(by.replace(/^approval\./, ''))) approvals.close({ id, by, note: redact(reason) })
+    refused(id, { by, reason }, areLost = false) {
+      if (areLost || !unattended.includes(by.replace(/^approval\./, ''))) approvals.close({ id, by, note: redact(reason) })
     },
     use(id, plan) {
       const used = approvals.consume({ id, plan })

@@ -41,6 +41,9 @@ export type AlwaysRule = {
 
 export type Answer = { readonly ok: true } | { readonly ok: false; readonly reason: string }
 
+/** `ownedBy`: only questions of conversations that the token of this id began. */
+export type ApprovalFilter = { readonly state?: ApprovalState; readonly limit?: number; readonly ownedBy?: string | undefined }
+
 export type Approvals = {
   /** @returns the approval's id, "runId/callId". */
   create(question: {
@@ -50,7 +53,7 @@ export type Approvals = {
   }): string
   get(id: string): Approval | undefined
   /** Newest first; all states without a filter. Does not list expired approvals as open. */
-  list(filter?: { readonly state?: ApprovalState; readonly limit?: number }): Approval[]
+  list(filter?: ApprovalFilter): Approval[]
   decide(decision: { readonly id: string; readonly allow: boolean; readonly by: string; readonly note?: string }): Answer
   /** Called directly before the act: succeeds for exactly one caller, before expiry, for exactly this plan. */
   consume(use: { readonly id: string; readonly plan: string }): Answer
@@ -83,13 +86,14 @@ export function createApprovals(store: Store, now: Clock): Approvals {
 
   const get: Approvals['get'] = (id) => store.sql<Approval, [string]>(`SELECT ${columns} FROM approvals WHERE id = ?`).get(id) ?? undefined
 
-  const list: Approvals['list'] = ({ state, limit = 100 } = {}) =>
+  const list: Approvals['list'] = ({ state, limit = 100, ownedBy } = {}) =>
     store
-      .sql<Approval, [string | null, number, number]>(
+      .sql<Approval, [string | null, number, number, string | null]>(
         `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND NOT (${alive('?2')}))
+         AND (?4 IS NULL OR conversation_id IN (SELECT conversation_id FROM token_conversations WHERE token_id = ?4))
          ORDER BY created DESC, id LIMIT ?3`,
       )
-      .all(state ?? null, now(), limit)
+      .all(state ?? null, now(), limit, ownedBy ?? null)
 
   const decide: Approvals['decide'] = ({ id, allow, by, note }) => {
     const update = store.sql<never, [string, string, number, string | null, string]>(

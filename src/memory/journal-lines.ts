@@ -3,7 +3,7 @@
 import { type AgentFile, agentFiles } from './agent-files/agent-paths.ts'
 import { createRunLines, type RunLine } from './agent-files/run-lines.ts'
 import type { JournalEntry } from './journal/journal-entry.ts'
-import { agentIn } from './journal/run-agent.ts'
+import { agentIn } from './journal/runs/run-agent.ts'
 import type { Store } from './store.ts'
 
 export type JournalLine = RunLine & {

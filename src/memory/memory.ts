@@ -1,8 +1,10 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { Clock, Log } from '../runtime/port.ts'
+import { createReplyTable, type ReplyTable } from './access/replies.ts'
+import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
-import type { BudgetLedger } from './budget-ledger.ts'
+import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -11,10 +13,15 @@ import { createSearch, type Hit, type SearchRequest } from './conversations/sear
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
 import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
+import { noteInHome } from './journal/feed/home-notes.ts'
+import type { JournalFeed } from './journal/feed/journal-feed.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
+import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
-import { createOperatorActions, type OperatorActions } from './operator-actions.ts'
-import type { Projections } from './rebuild.ts'
+import type { Projections } from './rebuild/rebuild.ts'
+import type { ScheduleStore } from './schedules/schedule-store.ts'
+import type { BudgetLedger } from './spend/budget-ledger.ts'
+import type { SpendTable } from './spend/spend.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -28,12 +35,18 @@ export type Memory = {
   readonly actions: OperatorActions
   readonly pending: PendingTable
   readonly labels: ReadLabels
+  readonly tokens: TokenTable
+  readonly replies: ReplyTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
   search(request: SearchRequest): Hit[]
   /** Yields the attempts of one run, or of all. */
   attempts(runId?: string): Generator<Attempt>
+  /** Journals what happened outside of any run; `body` without secrets. Call it inside the transaction of what it tells. */
+  note(type: string, body: unknown): number
+  /** Imported on demand: a turn does not need it. */
+  feed(): Promise<JournalFeed>
   /** Imported on demand: a turn does not need it. */
   projections(): Promise<Projections>
   /** Imported on demand: most conversations are short. */
@@ -45,6 +58,12 @@ export type Memory = {
   separate<T>(body: () => T): T
   /** Imported on demand: most homes have no budget. */
   budget(): Promise<BudgetLedger>
+  /** Imported on demand: only processes that stay, and the command for schedules, need it. */
+  schedules(): Promise<ScheduleStore>
+  /** Imported on demand: a turn reads none of it. */
+  spend(): Promise<SpendTable>
+  /** Imported on demand: for backups. */
+  copies(): Promise<DatabaseCopies>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -67,19 +86,26 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
     memory: {
       path,
       journal,
-      conversations: createConversations(store),
+      conversations: createConversations(store, now),
       approvals: createApprovals(store, now),
       checkpoint: createCheckpointTable(store),
       actions: createOperatorActions(store),
       pending: createPendingTable(store),
       labels: createReadLabels(store),
+      tokens: createTokenTable(store, now),
+      replies: createReplyTable(store, now),
       files: lazyProjector({ store, journal, log }),
-      context: createContext(store),
+      context: createContext(store, now),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
-      projections: async () => (await import('./rebuild.ts')).createProjections(store),
+      note: (type, body) => noteInHome(store, now, type, body),
+      feed: async () => (await import('./journal/feed/journal-feed.ts')).createJournalFeed(store),
+      projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
-      budget: async () => (await import('./budget-ledger.ts')).createBudgetLedger(store, now),
+      budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
+      schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
+      spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
+      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

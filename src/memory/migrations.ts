@@ -135,4 +135,84 @@ CREATE TABLE read_labels(
   conversation_id TEXT NOT NULL, label TEXT NOT NULL CHECK (label IN ('reads_private', 'reads_untrusted')), PRIMARY KEY (conversation_id, label)
 ) STRICT, WITHOUT ROWID;
 `,
+  // Tokens of programs that talk to this home over HTTP: of each secret only its SHA-256. The name of a revoked token is free again.
+  // `token_conversations`: which token began a conversation.
+  `
+CREATE TABLE access_tokens(
+  id TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, scopes TEXT NOT NULL, limits TEXT NOT NULL, created INTEGER NOT NULL,
+  revoked INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX access_tokens_by_name ON access_tokens(name) WHERE revoked IS NULL;
+CREATE TABLE token_conversations(conversation_id TEXT PRIMARY KEY, token_id TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
+  // `schedule_runs`: a row exists before its run is started, and a due time has one row per attempt. `unsent`: the text that the channel has
+  // not sent yet, and `sender` the process that is sending it. `schedule_lease`: the process that starts what is due.
+  // `channel_addresses`: where each conversation of a channel was heard last.
+  `
+CREATE TABLE schedules(
+  id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL CHECK (kind IN ('at', 'every', 'cron')), spec TEXT NOT NULL,
+  zone TEXT NOT NULL, anchor INTEGER NOT NULL, message TEXT NOT NULL, workspace TEXT NOT NULL, agent TEXT, autonomy TEXT,
+  conversation TEXT NOT NULL, channel TEXT, recipient TEXT, check_command TEXT, missed TEXT NOT NULL, overlap TEXT NOT NULL,
+  pause_after INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ('active', 'paused', 'done')), why TEXT NOT NULL,
+  checked INTEGER NOT NULL, failures INTEGER NOT NULL, created INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE schedule_runs(
+  schedule_id TEXT NOT NULL, due INTEGER NOT NULL, attempt INTEGER NOT NULL, state TEXT NOT NULL, fired INTEGER NOT NULL,
+  owner TEXT NOT NULL, started_by TEXT NOT NULL, passed_over INTEGER NOT NULL, conversation_id TEXT, run_id TEXT, ended INTEGER,
+  ending TEXT, message TEXT, checked TEXT, tokens INTEGER, micros INTEGER, unsent TEXT, sender TEXT, tries INTEGER NOT NULL DEFAULT 0,
+  sent TEXT, PRIMARY KEY (schedule_id, due, attempt)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX schedule_runs_open ON schedule_runs(state) WHERE state = 'running';
+CREATE TABLE schedule_lease(one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT;
+CREATE TABLE channel_addresses(
+  channel TEXT NOT NULL, conversation_id TEXT NOT NULL, address TEXT NOT NULL, PRIMARY KEY (channel, conversation_id)
+) STRICT, WITHOUT ROWID;
+`,
+  // `spent`: what the model calls of an ended run used, by day and model (journal/spent-of-run.ts). `token`: the access token that asked.
+  // `spend`: what no row of a run tells: runs that were deleted, summaries, reservations that were never settled. A deleted run leaves its
+  // spend whoever deletes it. `payer`: whom a reservation is charged to.
+  `
+ALTER TABLE runs ADD COLUMN token TEXT;
+ALTER TABLE runs ADD COLUMN spent TEXT;
+ALTER TABLE budget_reservations ADD COLUMN payer TEXT;
+CREATE TABLE spend(
+  kind TEXT NOT NULL CHECK (kind IN ('cleared', 'summary', 'unsettled')), run_id TEXT NOT NULL, conversation_id TEXT NOT NULL,
+  day TEXT NOT NULL, channel TEXT NOT NULL, token TEXT NOT NULL, agent TEXT NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL,
+  calls INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, micros INTEGER NOT NULL,
+  unpriced INTEGER NOT NULL, estimated INTEGER NOT NULL, lost INTEGER NOT NULL, unsettled INTEGER NOT NULL,
+  PRIMARY KEY (kind, run_id, conversation_id, day, channel, token, agent, provider, model)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER runs_leave_spend BEFORE DELETE ON runs WHEN json_valid(OLD.spent) BEGIN
+  INSERT INTO spend SELECT 'cleared', '', '', coalesce(value ->> 0, ''), OLD.channel, coalesce(OLD.token, ''),
+    CASE WHEN json_valid(OLD.agent) THEN coalesce(OLD.agent ->> '$.id', '') ELSE '' END, coalesce(value ->> 1, ''), coalesce(value ->> 2, ''),
+    CAST(value ->> 3 AS INTEGER), CAST(value ->> 4 AS INTEGER), CAST(value ->> 5 AS INTEGER), CAST(value ->> 6 AS INTEGER),
+    CAST(value ->> 7 AS INTEGER), CAST(value ->> 8 AS INTEGER), CAST(value ->> 9 AS INTEGER), CAST(value ->> 10 AS INTEGER), 0
+  FROM json_each(OLD.spent) WHERE json_array_length(value) = 11
+  ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, input = input + excluded.input, output = output + excluded.output,
+    cached = cached + excluded.cached, micros = micros + excluded.micros, unpriced = unpriced + excluded.unpriced,
+    estimated = estimated + excluded.estimated, lost = lost + excluded.lost;
+END;
+UPDATE runs SET spent = (SELECT json_group_array(json_array(day, provider, model, calls, input, output, cached, micros, unpriced, 0, 0)) FROM (
+  SELECT coalesce(strftime('%Y-%m-%d', at / 1000, 'unixepoch'), '') AS day, coalesce(body ->> '$.provider', runs.provider) AS provider,
+    coalesce(body ->> '$.model', runs.model) AS model, count(*) AS calls,
+    CAST(coalesce(sum(body ->> '$.usage.inputTokens'), 0) AS INTEGER) AS input,
+    CAST(coalesce(sum(body ->> '$.usage.outputTokens'), 0) AS INTEGER) AS output,
+    CAST(coalesce(sum(body ->> '$.usage.cachedInputTokens'), 0) AS INTEGER) AS cached,
+    CAST(coalesce(sum(body ->> '$.usage.costMicros'), 0) AS INTEGER) AS micros,
+    CAST(coalesce(sum(body ->> '$.usage.costMicros' IS NULL AND body ->> '$.usage.inputTokens' + body ->> '$.usage.outputTokens' > 0), 0) AS INTEGER)
+      AS unpriced
+  FROM journal WHERE journal.run_id = runs.run_id AND type = 'model.done' AND json_valid(body) GROUP BY 1, 2, 3)) WHERE ended IS NOT NULL;
+`,
+  // The titles that people gave to conversations; the other ones follow from the journal.
+  `
+CREATE TABLE conversation_titles(conversation_id TEXT PRIMARY KEY, title TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`,
+  // Answers to requests that carried an Idempotency-Key; without a status the request is still being answered by that process.
+  `
+CREATE TABLE replies(
+  owner TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, process TEXT NOT NULL, at INTEGER NOT NULL, status INTEGER, type TEXT,
+  body TEXT, PRIMARY KEY (owner, key)
+) STRICT;
+CREATE INDEX replies_by_age ON replies(at);
+`,
 ]

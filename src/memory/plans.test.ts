@@ -10,7 +10,7 @@ import { createContext } from './conversations/model-context.ts'
 import { createSearch } from './conversations/search-turns.ts'
 import { attempts } from './journal/attempts.ts'
 import { createJournal } from './journal/journal.ts'
-import { createProjections } from './rebuild.ts'
+import { createProjections } from './rebuild/rebuild.ts'
 import { openStore, type Store } from './store.ts'
 
 let folder = ''
@@ -39,14 +39,16 @@ const summarise = async () => ({ ok: true as const, text: 'They talked.', model:
 const walks = /^SCAN (?:runs|journal|turns|summaries)\b(?! USING INDEX runs_open$)/
 
 function plansOf(text: string): string[] {
-  const values = Array.from(text.match(/\?\d*/g) ?? [], () => null)
+  // A numbered parameter counts once.
+  const parameters = (text.match(/\?\d*/g) ?? []).filter((name, at, all) => name === '?' || all.indexOf(name) === at)
+  const values = parameters.map(() => null)
   const steps = store.sql<{ detail: string }, null[]>(`EXPLAIN QUERY PLAN ${text}`)
   return steps.all(...values).map(({ detail }) => detail)
 }
 
 test('a question about one run or one conversation finds its rows by an index', async () => {
   const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
-  const { show, exportJsonl, has, latestIn } = createConversations(store)
+  const { show, exportJsonl, has, latestIn } = createConversations(store, Date.now)
   const talk = (runId: string) => {
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'run.start', at: 1, body: { prompt: 'hello' } })
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'model.done', at: 2, body: { parts: [{ type: 'text', text: 'hi' }] } })
@@ -65,12 +67,12 @@ test('a question about one run or one conversation finds its rows by an index', 
   expect([...attempts(store, 'r')]).toEqual([])
   expect(latestIn('/elsewhere')).toBeUndefined()
   for (const query of ['nowhere', 'no c++', '東京']) expect(createSearch(store, () => 1)({ query })).toEqual([])
-  expect(createContext(store)('c', 1000).messages).toHaveLength(8)
+  expect(createContext(store, () => 1)('c', 1000).messages).toHaveLength(8)
   expect(createProjections(store).differenceIn(run)).toBeUndefined()
   const lengths = { max: 2, keep: 2, portionBytes: 10_000 }
   const request = { conversationId: 'c', lengths, summarise, signal: new AbortController().signal }
   expect(await createSummaries(store, { now: () => 1, log: () => {} }).compact(request)).toMatchObject({ state: 'done' })
-  expect(createContext(store)('c', 1000).summarisedTurns).toBeGreaterThan(0)
+  expect(createContext(store, () => 1)('c', 1000).summarisedTurns).toBeGreaterThan(0)
 
   const texts = [...asked].filter((text) => /^\s*(?:SELECT|UPDATE|DELETE)/.test(text))
   const walking = texts.flatMap((text) => plansOf(text).flatMap((step) => (walks.test(step) ? [`${step}: ${text}`] : [])))

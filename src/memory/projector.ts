@@ -16,7 +16,7 @@ import { foreignBody, foreignLine } from './agent-files/foreign-line.ts'
 import { createFileMarks, type PendingRun } from './file-marks.ts'
 import type { Journal } from './journal/journal.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
-import { agentText, folderKey } from './journal/run-agent.ts'
+import { agentText, folderKey } from './journal/runs/run-agent.ts'
 import { entriesAfter, type JournalLine, linesOfRun, matchesEnd, toldLines } from './journal-lines.ts'
 import type { Store } from './store.ts'
 

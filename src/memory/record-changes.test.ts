@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { applied } from '../runtime/attempt/change-outcome.ts'
+import { applied, notKept } from '../runtime/attempt/change-outcome.ts'
 import type { ChangeReview } from '../runtime/changes.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
 import { acting, callOf, createRecordStage, finish, judgement, noon, recordFailure, runOf, started } from './fixture.ts'
@@ -92,6 +92,14 @@ test('dropped changes leave one receipt: denied, with what the command printed t
   expect(approvals().get(gateId)?.state).toBe('denied')
 })
 
+test('changes that nobody was asked about and that could not be kept are dropped: nothing says that they wait', () => {
+  asking().dropped(run, { ...drop('approval.nobody'), outcome: notKept(outcome) })
+  expect(stage.counted.drafts).toMatchObject([{ status: 'denied', changes: 'dropped', error: 'approval.nobody: no' }])
+  const [, turn] = stage.memoryStage.memory.conversations.show('conversation-1')
+  expect(turn?.content).toContain('they were dropped by approval.nobody: no; they could not be kept for a later yes')
+  expect(approvals().get(gateId)?.state).toBe('denied')
+})
+
 test('the question about changes says so, and a call may have been asked about before it ran', () => {
   const { gate, external } = recorder()
   gate(run, { type: 'gate.open', id: 'a', call, judgement }, noon + 60_000)
@@ -154,18 +162,25 @@ describe('changes that wait for a yes after their run', () => {
     expect(await applyPending(gateId, 'me', works)).toMatchObject({ ok: false, message: expect.stringContaining('expired') })
   })
 
-  test('that cannot be applied leave a receipt that says why', async () => {
+  test.each([
+    ['dropped', 'denied'],
+    ['pending', 'open'],
+    [undefined, 'denied'],
+  ] as const)('that cannot be applied and are %p leave a receipt that says so, and the question is %s', async (changes, state) => {
     const { applyPending } = waiting()
-    const conflict = async () => ({ ok: false, message: 'a was changed meanwhile' }) as const
-    expect(await applyPending(gateId, 'me', conflict)).toEqual({ ok: false, message: 'a was changed meanwhile', receipt: 'receipt-2' })
-    expect(stage.counted.drafts[1]).toMatchObject({ status: 'failed', changes: 'dropped', error: 'a was changed meanwhile' })
+    const failed = { ok: false, message: 'a was changed meanwhile', ...(changes ? { changes } : {}) } as const
+    expect(await applyPending(gateId, 'me', async () => failed)).toEqual({ ...failed, receipt: 'receipt-2' })
+    expect(stage.counted.drafts[1]).toMatchObject({ status: 'failed', error: failed.message })
+    expect(stage.counted.drafts[1]?.changes).toBe(changes)
+    expect(approvals().get(gateId)?.state).toBe(state)
+    expect(await applyPending(gateId, 'me', works)).toMatchObject({ ok: state === 'open' })
   })
 
   test.each<[Fate | undefined, object[], string]>([
     ['applied', [{ status: 'allowed', changes: digest }], 'used'],
-    ['dropped', [{ status: 'failed', changes: 'dropped' }], 'used'],
+    ['dropped', [{ status: 'failed', changes: 'dropped' }], 'denied'],
     ['pending', [], 'open'],
-    [undefined, [{ status: 'failed', error: 'interrupted: outcome unknown' }], 'used'],
+    [undefined, [{ status: 'failed', error: 'interrupted: outcome unknown' }], 'denied'],
   ])('when the process dies meanwhile and they are %p, the next start says so, once', async (fate, receipts, state) => {
     const { applyPending, recover } = waiting()
     void applyPending(gateId, 'me', () => new Promise(() => {}))

@@ -9,7 +9,7 @@ import { createCallRecord } from './journal/calls/call-record.ts'
 import { createPendingChanges, type PendingChanges } from './journal/calls/pending-changes.ts'
 import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
-import type { Seal } from './journal/run-end.ts'
+import type { Seal } from './journal/runs/run-end.ts'
 import type { Memory } from './memory.ts'
 import { storageFailure } from './storage-failure.ts'
 import type { Waiting } from './store.ts'
@@ -134,7 +134,13 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     else if (entry.kind === 'apply') put(unusable, entry.apply.id, calls.applying(run, entry.apply))
     else if (entry.kind === 'dropped') put(receipts, entry.drop.id, calls.dropped(run, entry.drop))
     else if (entry.kind === 'gate') {
-      journal.append({ run, kind: 'note', type: 'gate.open', at: now(), body: { type: 'gate.open', id: entry.gate.id } })
+      journal.append({
+        run,
+        kind: 'note',
+        type: 'gate.open',
+        at: now(),
+        body: { type: 'gate.open', id: entry.gate.id, expires: entry.expires },
+      })
       const given = approvals.opened(run, entry.gate, entry.expires)
       if (given) earlier.set(entry.gate.id, given)
     } else finished(run, entry.finish, entry.digest)
@@ -169,6 +175,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     return transaction(() => {
       const { receipt } = receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
       if (receipt !== undefined) memory.actions.keep(receipt, clean)
+      memory.note(tool, { conversationId, input: clean, ...whatBecame({ changes, error }), ...(receipt === undefined ? {} : { receipt }) })
       return receipt
     })
   }
@@ -273,6 +280,10 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
 function actionEnd(error: string | undefined): { readonly status: 'allowed' } | { readonly status: 'failed'; readonly error: string } {
   return error === undefined ? { status: 'allowed' } : { status: 'failed', error }
+}
+
+function whatBecame({ changes, error }: Pick<OperatorAction, 'changes' | 'error'>): JsonObject {
+  return { ...(changes === undefined ? {} : { changes }), ...(error === undefined ? {} : { error }) }
 }
 
 type Mutable = {

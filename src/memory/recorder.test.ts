@@ -34,7 +34,7 @@ function recorder() {
     begin: (...known) => (disk.full ? receiptsBy(fullReceipts) : counted.port).begin(...known),
   }
   const writer = createRecordWriter({ memory, receipts, log: () => {}, now: () => clock.now++, redact: (event) => event })
-  return createRecorder(writer, memory.lockWait)
+  return createRecorder(writer, memory)
 }
 
 const begins = (id: string): RecordEntry => ({ kind: 'intent', act: acting(callOf(id)) })

@@ -8,8 +8,13 @@ import type { LockWait } from './write-lock.ts'
 /** `add` writes data that belongs to no run. */
 export type OneWriter = Recorder & CommitQueue
 
-/** @param lockWait how to wait for other processes without blocking the event loop */
-export function createRecorder({ write, transaction, separate, follow, abandon }: RecordWriter, lockWait: () => LockWait): OneWriter {
+/** `lockWait`: how to wait for other processes without blocking the event loop. `committed` is called after each batch is on disk. */
+export type RecorderOptions = { readonly lockWait: () => LockWait; readonly committed?: () => void }
+
+export function createRecorder(
+  { write, transaction, separate, follow, abandon }: RecordWriter,
+  { lockWait, committed: tell = () => {} }: RecorderOptions,
+): OneWriter {
   const endsGroup = (error: unknown) => !(error instanceof RecordFailure && error.code === 'no_intent')
   const isLocked = (error: unknown) => error instanceof RecordFailure && error.code === 'locked'
   const queue = createCommitQueue({ transaction: (body) => transaction(body, 'briefly'), separate, endsGroup, isLocked, lockWait })
@@ -21,6 +26,7 @@ export function createRecorder({ write, transaction, separate, follow, abandon }
         throw error
       })
     follow(run)
+    tell()
     return committed
   }
 

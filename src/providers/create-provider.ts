@@ -15,8 +15,13 @@ export async function createProvider({ kind, name, ...settings }: Configured, de
   if (found === undefined) throw new Error(`no provider is of the kind "${kind}"`)
   const provider = await found.create({ name, settings, deps })
   if (found.budget === 'kept') return provider
-  const { priceInput, priceOutput, priceCached, totalTimeoutS } = settings
-  const prices = { input: numberIn(priceInput), output: numberIn(priceOutput), cached: numberIn(priceCached) }
+  const { priceInput, priceOutput, priceCached, priceCacheWrite, totalTimeoutS } = settings
+  const prices = {
+    input: numberIn(priceInput),
+    output: numberIn(priceOutput),
+    cached: numberIn(priceCached),
+    cacheWrite: numberIn(priceCacheWrite),
+  }
   return meteredProvider(provider, { prices, free: found.budget === 'free', longestS: numberIn(totalTimeoutS) })
 }
 

@@ -32,6 +32,7 @@ export const openai = {
 
 async function wired(kind: WireKind, { name, settings, deps }: Creating<typeof wireRows>) {
   const apiKey = settings.apiKeyEnv === undefined ? undefined : deps.secret(settings.apiKeyEnv)
+  const { maxResponseBytes, longestAnswer } = deps
   const { createWired } = await import('./http-provider.ts')
-  return createWired({ name, config: { kind, ...settings, apiKey, maxResponseBytes: deps.maxResponseBytes }, deps })
+  return createWired({ name, config: { kind, ...settings, apiKey, maxResponseBytes, longestAnswer }, deps })
 }

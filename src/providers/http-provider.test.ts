@@ -97,10 +97,14 @@ for (const dialect of dialects) {
     test('tokens are told with the cached ones, and cost what the prices say', async () => {
       const fake = startFake(() => sends(dialect.events({ text: ['hi'] })))
       const { usage, model, provider } = await ask(
-        providerAt(dialect, fake, { config: { priceInput: 3, priceOutput: 15, priceCached: 0.3 } }).provider,
+        providerAt(dialect, fake, { config: { priceInput: 3, priceOutput: 15, priceCached: 0.3, priceCacheWrite: 3.75 } }).provider,
       )
       fake.stop()
-      expect(usage).toEqual({ inputTokens: 100, outputTokens: 20, cachedInputTokens: 60, costMicros: 40 * 3 + 60 * 0.3 + 20 * 15 })
+      // Only Anthropic sells writing to its cache, at a price of its own.
+      const written = dialect.kind === 'anthropic' ? 10 : 0
+      const costMicros = Math.ceil((40 - written) * 3 + 60 * 0.3 + written * 3.75 + 20 * 15)
+      const counts = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 60 }
+      expect(usage).toEqual({ ...counts, ...(written > 0 ? { cacheWriteTokens: written } : {}), costMicros })
       expect([model, provider]).toEqual(['model-1', 'far'])
     })
 

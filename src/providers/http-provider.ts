@@ -50,8 +50,8 @@ export function createWired(setup: Setup): Provider {
 }
 
 function costOf({ name, config }: Setup): Cost {
-  const { maxOutputTokens, totalTimeoutS } = config
-  return { provider: name, prices: pricesOf(config), free: false, maxOutputTokens, longestS: totalTimeoutS }
+  const { maxOutputTokens, longestAnswer, totalTimeoutS } = config
+  return { provider: name, prices: pricesOf(config), free: false, maxOutputTokens, longestAnswer, longestS: totalTimeoutS }
 }
 
 /** Waits for its turn before it reserves a budget, so that a waiting call has reserved nothing. */

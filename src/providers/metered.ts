@@ -2,7 +2,9 @@
 
 import type { Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure, type Quote } from '../runtime/port.ts'
-import { defaults, type Prices } from './wire/provider-settings.ts'
+import { costsNothing } from '../runtime/usage.ts'
+import type { Prices } from './wire/facts/model-facts.ts'
+import { defaults } from './wire/provider-settings.ts'
 
 export type Cost = {
   readonly provider: string
@@ -12,6 +14,8 @@ export type Cost = {
   readonly free: boolean
   /** The longest answer, unless the request sets its own limit. */
   readonly maxOutputTokens?: number
+  /** The longest answer that the model can give, if that is known. */
+  readonly longestAnswer?: number
   readonly longestS?: number
 }
 
@@ -34,7 +38,8 @@ export async function* metered(
   try {
     for await (const chunk of ask({ ...request, maxOutputTokens: outputTokens })) {
       if (chunk.type === 'done') {
-        state.used = isCounted(chunk.response.usage) ? chunk.response.usage : 'unknown'
+        const { usage } = chunk.response
+        state.used = isCounted(usage) ? usage : { ...usage, estimated: true }
         last = chunk
       } else {
         state.shown = true
@@ -42,7 +47,7 @@ export async function* metered(
       }
     }
   } catch (error) {
-    if (!state.shown && costNothing(error)) state.used = 'nothing'
+    if (!state.shown && error instanceof ProviderFailure && costsNothing(error)) state.used = 'nothing'
     throw error
   } finally {
     await settle(state.used)
@@ -56,14 +61,15 @@ export function meteredProvider(provider: Provider, cost: Omit<Cost, 'provider'>
   return { ...provider, chat: (request, signal) => metered(request, whole, (paid) => provider.chat(paid, signal)) }
 }
 
-function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputTokens, longestS }: Cost): Quote {
-  const { input, output, cached = 0 } = prices
+function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputTokens, longestAnswer, longestS }: Cost): Quote {
+  const { input, output, cached = 0, cacheWrite = 0 } = prices
   const known = input !== undefined && output !== undefined
   return {
     provider,
+    model: request.model,
     inputTokens: Math.ceil(Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages])) / bytesAToken),
-    outputTokens: request.maxOutputTokens ?? maxOutputTokens ?? usualOutputTokens,
-    prices: known ? { input: Math.max(input, cached), output } : free ? { input: 0, output: 0 } : null,
+    outputTokens: request.maxOutputTokens ?? maxOutputTokens ?? Math.min(usualOutputTokens, longestAnswer ?? usualOutputTokens),
+    prices: known ? { input: Math.max(input, cached, cacheWrite), output } : free ? { input: 0, output: 0 } : null,
     longestMs: (longestS ?? defaults.totalTimeoutS) * 1000,
   }
 }
@@ -72,15 +78,3 @@ function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputT
 function isCounted({ inputTokens, outputTokens, costMicros = 0, estimated }: Usage): boolean {
   return !estimated && inputTokens > 0 && outputTokens >= 0 && costMicros >= 0
 }
-
-/**
- * Nobody bills a call that was refused before an answer began or that never arrived. A timeout on the server's side may come after it
- * began.
- */
-function costNothing(error: unknown): boolean {
-  if (!(error instanceof ProviderFailure)) return false
-  const { status, unsent } = error.detail
-  return unsent === true || (status !== undefined && status !== 408 && status !== 504) || free.has(error.code)
-}
-
-const free: ReadonlySet<ProviderFailure['code']> = new Set(['auth', 'rate_limit', 'bad_request', 'context_length'])

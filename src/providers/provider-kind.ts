@@ -20,6 +20,8 @@ export type CreateDeps = ProviderDeps & {
   /** Returns the value of the named environment variable, if it is set: settings name keys and never contain them. */
   secret(variable: string): string | undefined
   provider(name: string): Promise<Provider>
+  /** The longest answer that the model can give, in tokens, if that is known. */
+  readonly longestAnswer?: number
   /** For a stub: the number of this call among the calls of its agent, from 1. */
   count(): number | Promise<number>
   /**

@@ -6,12 +6,27 @@ export const model = { type: 'text', about: "The model's name, as the provider s
 
 export const totalTimeout = { ...seconds, default: 600, about: 'Give up on one model call after this long.' } as const
 
-const price = { type: 'number', min: 0, max: 100_000, unit: 'US dollars per million tokens', absent: 'unknown' } as const
+const price = {
+  type: 'number',
+  min: 0,
+  max: 100_000,
+  unit: 'US dollars per million tokens',
+  absent: "of the model's facts (docs/cost.md), else unknown",
+} as const
 
 export const prices = {
   price_input: { ...price, about: 'Price of what is sent.' },
   price_output: { ...price, about: 'Price of what is answered.' },
-  price_cached: { ...price, about: 'Price of what is sent and was cached.' },
+  price_cached: { ...price, absent: 'as price_input', about: 'Price of what is sent and was cached.' },
+  price_cache_write: { ...price, absent: 'as price_input', about: 'Price of what is sent and is kept in the cache from now on.' },
+} as const satisfies Rows
+
+/** What a table of models.toml says of one model; see docs/cost.md. */
+export const factRows = {
+  context_tokens: { type: 'whole', min: 1024, max: 10_000_000, unit: 'tokens', about: 'The context window.' },
+  max_output_tokens: { type: 'whole', min: 1, max: 10_000_000, unit: 'tokens', about: 'The longest answer.' },
+  ...prices,
+  sees: { type: 'words', form: 'tool', about: 'What it can see, such as "text" and "image".' },
 } as const satisfies Rows
 
 /** The rows of all providers that use HTTP. */
@@ -60,7 +75,7 @@ export const wireRows = {
     min: 1024,
     max: 10_000_000,
     unit: 'tokens',
-    absent: 'openai 128,000, anthropic 200,000, openai-compatible 32,768',
+    absent: "of the model's facts (docs/cost.md), else openai 128,000, anthropic 200,000, openai-compatible 32,768",
     about: "The model's context window: what limits.context_tokens follows where that is not set.",
   },
   temperature: {

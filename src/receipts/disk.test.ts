@@ -6,7 +6,7 @@ import type { Appended, Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, pathsIn, required } from './fixture.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog } from './receipt-log.ts'
-import { verifyReceipts } from './verify-chain.ts'
+import { verifyReceipts } from './verify/verify-chain.ts'
 
 function failed(appended: Appended): string {
   return appended.ok ? 'it was appended' : `${appended.failure.code}: ${appended.failure.message}`

@@ -13,7 +13,7 @@ import { isConsistent } from './resting.ts'
 import { rotate } from './rotate.ts'
 import { filesOf, nextSegment, secondNames, segmentsOf } from './segments.ts'
 import { first, homes, lines } from './tampering.ts'
-import { verifyReceipts } from './verify-chain.ts'
+import { verifyReceipts } from './verify/verify-chain.ts'
 
 const { another, empty, removeAll } = homes()
 afterAll(removeAll)

@@ -9,6 +9,17 @@ export function numberOf(id: string): number {
   return Number(/(?:^|-)([1-9][0-9]{0,14})$/.exec(id)?.[1] ?? 0)
 }
 
+/** Returns the numbers in receipt ids as spans, in ascending order. */
+export function spansOf(ids: readonly string[]): { readonly first: number; readonly last: number }[] {
+  const spans: { first: number; last: number }[] = []
+  for (const seq of ids.map(numberOf).sort((a, b) => a - b)) {
+    const last = spans.at(-1)
+    if (last?.last === seq - 1) last.last = seq
+    else spans.push({ first: seq, last: seq })
+  }
+  return spans
+}
+
 /** In bytes: a range of this size or less is read completely. */
 const near = 16 * 1024
 

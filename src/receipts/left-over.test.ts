@@ -6,7 +6,7 @@ import { readReceipt } from './form/grammar.ts'
 import { readKey } from './key.ts'
 import { adoptedBy, isAdoption } from './left-over.ts'
 import { lines } from './tampering.ts'
-import { type VerifyOptions, verifyReceipts } from './verify-chain.ts'
+import { type VerifyOptions, verifyReceipts } from './verify/verify-chain.ts'
 
 const homes: Home[] = []
 afterAll(() => {

@@ -19,7 +19,7 @@ import { readReceipt } from './form/grammar.ts'
 import { genesis, type Receipt } from './form/receipt.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog } from './receipt-log.ts'
-import { verifyReceipts } from './verify-chain.ts'
+import { verifyReceipts } from './verify/verify-chain.ts'
 
 const homes: Home[] = []
 afterAll(() => {

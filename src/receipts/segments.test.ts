@@ -8,7 +8,7 @@ import { readKey } from './key.ts'
 import { listReceipts, showReceipt } from './list-receipts.ts'
 import { rotate } from './rotate.ts'
 import { filesOf, segmentsOf } from './segments.ts'
-import { verifyReceipts } from './verify-chain.ts'
+import { verifyReceipts } from './verify/verify-chain.ts'
 
 const homes: Home[] = []
 afterAll(() => {

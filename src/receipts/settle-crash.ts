@@ -10,7 +10,7 @@ import { createLeftOver, remedy } from './left-over.ts'
 import type { ReceiptFailure } from './receipt-failure.ts'
 import { endsAs } from './resting.ts'
 import { segmentsOf } from './segments.ts'
-import { verifyReceipts } from './verify-chain.ts'
+import { verifyReceipts } from './verify/verify-chain.ts'
 
 export type Settled =
   | { readonly ok: true; readonly checkpoint: Checkpoint; readonly adopted: number; readonly tornBytes: number }

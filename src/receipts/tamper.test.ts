@@ -4,7 +4,7 @@ import { createHome, draft, mustAppend, required } from './fixture.ts'
 import { headLine, sealAnchor } from './form/anchor.ts'
 import { readReceipt } from './form/grammar.ts'
 import { anchorAt, edit, first, homes, lines, recompute, rewrite, second, testBoth } from './tampering.ts'
-import type { Verification } from './verify-chain.ts'
+import type { Verification } from './verify/verify-chain.ts'
 
 const { another, empty, removeAll } = homes()
 afterAll(removeAll)

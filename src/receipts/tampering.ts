@@ -7,7 +7,7 @@ import { type Anchor, anchorLine, headLine, sealAnchor } from './form/anchor.ts'
 import { readReceipt } from './form/grammar.ts'
 import { lineOf, type Receipt, sealed } from './form/receipt.ts'
 import { readKey } from './key.ts'
-import { type Verification, verifyReceipts } from './verify-chain.ts'
+import { type Verification, verifyReceipts } from './verify/verify-chain.ts'
 
 const script = () => join(import.meta.dir, '../../docs/verify-receipts.sh')
 

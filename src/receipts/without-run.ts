@@ -28,6 +28,8 @@ export type WithoutRun = {
 
 export const clearing = 'memory.clear'
 export const acceptance = 'receipt.accept'
+/** One conversation was deleted; its input names the receipts that belong to no run since. */
+export const deletion = 'conversation.delete'
 
 /** Recognises an operator's action outside of any run: no tool has a dot in its name, even if the operator approved its call. */
 export function isOperatorAction({ tool, approval }: Receipt): boolean {
@@ -47,7 +49,8 @@ export function withoutRun({ count, special, isNamed }: Log, known: KnownToDatab
   const done = special.filter((receipt) => isOperatorAction(receipt) && receipt.seq <= known.counted && !isIn(adopted, receipt.seq))
   const clear = done.findLast(({ tool }) => tool === clearing)?.seq ?? 0
   const accepted = done.filter(({ tool }) => tool === acceptance).map((receipt) => ({ receipt, words: acceptedBy(receipt, known) }))
-  const explained = [...adopted, ...accepted.flatMap(({ words }) => words?.spans ?? [])]
+  const deleted = done.filter(({ tool }) => tool === deletion).flatMap((receipt) => acceptedBy(receipt, known)?.spans ?? [])
+  const explained = [...adopted, ...deleted, ...accepted.flatMap(({ words }) => words?.spans ?? [])]
   const own = new Set(special.map(({ seq }) => seq))
   const holes: Span[] = []
   const older: Span[] = []

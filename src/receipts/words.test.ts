@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { deepVerify, type JournalledAttempt } from './deep.ts'
 import { draft, type Home, mustAppend, required } from './fixture.ts'
 import { anchorLine, headLine, parseAnchor, sealAnchor } from './form/anchor.ts'
 import { follow, start } from './form/chain.ts'
@@ -9,6 +8,7 @@ import { lineOf, sealed } from './form/receipt.ts'
 import { readKey } from './key.ts'
 import { diskFailure, isMissing } from './receipt-failure.ts'
 import { anchorAt, edit, first, homes, lines, recompute, rewrite } from './tampering.ts'
+import { deepVerify, type JournalledAttempt } from './verify/deep.ts'
 
 const { another, empty, removeAll } = homes()
 afterAll(removeAll)

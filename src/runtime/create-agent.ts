@@ -36,6 +36,8 @@ export type AgentConfig = {
   readonly sandbox?: 'none'
   /** See RunIdentity. */
   readonly agent?: RunAgent
+  /** See RunIdentity. */
+  readonly token?: string
   /** More b-threads in addition to the program's own. They can only block. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The developer's own threads. */
@@ -141,6 +143,7 @@ export function createAgent(config: AgentConfig): Agent {
       ...(folder ? { folder } : {}),
       ...(config.sandbox ? { sandbox: config.sandbox } : {}),
       ...(config.agent ? { agent: config.agent } : {}),
+      ...(config.token ? { token: config.token } : {}),
     }
     return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...optional }
   }

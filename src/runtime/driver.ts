@@ -47,6 +47,8 @@ export type RunPorts = {
   /** Removes secrets from all input, before any other part processes, stores or repeats it. */
   readonly redact: Redact
   readonly redactStream: RedactStream
+  /** Called with each event that the journal does not have, as it is passed to the consumer. Must not throw. */
+  readonly piece?: (run: RunIdentity, event: AgentEvent) => void
 }
 
 export type RunOptions = {
@@ -89,7 +91,6 @@ export type Run = {
 type Sent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
 
 const queueCapacity = 256
-
 const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: new Map() }
 
 export function createRun({ identity, threads, joining, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
@@ -127,6 +128,10 @@ export function createRun({ identity, threads, joining, ports, request, history,
   const threadOf = (name: string) => known.get(name)
   const step = createStepper({ runId: identity.runId, threads, threadOf, now: ports.now, approvalTtlMs })
   let inbox: Sent[] = []
+  const unrecorded = (event: AgentEvent) => {
+    ports.piece?.(identity, event)
+    return queue.push(event)
+  }
 
   function send(event: ExternalEvent): Promise<string | undefined> {
     const answer = enter(event)
@@ -230,7 +235,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
       usedIds,
       onPiece: (piece) => {
         if (piece.type === 'thinking') state.thoughts.push(piece.content)
-        return queue.push(piece)
+        return unrecorded(piece)
       },
     })
     inFlight.delete('think')
@@ -249,8 +254,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
     const altered = error instanceof Error && 'integrity' in error && error.integrity === true
     abortAll()
     log('info', 'run failed', { error: message })
-    void queue.push({ type: 'error', code: altered ? 'integrity' : 'internal', message, recoverable: false })
-    void queue.push({ type: 'done', stopReason: 'error' })
+    void unrecorded({ type: 'error', code: altered ? 'integrity' : 'internal', message, recoverable: false })
+    void unrecorded({ type: 'done', stopReason: 'error' })
     close({ stop: 'error', code: altered ? 'integrity' : 'error', message })
   }
 

@@ -11,7 +11,10 @@ export type StopReason = 'end_turn' | 'cancelled' | 'error'
 export type Usage = {
   readonly inputTokens: number
   readonly outputTokens: number
+  /** Of `inputTokens`: read from the provider's cache. */
   readonly cachedInputTokens?: number
+  /** Of `inputTokens`: written to the provider's cache. */
+  readonly cacheWriteTokens?: number
   readonly costMicros?: number
   /** The runtime counted the tokens from the sent and received text, because the provider did not report them. */
   readonly estimated?: true
@@ -111,7 +114,8 @@ export type ExternalEvent =
       /** Why the answer is incomplete, if the model did not end it itself. */
       readonly cut?: 'length' | 'content_filter'
     }
-  | { readonly type: 'model.fail'; readonly code: FailureCode; readonly message: string }
+  /** `unbilled`: the provider refused before an answer began, or the request never arrived. */
+  | { readonly type: 'model.fail'; readonly code: FailureCode; readonly message: string; readonly unbilled?: true }
   | { readonly type: 'tool.done'; readonly id: string; readonly outcome: ToolOutcome }
   /** The act has ended on a private view; its changes are not in the workspace yet. `apply` or `drop` follows. */
   | ({ readonly type: 'tool.changed'; readonly id: string } & Proposal & Changed)

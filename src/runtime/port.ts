@@ -37,6 +37,8 @@ export type ChatRequest = {
 /** What one attempt can cost. `prices` are in millionths of a US dollar per token; `null`: unknown, but not free. */
 export type Quote = {
   readonly provider: string
+  /** The model that is asked; empty: the provider's own. */
+  readonly model: string
   readonly inputTokens: number
   readonly outputTokens: number
   readonly prices: { readonly input: number; readonly output: number } | null
@@ -47,7 +49,9 @@ export type Quote = {
 export type Grant = {
   /** The longest answer that the budget pays for, in tokens. */
   readonly outputTokens: number
-  /** Call it once. `nothing`: the provider refused at once; `unknown` counts as all that was reserved. */
+  /**
+   * Call it once. `nothing`: the provider refused at once. `unknown`, and an estimated usage, count as all that was reserved.
+   */
   settle(used: Usage | 'nothing' | 'unknown'): Promise<void>
 }
 
@@ -259,6 +263,8 @@ export type RunIdentity = {
   readonly sandbox?: 'none'
   /** Absent: no agent's files record the run. */
   readonly agent?: RunAgent
+  /** The id of the access token that asked for the run. */
+  readonly token?: string
 }
 
 /** Event names come from seed 001: "tool requested", "receipt written", … The sink redacts the values. */

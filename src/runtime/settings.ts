@@ -87,6 +87,14 @@ export const limitRows = {
   max_conversation_usd: { ...usd, example: 5, about: 'Budget of one conversation: money.' },
   agent_daily_tokens: { ...tokens, example: 100_000, about: 'Budget of each agent for a day in UTC: tokens.' },
   agent_daily_usd: { ...usd, example: 5, about: 'Budget of each agent for a day in UTC: money.' },
+  channel_daily_tokens: {
+    ...tokens,
+    example: 200_000,
+    about: 'Budget of each channel (cli, filter, discord, http …) for a day in UTC: tokens.',
+  },
+  channel_daily_usd: { ...usd, example: 5, about: 'Budget of each channel for a day in UTC: money.' },
+  token_daily_tokens: { ...tokens, example: 200_000, about: 'Budget of each access token of the HTTP channel for a day in UTC: tokens.' },
+  token_daily_usd: { ...usd, example: 5, about: 'Budget of each access token for a day in UTC: money.' },
   daily_tokens: { ...tokens, example: 1_000_000, about: 'Budget of this home for a day in UTC, all its processes together: tokens.' },
   daily_usd: { ...usd, example: 10, about: 'Budget of this home for a day in UTC: money.' },
 } as const satisfies Rows

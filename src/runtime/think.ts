@@ -2,7 +2,7 @@
 
 import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from './event.ts'
 import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from './port.ts'
-import { sanitizeUsage } from './usage.ts'
+import { costsNothing, sanitizeUsage } from './usage.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
 
@@ -20,9 +20,11 @@ export type Question = {
 }
 
 /** Never rejects: any error becomes a `model.fail`. */
-export async function think(question: Question): Promise<Thought> {
+export async function think(given: Question): Promise<Thought> {
+  const heard = { any: false }
+  const question = { ...given, onPiece: noting(given, heard) }
   try {
-    if (question.signal.aborted) return aborted
+    if (question.signal.aborted) return unasked
     const response = await Promise.race([listen(question), endOf(question.signal)])
     if (question.signal.aborted || response === undefined) return aborted
     const parts = response.parts.map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
@@ -37,12 +39,24 @@ export async function think(question: Question): Promise<Thought> {
     }
   } catch (error) {
     if (question.signal.aborted) return aborted
-    if (error instanceof ProviderFailure) return { type: 'model.fail', code: error.code, message: question.redact(error.message) }
+    if (error instanceof ProviderFailure) {
+      const unbilled = !heard.any && costsNothing(error)
+      return { type: 'model.fail', code: error.code, message: question.redact(error.message), ...(unbilled ? { unbilled } : {}) }
+    }
     return { type: 'model.fail', code: 'unknown', message: question.redact(error instanceof Error ? error.message : String(error)) }
   }
 }
 
-const aborted: Thought = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' }
+const aborted = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' } as const satisfies Thought
+const unasked: Thought = { ...aborted, unbilled: true }
+
+/** Notes whether the model has said anything: a failure after that has its price. */
+function noting({ onPiece }: Question, heard: { any: boolean }): Question['onPiece'] {
+  return (piece) => {
+    heard.any = true
+    return onPiece(piece)
+  }
+}
 
 /** Resolves on abort. A custom provider may never react to a cancel; the run does not wait for it. */
 function endOf(signal: AbortSignal): Promise<undefined> {

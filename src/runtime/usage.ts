@@ -1,6 +1,7 @@
 /** Adds up what the model calls of a run used. */
 
-import type { Usage } from './event.ts'
+import type { FailureCode, Usage } from './event.ts'
+import type { ProviderFailure } from './port.ts'
 
 /** The sum has a cost only as long as the cost of every call is known. */
 export function addUsage(sum: Usage | undefined, { inputTokens, outputTokens, costMicros }: Usage): Usage {
@@ -14,14 +15,26 @@ export function addUsage(sum: Usage | undefined, { inputTokens, outputTokens, co
 }
 
 /** Corrects token counts, because any provider may report them: whole, not negative, small enough to be added up. */
-export function sanitizeUsage({ inputTokens, outputTokens, cachedInputTokens, costMicros }: Usage): Usage {
+export function sanitizeUsage({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, costMicros, estimated }: Usage): Usage {
   return {
     inputTokens: count(inputTokens),
     outputTokens: count(outputTokens),
     ...(cachedInputTokens === undefined ? {} : { cachedInputTokens: count(cachedInputTokens) }),
+    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokens: count(cacheWriteTokens) }),
     ...(costMicros === undefined ? {} : { costMicros: count(costMicros) }),
+    ...(estimated ? { estimated } : {}),
   }
 }
+
+/**
+ * Nobody bills a call that was refused before an answer began or that never arrived. A timeout on the server's side may come after it
+ * began.
+ */
+export function costsNothing({ code, detail: { status, unsent } }: ProviderFailure): boolean {
+  return unsent === true || (status !== undefined && status !== 408 && status !== 504) || unbilled.has(code)
+}
+
+const unbilled: ReadonlySet<FailureCode> = new Set(['auth', 'rate_limit', 'bad_request', 'context_length', 'budget'])
 
 const highest = 1e12
 

@@ -143,6 +143,8 @@ export type Network = {
   }): Promise<{ readonly ok: true; readonly connection: Connection } | { readonly ok: false; readonly message: string }>
 }
 
+export type GitUser = { readonly name?: string; readonly email?: string }
+
 export type SandboxSettings = {
   readonly kind: SandboxKind
   /** Absolute path of the only folder where a command can write files that persist. */
@@ -162,6 +164,8 @@ export type SandboxSettings = {
   readonly forbiddenReads?: readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
+  /** Who the user is in git: commands find it in /etc/gitconfig, where the settings of every repository take precedence. */
+  readonly gitUser?: GitUser
   /** The user's PATH: its folders below the home folder are there for commands too, read-only. */
   readonly userPath?: string
   /** Names of programs that refuse to run inside, whatever starts them. */

@@ -25,6 +25,8 @@ export type CommandFacts = Pick<CommandMode, 'confined' | 'transaction'> & {
   readonly beyond: readonly string[]
   /** It asks to work on the workspace itself, without a private view. */
   readonly direct: boolean
+  /** What a git fetch, pull or push outside the sandbox does, in words. */
+  readonly transfer?: { readonly says: string; readonly rewrites: boolean } | undefined
 }
 
 /** What the level needs to know about the requests of a call. */
@@ -85,15 +87,17 @@ function readonly({ rating, command }: Rated, { readonlyCommands }: Levels): Per
 }
 
 function full({ rating, command, request }: Rated, { egress }: Levels): Permission {
-  if (command !== undefined && command.beyond.length > 0 && egress !== 'open') return network(command)
+  // Nobody can take back what a push replaced or deleted for others.
+  if (command !== undefined && (command.transfer?.rewrites || (command.beyond.length > 0 && egress !== 'open'))) return network(command)
   if (request !== undefined && request.beyond.length > 0 && egress !== 'open') return unlistedHost(rating)
   return granted('autonomy.full', rating)
 }
 
 /** What a command sends cannot be taken back, so its question comes before it runs, at every level that could otherwise run it unasked. */
-function network({ hosts, beyond }: CommandFacts): Permission {
+function network({ hosts, beyond, transfer }: CommandFacts): Permission {
   const unlisted = beyond.length === 0 ? '' : ` (not in allowed_domains: ${beyond.join(', ')})`
-  const reason = `it gets network access to ${hosts.join(', ')}${unlisted}; what it sends cannot be taken back`
+  const what = transfer === undefined ? '' : `; ${transfer.says}`
+  const reason = `it gets network access to ${hosts.join(', ')}${unlisted}${what}; what it sends cannot be taken back`
   return asked('autonomy.network_asks', { risk: 'high', reason })
 }
 

@@ -59,7 +59,7 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
   const plan = Object.values(levels).every(({ verdict }) => verdict === 'deny')
     ? undefined
     : (readonly.plan ?? supervised.plan ?? auto.plan ?? full.plan)
-  const network = plan?.commands.flatMap(({ network: hosts = [] }) => hosts) ?? []
+  const network = plan?.commands.flatMap(({ network: hosts = [], transfer }) => (transfer ? [transfer.host] : hosts)) ?? []
   const changes = plan?.commands[0] && (await changesOf(plan.commands[0], { level, options }))
   const more = changes === undefined ? {} : { changes }
   return {

@@ -7,6 +7,7 @@ import type { Judge, Tool } from '../runtime/port.ts'
 import { alwaysKey } from './always.ts'
 import { createValidator, type Validator } from './arguments/tool-arguments.ts'
 import { type CommandFacts, type CommandMode, type Permission, permit, type RequestFacts } from './autonomy.ts'
+import type { ReadRepository } from './command/transfer/transfer.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { precheck } from './precheck.ts'
@@ -36,6 +37,8 @@ export type GateOptions = {
   readonly targetsOf?: (writes: readonly string[]) => Promise<JsonObject>
   /** Digests of the files that a command would run, and of what these include. They are part of the plan for the same reason. */
   readonly runsOf?: (runs: readonly string[]) => Promise<JsonObject>
+  /** Reads the repository of a git fetch, pull or push. Absent: these run in the sandbox like other commands. */
+  readonly repository?: ReadRepository
   readonly envHash?: string
   /** Searches calls for registered secrets; absent when no secret is registered. */
   readonly secrets?: SecretLook
@@ -131,7 +134,7 @@ async function decide({ call, tool, state, findings }: Judged): Promise<Judgemen
   )
   const permission = await unlessRunUnasked(permitted, plan, state.policy)
   if (permission.verdict !== 'deny') keep(plan, state.plans)
-  const hosts = findings.flatMap(({ facts }) => facts?.hosts ?? [])
+  const hosts = findings.flatMap(({ facts }) => (facts === undefined || facts.transfer ? [] : facts.hosts))
   const requests = findings.flatMap(({ request }) => request ?? [])
   const labels = labelsOf({ tool: call.name, paths: plan.paths, requests, hosts }, state.policy)
   return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
@@ -221,6 +224,7 @@ function factsOf(findings: readonly Accepted[]): CommandFacts | undefined {
     hosts: all.flatMap(({ hosts }) => hosts),
     beyond: all.flatMap(({ beyond }) => beyond),
     direct: all.some(({ direct }) => direct),
+    transfer: all.find(({ transfer }) => transfer)?.transfer,
   }
 }
 

@@ -6,6 +6,7 @@ import { sha256 } from '../kit/sha256.ts'
 import { cut, visible } from '../kit/text.ts'
 import type { Call } from '../runtime/event.ts'
 import type { AlwaysRule } from './always.ts'
+import type { Transfer } from './command/transfer/transfer.ts'
 import type { CommandPlan } from './command/verdict.ts'
 import type { FollowedLink } from './targets/link.ts'
 import type { Access } from './targets/path.ts'
@@ -24,6 +25,8 @@ export type PlannedCommand = {
   readonly view?: 'private' | 'direct'
   /** The hosts that it gets access to; absent: no network. */
   readonly network?: readonly string[]
+  /** A git fetch, pull or push that runs outside the sandbox. */
+  readonly transfer?: Transfer
 }
 
 /** The analysed call. Tools execute these values and never derive them again from the input. */
@@ -88,7 +91,8 @@ function followed(commands: readonly PlannedCommand[]): string {
 function reaching(commands: readonly PlannedCommand[]): string {
   const hosts = commands.flatMap(({ network = [] }) => network)
   const network = hosts.length === 0 ? '' : ` [network: ${cut(visible(hosts.join(', ')), 300)}]`
-  return commands.some(({ view }) => view === 'direct') ? `${network} [direct: works on the workspace itself]` : network
+  const transfers = commands.map(({ transfer }) => (transfer ? ` [${cut(visible(transfer.says), 600)}]` : '')).join('')
+  return `${network}${transfers}${commands.some(({ view }) => view === 'direct') ? ' [direct: works on the workspace itself]' : ''}`
 }
 
 function commandLine({ plan }: PlannedCommand): string {

@@ -3,6 +3,8 @@
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always.ts'
 import type { CommandFacts, CommandMode, RequestFacts } from './autonomy.ts'
+import type { ReadRepository, Transfer, TransferVerdict } from './command/transfer/transfer.ts'
+import type { CommandPlan } from './command/verdict.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { highest, pathRisk, type Rating } from './risk.ts'
@@ -34,6 +36,7 @@ export type TouchContext = {
   readonly sight?: Sight
   /** Absent when nobody said how commands run here; every one of them is then judged as if nothing confined it. */
   readonly commands?: CommandMode | undefined
+  readonly repository?: ReadRepository
 }
 
 /** May throw or reject on a broken tool; the gate turns that into a denial. */
@@ -81,6 +84,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
     home: policy.home,
     resolve,
     path: (path, access, cwd) => follower.judge({ path, access, cwd }),
+    isFile: (path) => around.sight?.isFile?.(path) ?? false,
   })
   const { rule, reason, plan } = verdict
   const writes = [...new Set([...verdict.writes, ...follower.written()])]
@@ -88,14 +92,17 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   if (verdict.verdict !== 'run' || !plan) return { ok: false, rule, reason }
   const network = await hostsFor({ named: verdict.hosts, wished: touch.network ?? [], around })
   if (!network.ok) return network
-  const { hosts, beyond } = network
   const direct = touch.direct === true
+  const judged = direct ? undefined : await transferOf(plan, place.path, around)
+  if (judged && !judged.ok) return judged
+  const transfer = judged?.transfer
+  const { hosts, beyond } = transfer ? reachOf(transfer) : network
   const readOnly =
     !direct && writes.length === 0 && !follower.outside() && (isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
   const rating = readOnly
     ? { risk: 'low' as const, reason: `only reads: ${verdict.executables.join(', ') || 'the shell itself'}` }
     : highest(
-        { risk: verdict.risk, reason },
+        transfer ? ratingOf(transfer) : { risk: verdict.risk, reason },
         writes.map((target) => writeRisk(target, policy)),
       )
   return {
@@ -109,12 +116,39 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
       ...(links.length > 0 ? { links } : {}),
       ...(readOnly ? { readOnly } : {}),
       ...viewOf({ readOnly, direct, transaction: mode?.transaction === true }),
-      ...(hosts.length > 0 ? { network: hosts } : {}),
+      ...(transfer ? { transfer } : hosts.length > 0 ? { network: hosts } : {}),
     },
+    ...(transfer ? { request: requestOf(transfer) } : {}),
     ...(mode?.transaction && !direct ? {} : { runs: verdict.runs }),
-    facts: { confined: mode?.confined ?? false, transaction: mode?.transaction ?? false, hosts, beyond, direct },
-    always: rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined,
+    facts: { confined: mode?.confined ?? false, transaction: mode?.transaction ?? false, hosts, beyond, direct, transfer },
+    always: transfer === undefined && rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined,
   }
+}
+
+/** Only where private views are: a fetch brings its result there, so that it is judged like every other change. */
+async function transferOf(
+  plan: CommandPlan,
+  cwd: string,
+  { policy, commands, repository }: TouchContext,
+): Promise<TransferVerdict | undefined> {
+  if (repository === undefined || commands?.transaction !== true || plan.kind !== 'argv' || !plan.executable.endsWith('/git')) return
+  const { judgeTransfer } = await import('./command/transfer/judge-transfer.ts')
+  return judgeTransfer({ plan, cwd, read: repository, policy })
+}
+
+/** It counts as what a request to the same host would count as: a fetch as one that reads, a push as one that sends. */
+function requestOf({ operation, listed }: Transfer) {
+  const reads = operation !== 'push'
+  return { beyond: [], reads, carries: !(reads && listed), foreign: reads || !listed }
+}
+
+function reachOf({ operation, host, listed }: Transfer): { readonly hosts: readonly string[]; readonly beyond: readonly string[] } {
+  if (!listed) return { hosts: [host], beyond: [host] }
+  return { hosts: operation === 'push' ? [host] : [], beyond: [] }
+}
+
+function ratingOf({ operation, says }: Transfer): Rating {
+  return { risk: operation === 'push' ? 'high' : 'medium', reason: says }
 }
 
 function viewOf({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { missingNetwork, networkNote } from './network-note.ts'
+import { gitNote, missingNetwork, networkNote } from './network-note.ts'
 import type { Ended } from './process.ts'
 
 const failed: Ended = { ok: true, code: 6, leftBehind: false, sandbox: 'bubblewrap' }
@@ -7,7 +7,6 @@ const failed: Ended = { ok: true, code: 6, leftBehind: false, sandbox: 'bubblewr
 /** What the programs print in a sandbox without a network. */
 const outputs = {
   curl: 'curl: (6) Could not resolve host: example.org',
-  git: "fatal: unable to access 'https://example.org/x/': Could not resolve host: example.org",
   npm: 'npm error code EAI_AGAIN\nnpm error syscall getaddrinfo',
   pip: 'Failed to establish a new connection: [Errno -3] Temporary failure in name resolution',
   python: 'OSError: [Errno 101] Network is unreachable',
@@ -21,6 +20,14 @@ const outputs = {
 
 describe('a command that failed without a network', () => {
   test.each(Object.entries(outputs))('is recognised: %s', (_, output) => expect(missingNetwork(failed, output)).toBe(networkNote))
+
+  test('and without credentials, because git ran in the sandbox', () => {
+    const unreached = "fatal: unable to access 'https://example.org/x/': Could not resolve host: example.org"
+    expect(missingNetwork(failed, unreached)).toBe(`${networkNote}; ${gitNote}`)
+    const unknown = "fatal: could not read Username for 'https://example.org': terminal prompts disabled"
+    expect(missingNetwork(failed, unknown)).toBe(gitNote)
+    expect(missingNetwork(failed, 'fatal: Could not read from remote repository.')).toBe(gitNote)
+  })
 
   test('is not assumed of others', () => {
     expect(missingNetwork(failed, 'error: 3 tests failed')).toBeUndefined()

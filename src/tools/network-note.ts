@@ -25,8 +25,16 @@ const complaints = new RegExp(
 export const networkNote =
   'this command had no network, except to the hosts that it was given; name the hosts it needs in "network" (which asks the operator), or do the work without it'
 
+/** What git says in the sandbox, where it has neither the network nor the user's credentials. */
+const gitComplaints =
+  /fatal: unable to access '|fatal: could not read Username for|fatal: Authentication failed for|fatal: Could not read from remote repository/
+
+export const gitNote =
+  'git reaches a server with the user\'s credentials only by "git push", "git fetch" or "git pull" with the name of a remote, each as a command of its own: no script, no pipe, no redirection'
+
 /** @returns the note for a failed command of a sandbox whose output shows such an error */
 export function missingNetwork(ended: Ended, output: string): string | undefined {
   if (!ended.ok || ended.code === 0 || ended.sandbox === undefined || ended.sandbox === 'none') return undefined
-  return complaints.test(output) ? networkNote : undefined
+  const notes = [...(complaints.test(output) ? [networkNote] : []), ...(gitComplaints.test(output) ? [gitNote] : [])]
+  return notes.length === 0 ? undefined : notes.join('; ')
 }

@@ -1,6 +1,7 @@
 /** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
 import type { Change } from '../runtime/changes.ts'
+import type { Transfer } from '../security/command/transfer/transfer.ts'
 
 export type Environment = { readonly [name: string]: string }
 
@@ -16,6 +17,8 @@ export type SpawnPlan = {
   readonly readOnly?: boolean
   readonly view?: 'private' | 'direct'
   readonly network?: readonly string[]
+  /** A git fetch, pull or push; the function that starts commands for a conversation carries it out, a sandbox never sees it. */
+  readonly transfer?: Transfer
   /** Receives chunks as they arrive, in order within each stream and, as far as the pipes allow, between the streams. */
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }

@@ -1,13 +1,17 @@
 /** Tells the gate where paths on the disk lead, and which names behind links a shell pattern matches. */
 
-import { type Dirent, lstatSync, readdirSync } from 'node:fs'
+import { type Dirent, lstatSync, readdirSync, statSync } from 'node:fs'
 import { matchesPattern } from '../security/command/command-text.ts'
 import type { Sight } from '../security/targets/link.ts'
 import { realPlace } from './real-place.ts'
 
 const MAX_NAMES = 20_000
 
-export const sight: Sight = { real: (path) => realPlace(path), linked }
+export const sight: Sight = {
+  real: (path) => realPlace(path),
+  linked,
+  isFile: (path) => attempt(() => statSync(path).isFile()) ?? false,
+}
 
 /** `linked`: the match is a link, or the pattern matched a link on the way to it. */
 type Match = { readonly path: string; readonly linked: boolean }

@@ -1,7 +1,7 @@
 /** A change set that nobody could be asked about: applied later by a yes to exactly these changes, once, or dropped. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Memory, openMemory } from '../../src/memory/memory.ts'
 import { about, createFixture, type Fixture } from '../../src/workspace/changes/fixture.ts'
@@ -88,13 +88,21 @@ describe('nothing is applied', () => {
     expect(no.stdout).toContain('+new')
   })
 
-  test('when the file was made by somebody else meanwhile; the set is kept', async () => {
+  test('when the file was made by somebody else meanwhile: the set, its question and the receipt all say that it waits', async () => {
     await pending()
     writeFileSync(kept.at('a.txt'), 'mine\n')
     const { code, stderr } = await run('approvals', 'allow', 'run_1/call_1')
     expect([code, written()]).toEqual([1, 'mine\n'])
     expect(stderr).toContain('allowed, but not applied: ')
+    expect(stderr).toContain('"approvals allow changes:run_1/call_1" tries again')
     expect(kept.store.list()).toMatchObject([{ state: 'pending' }])
+    expect((await run('approvals', 'list')).stdout).toStartWith('changes:run_1/call_1  open')
+    expect(JSON.parse((await run('receipt', 'list', '--json')).stdout)).toMatchObject([
+      { tool: 'changes.apply', status: 'failed', changes: 'pending' },
+    ])
+    rmSync(kept.at('a.txt'))
+    expect(await run('approvals', 'allow', 'run_1/call_1')).toMatchObject({ code: 0, stdout: 'applied: 1 path: new a.txt\n' })
+    expect([written(), (await run('receipt', 'verify', '--deep')).code]).toEqual(['new\n', 0])
   })
 })
 

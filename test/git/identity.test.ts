@@ -37,6 +37,11 @@ real(
     const commit = [call('shell', { command: 'git commit -q --allow-empty -m three' }), last]
     await turn(at, commit, ['--autonomy', 'full'], { env: { GIT_AUTHOR_NAME: 'From Outside' } })
     expect(author()).toBe('From Outside <included@example.org> Of This Repository')
+    git(at, at.workspace, 'init', '-q', 'nested')
+    git(at, at.workspace, '-C', 'nested', 'config', 'user.email', 'nested@example.org')
+    await run(at, 'cd nested && git commit -q --allow-empty -m four')
+    const nested = git(at, join(at.workspace, 'nested'), 'log', '-1', '--format=%an <%ae> %cn <%ce>').trim()
+    expect(nested).toBe('Ada Example <nested@example.org> Ada Example <nested@example.org>')
   },
   30_000,
 )
@@ -68,6 +73,25 @@ real(
     writeFileSync(join(other.workspace, '.git'), `gitdir: ${secret}\n`)
     expect((await run(other, `cat ${secret}/key`)).stdout).not.toContain('private')
     expect(existsSync(join(secret, 'key'))).toBe(true)
+  },
+  30_000,
+)
+
+real(
+  'git that fails because of what the sandbox does says why: a clone with hard links, a repository around the workspace',
+  async () => {
+    using at = home()
+    git(at, at.workspace, 'init', '-q', '-b', 'main')
+    git(at, at.workspace, '-c', 'user.name=n', '-c', 'user.email=e', 'commit', '-q', '--allow-empty', '-m', 'one')
+    expect((await run(at, 'git clone -q . copy')).stdout).toContain('for git clone, add --no-hardlinks]')
+    expect((await run(at, 'git clone -q --no-hardlinks . copy')).stdout).not.toContain('[')
+    expect(git(at, join(at.workspace, 'copy'), 'log', '--format=%s').trim()).toBe('one')
+    const inside = join(at.workspace, 'packages/a')
+    mkdirSync(inside, { recursive: true })
+    const status = [call('shell', { command: 'git status' }), last]
+    const { stdout } = await turn(at, status, ['--autonomy', 'full', '-C', inside], { cwd: inside })
+    expect(stdout).toContain('[the workspace is a folder of the git repository in ../.., and commands see nothing outside the workspace')
+    expect((await turn(at, status, ['--autonomy', 'full', '-C', at.dir], { cwd: at.dir })).stdout).not.toContain('is a folder of')
   },
   30_000,
 )

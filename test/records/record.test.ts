@@ -5,9 +5,9 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { acting, callOf, finish, refusing, runOf, started } from '../../src/memory/fixture.ts'
-import { deepVerify } from '../../src/receipts/deep.ts'
 import { readKey } from '../../src/receipts/key.ts'
-import { type Verification, verifyReceipts } from '../../src/receipts/verify-chain.ts'
+import { deepVerify } from '../../src/receipts/verify/deep.ts'
+import { type Verification, verifyReceipts } from '../../src/receipts/verify/verify-chain.ts'
 import { openRecord, pathsIn } from '../support/record.ts'
 
 const child = join(import.meta.dir, '../support/record-child.ts')

@@ -41,7 +41,7 @@ const METHODS = new Set(
   ),
 )
 /** Packages whose calls only build a description. */
-const BUILDERS = new Set(['zod'])
+const BUILDERS = new Set(['zod', '@hono/zod-openapi'])
 
 export const nothingHappensOnImport: Law = (modules) =>
   modules

@@ -68,7 +68,7 @@ export const laws: readonly LawCase[] = [
       ['src/channels/a.ts', `const load = () => import('../memory/memory.ts')`],
     ],
     innocent: [
-      ['src/host/open-records.ts', `import { type Memory, openMemory } from '../memory/memory.ts'`],
+      ['src/host/open/open-records.ts', `import { type Memory, openMemory } from '../memory/memory.ts'`],
       ['src/cli/commands/a.ts', `import type { Memory } from '../../memory/memory.ts'`],
     ],
   },
@@ -84,7 +84,7 @@ export const laws: readonly LawCase[] = [
     name: 'servers have their places',
     check: serversHaveTheirPlaces,
     guilty: [['src/service/a.ts', 'export const start = () => Bun.serve({ fetch: () => new Response() })']],
-    innocent: [['src/channels/http/serve.ts', 'export const start = () => Bun.serve({ fetch: () => new Response() })']],
+    innocent: [['src/http/listen.ts', 'export const start = () => Bun.serve({ fetch: () => new Response() })']],
   },
 
   {

@@ -15,11 +15,12 @@ const ADAPTERS = new Set([
   'sop',
   'control',
   'service',
+  'http',
 ])
 /** The host opens a home once; it imports core and the adapters, but no entrance. */
 const HOST = 'host'
 /** Where people and programs talk to agents. */
-const ENTRANCES = new Set(['channels'])
+const ENTRANCES = new Set(['channels', 'dashboard'])
 const SHELL = new Set(['main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
 /** Third-party packages that only compute. A new one needs a decision: it must use neither I/O nor the clock. */
@@ -40,6 +41,24 @@ export function layerOf(path: string): { readonly layer: Layer; readonly folder:
   if (folder === HOST) return { layer: 'host', folder }
   return { layer: SHELL.has(folder) ? 'shell' : 'unknown', folder }
 }
+
+/** The dashboard's page runs in the browser and not in our process, so the laws about processes do not concern it. */
+export function isInBrowser({ path }: Pick<Module, 'path'>): boolean {
+  return path.startsWith('src/dashboard/page/')
+}
+
+/** The page reaches the process only over HTTP: neither imports code of the other; the page may import types. */
+export const thePageStandsAlone: Law = (modules) =>
+  modules.flatMap((module) =>
+    module.imports
+      .filter((one) => one.target !== undefined && !one.typeOnly && !one.target.endsWith('.html'))
+      .filter((one) => isInBrowser(module) !== isInBrowser({ path: one.target ?? '' }))
+      .map((one) => ({
+        file: module.path,
+        line: one.line,
+        message: 'the page in the browser and the process import nothing of each other',
+      })),
+  )
 
 /** `ls src` shows the architecture, so src may contain only folders that the architecture names. */
 export const everyFolderIsKnown: Law = (modules) =>

@@ -5,7 +5,7 @@ import { memberOf } from './purity.ts'
 import { type Reference, references } from './references.ts'
 
 const SQLITE = ['src/memory/', 'src/discovery/', 'src/control/']
-const SERVE = ['src/channels/http/', 'src/channels/http.ts', 'src/control/']
+const SERVE = ['src/http/']
 const NETWORK = ['src/workspace/net/']
 
 const NETWORK_MODULES = new Set(
@@ -53,7 +53,7 @@ function isNetwork(use: Reference): boolean {
 }
 
 /** Only the host opens memory for all users, and tests do. */
-const OPENS_MEMORY = ['src/host/open-records.ts']
+const OPENS_MEMORY = ['src/host/open/open-records.ts']
 
 export const memoryIsOpenedByTheHost: Law = (modules) =>
   outside(
@@ -70,7 +70,7 @@ export const memoryIsOpenedByTheHost: Law = (modules) =>
   )
 
 /** Waiting code is woken by events; only these modules poll, or repeat an activity signal. */
-const REPEATS = ['src/host/run/pending-approvals.ts', 'src/service/', 'src/channels/answer-message.ts']
+const REPEATS = ['src/host/events/home-poll.ts', 'src/service/', 'src/channels/answer-message.ts']
 
 export const lookingAgainHasItsPlaces: Law = (modules) =>
   outside(modules, REPEATS).flatMap((module) =>

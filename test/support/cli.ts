@@ -30,8 +30,8 @@ export type Invocation = {
 
 export type Started = {
   readonly pid: number
-  /** Resolves when this text has appeared on stderr. */
-  says(text: string): Promise<void>
+  /** Resolves when this text has appeared on stderr; returns it, or what the first group of a pattern matched. */
+  says(text: string | RegExp): Promise<string>
   readonly result: Promise<Result>
 }
 
@@ -147,7 +147,7 @@ function unwarned(text: string): string {
   return hasBubblewrap ? text : text.replace(/^warn: shell tool off .*\n/gm, '')
 }
 
-function listen(stream: ReadableStream<Uint8Array>): { says(text: string): Promise<void>; readonly whole: Promise<string> } {
+function listen(stream: ReadableStream<Uint8Array>): { says: Started['says']; readonly whole: Promise<string> } {
   const state = { text: '', ended: false }
   const waiting = new Set<() => void>()
   const read = async (): Promise<string> => {
@@ -160,10 +160,13 @@ function listen(stream: ReadableStream<Uint8Array>): { says(text: string): Promi
     for (const look of waiting) look()
     return state.text
   }
-  const says = (text: string) =>
-    new Promise<void>((resolve, reject) => {
+  const find = (text: string | RegExp) =>
+    typeof text === 'string' ? (state.text.includes(text) ? text : undefined) : text.exec(state.text)?.[1]
+  const says = (text: string | RegExp) =>
+    new Promise<string>((resolve, reject) => {
       const look = () => {
-        if (state.text.includes(text)) resolve()
+        const found = find(text)
+        if (found !== undefined) resolve(found)
         else if (state.ended) reject(new Error(`stderr never said "${text}", it said: ${state.text}`))
         else return
         waiting.delete(look)

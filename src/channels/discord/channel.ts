@@ -4,7 +4,7 @@ import type { Channel, ChannelHost, InboundMessage, Setup } from '../../host/api
 import { FailureError } from '../../host/failure.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { createAddresses } from '../addresses.ts'
+import { createAddresses } from '../inbox/addresses.ts'
 import type { Discord } from './connect.ts'
 import type { DiscordOptions } from './connection-options.ts'
 import type { discordRows } from './settings.ts'

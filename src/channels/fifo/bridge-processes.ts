@@ -2,8 +2,8 @@
 
 import type { HostContext, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
-import { pause } from '../../host/sleep.ts'
 import type { BridgeWatch } from '../../service/fifo/exchange.ts'
+import { pause } from '../../service/sleep.ts'
 import { type Supervised, supervise } from '../../service/supervise.ts'
 
 const roles = ['interact', 'brain', 'claw'] as const

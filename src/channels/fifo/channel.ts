@@ -7,7 +7,7 @@ import { messageLine, readMessage } from '../../kit/wire.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
-import { createAddresses } from '../addresses.ts'
+import { createAddresses } from '../inbox/addresses.ts'
 
 export type Written = { readonly ok: true } | { readonly ok: false; readonly message: string }
 

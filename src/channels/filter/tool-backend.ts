@@ -6,6 +6,7 @@ import { type Config, providerNamed } from '../../config/config.ts'
 import type { Environment } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
+import { isCompiled, ownProgram } from '../../service/own-program.ts'
 import { toolBackends } from '../../tools/settings.ts'
 import type { CliSetup } from '../terminal/context.ts'
 import { onInterrupt } from '../terminal/signals.ts'
@@ -88,7 +89,7 @@ function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): {
   const { config, context, paths } = setup
   const { security, workspaceDir } = config
   return {
-    BRAIDCLAW: ourselves(),
+    BRAIDCLAW: ownProgram(),
     BRAIDCLAW_HOME: paths.home,
     BRAIDCLAW_WORKSPACE: workspaceDir,
     BRAIDCLAW_AUTONOMY: security.autonomy,
@@ -127,14 +128,6 @@ function scriptOf(backend: string): string {
   const found = places.find((path) => existsSync(path))
   if (found) return found
   throw new FailureError('error', `--tool-backend ${backend}: its script is not there; looked for ${places.join(', ')}`)
-}
-
-function ourselves(): string {
-  return isCompiled() ? process.execPath : join(import.meta.dir, '../../../bin/braidclaw')
-}
-
-function isCompiled(): boolean {
-  return import.meta.path.startsWith('/$bunfs/')
 }
 
 function defined(env: Environment): { [name: string]: string } {

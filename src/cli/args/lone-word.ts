@@ -18,7 +18,7 @@ const instead: { readonly [word: string]: string } = {
   ...{ update, upgrade: update, install: update },
   ...{ chat: talk, repl: talk, start: talk, ask: talk, exec: talk, prompt: talk },
   ...{ history: earlier, sessions: earlier, resume: earlier, continue: earlier, conversations: earlier },
-  ...{ serve: 'to stay in the background: braidclaw daemon', server: 'to stay in the background: braidclaw daemon' },
+  gateway: 'to answer over HTTP: braidclaw serve',
   ...{ status: 'to check everything: braidclaw doctor', info: 'to check everything: braidclaw doctor' },
   ...{ stop: 'to stop every tool: braidclaw estop', kill: 'to stop every tool: braidclaw estop' },
   ...{ settings: 'the settings: braidclaw config show', preferences: 'the settings: braidclaw config show' },

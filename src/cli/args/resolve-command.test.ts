@@ -49,7 +49,7 @@ describe('a word that is a command of another program is not asked of a model', 
     [['update'], 'git pull'],
     [['chat'], 'braidclaw agent'],
     [['history'], 'braidclaw memory list'],
-    [['serve'], 'braidclaw daemon'],
+    [['gateway'], 'braidclaw serve'],
     [['status'], 'braidclaw doctor'],
   ])('%j', (line, says) => {
     for (const stdin of ['terminal', 'nothing'] as const) {

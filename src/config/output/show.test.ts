@@ -109,6 +109,19 @@ tools_allow = ["http"]
 autonomy = "supervised"
 memory = "all"
 folder = "/fifo"
+[channels.http]
+enabled = true
+host = "::1"
+port = 80
+allowed_hosts = ["agent.example.org"]
+token_file = "/token"
+tls_cert = "/cert"
+tls_key = "/key"
+profile = "operator"
+tools_allow = ["time"]
+autonomy = "full"
+memory = "all"
+folder = "/http"
 [channels.cli]
 enabled = false
 tools_allow = ["time"]
@@ -140,7 +153,7 @@ test('every key of the file arrives in the Config under its own name, and comes 
   delete shown.providers.models.local
   expect(shown).toEqual(JSON.parse(JSON.stringify(parse(everything))))
   const keys = Object.keys(origins)
-  for (const setting of settings) expect(keys.some((key) => patternOf(key) === setting.key)).toBe(true)
+  for (const setting of settings) expect([setting.key, keys.some((key) => patternOf(key) === setting.key)]).toEqual([setting.key, true])
   for (const key of keys) expect([key, valueAt(config, key)]).not.toEqual([key, undefined])
 })
 

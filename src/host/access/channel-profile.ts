@@ -13,6 +13,8 @@ export type People = {
   readonly profile?: ProfileName
   /** Default: nobody. `*` is everyone who can reach the channel. */
   readonly users?: readonly string[]
+  /** Each request carries an access token, which says who it is: the channel has no lists of people. */
+  readonly byToken?: true
   /** How the channel spells a person. */
   readonly form?: Form
 }
@@ -27,6 +29,8 @@ export type ChannelProfile = {
   readonly level?: Autonomy
   readonly memory: 'own' | 'all'
   readonly folder?: string
+  /** The id of the access token that the request carried. */
+  readonly token?: string
 }
 
 export const everyone = '*'
@@ -92,7 +96,8 @@ type Named = { readonly name: string; readonly people?: People }
 
 /** Returns the rows of [channels.NAME]: the channel's own, then those that every channel has. */
 export function rowsOf({ people, settings }: { readonly people?: People; readonly settings: Rows }): Rows {
-  return { ...settings, ...profileRows(people) }
+  const { users, approvers, ...others } = profileRows(people)
+  return { ...settings, ...others, ...(people?.byToken ? {} : { users, approvers }) }
 }
 
 export function channelProfileOf(config: Pick<Config, 'channels'>, { name, people }: Named): ChannelProfile {
@@ -122,7 +127,7 @@ export function isLimited({ tools, level, folder }: ChannelProfile): boolean {
  * the operator's memory.
  */
 export function profileProblem({ channel, profile, users, memory }: ChannelProfile, { people }: Pick<Named, 'people'>): string | undefined {
-  if (!users.includes(everyone) || people?.profile === 'operator') return undefined
+  if (!users.includes(everyone) || people?.profile === 'operator' || people?.byToken) return undefined
   if (profile === 'operator')
     return `channels.${channel}: users = ["*"] with profile = "operator" gives everyone your own rights; name the users`
   if (memory === 'all') return `channels.${channel}: users = ["*"] with memory = "all" shows everyone your conversations; name the users`

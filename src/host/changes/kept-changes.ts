@@ -44,9 +44,13 @@ export function findKept(sets: readonly SetSummary[], wanted: string): SetSummar
   throw new FailureError('error', `there is no change set ${quote(wanted)}${near}; see: braidclaw changes list`)
 }
 
+export function isForUndo({ state }: Pick<SetSummary, 'state'>): boolean {
+  return state === 'applied' || state === 'partly undone'
+}
+
 /** Returns the latest set that can be undone and belongs to this workspace. @throws FailureError `error` when there is none */
 export function latestToUndo(sets: readonly SetSummary[], workspace: string): SetSummary {
-  const undoable = sets.filter(({ state }) => state === 'applied' || state === 'partly undone')
+  const undoable = sets.filter(isForUndo)
   const found = undoable.find((set) => set.workspace === workspace)
   if (found) return found
   const elsewhere = undoable[0]

@@ -4,12 +4,15 @@ import { summariserOf } from '../../memory/conversations/summarise.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Meter, Provider } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
+import type { Payer } from '../cost/budget.ts'
+import { counted } from '../cost/counted.ts'
 
 export type Room = {
   readonly setup: Setup
   readonly memory: Memory
   readonly conversationId: string
   readonly provider: Provider
+  readonly payer: Omit<Payer, 'runId'>
   /** Absent when there is no budget. */
   readonly meter: Meter | undefined
   readonly tell: (line: string) => void
@@ -20,10 +23,10 @@ export type Room = {
 const portionBytes = 262_144
 
 /** Any failure leaves the conversation unchanged, and the next turn tries again. */
-export async function compactConversation({ setup, memory, conversationId, provider, meter, tell, signal }: Room): Promise<void> {
+export async function compactConversation({ setup, memory, conversationId, provider, payer, meter, tell, signal }: Room): Promise<void> {
   const { config, log, redactor } = setup
   const { historyMax: max, historyKeep: keep } = config.memory
-  const summarise = summariserOf({ provider: meter ? within(provider, meter) : provider, model: config.defaultModel })
+  const summarise = summariserOf({ provider: counted(provider, { memory, payer, meter }), model: config.defaultModel })
   try {
     const summaries = await memory.summaries()
     await summaries.compact({
@@ -39,8 +42,4 @@ export async function compactConversation({ setup, memory, conversationId, provi
   } catch (error) {
     log('warn', 'compaction failed', { why: error instanceof Error ? error.message : String(error) })
   }
-}
-
-function within(provider: Provider, meter: Meter): Provider {
-  return { ...provider, chat: (request, signal) => provider.chat({ ...request, meter }, signal) }
 }

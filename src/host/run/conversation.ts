@@ -1,16 +1,17 @@
 /** Assembles one conversation by hand, in this file only. It loads parts that only some turns need when a turn needs them. */
 
-import { existsSync } from 'node:fs'
 import { allowedTools } from '../../config/config.ts'
 import { type Once, once } from '../../kit/once.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
-import type { Home } from '../open-home.ts'
-import { metersOf } from '../setup/meters.ts'
+import type { Payer } from '../cost/budget.ts'
+import { metersOf } from '../cost/meters.ts'
+import type { Home } from '../open/open-home.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
+import { hasRuleFolders } from '../setup/rules/rule-folders.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
@@ -117,8 +118,9 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       async compact(how) {
         if (!prompts.needsCompaction()) return
         const { compactConversation } = await import('./compact-conversation.ts')
-        const meters = await metersOf(home, setup, { agent: agentOf(profile, options), conversationId })
-        await compactConversation({ ...how, setup, memory, conversationId, provider: answering, meter: meters() })
+        const payer = payerOf(opening, conversationId)
+        const meters = await metersOf(home, setup, payer)
+        await compactConversation({ ...how, setup, memory, conversationId, provider: answering, payer, meter: meters() })
       },
       async close() {
         await turns.close()
@@ -134,7 +136,7 @@ async function begin({ home, profile, which, options }: RunContext): Promise<Beg
   const { memory, record } = home
   const begun = conversationFor(memory, which, realFolder(profile.setup.config.workspaceDir))
   if (!begun.isContinuation) return begun
-  const { assertIntact } = await import('../integrity/resume-check.ts')
+  const { assertIntact } = await import('../records/integrity/resume-check.ts')
   const { conversationId } = begun
   const { sandbox, acceptAltered = false, threads = [] } = options
   await assertIntact({ setup: profile.setup, memory, record, conversationId, sandbox, threads, accept: acceptAltered })
@@ -148,7 +150,9 @@ type Runner = {
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
-async function runnerOf({ home, profile, options }: RunContext, { begun, provider, toolRuntime, opening }: Runner): Promise<Agent> {
+async function runnerOf(context: RunContext, { begun, provider, toolRuntime, opening }: Runner): Promise<Agent> {
+  const { home, profile, options } = context
+  const { token } = profile.setup.access ?? {}
   const { config, log, redactor } = profile.setup
   return createRunner({
     conversationId: begun.conversationId,
@@ -156,6 +160,7 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
     folder: begun.folder,
     ...(options.sandbox === 'none' ? { sandbox: options.sandbox } : {}),
     ...(options.agent ? { agent: options.agent } : {}),
+    ...(token ? { token } : {}),
     limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
@@ -164,7 +169,7 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
     opening,
     ports: {
       provider,
-      meter: await metersOf(home, profile.setup, { agent: agentOf(profile, options), conversationId: begun.conversationId }),
+      meter: await metersOf(home, profile.setup, payerOf(context, begun.conversationId)),
       judge: async (call) => (await toolRuntime.get().catch(stripErrorPrefix)).judge(call),
       act: async (act, signal) => {
         const { act: applyEffect } = await toolRuntime.get()
@@ -177,6 +182,7 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
       },
       recorder: home.recorder,
       questions: home.services.approvals,
+      piece: home.services.events.piece,
       log,
       redact: redactor.json,
       redactStream: () => createStreamRedactor(redactor),
@@ -187,8 +193,9 @@ async function runnerOf({ home, profile, options }: RunContext, { begun, provide
   })
 }
 
-function agentOf({ setup }: Profile, { agent }: RunContext['options']): string {
-  return agent?.id ?? setup.config.defaultAgent ?? 'default'
+function payerOf({ profile: { setup }, options: { agent, channel } }: RunContext, conversationId: string): Omit<Payer, 'runId'> {
+  const { token } = setup.access ?? {}
+  return { agent: agent?.id ?? setup.config.defaultAgent ?? 'default', conversationId, channel, ...(token ? { token } : {}) }
 }
 
 /** Tells the person who begins a conversation in an untrusted folder, once, which files are not read. */
@@ -236,9 +243,8 @@ function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>):
  * `usage` on an invalid rule
  */
 async function rulesFor({ setup, rules: shared }: Profile) {
-  const folders = [`${setup.paths.home}/rules`, `${setup.config.workspaceDir}/.braidclaw/rules`]
-  if (!folders.some((folder) => existsSync(folder))) return {}
-  const { rulesInForce } = await import('../setup/operator-rules.ts')
+  if (!hasRuleFolders(setup)) return {}
+  const { rulesInForce } = await import('../setup/rules/operator-rules.ts')
   const { rules, journal } = shared(rulesInForce(setup))
   return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Proposal } from '../../runtime/event.ts'
 import type { Decision, RunIdentity } from '../../runtime/port.ts'
+import { createHomePoll } from '../events/home-poll.ts'
 import { createPendingApprovals } from './pending-approvals.ts'
 
 const run = (runId: string): RunIdentity => ({ runId, conversationId: `of ${runId}`, turnId: 't', provider: 'p', model: 'm', channel: 'c' })
@@ -17,7 +18,7 @@ function stage() {
     const answer = elsewhere.get(gateId.replace('/a', ''))
     if (answer?.by === 'broken disk') throw new Error('disk gone')
     return answer
-  }, 5)
+  }, createHomePoll(5))
   const heard: string[] = []
   const ask = (name: string) =>
     pending.watch(run(name), {

@@ -1,27 +1,24 @@
-/**
- * Tracks runs that wait for an approval: an answer in this process wakes them at once, and one shared timer polls the record while any run
- * waits.
- */
+/** Tracks runs that wait for an approval: an answer in this process wakes them at once, and the record is polled while any run waits. */
 
 import type { Decision, Questions, RunIdentity, WatchedQuestion } from '../../runtime/port.ts'
 import type { OpenQuestion } from '../api.ts'
+import { createHomePoll } from '../events/home-poll.ts'
 
 export type PendingApprovals = Questions & {
   /** The questions that are open in this process, oldest first. */
   open(): readonly OpenQuestion[]
+  /** Reads the record at once: an answer was just written there. */
+  look(): void
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it */
   decide(id: string, decision: Decision): Promise<string | undefined>
 }
 
 type Waiting = WatchedQuestion & { readonly run: RunIdentity }
 
-/** The polling interval of the record, in milliseconds. */
-const lookMs = 150
-
 /** @param answered returns the recorded decision about a call; throws what the database throws */
-export function createPendingApprovals(answered: Questions['answered'], everyMs = lookMs): PendingApprovals {
+export function createPendingApprovals(answered: Questions['answered'], poll = createHomePoll()): PendingApprovals {
   const waiting = new Map<string, Waiting>()
-  const state: { look?: ReturnType<typeof setInterval> } = {}
+  const state: { stop?: () => void } = {}
 
   function look(): void {
     for (const [id, { answer, fail }] of [...waiting]) {
@@ -40,16 +37,17 @@ export function createPendingApprovals(answered: Questions['answered'], everyMs 
 
   function rest(): void {
     if (waiting.size > 0) return
-    clearInterval(state.look)
-    delete state.look
+    state.stop?.()
+    delete state.stop
   }
 
   return {
     answered,
+    look,
     watch(run, question) {
       const id = question.gateId
       waiting.set(id, { run, ...question })
-      state.look ??= setInterval(look, everyMs)
+      state.stop ??= poll(look)
       return () => {
         waiting.delete(id)
         rest()

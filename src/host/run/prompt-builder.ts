@@ -11,7 +11,7 @@ import type { JournalledInstruction } from '../../runtime/replay/journal-reader.
 import type { Trial } from '../../sandbox/trial.ts'
 import { everyone } from '../access/channel-profile.ts'
 import type { ConversationRequest, Past, Setup } from '../api.ts'
-import { toFailure } from '../open-records.ts'
+import { toFailure } from '../open/open-records.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
 import { assertWorkspaceExists } from '../setup/workspace-folder.ts'

@@ -3,6 +3,7 @@
 export type TurnQueue = {
   /** @returns a function that ends the turn; undefined when the signal was aborted while the turn waited */
   enter(limit: number, signal: AbortSignal): Promise<(() => void) | undefined>
+  depth(): { readonly running: number; readonly waiting: number }
 }
 
 type Waiting = { readonly limit: number; readonly go: () => void }
@@ -36,6 +37,7 @@ export function createTurnQueue(): TurnQueue {
   }
 
   return {
+    depth: () => ({ running: state.running, waiting: waiting.size }),
     async enter(limit, signal) {
       if (signal.aborted) return undefined
       if (waiting.size === 0 && state.running < limit) {

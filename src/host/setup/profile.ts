@@ -8,7 +8,7 @@ import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
 import { sandboxState } from '../toolset/sandbox-state.ts'
 import { providerFor, type SharedProviders } from './provider-pool.ts'
-import type { LoadedRules } from './rule-files.ts'
+import type { LoadedRules } from './rules/rule-files.ts'
 
 export type Profile = {
   /** The setup of the first conversation with these settings. */
@@ -90,7 +90,7 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
       return state.policy
     },
     rules(read) {
-      const text = JSON.stringify(read.journal)
+      const text = JSON.stringify(read.journal ?? {})
       if (state.rules?.text !== text) state.rules = { text, read }
       return state.rules.read
     },

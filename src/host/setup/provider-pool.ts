@@ -1,16 +1,17 @@
 /** Creates providers from their tables in the configuration, with key, fetch and clock. */
 
-import { isWireProvider, type ProviderConfig, providerNamed, type WireProvider } from '../../config/config.ts'
+import { isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
 import { createLane, type Lane } from '../../providers/wire/lane.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
+import { pause } from '../../service/sleep.ts'
 import { preconnectTo } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Environment, Setup } from '../api.ts'
+import { factsFileOf, factsOf, hasPrices, withFacts } from '../cost/model-facts.ts'
 import { FailureError } from '../failure.ts'
-import { pause } from '../sleep.ts'
 import { missingKey, notOffline } from './answering-provider.ts'
 
 /** @throws FailureError `provider` when there is no provider of that name, its key is not set, or its fixture cannot be read */
@@ -48,8 +49,9 @@ type Connecting = Pick<Setup, 'config' | 'log' | 'context'> & { readonly shared:
 async function connect(setup: Connecting, name: string, made: Made): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
-  if (setup.config.limits.maxRunUsd !== undefined && isUnpriced(found)) setup.log('warn', unpriced(name))
-  return createProvider(found, {
+  const { settings, longestAnswer } = isWireProvider(found) ? await informed(setup, found) : { settings: found }
+  return createProvider(settings, {
+    ...(longestAnswer === undefined ? {} : { longestAnswer }),
     fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
     log: setup.log,
     sleep: pause,
@@ -120,13 +122,21 @@ async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly time
   }
 }
 
-function isUnpriced(found: ProviderConfig): boolean {
-  return isWireProvider(found) && (found.priceInput === undefined || found.priceOutput === undefined)
+/** Fills the rows that the settings leave open with what is known of the model that will be asked. */
+async function informed(
+  { config, context, log }: Connecting,
+  found: WireProvider,
+): Promise<{ readonly settings: WireProvider; readonly longestAnswer?: number }> {
+  const model = found.name === config.defaultProvider ? config.defaultModel : found.model
+  const known = await factsOf(found, model, await factsFileOf(context.home))
+  if (config.limits.maxRunUsd !== undefined && !hasPrices(known)) log('warn', unpriced(found.name, model))
+  const longestAnswer = known.maxOutputTokens?.value
+  return { settings: withFacts(found, known), ...(longestAnswer === undefined ? {} : { longestAnswer }) }
 }
 
 /** Warns about a limit that cannot be enforced, because it would look effective. */
-function unpriced(name: string): string {
-  return `limits.max_run_usd cannot hold: [providers.models.${name}] has no price_input and price_output`
+function unpriced(name: string, model: string): string {
+  return `limits.max_run_usd cannot hold: [providers.models.${name}] has no price_input and price_output, and the prices of ${model} are not known otherwise (docs/cost.md)`
 }
 
 /** Without a base_url the request goes to the vendor's own address; the fetch is pinned to that origin. */

@@ -8,6 +8,7 @@ import { forbiddenPlace } from '../../security/targets/path.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { Setup } from '../api.ts'
+import { gitUser } from '../transactions/git-around.ts'
 import { sandboxNetwork } from './network/sandbox-network.ts'
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
@@ -40,6 +41,7 @@ export async function settingsFor({ kind, setup, policy, hosts, own }: Wanted): 
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     forbiddenReads: policy.forbiddenReads,
     userPath: setup.context.env.PATH,
+    gitUser: gitUser({ home: policy.home, env: setup.context.env }),
     forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
     limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds },

@@ -1,4 +1,4 @@
-/** Starts the commands of one conversation: on a private view where there are private views, and with the user's name in git. */
+/** Starts the commands of one conversation: on a private view where there are private views, with the user's name in git, and what git sends and fetches outside. */
 
 import { once } from '../../kit/once.ts'
 import type { Ahead } from '../../sandbox/confinement.ts'
@@ -7,7 +7,7 @@ import type { Spawn } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
 
 type Spawning = {
-  readonly setup: Pick<Setup, 'context'>
+  readonly setup: Pick<Setup, 'context' | 'paths'>
   readonly policy: Policy
   readonly confinement: { readonly spawn: Spawn; warm(plan: Ahead): void; mode(): Promise<{ readonly transaction: boolean }> }
 }
@@ -25,15 +25,21 @@ export function createCommandSpawn({ setup, policy, confinement }: Spawning): Co
     return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
   })
 
+  const confined: Spawn = async (plan) => {
+    const [{ env, readablePaths }, { transaction }] = await Promise.all([git.get(), confinement.mode()])
+    return confinement.spawn({
+      ...plan,
+      env: { ...env, ...plan.env },
+      readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
+      ...(plan.view === undefined && !plan.readOnly && transaction ? { view: 'private' } : {}),
+    })
+  }
+
   return {
-    async spawn(plan) {
-      const [{ env, readablePaths }, { transaction }] = await Promise.all([git.get(), confinement.mode()])
-      return confinement.spawn({
-        ...plan,
-        env: { ...env, ...plan.env },
-        readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
-        ...(plan.view === undefined && !plan.readOnly && transaction ? { view: 'private' } : {}),
-      })
+    async spawn({ transfer, ...plan }) {
+      if (transfer === undefined) return confined(plan)
+      const { runTransfer } = await import('./transfer/run-transfer.ts')
+      return runTransfer({ plan, transfer, policy, stateHome: setup.paths.home, env: setup.context.env, spawn: confined })
     },
     async warm(plan) {
       confinement.warm({ ...plan, readablePaths: (await git.get()).readablePaths })

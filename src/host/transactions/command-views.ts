@@ -2,7 +2,7 @@
 
 import { grouped } from '../../kit/count.ts'
 import type { JsonObject } from '../../kit/json.ts'
-import { applied, isPending, notApplied } from '../../runtime/attempt/change-outcome.ts'
+import { applied, isPending, notApplied, notKept } from '../../runtime/attempt/change-outcome.ts'
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
@@ -63,7 +63,8 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
       const applicable = changes.filter(isApplicable)
       const held = judged.verdict === 'ask' && (await keep(view, { changes: applicable, review: judged, about }))
       waiting.set(act.id, { act, view, changes: applicable, look, about, held })
-      return { ...saidLeftOut(ran, changes.length - applicable.length), changes: judged }
+      const ended = saidLeftOut(ran, changes.length - applicable.length)
+      return { ...(judged.verdict === 'ask' && !held ? notKept(ended) : ended), changes: judged }
     } catch (error) {
       waiting.delete(act.id)
       view.drop()

@@ -13,6 +13,7 @@ export type Confining = {
 
 export function dryRunSpawn({ spawn, hasViews }: Confining): Spawn {
   return async (plan) => {
+    if (plan.transfer) return { ok: false, message: `a dry run reaches no git server, so git ${plan.transfer.operation} was not run` }
     if (plan.readOnly) return spawn(plan)
     const { transaction, why } = await hasViews()
     if (transaction && plan.view !== 'direct') return spawn({ ...plan, view: 'private' })

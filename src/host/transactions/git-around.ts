@@ -1,7 +1,7 @@
 /** Tells commands who the user is in git, and the judgement of changes what the user's own git would run. */
 
 import { lstatSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { quote } from '../../kit/text.ts'
 import type { ReadablePath } from '../../sandbox/confinement.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
@@ -23,6 +23,9 @@ type Around = {
   readonly env: { readonly [name: string]: string | undefined }
 }
 
+/** Absolute paths of a repository. */
+type Pushing = { readonly folder: string; readonly git: string; readonly common: string }
+
 export type GitForCommands = {
   readonly env: { readonly [name: string]: string }
   /** The repository of a workspace that is a linked worktree lies elsewhere; commands can read it, not write it. */
@@ -35,18 +38,25 @@ export function gitForCommands(around: Around): GitForCommands {
 }
 
 /**
- * A name that the repository's own settings give is not passed on: a variable would take its place. Commands see neither the user's
- * settings nor these variables otherwise.
+ * A name that the repository's own settings give is not passed on: a variable would take its place. A sandbox with an /etc of its own puts
+ * the name there instead. Commands see neither the user's settings nor these variables otherwise.
  */
 function identity({ workspace, home, env }: Around): { readonly [name: string]: string } {
   const [repository] = repositoriesAround(workspace)
   const local = repository === undefined ? [] : readRepositorySettings(repository, home)
-  const user = readUserSettings({ home, configHome: env.XDG_CONFIG_HOME })
+  const user = gitUser({ home, env })
   const pairs = (['name', 'email'] as const).flatMap((field) => {
-    const value = last(local, `user.${field}`) === undefined ? last(user, `user.${field}`) : undefined
+    const value = last(local, `user.${field}`) === undefined ? user[field] : undefined
     return ['AUTHOR', 'COMMITTER'].map((role) => [`GIT_${role}_${field.toUpperCase()}`, value] as const)
   })
   return Object.fromEntries(pairs.flatMap(([name, value]) => ((env[name] ?? value) ? [[name, env[name] ?? value ?? '']] : [])))
+}
+
+/** Who the user is in git by their own settings. */
+export function gitUser({ home, env }: Pick<Around, 'home' | 'env'>): { readonly name?: string; readonly email?: string } {
+  const user = readUserSettings({ home, configHome: env.XDG_CONFIG_HOME })
+  const [name, email] = [last(user, 'user.name'), last(user, 'user.email')]
+  return { ...(name ? { name } : {}), ...(email ? { email } : {}) }
 }
 
 function last(entries: readonly ConfigEntry[], key: string): string | undefined {
@@ -57,7 +67,7 @@ function last(entries: readonly ConfigEntry[], key: string): string | undefined 
  * The repository of a linked worktree, if it knows this worktree: a `.git` file alone, which may come from anywhere, opens no folder.
  * @returns an absolute path outside the workspace
  */
-function linkedRepository(workspace: string): string | undefined {
+export function linkedRepository(workspace: string): string | undefined {
   if (!lstatSync(join(workspace, '.git'), { throwIfNoEntry: false })?.isFile()) return
   const [repository] = repositoriesAround(workspace, workspace)
   if (repository === undefined || isUnder(repository.common, workspace)) return
@@ -87,6 +97,15 @@ export function hooksNotRun({ workspace, home, env }: Around, changed: readonly 
   const names = isUnder(folder, workspace) ? [] : hooksIn(folder)
   if (names.length > 0)
     return `these git hooks lie outside the workspace and did not run: ${names.join(', ')} (core.hooksPath is ${quote(folder)})`
+}
+
+/** @returns the same for the hook that a push in the workspace's repository would run */
+export function pushHookNotRun({ workspace, home, env }: Around, { git, common, folder }: Pushing): string | undefined {
+  const local = last(readRepositorySettings({ root: folder, git, common }, home), 'core.hookspath')
+  const given = local ?? last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
+  const hooks = given === undefined ? join(common, 'hooks') : expand(given, folder, home)
+  if (hooksIn(hooks).includes('pre-push'))
+    return `the git hook pre-push of ${quote(isUnder(hooks, workspace) ? relative(workspace, hooks) : hooks)} did not run`
 }
 
 function hooksIn(folder: string): readonly string[] {

@@ -55,6 +55,7 @@ function pastLook({ workspace, changes, read }: Shown): Look {
   return {
     read: (path, side, maxBytes) => (byPath.has(path) ? read(path, side, maxBytes) : now.read(path, side, maxBytes)),
     kind: (path, side) => (byPath.has(path) ? stateOf(path, side)?.kind : now.kind(path, side)),
+    mode: (path, side) => (byPath.has(path) ? stateOf(path, side)?.mode : now.mode(path, side)),
     link: (path, side) => (byPath.has(path) ? stateOf(path, side)?.target : now.link(path, side)),
     list,
     [Symbol.dispose]: () => now[Symbol.dispose](),

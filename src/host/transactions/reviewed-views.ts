@@ -12,6 +12,7 @@ import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
+import { createChangeRules } from './change-rules.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { hooksNotRun, runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
@@ -88,6 +89,7 @@ function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
 /** Returns the review of what a call changed, live and of a past run. */
 export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
   const hasSecret = secretsBy(setup.redactor)
+  const rulesOn = createChangeRules(setup)
   return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
     const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
     return reviewChanges(changes, {
@@ -100,6 +102,7 @@ export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup
       readOnlyFolders: () =>
         findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
       isForbiddenRead: unreadBefore(policy, changes),
+      ruled: await rulesOn(changes, act),
       look,
     })
   }

@@ -54,7 +54,7 @@ export function createAgentStage(alter: (path: string, sql: string) => void) {
 
   /** Runs one complete run through the real recorder. */
   async function turn(number: number): Promise<void> {
-    const recorder = createRecorder(writer(), memoryStage.memory.lockWait)
+    const recorder = createRecorder(writer(), memoryStage.memory)
     for (const batch of batches(number)) await recorder.commit(identity(number), batch)
   }
 

@@ -2,20 +2,23 @@
 
 import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/text.ts'
+import type { Clock } from '../../runtime/port.ts'
+import { homeRun, noteInHome } from '../journal/feed/home-notes.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
+import { spentOfRun } from '../journal/runs/spent-of-run.ts'
 import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
+import {
+  type Conversation,
+  type ConversationsAsked,
+  keepTitle,
+  type ListedConversation,
+  listConversations,
+  listedConversation,
+} from './conversation-list.ts'
+import { type DeletedConversation, type Deletion, deleteConversation } from './delete-conversation.ts'
 import { indexTurns } from './word-index.ts'
-
-/** `started` and `updated` in milliseconds since 1970; `turns` counts questions; `title` is the first question, shortened. */
-export type Conversation = {
-  readonly conversationId: string
-  readonly started: number
-  readonly updated: number
-  readonly turns: number
-  readonly title: string
-}
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type Cleared =
@@ -35,13 +38,20 @@ export type ClearConsent = {
 
 export type Conversations = {
   /** Most recently used first: by sequence, because a clock may be set back. */
-  list(page?: { readonly limit?: number; readonly offset?: number }): Conversation[]
+  list(page?: ConversationsAsked): Conversation[]
+  /** As `list`, with the position of each for the next page. */
+  page(page: ConversationsAsked): ListedConversation[]
+  find(conversationId: string): ListedConversation | undefined
+  /** Call it inside a transaction. */
+  rename(conversationId: string, title: string): void
+  delete(conversationId: string, leave: (deleted: DeletedConversation) => void): Deletion
   /** Returns all rows, oldest first; none when there is no such conversation. */
   show(conversationId: string): Turn[]
   /** Yields one JSON line per turn row, oldest first, of one conversation or of all. */
   exportJsonl(conversationId?: string): Generator<string>
   /** Tells whether the conversation has a turn that was not cleared. */
   has(conversationId: string): boolean
+  count(): number
   /** Returns the folder where the conversation began; undefined for one that is older than this field. */
   folderOf(conversationId: string): string | undefined
   /** Returns the most recently used conversation that began in this folder. */
@@ -65,16 +75,7 @@ export const turnColumns = 'conversation_id, turn_id, at, role, content, tool_ca
 const rowsOfOne = `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY id`
 const titleLength = 80
 
-export function createConversations(store: Store): Conversations {
-  function list({ limit = 50, offset = 0 }: { readonly limit?: number; readonly offset?: number } = {}): Conversation[] {
-    return store
-      .sql<Conversation, [number, number]>(
-        `SELECT conversation_id AS conversationId, started, updated, turns, title FROM conversations
-         ORDER BY last_seq DESC LIMIT ? OFFSET ?`,
-      )
-      .all(limit, offset)
-  }
-
+export function createConversations(store: Store, now: Clock): Conversations {
   function show(conversationId: string): Turn[] {
     return store.sql<TurnRow, [string]>(rowsOfOne).all(conversationId).map(turnOfRow)
   }
@@ -89,6 +90,10 @@ export function createConversations(store: Store): Conversations {
 
   function has(conversationId: string): boolean {
     return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
+  }
+
+  function count(): number {
+    return store.sql<{ count: number }, []>('SELECT count(*) AS count FROM conversations').get()?.count ?? 0
   }
 
   function folderOf(conversationId: string): string | undefined {
@@ -106,7 +111,20 @@ export function createConversations(store: Store): Conversations {
     return rows.get(folder)?.id
   }
 
-  return { list, show, exportJsonl, has, folderOf, latestIn, clear: (consent) => clear(store, consent) }
+  return {
+    list: (asked = {}) => listConversations(store, asked).map(({ position: _, ...conversation }) => conversation),
+    page: (asked) => listConversations(store, asked),
+    find: (conversationId) => listedConversation(store, conversationId),
+    rename: (conversationId, title) => keepTitle(store, conversationId, title),
+    delete: (conversationId, leave) => deleteConversation(store, conversationId, leave),
+    show,
+    exportJsonl,
+    has,
+    count,
+    folderOf,
+    latestIn,
+    clear: (consent) => clear(store, now, consent),
+  }
 }
 
 /** Adds a turn row and updates its conversation's line; the word index follows later. Call it inside the journal's transaction. */
@@ -187,15 +205,22 @@ export function insertLine(store: Store, id: string, { started, updated, turns, 
 }
 
 /** `secure_delete` overwrites deleted rows; emptying the WAL and VACUUM remove the other copies. */
-function clear(store: Store, { yes, leave }: ClearConsent): Cleared {
+function clear(store: Store, now: Clock, { yes, leave }: ClearConsent): Cleared {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
   const counted = store.write(() => {
     const count = (table: string) => store.sql<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0
-    const counts = () => ({ conversations: count('conversations'), turns: count('turns'), runs: count('runs'), entries: count('journal') })
+    const counts = () => ({
+      conversations: count('conversations'),
+      turns: count('turns'),
+      runs: count('runs'),
+      entries: count(`journal WHERE run_id <> '${homeRun}'`),
+    })
     const before = counts()
     const underWay = runsUnderWay(store)
-    forget(store, underWay)
+    // Keeps the highest number, so that no later entry gets a number that somebody has seen already.
+    const note = before.entries > 0 ? noteInHome(store, now, 'memory.cleared', {}) : 0
+    forget(store, underWay, note)
     const after = counts()
     const deleted = { conversations: before.conversations - after.conversations, turns: before.turns - after.turns }
     if (before.entries > after.entries || before.runs > after.runs) leave?.({ ...deleted, runs: before.runs - after.runs })
@@ -212,18 +237,22 @@ function runsUnderWay(store: Store): string[] {
 }
 
 /** A dead run that still lacks a receipt stays until the next start writes that receipt. */
-function forget(store: Store, underWay: readonly string[]): void {
+function forget(store: Store, underWay: readonly string[], note: number): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
+  // What a run used stays when it is deleted (a trigger); only its journal tells that of a run without an end.
+  store.script(`UPDATE runs SET spent = ${spentOfRun} WHERE ended IS NULL`)
   for (const rows of [
     `turns WHERE ${others}`,
-    `journal WHERE ${others}`,
+    `journal WHERE ${others} AND seq <> ${note}`,
     `approvals WHERE ${others}`,
     `runs WHERE ${others} AND run_id NOT IN (SELECT run_id FROM intents)`,
     `unprojected WHERE ${others}`,
   ])
     store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
   store.script(
-    `DELETE FROM conversations; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures; INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
+    `DELETE FROM conversations; DELETE FROM conversation_titles; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures;
+     DELETE FROM replies; DELETE FROM token_conversations WHERE conversation_id NOT IN (SELECT conversation_id FROM runs);
+     INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
      UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'`,
   )
   const left = store.sql<TurnRow & { readonly journal_seq: number }, []>(`SELECT journal_seq, ${turnColumns} FROM turns ORDER BY id`).all()

@@ -2,10 +2,11 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
-import type { Message } from '../../runtime/port.ts'
+import type { Clock, Message } from '../../runtime/port.ts'
 import { foreignLine } from '../agent-files/foreign-line.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
+import { type LateDecision, lateDecisions } from './late-decisions.ts'
 import { createToldRuns } from './run-cache.ts'
 import { latestSummary, placeOf } from './summaries.ts'
 import { summarySection } from './summary-words.ts'
@@ -31,7 +32,7 @@ const unanswered = 'No result: the run ended before this call was carried out.'
  * call without a result gets one that says so. Call it before the new run begins, or the new question is among the messages. Tokens are
  * estimated as UTF-8 bytes divided by four: close for English, too high for code, up to a half too low for CJK.
  */
-export function createContext(store: Store): (conversationId: string, tokenBudget: number) => Context {
+export function createContext(store: Store, now: Clock): (conversationId: string, tokenBudget: number) => Context {
   const toldRun = createToldRuns(store, (runId) => {
     const messages = messagesOfRun(rowsOf(store, runId))
     return { messages, tokens: estimateTokens(messages) }
@@ -40,22 +41,33 @@ export function createContext(store: Store): (conversationId: string, tokenBudge
     const turns = countTurns(store, conversationId)
     if (turns === undefined) return { messages: [], omittedTurns: 0, estimatedTokens: 0 }
     const summary = summaryThatFits(store, conversationId, tokenBudget)
-    const taken: (readonly Message[])[] = []
+    const taken: Told[] = []
     let tokens = summary.tokens
-    for (const runId of runsOf(store, conversationId, summary.place)) {
+    for (const { runId, started } of runsOf(store, conversationId, summary.place)) {
       const { messages, tokens: more } = toldRun(runId)
-      if (tokens + more > tokenBudget) break
-      tokens += more
-      taken.unshift(messages)
+      const late = lateDecisions(store, runId, now())
+      const all = more + estimateTokens(late.map(({ message }) => message))
+      if (tokens + all > tokenBudget) break
+      tokens += all
+      taken.unshift({ started, messages, late })
     }
-    const omittedTurns = turns - summary.turns - taken.filter((messages) => messages.length > 0).length
+    const omittedTurns = turns - summary.turns - taken.filter(({ messages }) => messages.length > 0).length
     return {
-      messages: [...summary.messages, ...taken.flat()],
+      messages: [...summary.messages, ...inOrder(taken)],
       omittedTurns: Math.max(0, omittedTurns),
       estimatedTokens: tokens,
       ...(summary.turns > 0 ? { summarisedTurns: summary.turns } : {}),
     }
   }
+}
+
+type Told = { readonly started: number; readonly messages: readonly Message[]; readonly late: readonly LateDecision[] }
+
+/** Puts what was decided late before the first turn that began after it, and in later turns too, so that providers can cache the beginning. */
+function inOrder(taken: readonly Told[]): Message[] {
+  const late = taken.flatMap((run) => run.late).toSorted((a, b) => a.at - b.at)
+  const before = (started: number) => late.splice(0, late.findLastIndex(({ at }) => at < started) + 1).map(({ message }) => message)
+  return [...taken.flatMap(({ started, messages }) => [...before(started), ...messages]), ...before(Number.POSITIVE_INFINITY)]
 }
 
 /** The summary of all runs up to `place`. */
@@ -70,16 +82,18 @@ function summaryThatFits(store: Store, conversationId: string, tokenBudget: numb
   return { messages, place, turns: summary.turns, tokens }
 }
 
+type RunRow = { readonly at: number; readonly runId: string; readonly started: number }
+
 /**
  * Newest first, by sequence, because a clock may be set back. Reads in pages; otherwise each turn of a long conversation would cost more
  * than the last.
  */
-function* runsOf(store: Store, conversationId: string, after: number): Generator<string> {
-  const page = store.sql<{ at: number; runId: string }, [string, number, number]>(
-    'SELECT rowid AS at, run_id AS runId FROM runs WHERE conversation_id = ? AND rowid < ? AND rowid > ? ORDER BY rowid DESC LIMIT 32',
+function* runsOf(store: Store, conversationId: string, after: number): Generator<RunRow> {
+  const page = store.sql<RunRow, [string, number, number]>(
+    'SELECT rowid AS at, run_id AS runId, started FROM runs WHERE conversation_id = ? AND rowid < ? AND rowid > ? ORDER BY rowid DESC LIMIT 32',
   )
   for (let runs = page.all(conversationId, Number.MAX_SAFE_INTEGER, after); runs.length > 0; ) {
-    for (const { runId } of runs) yield runId
+    yield* runs
     runs = page.all(conversationId, runs.at(-1)?.at ?? 0, after)
   }
 }

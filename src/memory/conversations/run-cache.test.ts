@@ -44,17 +44,17 @@ function readsOf(look: () => void): number {
 test('a run that is over is read once; one that goes on, each time', () => {
   for (const runId of ['a', 'b']) talk(runId)
   talk('open', false)
-  const context = createContext(store)
+  const context = createContext(store, () => 1)
   const look = () => void context('c', 10_000)
   expect([readsOf(look), readsOf(look)]).toEqual([3, 1])
   talk('d')
   expect([readsOf(look), readsOf(look)]).toEqual([2, 1])
-  expect(JSON.stringify(context('c', 10_000))).toBe(JSON.stringify(createContext(store)('c', 10_000)))
+  expect(JSON.stringify(context('c', 10_000))).toBe(JSON.stringify(createContext(store, () => 1)('c', 10_000)))
 })
 
 test('what another connection writes is seen by the next look', () => {
   talk('a')
-  const context = createContext(store)
+  const context = createContext(store, () => 1)
   expect(JSON.stringify(context('c', 10_000))).toContain('ask a')
   using other = new Database(join(folder, 'memory.sqlite'))
   other.run(`UPDATE turns SET content = 'altered' WHERE role = 'user'`)
@@ -62,7 +62,7 @@ test('what another connection writes is seen by the next look', () => {
 })
 
 test('no more is kept than the newest million tokens', () => {
-  const context = createContext(store)
+  const context = createContext(store, () => 1)
   const long = 'x'.repeat(1_000_000)
   for (const runId of ['a', 'b', 'c', 'd', 'e', 'f']) talk(`${runId}${long}`)
   const look = () => void context('c', 100_000_000)

@@ -3,6 +3,7 @@
 import type { Clock } from '../../runtime/port.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
+import { conversationsOfToken } from './conversation-list.ts'
 import { finder, fold, snippet } from './snippet.ts'
 import { catchUp } from './word-index.ts'
 
@@ -24,6 +25,8 @@ export type SearchRequest = {
   readonly exceptTurn?: string
   /** The only conversation that may be found. */
   readonly within?: string
+  /** Only conversations that the token of this id began may be found. */
+  readonly ownedBy?: string | undefined
 }
 
 type Row = {
@@ -48,9 +51,9 @@ const headLength = 4000
 const halfLifeMs = 30 * 86_400_000
 
 export function createSearch(store: Store, now: Clock): (request: SearchRequest) => Hit[] {
-  return ({ query, limit = 10, exceptTurn, within }) => {
+  return ({ query, limit = 10, exceptTurn, within, ownedBy }) => {
     const asked = parse(query)
-    const scope = scopeOf(within)
+    const scope = scopeOf(within, ownedBy)
     const whole = isWhole(store)
     const ranks = new Map<number, number>()
     const terms = weigh(store, asked.chunks)
@@ -70,14 +73,18 @@ export function createSearch(store: Store, now: Clock): (request: SearchRequest)
   }
 }
 
-/** Restricts a query to one conversation: a condition on the row's id, and its parameter. */
+/** Restricts a query to some conversations: a condition on the row's id, and its parameter. */
 type Scope = { readonly where: (id: string) => string; readonly args: readonly string[] }
 type Scoped = { readonly store: Store; readonly scope: Scope }
 
-function scopeOf(conversationId: string | undefined): Scope {
-  if (conversationId === undefined) return { where: () => '', args: [] }
-  const ids = 'SELECT id FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?)'
-  return { where: (id) => `AND ${id} IN (${ids})`, args: [conversationId] }
+function scopeOf(within: string | undefined, ownedBy: string | undefined): Scope {
+  const conditions = [
+    ...(within === undefined ? [] : ['conversation_id = ?']),
+    ...(ownedBy === undefined ? [] : [`conversation_id IN (${conversationsOfToken})`]),
+  ]
+  if (conditions.length === 0) return { where: () => '', args: [] }
+  const ids = `SELECT id FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE ${conditions.join(' AND ')})`
+  return { where: (id) => `AND ${id} IN (${ids})`, args: [within, ownedBy].filter((each) => each !== undefined) }
 }
 
 /**

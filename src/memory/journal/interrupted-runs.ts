@@ -1,5 +1,6 @@
 /** Repairs the journal after a crash: adds a result to each unfinished act of a dead process, and an end to its run. */
 
+import { isObject } from '../../kit/json.ts'
 import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
 import type { WrittenReceipt } from '../checkpoint.ts'
 import type { CallRecord } from './calls/call-record.ts'
@@ -75,10 +76,30 @@ export function recoverRuns(options: RecoverOptions): Recovery {
   for (const runId of forgotten) journal.forget(runId)
   const open = dead.filter(({ ended, runId }) => ended === null && !forgotten.has(runId))
   for (const run of open) {
-    journal.append({ run, kind: 'note', type: 'interrupted', at: now(), body: { message } })
+    const thinking = run.intents.length === 0 && isThinking(readable(journal, run.runId))
+    journal.append({ run, kind: 'note', type: 'interrupted', at: now(), body: { message, ...(thinking ? { thinking } : {}) } })
     end(run.runId, { at: now(), code: 'error', message, digest: null })
   }
   return { interrupted, closedRuns: open.map(({ runId }) => runId), adopted, tornBytes, undecided: [...undecided] }
+}
+
+/** Whether the model was asked and had not answered: what that call used is not known. */
+function isThinking(entries: readonly JournalEntry[]): boolean {
+  const waiting = new Set<unknown>()
+  const state = { thinking: false }
+  for (const { type, body } of entries) {
+    if (type === 'model.done' || type === 'judged') for (const id of proposedIn(body)) waiting.add(id)
+    const isResult = (type === 'tool.done' || type === 'deny' || type === 'drop') && waiting.delete(idOf(body))
+    state.thinking = type === 'run.start' || (isResult && waiting.size === 0) || (state.thinking && !endsCall.has(type))
+  }
+  return state.thinking
+}
+
+const endsCall: ReadonlySet<string> = new Set(['model.done', 'model.fail', 'cancel', 'estop'])
+
+function proposedIn(body: unknown): unknown[] {
+  const proposals = isObject(body) && Array.isArray(body.proposals) ? body.proposals : []
+  return proposals.flatMap((proposal: unknown) => (isObject(proposal) && isObject(proposal.call) ? [proposal.call.id] : []))
 }
 
 /** Whether a call of the run had ended and its changes were neither applied nor dropped. */

@@ -5,9 +5,10 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { thisProcess } from './process-owner.ts'
-import { agentText } from './run-agent.ts'
-import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
 import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.ts'
+import { agentText } from './runs/run-agent.ts'
+import { alteredRun, type Seal, sealAgain, sealEnd } from './runs/run-end.ts'
+import { spentOfRun } from './runs/spent-of-run.ts'
 import { type Turn, turnOf } from './turns.ts'
 
 export type RunRecord = RunIdentity & {
@@ -37,9 +38,19 @@ export type OpenIntent = {
 
 export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
 
+/** `before`: the id of the last run of an earlier page. `ownedBy`: only runs of conversations that the token of this id began. */
+export type RunsAsked = {
+  readonly limit: number
+  readonly conversation?: string | undefined
+  readonly before?: string | undefined
+  readonly ownedBy?: string | undefined
+}
+
 export type Journal = {
   /** On disk when it returns, together with the turn row it creates. @throws SQLiteError */
   append(entry: JournalAppend): number
+  /** Returns the number of the newest entry, 0 without any. */
+  latest(): number
   events(runId: string): JournalEntry[]
   /** Returns the first altered entry, found by the running digest, or an error in the run's end; see running-digest.ts and run-end.ts. */
   alteredIn(runId: string, seal?: Seal): AlteredEntry | undefined
@@ -48,7 +59,7 @@ export type Journal = {
   /** Seals an ended run again after one more entry, if the old seal matches the earlier entries. */
   sealAgain(runId: string, seal: Seal): void
   /** Newest first. */
-  runs(filter: { readonly limit: number; readonly conversation?: string }): RunRecord[]
+  runs(filter: RunsAsked): RunRecord[]
   run(runId: string): RunRecord | undefined
   /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
   unfinished(): (RunRecord & { readonly intents: readonly OpenIntent[] })[]
@@ -108,13 +119,19 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   /** Adds the run's row with its first entry. */
-  function insertRun({ runId, conversationId, turnId, provider, model, channel, folder, agent }: RunIdentity, at: number): void {
+  function insertRun(run: RunIdentity, at: number): void {
+    const { runId, conversationId, turnId, provider, model, channel, folder, agent, token } = run
+    const optional = [folder ?? null, agent ? agentText(store.path, agent) : null, token ?? null]
     store
-      .sql<never, [string, string, string, string, string, string, string, number, string | null, string | null]>(
-        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder, agent)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      .sql<never, (string | number | null)[]>(
+        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder, agent, token)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(runId, conversationId, turnId, provider, model, channel, owner, at, folder ?? null, agent ? agentText(store.path, agent) : null)
+      .run(runId, conversationId, turnId, provider, model, channel, owner, at, ...optional)
+  }
+
+  function latest(): number {
+    return store.sql<{ seq: number }, []>('SELECT coalesce(max(seq), 0) AS seq FROM journal').get()?.seq ?? 0
   }
 
   function events(runId: string): JournalEntry[] {
@@ -126,14 +143,18 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .map((row) => ({ ...row, body: JSON.parse(row.body) }))
   }
 
-  function runs({ limit, conversation }: { readonly limit: number; readonly conversation?: string }): RunRecord[] {
-    if (conversation === undefined)
-      return store.sql<RunRecord, [number]>(`SELECT ${runColumns} FROM runs ORDER BY rowid DESC LIMIT ?`).all(limit)
-    // A separate query: a query for "all, or these" would read every run.
-    const those = store.sql<RunRecord, [string, number]>(
-      `SELECT ${runColumns} FROM runs WHERE conversation_id = ? ORDER BY rowid DESC LIMIT ?`,
-    )
-    return those.all(conversation, limit)
+  function runs({ limit, conversation, before, ownedBy }: RunsAsked): RunRecord[] {
+    // Only the conditions that are asked for: a query for "all, or these" would read every run.
+    const conditions = [
+      ...(conversation === undefined ? [] : ['conversation_id = ?']),
+      ...(before === undefined ? [] : ['rowid < (SELECT rowid FROM runs AS last WHERE last.run_id = ?)']),
+      ...(ownedBy === undefined ? [] : ['conversation_id IN (SELECT conversation_id FROM token_conversations WHERE token_id = ?)']),
+    ]
+    const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+    const given = [conversation, before, ownedBy].filter((each) => each !== undefined)
+    return store
+      .sql<RunRecord, (string | number)[]>(`SELECT ${runColumns} FROM runs ${where} ORDER BY rowid DESC LIMIT ?`)
+      .all(...given, limit)
   }
 
   function run(runId: string): RunRecord | undefined {
@@ -176,7 +197,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   function end(runId: string, { at, code, message, digest }: Parameters<Journal['end']>[1]): void {
     store
       .sql<never, [number, string, string, string | null, string]>(
-        'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ? WHERE run_id = ? AND ended IS NULL',
+        `UPDATE runs SET ended = ?, code = ?, message = ?, digest = ?, spent = ${spentOfRun} WHERE run_id = ? AND ended IS NULL`,
       )
       .run(at, code, message, digest, runId)
   }
@@ -216,6 +237,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     sealEnd: (runId, seal) => sealEnd(store, runId, seal),
     sealAgain: (runId, seal) => sealAgain(store, runId, seal),
     append,
+    latest,
     events,
     runs,
     run,

@@ -84,7 +84,12 @@ function refusal(run: RunIdentity, entry: EntryBody, content: string): Turn {
 
 function droppedIn(body: unknown): string {
   const [by, reason, summary] = [textOf(body, 'by'), textOf(body, 'reason'), textOf(member(body, 'review'), 'summary')]
-  return dropText({ by, reason, review: { summary }, outcome: outcomeIn(member(body, 'outcome')) })
+  return dropText({ by, reason, review: { summary }, outcome: ranIn(body) })
+}
+
+function ranIn(body: unknown): ToolOutcome {
+  const outcome = member(body, 'outcome')
+  return { ...outcomeIn(outcome), metadata: { changes: textOf(member(outcome, 'metadata'), 'changes') } }
 }
 
 /** Returns the row for a line that another program wrote into a file of the agent. It does not count as a question of this conversation. */

@@ -3,10 +3,8 @@
 import type { Values } from '../../kit/settings.ts'
 import type { Log } from '../../runtime/port.ts'
 import { type prices, wireRows } from '../rows.ts'
+import type { Prices } from './facts/model-facts.ts'
 import type { Lane } from './lane.ts'
-
-/** US dollars per million tokens. The cost is reported only when `input` and `output` are known; `cached` falls back to `input`. */
-export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number }
 
 export type WireKind = 'openai-compatible' | 'anthropic' | 'openai'
 
@@ -16,11 +14,13 @@ export type WireConfig = Partial<Values<typeof wireRows>> & {
   readonly model: string
   readonly apiKey?: string
   readonly maxResponseBytes?: number
+  /** The longest answer that the model can give; `maxOutputTokens` is the longest that is asked for. */
+  readonly longestAnswer?: number
 }
 
 /** Reads the prices from a table with the price rows. */
-export function pricesOf({ priceInput, priceOutput, priceCached }: Values<typeof prices>): Prices {
-  return { input: priceInput, output: priceOutput, cached: priceCached }
+export function pricesOf({ priceInput, priceOutput, priceCached, priceCacheWrite }: Values<typeof prices>): Prices {
+  return { input: priceInput, output: priceOutput, cached: priceCached, cacheWrite: priceCacheWrite }
 }
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>

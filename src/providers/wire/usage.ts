@@ -1,11 +1,15 @@
 /** Computes token counts and their price, and estimates cautiously where a server counts nothing, so that a budget stays complete. */
 
 import type { Usage } from '../../runtime/event.ts'
-import type { Prices } from './provider-settings.ts'
+import type { Prices } from './facts/model-facts.ts'
 
 /** The counts that a server reported; the vendor libraries' own shape fits. */
 export type Reported = {
-  readonly inputTokens: { readonly total: number | undefined; readonly cacheRead: number | undefined }
+  readonly inputTokens: {
+    readonly total: number | undefined
+    readonly cacheRead: number | undefined
+    readonly cacheWrite?: number | undefined
+  }
   readonly outputTokens: { readonly total: number | undefined }
 }
 
@@ -26,21 +30,27 @@ export function usageOf(counted: Counted): Omit<Usage, 'estimated'> & { readonly
   const inputTokens = estimated ? Math.ceil(counted.sentBytes / 4) : inputs
   const outputTokens = estimated || outputs === undefined || outputs === 0 ? Math.ceil(counted.gotBytes / 4) : outputs
   const cached = Math.min(tokens(reported?.inputTokens.cacheRead) ?? 0, inputTokens)
-  return { ...priced({ inputTokens, outputTokens, ...(cached > 0 ? { cachedInputTokens: cached } : {}) }, prices), estimated }
+  const written = Math.min(tokens(reported?.inputTokens.cacheWrite) ?? 0, inputTokens - cached)
+  const usage = {
+    inputTokens,
+    outputTokens,
+    ...(cached > 0 ? { cachedInputTokens: cached } : {}),
+    ...(written > 0 ? { cacheWriteTokens: written } : {}),
+  }
+  return { ...priced(usage, prices), estimated }
 }
 
 /** @returns the same counts, with their cost where the prices are known */
 export function priced(usage: Usage, prices: Prices | undefined): Usage {
-  const { inputTokens, outputTokens, cachedInputTokens: cached = 0 } = usage
-  const costMicros = cost({ inputTokens, outputTokens, cached, prices })
+  const costMicros = cost(usage, prices)
   return costMicros === undefined ? usage : { ...usage, costMicros }
 }
 
 /** Dollars per million tokens equal millionths of a dollar per token. */
-function cost(at: { inputTokens: number; outputTokens: number; cached: number; prices?: Prices }): number | undefined {
-  const { input, output, cached = input } = at.prices ?? {}
-  if (input === undefined || output === undefined || cached === undefined) return undefined
-  return Math.ceil((at.inputTokens - at.cached) * input + at.cached * cached + at.outputTokens * output)
+function cost(usage: Usage, { input, output, cached = input, cacheWrite = input }: Prices = {}): number | undefined {
+  if (input === undefined || output === undefined || cached === undefined || cacheWrite === undefined) return undefined
+  const { inputTokens, outputTokens, cachedInputTokens: read = 0, cacheWriteTokens: written = 0 } = usage
+  return Math.ceil((inputTokens - read - written) * input + read * cached + written * cacheWrite + outputTokens * output)
 }
 
 function tokens(count: number | undefined): number | undefined {

@@ -34,9 +34,14 @@ export function dropOutcome<Ran extends { readonly metadata?: unknown }>(drop: P
   return { ...outcome, status: 'denied' as const, error: `${by}: ${reason}`, metadata }
 }
 
-/** Nobody could be asked: the changes are kept until the approval expires. */
-export function isPending({ by }: Pick<Drop, 'by'>): boolean {
-  return by === 'approval.nobody'
+/** Nobody could be asked: the changes are kept until the approval expires, unless they could not be kept (`notKept`). */
+export function isPending({ by, outcome }: Pick<Drop, 'by'> & { readonly outcome: { readonly metadata?: unknown } }): boolean {
+  return by === 'approval.nobody' && !(isObject(outcome.metadata) && outcome.metadata.changes === 'dropped')
+}
+
+/** Marks the result of a call whose changes are lost unless they are applied in this run, because they could not be kept for a later yes. */
+export function notKept(ran: ToolOutcome): ToolOutcome {
+  return withChanges(ran, 'dropped')
 }
 
 function withChanges(outcome: ToolOutcome, changes: string): ToolOutcome {

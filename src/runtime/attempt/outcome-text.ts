@@ -15,9 +15,10 @@ type Drop = Extract<InternalEvent, { type: 'drop' }>
 /** Tells what the command did, that its changes are not in the workspace, and why. */
 export function dropText(drop: Pick<Drop, 'by' | 'reason' | 'outcome'> & { readonly review: Pick<Drop['review'], 'summary'> }): string {
   const { by, reason, review, outcome } = drop
+  const lost = by === 'approval.nobody' ? '; they could not be kept for a later yes' : ''
   const fate = isPending(drop)
     ? `they wait for a person's yes and are not in the workspace (${by}: ${reason})`
-    : `they were dropped by ${by}: ${reason}; the workspace is as it was before the command`
+    : `they were dropped by ${by}: ${reason}${lost}; the workspace is as it was before the command`
   return `The command ran, but its changes were not applied: ${fate}.\nNot applied: ${review.summary}\nWhat the command printed:\n${outcomeText(outcome)}`
 }
 

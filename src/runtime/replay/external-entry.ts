@@ -1,7 +1,7 @@
-/** Validates one journal entry as an external event. */
+/** Validates one journal entry as an external event, or as a consequence that the driver journalled. */
 
 import { isObject } from '../../kit/json.ts'
-import type { ExternalEvent } from '../event.ts'
+import type { ExternalEvent, InternalEvent } from '../event.ts'
 
 /** An entry as the journal returns it. `body` is the event; for notes it is the data of the note. */
 export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
@@ -75,4 +75,30 @@ export function externalOf({ kind, type, body }: Entry): ExternalEvent | undefin
 
 function isExternalBody(body: unknown): body is ExternalEvent {
   return isObject(body) && Object.entries(shapes).some(([type, fits]) => type === body.type && fits(body))
+}
+
+/** What the driver journals of the consequences, besides what names a gate. */
+export type Consequence = Extract<
+  InternalEvent,
+  { type: 'act' } | { type: 'apply' } | { type: 'deny' } | { type: 'drop' } | { type: 'finish' }
+>
+
+const proposal = { id: text, call: shape(call), judgement: shape(judgement) }
+const why = { by: text, reason: text }
+
+const consequences: { readonly [type in Consequence['type']]: Check } = {
+  act: shape(proposal),
+  apply: shape({ ...proposal, review: shape(review) }),
+  deny: shape({ ...proposal, ...why }),
+  drop: shape({ ...proposal, ...why, outcome: shape(outcome), review: shape(review) }),
+  finish: shape({ ending: shape({ stop: one('end_turn', 'cancelled', 'error'), code: text, message: text }) }),
+}
+
+/** Returns undefined when the entry is no such consequence. */
+export function consequenceIn({ kind, type, body }: Entry): Consequence | undefined {
+  return kind !== 'external' && isConsequence(body) && body.type === type ? body : undefined
+}
+
+function isConsequence(body: unknown): body is Consequence {
+  return isObject(body) && Object.entries(consequences).some(([type, fits]) => type === body.type && fits(body))
 }

@@ -19,18 +19,33 @@ export type RuleFinding = {
   readonly after?: Json
   readonly until?: Json
   readonly atMost?: number
+  /** As written in the rule: it looks at what the call changes, and `asks` or drops it. */
+  readonly changes?: Json
+  readonly asks?: true
 }
 
 /** Asks the same threads that a run uses. It leaves out rules that do not match the call. */
 export function explainRules(rules: readonly Rule[], proposal: Proposal): readonly RuleFinding[] {
-  return rules.filter(({ target }) => target.matches(proposal)).map((rule) => findingOf(rule, proposal))
+  const found = rules.filter(({ target }) => target.matches(proposal)).map((rule) => findingOf(rule, proposal))
+  // What only reads, and a file tool that writes another file, changes nothing that such a rule is about.
+  const changesElse = ({ changes, denies }: RuleFinding) =>
+    changes !== undefined && !denies && (isReading(proposal) || isFileTool(proposal))
+  return found.filter((finding) => !changesElse(finding))
+}
+
+function isReading({ judgement }: Proposal): boolean {
+  return judgement.risk === 'low'
+}
+
+function isFileTool({ call }: Proposal): boolean {
+  return call.name.startsWith('file_')
 }
 
 function findingOf(rule: Rule, { call, judgement }: Proposal): RuleFinding {
   const thread = ruleThread(rule)
   const proposed: RunEvent = { type: 'propose', id: call.id, call, judgement }
   const bid = thread.bid(thread.next(thread.init, proposed))
-  const { after, until, atMost }: { readonly [key: string]: Json | undefined } = isJsonObject(rule.source) ? rule.source : {}
+  const { after, until, atMost, changes }: { readonly [key: string]: Json | undefined } = isJsonObject(rule.source) ? rule.source : {}
   return {
     rule: thread.name,
     file: rule.file,
@@ -40,6 +55,8 @@ function findingOf(rule: Rule, { call, judgement }: Proposal): RuleFinding {
     ...(after === undefined ? {} : { after }),
     ...(until === undefined ? {} : { until }),
     ...(typeof atMost === 'number' ? { atMost } : {}),
+    ...(changes === undefined ? {} : { changes }),
+    ...(rule.asks ? { asks: true } : {}),
   }
 }
 

@@ -104,7 +104,8 @@ function isJsonObject(value: Json | undefined): value is JsonObject {
   return isObject(value)
 }
 
-function proposalOf({ name, input, ...said }: SampleCall): Proposal {
+/** @returns the call as the gate would let it through */
+export function proposalOf({ name, input, ...said }: SampleCall): Proposal {
   const judgement = { verdict: 'allow', risk: 'low', rule: '', reason: '', plan: '', summary: '', writes: [], ...said } as const
   return { call: { id: 'sample', name, input }, judgement }
 }

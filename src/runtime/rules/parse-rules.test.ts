@@ -39,7 +39,7 @@ describe('a rule that asks for more than to block is refused', () => {
 test('everything that is wrong is said at once, with the file, the place, what is allowed and what was probably meant', () => {
   const bad = [{ name: 'Bad Name', on: { type: 'act', tol: 'shell' }, wen: {}, block: ['acts'], atMost: -1, reason: '' }, 7]
   expect(problems(bad)).toEqual([
-    'r.json[0]: unknown key "wen"; allowed: name, on, when, block, after, until, atMost, reason; did you mean "when"?',
+    'r.json[0]: unknown key "wen"; allowed: name, on, when, changes, block, ask, after, until, atMost, reason; did you mean "when"?',
     'r.json[0].name: must be 1 to 64 of a–z, 0–9, "-" and "_"; got "Bad Name"',
     'r.json[0].on: unknown key "tol"; allowed: type, tool; did you mean "tool"?',
     'r.json[0].on.type: must be "propose", the moment at which the model asks for a call; got "act"',

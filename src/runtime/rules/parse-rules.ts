@@ -2,6 +2,7 @@
 
 import { isObject, type Json } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
+import { type ChangeMatcher, parseChanges } from './change-matcher.ts'
 import type { Places } from './condition.ts'
 import { type Matcher, parseMatcher } from './matcher.ts'
 import { createReport, knownKeys, type Report } from './problem.ts'
@@ -20,13 +21,20 @@ export type Rule = {
   readonly until?: Matcher
   /** This rule lets so many of the calls through. */
   readonly atMost?: number
+  /** The rule is about these changes, and blocks or asks only where a call makes one of them. */
+  readonly changes?: ChangeMatcher
+  /** The rule asks a person about such changes; without it they are dropped. */
+  readonly asks?: true
   readonly reason: string
 }
 
-const blockable = ['act', 'think'] as const
+const blockable = ['act', 'think', 'apply'] as const
 export type Blockable = (typeof blockable)[number]
 
-const keys = ['name', 'on', 'when', 'block', 'after', 'until', 'atMost', 'reason'] as const
+const keys = ['name', 'on', 'when', 'changes', 'block', 'ask', 'after', 'until', 'atMost', 'reason'] as const
+
+/** What is judged by changes alone has no history. */
+const withoutChanges = ['after', 'until', 'atMost'] as const
 
 /** Events that a rule may not block, because refusals, stops and the correct end of a run consist of them. */
 const protective = [
@@ -88,7 +96,8 @@ function parseRule(given: Json, report: Report, { file, places }: { readonly fil
   const known = knownKeys(rest, keys, report)
   const name = nameOf(given.name, report.at('name'))
   const target = targetOf(given, report, places)
-  const blocks = blocksOf(given.block, report.at('block'))
+  const blocks = blocksOf(given, report.at('block'))
+  const changes = changesOf(given, report, places)
   const [after, until] = [beside(given.after, report.at('after'), places), beside(given.until, report.at('until'), places)]
   const atMost = countOf(given.atMost, report.at('atMost'))
   const reason = reasonOf(given.reason, report.at('reason'))
@@ -101,6 +110,7 @@ function parseRule(given: Json, report: Report, { file, places }: { readonly fil
     after === null ||
     until === null ||
     atMost === null ||
+    changes === null ||
     reason === undefined
   )
     return undefined
@@ -115,6 +125,8 @@ function parseRule(given: Json, report: Report, { file, places }: { readonly fil
     ...(after && { after }),
     ...(until && { until }),
     ...(atMost === undefined ? {} : { atMost }),
+    ...(changes && { changes }),
+    ...(given.ask === true ? { asks: true } : {}),
   }
 }
 
@@ -138,18 +150,32 @@ function targetOf({ on, when }: { readonly [key: string]: unknown }, report: Rep
   return known ? target : undefined
 }
 
-function blocksOf(given: unknown, report: Report): Blockable[] | undefined {
-  if (given === undefined) return ['act']
-  if (!Array.isArray(given) || given.length === 0) return report.say(`must be a list of ${blockable.join(', ')}; got ${quote(given)}`)
-  const wrong = given.filter((type) => !blockable.some((known) => known === type))
-  for (const type of wrong) report.say(wrongBlock(type))
-  return wrong.length > 0 ? undefined : blockable.filter((type) => given.includes(type))
+/** The changes of a call are blocked by blocking that they are applied, and a file tool's call by blocking the call. */
+function blocksOf({ block: given, changes }: { readonly [key: string]: unknown }, report: Report): readonly Blockable[] | undefined {
+  const allowed = blockable.filter((type) => (type === 'apply') === (changes !== undefined))
+  if (given === undefined) return changes === undefined ? ['act'] : ['act', 'apply']
+  if (!Array.isArray(given) || given.length === 0) return report.say(`must be a list of ${allowed.join(', ')}; got ${quote(given)}`)
+  const wrong = given.filter((type) => !allowed.some((known) => known === type))
+  for (const type of wrong) report.say(wrongBlock(type, allowed))
+  if (wrong.length > 0) return undefined
+  return changes === undefined ? allowed.filter((type) => given.includes(type)) : ['act', 'apply']
 }
 
-function wrongBlock(type: unknown): string {
+function wrongBlock(type: unknown, allowed: readonly Blockable[]): string {
   if (protective.some((one) => one === type))
-    return `${quote(type)} may not be blocked: that would weaken the run, not restrict it; allowed: ${blockable.join(', ')}`
-  return `${quote(type)} is nothing that can be blocked; allowed: ${blockable.join(', ')}${didYouMean(String(type), blockable)}`
+    return `${quote(type)} may not be blocked: that would weaken the run, not restrict it; allowed: ${allowed.join(', ')}`
+  return `${quote(type)} is nothing that can be blocked; allowed: ${allowed.join(', ')}${didYouMean(String(type), allowed)}`
+}
+
+/** @returns undefined when absent, null when invalid. */
+function changesOf(given: { readonly [key: string]: unknown }, report: Report, places: Places): ChangeMatcher | null | undefined {
+  const { ask, changes, block } = given
+  const about = changes === undefined ? undefined : (parseChanges(changes, report.at('changes'), places) ?? null)
+  const beside = withoutChanges.filter((key) => changes !== undefined && given[key] !== undefined)
+  for (const key of beside) report.at(key).say('does not go with "changes": such a rule holds for every change from the start')
+  const wrongAsk = ask !== undefined && (ask !== true || changes === undefined || block !== undefined)
+  if (wrongAsk) report.at('ask').say('must be true, stands in the place of "block", and needs "changes"')
+  return beside.length > 0 || wrongAsk ? null : about
 }
 
 /** @returns undefined when absent, null when invalid. */

@@ -2,8 +2,8 @@
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
-import type { RunEvent } from '../event.ts'
-import type { SampleCall } from './matcher.ts'
+import type { Proposal, RunEvent } from '../event.ts'
+import { proposalOf, type SampleCall } from './matcher.ts'
 import type { Rule } from './parse-rules.ts'
 
 type Proposed = Extract<RunEvent, { type: 'propose' }>
@@ -37,7 +37,7 @@ export function ruleThread(rule: Rule): RuleThread {
     name: `rule.${rule.name}`,
     priority: 12,
     init: { armed: rule.after === undefined, lifted: false, count: 0, lifting: [], refusals: noRefusals, shut: false },
-    samples: [rule.after, rule.until, rule.target].flatMap((matcher) => (matcher?.sample ? [matcher.sample] : [])),
+    samples: samplesOf(rule),
     burst: burstOf(rule),
     bid: ({ lifted, lifting, refusals, shut }) => ({
       wait: [...(lifted ? [] : wait), ...watchLifting(rule, lifted), ...lifting.map((id) => ({ type: 'tool.done', id }) as const)],
@@ -58,6 +58,17 @@ export function ruleThread(rule: Rule): RuleThread {
   }
 }
 
+/** A rule about changes is tried with one call of a file tool; what commands change is explored for every verdict of the gate. */
+function samplesOf(rule: Rule): SampleCall[] {
+  if (rule.changes) return rule.changes.samples.filter((sample) => isTarget(rule, proposalOf(sample))).slice(0, 1)
+  return [rule.after, rule.until, rule.target].flatMap((matcher) => (matcher?.sample ? [matcher.sample] : []))
+}
+
+/** Whether the rule blocks this call, its history aside. */
+function isTarget({ target, changes, asks }: Rule, proposal: Proposal): boolean {
+  return target.matches(proposal) && (changes === undefined || (!asks && changes.matchesCall(proposal)))
+}
+
 function burstOf({ target, atMost = 0 }: Rule): SampleCall[] {
   return target.sample && atMost > 0 && atMost < MAX_BURST
     ? Array.from({ length: atMost + 1 }, () => target.sample).filter((sample) => sample !== undefined)
@@ -68,14 +79,14 @@ function watchLifting({ until }: Rule, lifted: boolean): Pattern<RunEvent>[] {
   return until && !lifted ? [{ type: 'act', match: (event) => event.type === 'act' && until.matches(event) }] : []
 }
 
-function isOfInterest({ target, after }: Rule, event: Proposed): boolean {
-  return target.matches(event) || after?.matches(event) === true
+function isOfInterest(rule: Rule, event: Proposed): boolean {
+  return isTarget(rule, event) || rule.after?.matches(event) === true
 }
 
 /** A call may match both `after` and the target: the first such call passes. */
 function proposed(state: RuleState, event: Proposed, rule: Rule): RuleState {
   const armed = state.armed || rule.after?.matches(event) === true
-  if (!state.armed || !rule.target.matches(event)) return { ...state, armed }
+  if (!state.armed || !isTarget(rule, event)) return { ...state, armed }
   const count = Math.min(state.count + 1, (rule.atMost ?? 0) + 1)
   return count > (rule.atMost ?? 0) ? forbid({ ...state, count }, event, rule) : { ...state, count }
 }

@@ -149,6 +149,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       const kind = readsCaches(plan) ? 'reading' : kindOf(plan)
       // A sandbox on the workspace itself needs place holders when its command writes.
       const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
+      // Another one of this kind is most likely what the command needs, and to find out for sure costs as much as the command will again.
+      if (warmSandbox.keeps(`${kind}\0`)) return
       const found = isReady ? wantedFor(plan, kind) : undefined
       mounts.forget()
       if (found?.ok) warmSandbox.prepare(found.wanted)

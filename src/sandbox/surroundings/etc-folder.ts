@@ -1,6 +1,7 @@
 /** Prepares the /etc of a sandbox: a small copy of what programs need, without the users, services and keys of this machine. */
 
 import {
+  appendFileSync,
   chmodSync,
   copyFileSync,
   lstatSync,
@@ -16,6 +17,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
+import type { GitUser } from '../confinement.ts'
 
 /** Files and folders that are copied, where they exist and everybody may read them. Certificates are public, private keys are not copied. */
 const copied = (
@@ -36,18 +38,18 @@ const KEPT = 4
 const VERSION = '1'
 
 export type User = { readonly uid: number; readonly gid: number; readonly name: string; readonly home: string }
-type Preparing = { readonly run: string; readonly user: User; readonly root?: string }
+type Preparing = { readonly run: string; readonly user: User; readonly gitUser?: GitUser; readonly root?: string }
 
 /**
  * Makes the folder once and again after a change of the system.
  * @returns its path, or undefined where it cannot be made
  */
-export function prepareEtc({ run, user, root = '/etc' }: Preparing): string | undefined {
+export function prepareEtc({ run, user, gitUser = {}, root = '/etc' }: Preparing): string | undefined {
   const there = list(root)
   const names = copied.flatMap((name) => (name.endsWith('*') ? there.filter((one) => one.startsWith(name.slice(0, -1))) : [name]))
   const path = join(
     run,
-    `etc-${sha256(JSON.stringify([VERSION, user, root, names.map((name) => stamp(join(root, name))), packages.map(stamp)])).slice(0, 16)}`,
+    `etc-${sha256(JSON.stringify([VERSION, user, gitUser, root, names.map((name) => stamp(join(root, name))), packages.map(stamp)])).slice(0, 16)}`,
   )
   if (look(path) !== undefined) return path
   const unfinished = `${path}.${process.pid}`
@@ -57,6 +59,7 @@ export function prepareEtc({ run, user, root = '/etc' }: Preparing): string | un
     const counter = { left: MOST_ENTRIES }
     for (const name of names) copy({ from: join(root, name), to: join(unfinished, name), counter })
     for (const [name, text] of Object.entries(written(user))) writeFileSync(join(unfinished, name), text)
+    if (Object.keys(gitUser).length > 0) appendFileSync(join(unfinished, 'gitconfig'), userSection(gitUser))
     renameSync(unfinished, path)
     removeOld(run)
     return path
@@ -101,6 +104,11 @@ function written({ uid, gid, name, home }: User): { readonly [name: string]: str
     // No name server can be reached: commands with a network ask our proxy for names.
     'resolv.conf': lines(['options timeout:1 attempts:1']),
   }
+}
+
+function userSection(user: GitUser): string {
+  const values = Object.entries(user).map(([key, value]) => `\t${key} = "${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`)
+  return lines(['', '[user]', ...values])
 }
 
 function lines(texts: readonly string[]): string {

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Environment, SandboxSettings } from '../confinement.ts'
+import type { Environment, GitUser, SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
 import type { Places } from '../protect/places.ts'
 import { cacheEnvironment, cacheMounts, commandHome, tidyCaches } from './command-home.ts'
@@ -37,7 +37,7 @@ type Preparing = {
 const networkTools = ['socat', 'perl', 'grep', 'sleep']
 
 export function prepareSurroundings({ settings, places, folder, blank, cover, user }: Preparing): Surroundings {
-  const { allowedDomains, userPath = '', without = [] } = settings
+  const { allowedDomains, userPath = '', without = [], gitUser } = settings
   const forbidden = without.includes('refused programs') ? [] : (settings.forbiddenCommands ?? [])
   const { home, stateHome, workspace } = places
   const tools = findToolchains({ path: userPath, home, except: [workspace, stateHome] })
@@ -46,10 +46,15 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
   const refusers = prepareRefusers({ folder, forbidden, searched, needed })
   const hide = (path: string) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path])
   const closed = allowedDomains.length === 0 ? offline : {}
+  const etc = without.includes('small /etc')
+    ? undefined
+    : prepareEtc({
+        run: join(stateHome, 'run'),
+        user: { ...user, name: nameOf(user.uid), home: commandHome },
+        ...(gitUser ? { gitUser } : {}),
+      })
   return {
-    etc: without.includes('small /etc')
-      ? undefined
-      : prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameOf(user.uid), home: commandHome } }),
+    etc,
     mounts: [
       ...cacheMounts(stateHome, workspace),
       ...tools.mounts.flatMap((path) => ['--ro-bind-try', path, path]),
@@ -60,7 +65,7 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
       ...cacheEnvironment,
       ...tools.env,
       ...closed,
-      ...given,
+      ...(etc === undefined ? given : withoutUser(given, gitUser)),
       HOME: commandHome,
       PATH: [...refusers.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
     }),
@@ -72,6 +77,14 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
       }
     },
   }
+}
+
+/** /etc/gitconfig names the user already, and a variable would take precedence over the settings of a repository. */
+function withoutUser(given: Environment, { name, email }: GitUser = {}): Environment {
+  const known = { NAME: name, EMAIL: email }
+  const isKnown = (key: string, value: string) =>
+    Object.entries(known).some(([field, own]) => value === own && [`GIT_AUTHOR_${field}`, `GIT_COMMITTER_${field}`].includes(key))
+  return Object.fromEntries(Object.entries(given).filter(([key, value]) => !isKnown(key, value)))
 }
 
 /** Without a network, package managers would try again for minutes. */

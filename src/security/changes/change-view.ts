@@ -11,6 +11,8 @@ export type ChangeView = {
   /** @returns the first `maxBytes` of a regular file */
   start(path: string, side: Side, maxBytes: number): Uint8Array | undefined
   target(path: string, side: Side): string | undefined
+  /** @returns undefined when the permission bits are not known */
+  mode(path: string, side: Side): number | undefined
   /** @returns undefined when the folder cannot be listed, which is not the same as an empty one */
   names(path: string, side: Side): readonly string[] | undefined
   change(path: string): Change | undefined
@@ -62,6 +64,7 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
     start,
     text,
     target: (path, side) => (byPath.has(path) ? byPath.get(path)?.[side]?.target : look.link?.(path, 'before')),
+    mode: (path, side) => (byPath.has(path) ? byPath.get(path)?.[side]?.mode : look.mode?.(path, 'before')),
     names,
     change: (path) => byPath.get(path),
   }

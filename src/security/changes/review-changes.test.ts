@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { protectedNames } from '../targets/protected-names.ts'
+import { beyondLimits } from './harmless/limits.ts'
 import { runUnaskedNames } from './harmless/run-unasked.ts'
-import { type Entry, policy, review } from './review.fixture.ts'
+import { type Entry, lookAt, policy, review } from './review.fixture.ts'
+import { reviewChanges } from './review-changes.ts'
 
 const deny = (rule: string) => expect.objectContaining({ verdict: 'deny', rule })
 const ask = (rule: string) => expect.objectContaining({ verdict: 'ask', rule })
@@ -92,6 +94,51 @@ test('links inside, to system folders and to tool chains may be made; only the l
   }
 })
 
+test('a link to a plain file of the workspace is as harmless as a copy; every other link asks in auto', () => {
+  const there = {
+    'docs/a.md': 'x',
+    'run.sh': { file: 'x', mode: 0o755 },
+    Makefile: 'x',
+    'sub/package.json': '{}',
+    'yarn.lock': 'x',
+    '.git/HEAD': 'x',
+    '.env': 'x',
+    folder: { folder: true },
+    plain: { link: 'docs/a.md' },
+  } as const
+  const around = { policy: { ...policy, forbiddenReads: ['**/.env'] } }
+  for (const target of ['docs/a.md', './docs/../docs/a.md', '/home/u/ws/docs/a.md', 'plain'])
+    expect([target, review(there, { b: { link: target } }, around)]).toEqual([target, apply('changes.harmless')])
+  expect(review(there, { 'x/b': { link: '../new' }, new: 'x' }, around)).toEqual(apply('changes.harmless'))
+  expect(review(there, { plain: { link: 'folder/../docs/a.md' } }, around)).toEqual(apply('changes.harmless'))
+  const more = [
+    'run.sh',
+    'Makefile',
+    'sub/package.json',
+    'yarn.lock',
+    '.git/HEAD',
+    '.env',
+    'folder',
+    'docs',
+    '.',
+    'gone',
+    '/usr/bin/python3',
+  ]
+  for (const target of more) expect([target, review(there, { b: { link: target } }, around)]).toEqual([target, ask('changes.not_harmless')])
+  for (const name of ['conftest.py', 'a/Makefile', 'package.json', 'bun.lock', 'node_modules/x'])
+    expect([name, review(there, { [name]: { link: '/home/u/ws/docs/a.md' } }, around)]).toEqual([name, ask('changes.not_harmless')])
+  for (const odd of [{ folder: true, mode: 0o644 }, { other: true }] as const)
+    expect(review({ odd }, { b: { link: 'odd' } })).toEqual(ask('changes.not_harmless'))
+  expect(review({ 'a.md': 'x', pipe: { other: true } }, { pipe: { link: 'a.md' } })).toEqual(ask('changes.not_harmless'))
+  const bytes = { path: '\ufffd', bytes: '/w==', after: { kind: 'link', mode: 0o777, target: 'docs/a.md' } } as const
+  expect(reviewChanges([bytes], { policy, level: 'auto', approved: false, look: lookAt(there, there) })).toEqual(
+    ask('changes.not_harmless'),
+  )
+  const { mode, ...unsure } = lookAt(there, { ...there, b: { link: 'docs/a.md' } })
+  expect(mode).toBeDefined()
+  expect(review(there, { b: { link: 'docs/a.md' } }, { ...around, look: unsure })).toEqual(ask('changes.not_harmless'))
+})
+
 test('the first ten refused paths are named, and how many more there are', () => {
   const names = protectedNames.filter((name) => name !== '.git').slice(0, 15)
   const { reason } = review({}, Object.fromEntries(names.map((name) => [`z/${name}`, 'x'])))
@@ -178,6 +225,33 @@ describe('without a refusal', () => {
     expect(review({}, files(5001), { approved: true })).toEqual(apply('changes.approved'))
   })
 
+  test('deleting what a tool runs unasked, and replacing a pipe, ask in auto', () => {
+    expect(review({ Makefile: 'x' }, { Makefile: undefined })).toEqual(ask('changes.not_harmless'))
+    expect(review({ p: { other: true } }, { p: 'x' })).toEqual(ask('changes.not_harmless'))
+  })
+
+  test('more than 256 MiB ask, and single objects of git count as deleted unless a new pack replaces them', () => {
+    const file = (size: number) => ({ path: 'a', after: { kind: 'file' as const, mode: 0o644, size } })
+    expect([beyondLimits([file(2 ** 28)]), beyondLimits([file(2 ** 28 + 1)])]).toEqual([
+      undefined,
+      '257 MiB would be written, more than 256',
+    ])
+    const was = { before: { kind: 'file' as const, mode: 0o444, size: 9 } }
+    const objects = Array.from({ length: 51 }, (_, at) => ({ path: `.git/objects/ab/${at}`, ...was }))
+    const pack = { path: '.git/objects/pack/pack-1.pack', after: was.before }
+    expect(beyondLimits(objects)).toStartWith('51 files would be deleted')
+    expect(beyondLimits([...objects, { ...pack, ...was }])).toStartWith('51 files would be deleted')
+    expect(beyondLimits([...objects, pack])).toBeUndefined()
+  })
+
+  test('a workspace that is protected itself is left alone altogether', () => {
+    const all = { ...policy, protectedPaths: [policy.workspace] }
+    expect(review({}, { 'a/b': 'x' }, { policy: all, level: 'full', approved: true })).toMatchObject({
+      verdict: 'deny',
+      rule: 'changes.protected',
+    })
+  })
+
   test('a registered secret in a new or changed file asks, also beside other questions', () => {
     const hasSecret = (content: Uint8Array) => new TextDecoder().decode(content).includes('s3cr3t')
     expect(review({}, { 'a.txt': 'key=s3cr3t' }, { hasSecret })).toEqual(ask('changes.secret'))
@@ -191,6 +265,20 @@ describe('without a refusal', () => {
     expect(both.reason).toContain('left out: 1 of the kinds pipe, socket and device')
     expect(both.reason).toContain('sticky bits of 1 path are cleared')
   })
+})
+
+test("a rule of the operator's decides before any yes and any level, but not over what is denied anyway", () => {
+  for (const level of ['supervised', 'auto', 'full'] as const)
+    for (const approved of [true, false])
+      for (const verdict of ['deny', 'ask'] as const) {
+        const ruled = { verdict, rule: 'rule.x', reason: 'because' } as const
+        expect(review({}, { a: 'x' }, { level, approved, ruled })).toMatchObject({
+          verdict,
+          rule: 'rule.x',
+          reason: expect.stringContaining('because'),
+        })
+        expect(review({}, { '.envrc': 'x' }, { level, approved, ruled })).toMatchObject({ verdict: 'deny', rule: 'changes.protected' })
+      }
 })
 
 test('a look that fails denies', () => {

@@ -18,7 +18,7 @@ import { beyondLimits, findSecrets } from './harmless/limits.ts'
 import { createPathLock } from './locked-paths.ts'
 import type { ReviewContext } from './review-context.ts'
 
-type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason'> & { readonly rule: RuleName }
+type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason'> & { readonly rule: RuleName | `rule.${string}` }
 
 /**
  * Never throws: in doubt it denies. Two things are left out when the changes are applied, and the reason says so: pipes, sockets and
@@ -48,15 +48,18 @@ function decide(changes: readonly Change[], context: ReviewContext): Decision {
   const denied = findings.filter(({ weight }) => weight === 'deny')
   if (denied[0])
     return dropped(denied[0].rule, `${tellFindings(denied)}. Nothing was applied; leave these paths alone, or ask the operator`)
+  const { ruled } = context
+  if (ruled?.verdict === 'deny') return dropped(ruled.rule, `${ruled.reason}. Nothing was applied`)
+  if (ruled) return asking(ruled.rule, findings.length > 0 ? `${ruled.reason}; ${tellFindings(findings)}` : ruled.reason)
   if (approved) return { verdict: 'apply', rule: 'changes.approved', reason: 'the command was approved before it ran' }
   return questions(view, context, findings) ?? harmless(level)
 }
 
-function dropped(rule: RuleName, reason: string): Decision {
+function dropped(rule: Decision['rule'], reason: string): Decision {
   return { verdict: 'deny', rule, reason }
 }
 
-function asking(rule: RuleName, reason: string): Decision {
+function asking(rule: Decision['rule'], reason: string): Decision {
   return { verdict: 'ask', rule, reason }
 }
 
@@ -75,7 +78,7 @@ function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
 }
 
 /** `findings` deny nothing. In full only those that a person must allow ask. */
-function questions(view: ChangeView, { level, hasSecret }: ReviewContext, findings: readonly Finding[]): Decision | undefined {
+function questions(view: ChangeView, { level, hasSecret, policy }: ReviewContext, findings: readonly Finding[]): Decision | undefined {
   const personal = findings.filter(({ weight }) => weight === 'person')
   if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
   if (level === 'full') return
@@ -86,7 +89,7 @@ function questions(view: ChangeView, { level, hasSecret }: ReviewContext, findin
   const told = findings.length > 0 ? `; ${tellFindings(findings)}` : ''
   if (level === 'supervised')
     return asking(findings[0]?.rule ?? 'changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
-  const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change, view) ?? [])]
+  const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change, { view, policy }) ?? [])]
   return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
 }
 

@@ -1,6 +1,7 @@
 /** Defines what the judgement of a change set needs to know besides the changes themselves. */
 
 import type { EntryState } from '../../runtime/changes.ts'
+import type { RuleOnChanges } from '../../runtime/rules/rules-on-changes.ts'
 import type { CommandPlan } from '../command/verdict.ts'
 import type { PathPolicy } from '../targets/path.ts'
 
@@ -15,6 +16,8 @@ export type Look = {
   /** @returns the first `maxBytes` of a regular file */
   read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
   kind(path: string, side: Side): EntryState['kind'] | undefined
+  /** @returns the permission bits; absent: they are not known */
+  mode?(path: string, side: Side): number | undefined
   /** @returns what a symbolic link contains, unresolved */
   link?(path: string, side: Side): string | undefined
   /** @returns the names in a folder */
@@ -37,6 +40,8 @@ export type ReviewContext = {
   readonly isForbiddenRead?: (path: string) => boolean
   /** Absolute folders besides those of the system that a command sees read-only, such as the user's tool chains: links may lead there. */
   readonly readOnlyFolders?: () => readonly string[]
+  /** What the operator's own rules say of these changes; undefined when none is about them. */
+  readonly ruled?: RuleOnChanges | undefined
   /** Absolute paths that git settings outside the workspace name as programs or hook folders. */
   readonly runByGit?: readonly string[]
 }

@@ -59,6 +59,7 @@ export function lookAt(before: Tree, after: Tree): Look {
   return {
     read: (path, side, maxBytes) => bytesOf(trees[side].get(path))?.slice(0, maxBytes),
     kind: (path, side) => (path === '' ? 'folder' : stateOf(trees[side].get(path))?.kind),
+    mode: (path, side) => stateOf(trees[side].get(path))?.mode,
     link: (path, side) => stateOf(trees[side].get(path))?.target,
     list: (path, side) =>
       [...trees[side].keys()]

@@ -29,6 +29,8 @@ describe('does not answer for', () => {
     ['a file in place of the folder above', [made('out', file())]],
     ['a new executable', [made('coverage/run', file(0o755))]],
     ['a link', [made('coverage/l', { kind: 'link', mode: 0o777, target: '/etc/passwd' })]],
+    ['an executable in place of a folder', [{ path: 'coverage/x', before: folder, after: file(0o755) }]],
+    ['a folder with an unlucky name', [made('undefined/x')]],
     ['a device or pipe', [made('coverage/p', { kind: 'other', mode: 0o644 })]],
     ['a name that is not UTF-8', [{ ...made('coverage/\ufffd'), bytes: '/w==' }]],
     ['what tools run unasked', [edited('coverage/package.json'), edited('coverage/conftest.py')]],
@@ -79,6 +81,7 @@ describe('the rule of an answer', () => {
     expect(changeRuleFor(npmTest, [edited('Makefile')])).toBeUndefined()
     expect(changeRuleFor(npmTest, [made('run.sh', file(0o755))])).toBeUndefined()
     expect(changeRuleFor(npmTest, [])).toBeUndefined()
+    expect(changeRuleFor({ ...npmTest, commands: [] }, [edited('a')])).toBeUndefined()
     expect(
       changeRuleFor(
         npmTest,
@@ -93,6 +96,7 @@ describe('the rule of an answer', () => {
       '',
       '[]',
       '{"command":"x"}',
+      '{"command":1,"patterns":["a"]}',
       '{"command":"x","patterns":["**"]}',
       '{"command":"x","patterns":["/**"]}',
       '{"command":"x","patterns":[1]}',

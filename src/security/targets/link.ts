@@ -3,7 +3,7 @@
 import { quote } from '../../kit/text.ts'
 import { type Access, isUnder, judgePath, type PathPolicy, type PathVerdict, placeAsSpelt } from './path.ts'
 
-/** What the gate can learn about the file system. Neither function may throw. */
+/** What the gate can learn about the file system. No function may throw. */
 export type Sight = {
   /** Resolves every link of an absolute path and handles `..` as the kernel does; parts that do not exist stay as written. */
   real(path: string): string
@@ -11,6 +11,8 @@ export type Sight = {
    * @returns the matches of an absolute shell pattern that are links or lie behind one; undefined when there are too many names to check
    */
   linked(pattern: string): readonly string[] | undefined
+  /** Whether an absolute path leads to a regular file; absent: no file is known. */
+  isFile?(path: string): boolean
 }
 
 /** `given` is the path as the call names it, or relative to the workspace for a pattern's match; `real` is absolute. */

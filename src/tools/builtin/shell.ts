@@ -1,6 +1,7 @@
 /** Defines the tool shell, which runs the command exactly as the gate analysed it, never the text that the model sent. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
+import type { Transfer } from '../../security/command/transfer/transfer.ts'
 import { recordSandbox } from '../confined.ts'
 import { done, textOr } from '../input.ts'
 import { missingNetwork } from '../network-note.ts'
@@ -18,6 +19,7 @@ export type ShellPlan = {
   readonly view?: 'private' | 'direct'
   /** The hosts that the command may reach; absent: none. */
   readonly network?: readonly string[]
+  readonly transfer?: Transfer
 }
 
 export type ShellDeps = {
@@ -90,7 +92,7 @@ const unplanned: ToolResult = {
 
 async function run(
   { spawn, env, maxOutputBytes, bash = '/bin/bash' }: ShellDeps,
-  { plan, cwd, readOnly, view, network }: ShellPlan,
+  { plan, cwd, readOnly, view, network, transfer }: ShellPlan,
   { signal }: ToolContext,
 ): Promise<ToolResult> {
   const printed = createCollector(Math.max(256, maxOutputBytes - NOTE_ROOM))
@@ -105,6 +107,7 @@ async function run(
     ...(readOnly ? { readOnly } : {}),
     ...(view ? { view } : {}),
     ...(network ? { network } : {}),
+    ...(transfer ? { transfer } : {}),
     onOutput(chunk, from) {
       bytes += chunk.length
       printed.push(decoders[from].decode(chunk, { stream: true }))

@@ -13,6 +13,8 @@ export type Look = Disposable & {
   /** @returns the first `maxBytes` of a regular file */
   read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
   kind(path: string, side: Side): EntryState['kind'] | undefined
+  /** @returns the permission bits with set-user-ID, set-group-ID and sticky */
+  mode(path: string, side: Side): number | undefined
   /** @returns what a symbolic link contains, unresolved */
   link(path: string, side: Side): string | undefined
   /** @returns the names in a folder */
@@ -52,6 +54,7 @@ export function createLook({ workspace, upper, changes }: Looking): Look {
         return contentAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes).bytes
       }),
     kind: (path, side) => (path === '' ? 'folder' : at(path, side, (tree, raw) => tree.look(raw)?.kind)),
+    mode: (path, side) => at(path, side, (tree, raw) => tree.look(raw)?.mode),
     link: (path, side) => at(path, side, (tree, raw) => linkTextAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) })),
     list(path, side) {
       const before = at(path, 'before', (tree, raw) => namesIn(tree, raw))

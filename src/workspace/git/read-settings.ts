@@ -1,6 +1,6 @@
 /** Reads the settings of the repositories around a folder, and the user's own, without running git. */
 
-import { closeSync, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { mostSettingsBytes, namedBySettings, readSettings, type SettingsFile } from '../../security/changes/git/git-settings.ts'
@@ -39,11 +39,36 @@ export function readRepositorySettings({ git, common }: Repository, home: string
   return readFiles([join(common, 'config'), join(git, 'config.worktree')], home).flatMap(({ entries }) => entries)
 }
 
+/** Limits how many names in a folder are tried, because each costs a look at the disk. */
+const besideTried = 200
+
+/** @returns the repositories in the folders directly below `folder`, and below those above it up to `top` */
+function repositoriesBeside(folder: string, top: string): readonly Repository[] {
+  const found: Repository[] = []
+  for (let above = folder; ; above = dirname(above)) {
+    for (const name of namesIn(above).slice(0, besideTried)) {
+      const git = name === '.git' ? undefined : gitFolderOf(join(above, name))
+      if (git !== undefined) found.push({ root: join(above, name), git, common: commonOf(git) })
+    }
+    if (above === top || above === '/') return found
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
 /** What git's settings make it run, and the files of settings that they include. */
 export type NamedPaths = { readonly run: readonly string[]; readonly included: readonly string[] }
 
+/** @param top the repositories in folders beside the folder and beside those above it count up to here; absent: those around it alone */
 export function namedAround(folder: string, { top, home }: { readonly top?: string; readonly home: string }): NamedPaths {
-  const all = repositoriesAround(folder, top).map(({ root, git, common }) => {
+  const beside = top === undefined ? [] : repositoriesBeside(folder, top)
+  const all = [...repositoriesAround(folder), ...beside].map(({ root, git, common }) => {
     const own = [join(git, 'config'), join(git, 'config.worktree'), join(common, 'config')]
     return namedIn(readFiles(own, home), { own, root, home })
   })
@@ -88,12 +113,12 @@ function look(path: string) {
 }
 
 /** @returns undefined for what is missing, no regular file, too large or unreadable */
-export function readSmall(path: string): string | undefined {
+export function readSmall(path: string, most = mostSettingsBytes): string | undefined {
   try {
     const fd = openSync(path, flags.read)
     try {
       const { size } = fstatSync(fd)
-      if (!fstatSync(fd).isFile() || size > mostSettingsBytes) return
+      if (!fstatSync(fd).isFile() || size > most) return
       const bytes = Buffer.alloc(size)
       return bytes.toString('utf8', 0, readSync(fd, bytes, 0, size, 0))
     } finally {

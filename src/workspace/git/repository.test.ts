@@ -160,6 +160,14 @@ describe('what the settings of a repository name', () => {
     for (const name of ['tools/other', 'bin/x', 'tools/hooksx']) expect(at.files.writeText(folder + name, 'x')).toMatchObject({ ok: true })
   })
 
+  test('is not written beside the repository either, when its settings lead out of its folder', () => {
+    using at = ground()
+    plant(at, 'sub/.git/config', '[core]\n\thooksPath = ../tools/hooks\n[include]\n\tpath = ../../shared/more\n')
+    for (const name of ['tools/hooks/pre-commit', 'shared/more'])
+      expect(at.files.writeText(name, 'x')).toMatchObject({ ok: false, denied: 'path.protected' })
+    for (const name of ['tools/other', 'shared/x']) expect(at.files.writeText(name, 'x')).toMatchObject({ ok: true })
+  })
+
   test('is not written in a linked worktree, where the settings are those of the repository elsewhere', () => {
     using at = ground()
     git(at, base(at), 'init', '-q', 'main')

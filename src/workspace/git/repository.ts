@@ -29,7 +29,7 @@ export type Claim = Disposable & { readonly ok: true }
 export function claim({ locator, given, folder, adds }: Addition): Claim | Refusal {
   const around = repositoryAround(folder, locator.root)
   if (around !== undefined) return refused(`${quote(given)} lies in the git repository ${quote(locator.show(around))}`)
-  if (isNamed(folder, adds)) return named(given)
+  if (isNamed(folder, adds, locator.root)) return named(given)
   const part = gitParts.find((name) => name.toLowerCase() === folded(adds))
   if (part === undefined) return { ok: true, [Symbol.dispose]() {} }
   const announced = announce(folder, part)
@@ -48,10 +48,10 @@ function refused(what: string): Refusal {
 }
 
 /** Whether git's settings make it run what would be written, or read it as more settings. */
-function isNamed(folder: Handle, adds: string): boolean {
+function isNamed(folder: Handle, adds: string, top: string): boolean {
   const above = realPath(folder)
   if (above === undefined) return false
-  const { run, included } = namedAround(above, { home: homedir() })
+  const { run, included } = namedAround(above, { home: homedir(), top })
   return [...run, ...included].some((path) => [path, realPlace(path)].some((place) => isUnder(join(above, adds), place)))
 }
 

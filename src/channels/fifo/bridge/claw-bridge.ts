@@ -1,7 +1,7 @@
 /** Implements `bridge claw`: an agent lists and calls our tools through two FIFOs; every call passes our gate and leaves a receipt. */
 
 import type { Conversation, ConversationOptions } from '../../../host/api.ts'
-import { withConversation } from '../../../host/open-host.ts'
+import { withConversation } from '../../../host/open/open-host.ts'
 import { directCall } from '../../../host/toolset/direct-call.ts'
 import { specOf } from '../../../host/toolset/tool-selection.ts'
 import { frame } from '../../../kit/frames.ts'

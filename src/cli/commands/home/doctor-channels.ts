@@ -18,7 +18,7 @@ export function channelFindings(setup: CliSetup): Finding[] {
     if (problem !== undefined) return { what, state: 'bad', says: problem }
     const folder = kind.name === 'fifo' ? fifoProblem(setup) : undefined
     if (folder !== undefined) return { what, state: 'note', says: folder }
-    const says = `${kind.name}: ${peopleOf(profile, kind.people?.profile === 'operator')}; ${rightsOf(setup, profile)}`
+    const says = `${kind.name}: ${kind.people?.byToken ? 'whoever has a token (braidclaw token list)' : peopleOf(profile, kind.people?.profile === 'operator')}; ${rightsOf(setup, profile)}`
     if (profile.users.length + profile.approvers.length > 0) return { what, state: 'ok', says }
     return {
       what,

@@ -2,10 +2,11 @@
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
-import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
+import { rulesInForce, rulesOfFile } from '../../../host/setup/rules/operator-rules.ts'
 import { createConfinement } from '../../../host/toolset/command-sandbox.ts'
 import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
 import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
+import { createRepositoryReader } from '../../../host/transactions/transfer/repository-reader.ts'
 import type { Proposal } from '../../../runtime/event.ts'
 import { explainRules } from '../../../runtime/rules/explain.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
@@ -38,6 +39,7 @@ export async function explainedGate(setup: CliSetup, { tools: wished, threads, c
     resolve: resolveExecutable,
     sight,
     commands: commands ?? (await commandModeOf(setup)),
+    repository: createRepositoryReader(setup, policy),
     conversation: 'explain',
     secrets: setup.redactor,
     rulesFor: (proposal: Proposal) => explainRules(rules, proposal),

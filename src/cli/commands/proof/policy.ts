@@ -134,7 +134,9 @@ function print({ process: { stdout } }: CliContext, said: Explanation): void {
   )
 }
 
-function told({ denies, endsRun, after, until, atMost }: RuleFinding): string {
+function told({ denies, endsRun, after, until, atMost, changes, asks }: RuleFinding): string {
+  if (changes !== undefined && !denies)
+    return `${asks ? 'asks about' : 'drops'} what it changes, if that touches ${JSON.stringify(changes)}`
   const conditions = [
     ...(after === undefined ? [] : [`after ${JSON.stringify(after)}`]),
     ...(atMost === undefined || atMost === 0 ? [] : [`from call ${atMost + 1} of a run on`]),

@@ -2,8 +2,8 @@
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
-import { brokenChain, checkChain } from '../../../host/integrity/receipt-check.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'

@@ -1,6 +1,6 @@
 /** Formats the result of `replay` for a person. */
 
-import type { RunAgain } from '../../../host/integrity/run-again.ts'
+import type { RunAgain } from '../../../host/records/integrity/run-again.ts'
 import { count } from '../../../kit/count.ts'
 import type { Rejudgement } from '../../../runtime/replay/rejudge.ts'
 import type { Replay } from '../../../runtime/replay/replay.ts'

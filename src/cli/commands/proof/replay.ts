@@ -4,9 +4,9 @@
  */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
-import { judgeBy } from '../../../host/integrity/other-policy.ts'
-import { everyRun, resolveRun } from '../../../host/integrity/run-lookup.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { judgeBy } from '../../../host/records/integrity/other-policy.ts'
+import { everyRun, resolveRun } from '../../../host/records/integrity/run-lookup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -40,7 +40,7 @@ export const replay = {
       const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
       if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })
       const { rejudge } = await import('../../../runtime/replay/rejudge.ts')
-      const { readablePastRun } = await import('../../../host/integrity/run-again.ts')
+      const { readablePastRun } = await import('../../../host/records/integrity/run-again.ts')
       const judgeOf = await judgeBy(setup, policy, memory)
       for (const run of runs) {
         const past = readablePastRun(setup, memory, run.runId)
@@ -64,7 +64,7 @@ type Again = {
 
 /** For one run it prints the events to stdout, one per line, the same bytes as originally; for several runs it prints only the results. */
 async function again({ setup, memory, runs, json, stream }: Again): Promise<void> {
-  const { readablePastRun, runAgain } = await import('../../../host/integrity/run-again.ts')
+  const { readablePastRun, runAgain } = await import('../../../host/records/integrity/run-again.ts')
   const { stdout, stderr } = setup.context.process
   const seen = { altered: false, missing: false }
   for (const { runId } of runs) {

@@ -1,7 +1,7 @@
 /** Implements `security show`: every list and level in force, and how commands run on this machine. */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Risk } from '../../../runtime/event.ts'

@@ -3,27 +3,19 @@
  * approvals.
  */
 
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliContext } from '../../../channels/terminal/context.ts'
 import { differenceLines } from '../../../channels/terminal/history/kept-text.ts'
 import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
-import { changeSetOf, openKeptChanges } from '../../../host/changes/kept-changes.ts'
-import { applyLate, isAwaited, pendingSetOf } from '../../../host/changes/late-decision.ts'
+import { changeSetOf } from '../../../host/changes/kept-changes.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
-import { createRecord } from '../../../host/integrity/recovery.ts'
-import { settleChanges } from '../../../host/integrity/settle-changes.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withRecords } from '../../../host/open/with-records.ts'
+import { approvalRecords, existing, pendingShown } from '../../../host/records/approvals.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
-import { didYouMean } from '../../../kit/did-you-mean.ts'
-import { quote } from '../../../kit/text.ts'
-import type { AlwaysRule, Approval, Approvals } from '../../../memory/approval-table.ts'
-import type { Memory } from '../../../memory/memory.ts'
-import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../../security/changes/standing-changes.ts'
-import type { Shown } from '../../../workspace/changes/contract.ts'
+import type { Approval } from '../../../memory/approval-table.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
 
 const listFlags = {
   ...limitOf20,
@@ -45,8 +37,8 @@ export const list = {
   ],
   exits: [9],
   async run(context, { limit, all = false, json = false }) {
-    await withMemory(loadSetup(context), ({ approvals }) => {
-      const found = approvals.list({ limit, ...(all ? {} : { state: 'open' as const }) })
+    await withRecords(loadSetup(context), (base) => {
+      const found = approvalRecords(base).list({ limit, all })
       if (json) return context.process.stdout.write(`${JSON.stringify(found)}\n`)
       if (found.length === 0) context.process.stderr.write(all ? 'nothing was asked yet\n' : 'nothing waits for an answer\n')
       for (const approval of found) context.process.stdout.write(lineOf(approval, Date.now()))
@@ -66,10 +58,9 @@ export const show = {
   examples: [['run_4q2fqk8fd4spk980/call_1', 'with the exact difference']],
   exits: [9],
   async run(context, { json = false }, { id }) {
-    const setup = loadSetup(context)
-    await withMemory(setup, async ({ approvals }) => {
-      const approval = mustExist(approvals, id)
-      const shown = approval.changes === 1 ? await pendingShown(setup, approval) : undefined
+    await withRecords(loadSetup(context), async (base) => {
+      const approval = existing(base, id)
+      const shown = await pendingShown(base, approval)
       const set = shown && changeSetOf(shown)
       if (json) return void context.process.stdout.write(`${JSON.stringify({ ...approval, ...(set ? { patch: patchText(set) } : {}) })}\n`)
       context.process.stdout.write(lineOf(approval, Date.now()))
@@ -78,24 +69,6 @@ export const show = {
     })
   },
 } as const satisfies Command<typeof jsonFlag, typeof asked>
-
-/** RUN/CALL names the question about the changes of that call when it is the one that is open. */
-function mustExist(approvals: Approvals, id: string): Approval {
-  const [found, aboutChanges] = [approvals.get(id), approvals.get(`changes:${id}`)]
-  if (aboutChanges && (!found || (found.state !== 'open' && aboutChanges.state === 'open'))) return aboutChanges
-  if (found) return found
-  const near = didYouMean(
-    id,
-    approvals.list().map((each) => each.id),
-  )
-  throw new CliExit(exitCodes.error, `error: there is no approval ${quote(id)}${near}; see: braidclaw approvals list`)
-}
-
-async function pendingShown(setup: CliSetup, approval: Approval): Promise<Shown | undefined> {
-  const store = await openKeptChanges(setup)
-  const set = pendingSetOf(store, approval)
-  return set && store.show(set.id)
-}
 
 export const allow = {
   flags: decisionFlags,
@@ -123,39 +96,14 @@ export const deny = {
 type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly allowed: boolean }
 
 /** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */
-export async function decide(context: CliContext, { id: given, allowed, note, json = false }: Decided): Promise<void> {
-  const setup = loadSetup(context)
-  await withMemory(setup, async (memory) => {
-    const { approvals } = memory
-    const { id } = mustExist(approvals, given)
-    const said = note === undefined ? {} : { note: setup.redactor.text(note) }
-    const answer = approvals.decide({ id, allow: allowed, by: 'operator', ...said })
-    if (!answer.ok) throw new CliExit(exitCodes.error, `error: ${answer.reason}; see: braidclaw approvals list`)
-    const approval = approvals.get(id) ?? mustExist(approvals, id)
-    setup.log('info', allowed ? 'tool approved' : 'tool denied', { approval: id, by: 'operator' })
-    const awaited = approval.changes === 1 ? isAwaited(memory, approval) : 'yes'
-    if (awaited === 'crashed') await settleChanges(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
-    const applied = awaited === 'yes' ? undefined : await settleLate(setup, { memory, approval, allowed })
-    if (json) return void context.process.stdout.write(`${JSON.stringify({ ...approval, ...(applied ? { applied } : {}) })}\n`)
+export async function decide(context: CliContext, { id, allowed, note, json = false }: Decided): Promise<void> {
+  await withRecords(loadSetup(context), async (base) => {
+    const decided = await approvalRecords(base).decide(id, { allow: allowed, by: 'operator', ...(note === undefined ? {} : { note }) })
+    if (json) return void context.process.stdout.write(`${JSON.stringify(decided)}\n`)
+    const { applied, summary } = decided
     const what = applied ? `applied: ${count(applied.count, 'path')}` : allowed ? 'allowed, once' : 'denied'
-    context.process.stdout.write(`${what}: ${approval.summary}\n`)
+    context.process.stdout.write(`${what}: ${summary}\n`)
   })
-}
-
-type Late = { readonly memory: Memory; readonly approval: Approval; readonly allowed: boolean }
-
-/** Nobody waits for this answer: the changes are applied or forgotten here. */
-async function settleLate(setup: CliSetup, { memory, approval, allowed }: Late): Promise<{ readonly count: number } | undefined> {
-  const store = await openKeptChanges(setup)
-  if (!allowed) {
-    const set = pendingSetOf(store, approval)
-    if (set) await store.drop(set.id)
-    return undefined
-  }
-  const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
-  const applied = await applyLate({ record, store, approval })
-  if (!applied.ok) throw new CliExit(exitCodes.error, `error: allowed, but not applied: ${applied.message}`)
-  return applied
 }
 
 export const listRules = {
@@ -166,8 +114,8 @@ export const listRules = {
   ],
   exits: [9],
   async run(context, { json = false }) {
-    await withMemory(loadSetup(context), ({ approvals }) => {
-      const rules = approvals.rules().map((rule) => ({ ...rule, allows: wordsOf(rule) }))
+    await withRecords(loadSetup(context), (base) => {
+      const rules = approvalRecords(base).rules()
       if (json) return context.process.stdout.write(`${JSON.stringify(rules)}\n`)
       if (rules.length === 0) context.process.stderr.write('nothing is always allowed\n')
       for (const { id, tool, allows, addedBy, addedAt } of rules) {
@@ -185,23 +133,9 @@ export const revokeRule = {
   examples: [['3', 'the third rule']],
   exits: [9],
   async run(context, { json = false }, { id }) {
-    await withMemory(loadSetup(context), ({ approvals }) => {
-      const rule = approvals.rules().find((each) => each.id === id)
-      if (!approvals.revokeRule(id) || !rule)
-        throw new CliExit(exitCodes.error, `error: there is no rule ${id}; see: braidclaw approvals rules list`)
-      context.process.stdout.write(json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${wordsOf(rule)} is asked about again\n`)
+    await withRecords(loadSetup(context), (base) => {
+      const { allows, ...rule } = approvalRecords(base).revokeRule(id)
+      context.process.stdout.write(json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${allows} is asked about again\n`)
     })
   },
 } as const satisfies Command<typeof jsonFlag, typeof ruleArgs>
-
-/** The scope is the JSON of an executable and its sub-command, or of a command and the paths it may change; other scopes are shown unchanged. */
-function wordsOf({ tool, scope }: AlwaysRule): string {
-  const changes = tool === changeRuleTool ? parseChangeRule(scope) : undefined
-  if (changes) return tellChangeRule(changes)
-  try {
-    const words: unknown = JSON.parse(scope)
-    return Array.isArray(words) ? words.join(' ') : scope
-  } catch {
-    return scope
-  }
-}

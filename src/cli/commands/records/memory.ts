@@ -1,7 +1,7 @@
 /** Implements `memory list | search | show | clear | export`. */
 
-import { createRecord, inRecordWords } from '../../../host/integrity/recovery.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { createRecord, inRecordWords } from '../../../host/records/integrity/recovery.ts'
 import { resolveConversation } from '../../../host/run/find-conversation.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'

@@ -1,7 +1,7 @@
 /** Implements `run list | show`: it lists runs and prints their journal entries. */
 
-import { resolveRun } from '../../../host/integrity/run-lookup.ts'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { resolveRun } from '../../../host/records/integrity/run-lookup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { isObject } from '../../../kit/json.ts'

@@ -2,8 +2,8 @@
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { homePaths } from '../../../config/paths.ts'
+import { stopRecords } from '../../../host/records/stop.ts'
 import { createLog } from '../../../host/setup/logger.ts'
-import { clearStop, readStop, setStop } from '../../../service/stop-file.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
 
@@ -26,16 +26,13 @@ export const estop = {
   ],
   run(context, { clear = false, reason, json = false }) {
     const { estop: path } = homePaths(context.home)
-    const was = readStop(path)
-    if (clear) clearStop(path)
-    else setStop(path, reason === undefined ? `emergency stop set at ${new Date().toISOString()}` : context.redactor.text(reason))
-    const now = readStop(path)
-    if (!clear) logOf(context)('info', 'estop triggered', { reason: now })
+    const stop = stopRecords({ path, log: logOf(context), redact: context.redactor.text })
+    const { stopped, was, reason: now } = clear ? stop.clear() : stop.set(reason)
     const words = clear
-      ? was === undefined
-        ? 'not stopped; nothing to clear'
-        : 'cleared: tools may run again'
+      ? was
+        ? 'cleared: tools may run again'
+        : 'not stopped; nothing to clear'
       : `stopped: no tool runs until "braidclaw estop --clear" (${path})`
-    context.process.stdout.write(json ? `${JSON.stringify({ stopped: now !== undefined, reason: now ?? null, path })}\n` : `${words}\n`)
+    context.process.stdout.write(json ? `${JSON.stringify({ stopped, reason: now ?? null, path })}\n` : `${words}\n`)
   },
 } as const satisfies Command<typeof flags>

@@ -4,7 +4,7 @@
  */
 
 import { existsSync } from 'node:fs'
-import { withMemory } from '../../../host/open-records.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
 import { agentProfileOf, runAgent } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { forgetPointer } from '../../../memory/agent-files/conversation-pointer.ts'

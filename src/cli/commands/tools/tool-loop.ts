@@ -7,7 +7,7 @@ import { atTerminal, tellOnStderr, terminalPrompt } from '../../../channels/term
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { withConversation } from '../../../host/open-host.ts'
+import { withConversation } from '../../../host/open/open-host.ts'
 import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'

@@ -11,17 +11,14 @@ import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import type { ShownLine } from '../../../host/changes/change-lines.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
-import { withConversation } from '../../../host/open-host.ts'
-import { policyOf } from '../../../host/setup/effective-policy.ts'
+import { withConversation } from '../../../host/open/open-host.ts'
+import { toolFacts } from '../../../host/records/tools.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { directCall } from '../../../host/toolset/direct-call.ts'
-import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
-import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
-import { builtInNames, type ToolSelection } from '../../../host/toolset/tool-selection.ts'
-import { everything, wishFor } from '../../../host/toolset/tool-selections.ts'
+import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
+import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
-import type { Tool } from '../../../runtime/port.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { proposeTools } from '../../args/completions.ts'
 import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
@@ -54,31 +51,7 @@ export const list = {
     ['--tools ./tools', 'what that folder would offer'],
   ],
   async run(context, { workspace, tools, sandbox, json = false }) {
-    const setup = loadSetup(context, { workspace })
-    const { config, paths } = setup
-    const request =
-      tools === undefined ? await everything(setup) : (await import('../../../host/toolset/tools-option.ts')).parseToolsOption(setup, tools)
-    const toolRuntime = await createToolRuntime({
-      setup,
-      policy: policyOf(config, paths, context.env),
-      conversationId: 'list',
-      sandbox,
-      tools: request,
-    })
-    toolRuntime.close()
-    const isOffered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
-    const trial = await trySandboxNow(setup, sandbox)
-    const off = (tool: Tool, source: string) => {
-      const isListed = toolRuntime.tools.includes(tool) && isOffered(tool.name)
-      if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
-      return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
-    }
-    const rows = toolRuntime.all.map((tool) => {
-      const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
-      const why = off(tool, source)
-      const { name, description, risk, parameters } = tool
-      return { name, description, risk, active: why === undefined, ...(why === undefined ? {} : { why }), source, parameters }
-    })
+    const rows = await toolFacts(loadSetup(context, { workspace }), { tools, sandbox })
     if (json) return void context.process.stdout.write(`${JSON.stringify(rows)}\n`)
     for (const { name, description, risk, active, why, source } of rows) {
       const [own, first = ''] = [source !== 'built in', description.split('\n')[0]]

@@ -9,6 +9,7 @@ import { createLook } from '../../../workspace/changes/look.ts'
 import type { Conversation, Host, Setup } from '../../api.ts'
 import { policyOf } from '../../setup/effective-policy.ts'
 import { workspaceOf } from '../../setup/workspace-folder.ts'
+import { createChangeRules } from '../../transactions/change-rules.ts'
 import { changeSetOf } from '../kept-changes.ts'
 import { attemptFolders, copyWorkspace, takeChanges } from './workspace-copy.ts'
 
@@ -85,7 +86,13 @@ async function keep({ host, setup, prompt }: Attempts, { base, set, workspace, c
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
   using look = createLook({ workspace, upper: join(set, 'up'), changes })
-  const review = reviewChanges(changes, { policy, level: 'supervised', approved: false, look })
+  const review = reviewChanges(changes, {
+    policy,
+    level: 'supervised',
+    approved: false,
+    look,
+    ruled: await createChangeRules(setup)(changes),
+  })
   const { store } = await host.changes()
   const id = `attempt-${runId}`
   // Renamed within its file system, so that the mark of the beginning keeps its time; the store links to it.

@@ -1,6 +1,6 @@
 /** Records what becomes of one call: its beginning, the application of its changes, and its one end with one receipt. */
 
-import { dropOutcome } from '../../../runtime/attempt/change-outcome.ts'
+import { dropOutcome, isPending } from '../../../runtime/attempt/change-outcome.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../../runtime/event.ts'
 import { gateIdOf } from '../../../runtime/gate-id.ts'
 import type { RunIdentity } from '../../../runtime/port.ts'
@@ -77,7 +77,7 @@ export function createCallRecord(options: CallRecordOptions): CallRecord {
   function endByDrop(run: RunIdentity, drop: Internal<'drop'>, body: DropNote): string | undefined {
     journal.append({ run, kind: 'note', type: 'drop', at: now(), body })
     journal.settle(run.runId, drop.id)
-    approvals.refused(gateIdOf(run.runId, drop.id, 'changes'), drop)
+    approvals.refused(gateIdOf(run.runId, drop.id, 'changes'), drop, !isPending(drop))
     return body.receipt
   }
 

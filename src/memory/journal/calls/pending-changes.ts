@@ -15,7 +15,7 @@ export type AppliedLater =
 export type PendingChanges = {
   /**
    * Says yes to changes that wait, uses that yes up, applies them and writes one receipt. `apply` applies the change set of that digest, all
-   * or none. @returns why nothing was applied, if so
+   * or none; when the changes still wait after it, the question is open again. @returns why nothing was applied, if so
    */
   apply(id: string, by: string, apply: (approval: Approval) => Promise<Applying>): Promise<AppliedLater>
   /** Tells whether a process that no longer exists was applying changes. */
@@ -29,7 +29,8 @@ export type PendingChanges = {
 
 type FateOf = (runId: string, callId: string) => Fate | undefined
 
-type Applying = { readonly ok: true } | { readonly ok: false; readonly message: string }
+/** `changes`: what became of changes that were not applied; absent when that is not known. */
+type Applying = { readonly ok: true } | { readonly ok: false; readonly message: string; readonly changes?: 'pending' | 'dropped' }
 
 /** An operator's action with its result. */
 export type ChangeAction = {
@@ -50,12 +51,15 @@ export type PendingTable = {
   isDropped(runId: string, callId: string): boolean
   /** Lets the question be answered again. */
   reopen(id: string): void
+  /** Says of a question whose yes was used that its changes were not applied all the same. */
+  fail(id: string, why: string): void
 }
 
 type PendingRow = { readonly id: string; readonly by: string; readonly owner: string }
 
 export function createPendingTable(store: Store): PendingTable {
   const dropped = `SELECT 1 AS one FROM journal WHERE run_id = ? AND type = 'drop' AND json_extract(body, '$.id') = ? LIMIT 1`
+  const failed = `UPDATE approvals SET state = 'denied', note = ? WHERE id = ?`
   const reopened = `UPDATE approvals SET state = 'open', decided_by = NULL, decided_at = NULL WHERE id = ?`
   return {
     put: ({ id, by, owner }) =>
@@ -64,6 +68,7 @@ export function createPendingTable(store: Store): PendingTable {
     rows: () => store.sql<PendingRow, []>('SELECT id, by, owner FROM applying').all(),
     isDropped: (runId, callId) => store.sql<{ one: number }, [string, string]>(dropped).get(runId, callId) !== null,
     reopen: (id) => void store.sql<never, [string]>(reopened).run(id),
+    fail: (id, why) => void store.sql<never, [string, string]>(failed).run(why, id),
   }
 }
 
@@ -75,8 +80,8 @@ export type PendingChangesOptions = {
   readonly record: (action: ChangeAction) => string | undefined
 }
 
-const unknown = 'interrupted: outcome unknown'
-const tooSoon = 'interrupted: the process ended before the changes were applied'
+const unknown = { error: 'interrupted: outcome unknown' }
+const tooSoon = { error: 'interrupted: the process ended before the changes were applied', changes: 'dropped' }
 
 export function createPendingChanges({ table, journal, approvals, transaction, record }: PendingChangesOptions): PendingChanges {
   /** The yes, its use and the note that this process applies it are on disk before anything is applied. */
@@ -96,11 +101,14 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
 
   const isPending = ({ runId, callId }: Approval) => table.isDropped(runId, callId) || !journal.tells(runId)
 
-  function end({ id, runId, callId, conversationId, plan }: Approval, by: string, error?: string): string | undefined {
+  type End = Pick<ChangeAction, 'changes' | 'error'>
+
+  function end({ id, runId, callId, conversationId, plan }: Approval, by: string, how: End = { changes: plan }): string | undefined {
     return transaction(() => {
       table.remove(id)
+      if (how.changes === 'pending') table.reopen(id)
+      else if (how.error !== undefined) table.fail(id, how.error)
       const input = { approval: id, run: runId, call: callId, digest: plan, by }
-      const how = error === undefined ? { changes: plan } : { error, ...(error === unknown ? {} : { changes: 'dropped' }) }
       return record({ conversationId, tool: 'changes.apply', input, risk: 'medium', ...how })
     })
   }
@@ -123,7 +131,7 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
       const approval = begin(id, by)
       if (typeof approval === 'string') return { ok: false, message: approval }
       const done = await apply(approval)
-      const receipt = end(approval, by, done.ok ? undefined : done.message)
+      const receipt = end(approval, by, done.ok ? undefined : failureOf(done))
       return { ...done, ...(receipt === undefined ? {} : { receipt }) }
     },
     isInterrupted: () => interrupted().length > 0,
@@ -133,4 +141,8 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
       return []
     },
   }
+}
+
+function failureOf({ message, changes }: Extract<Applying, { ok: false }>) {
+  return { error: message, ...(changes === undefined ? {} : { changes }) }
 }

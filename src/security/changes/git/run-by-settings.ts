@@ -1,13 +1,16 @@
-/** Finds the files and folders of the workspace that the settings of the repositories around a folder make git run or read. */
+/** Finds the files and folders of the workspace that the settings of the repositories around and beside a folder make git run or read. */
 
 import type { PathPolicy } from '../../targets/path.ts'
-import { type ChangeView, folderOf, inFolder } from '../change-view.ts'
+import { type ChangeView, folderOf, inFolder, isBelow } from '../change-view.ts'
 import { resolveText } from '../resolve-link.ts'
 import { mostSettingsBytes, namedBySettings, readSettings } from './git-settings.ts'
 import { isGitFolder } from './git-shape.ts'
 
 /** `run` are hook folders and programs, `settings` are included files; all are relative to the workspace. */
 type Named = { readonly run: readonly string[]; readonly settings: readonly string[] }
+
+/** Limits how many names beside a changed path are tried, because each costs a look at the disk. */
+const besideTried = 200
 
 /** The settings that hold are those before the changes: new ones that name programs are refused. */
 export function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, 'workspace' | 'home'>): (folder: string) => Named {
@@ -16,11 +19,21 @@ export function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, '
   function above(folder: string): Named {
     const found = known.get(folder)
     if (found) return found
-    const own = namedIn(folder)
-    const more = folder === '' ? { run: [], settings: [] } : above(folderOf(folder))
-    const all = own ? { run: [...more.run, ...own.run], settings: [...more.settings, ...own.settings] } : more
+    const more = folder === '' ? [] : [above(folderOf(folder))]
+    const all = together([...more, namedIn(folder), ...beside(folder)].filter((each) => each !== undefined))
     known.set(folder, all)
     return all
+  }
+
+  /** A repository in a folder beside the changed path may name what lies outside of it: `../hooks`. */
+  function beside(folder: string): readonly Named[] {
+    const names = view.names(folder, 'before')?.slice(0, besideTried) ?? []
+    return names.flatMap((name) => {
+      const path = inFolder(folder, name)
+      const own = name === '.git' ? undefined : namedIn(path)
+      const isOutside = (each: string) => !isBelow(each, path)
+      return own ? [{ run: own.run.filter(isOutside), settings: own.settings.filter(isOutside) }] : []
+    })
   }
 
   function resolve(target: string, folder: string): string | undefined {
@@ -59,4 +72,8 @@ export function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, '
   }
 
   return above
+}
+
+function together(all: readonly Named[]): Named {
+  return { run: all.flatMap(({ run }) => run), settings: all.flatMap(({ settings }) => settings) }
 }

@@ -28,6 +28,11 @@ const manifests: { readonly [name: string]: Manifest } = {
 }
 
 /** @param name in lower case */
+export function isLockFile(name: string): boolean {
+  return lockFiles.has(name)
+}
+
+/** @param name in lower case */
 export function isManifest(name: string): boolean {
   return Object.hasOwn(manifests, name)
 }
@@ -46,7 +51,7 @@ export function manifestRisk(path: string, view: ChangeView): string | undefined
   const name = spelt(nameOf(path))
   const manifest = Object.hasOwn(manifests, name) ? manifests[name] : undefined
   if (manifest !== undefined && !isOnlyDescription(path, view, manifest)) return 'scripts, dependencies or tool settings of a package'
-  if (lockFiles.has(name)) return newHost(path, view)
+  if (isLockFile(name)) return newHost(path, view)
 }
 
 function isOnlyDescription(path: string, view: ChangeView, { parse, harmless }: Manifest): boolean {

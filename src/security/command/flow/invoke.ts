@@ -2,6 +2,7 @@
 
 import { matchesPattern } from '../command-text.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
+import { runsInstalled } from '../tools/installed.ts'
 import { hostsOf } from '../tools/network.ts'
 import { judgeTool } from '../tools/programs.ts'
 import { isReader } from '../tools/readers.ts'
@@ -9,7 +10,7 @@ import { judgeBuiltin } from './builtins.ts'
 import { blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
 import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { outputOf } from './output.ts'
-import { checkLoose, checkPath, noteRun, shown } from './paths.ts'
+import { checkLoose, checkPath, linkOperands, noteRun, shown } from './paths.ts'
 import { searchTexts } from './search.ts'
 import { isInterpreter, isShell, judgeEval, judgeInterpreter, judgeShell, judgeSource, judgeTrap } from './shells.ts'
 import { isWrapper, unwrap } from './wrappers.ts'
@@ -103,7 +104,7 @@ function named(look: Look, called: Called): Outcome {
   const { command, name, args, place } = called
   const { found, policy } = look
   if (downloaders.has(name)) found.downloads++
-  for (const host of hostsOf(name, args)) found.hosts.add(host)
+  if (!runsInstalled({ name, args, cwds: place.cwds, policy })) for (const host of hostsOf(name, args)) found.hosts.add(host)
   if (!place.external && place.scope.functions.has(name)) return callFunction(look, called)
   if (isWrapper(name)) return unwrap(look, name, args, place)
   if (name === 'eval') return judgeEval(look, args, place)
@@ -131,7 +132,7 @@ function notAllowed(look: Look, { name, args, place }: Called): Outcome {
   look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
   // A name like this is no program: a wrapper's options were read wrongly, and the program comes later.
   if (place.external && !/^[A-Za-z_]/.test(name)) refuseWords(look, args)
-  for (const arg of args) checkLoose(look, arg, 'write', place)
+  for (const arg of name === 'ln' ? linkOperands(args) : args) checkLoose(look, arg, 'write', place)
   return {}
 }
 

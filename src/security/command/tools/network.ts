@@ -46,11 +46,32 @@ export function hostsOf(name: string, args: readonly Arg[]): readonly string[] {
   return managed(/^pip[\d.]+$/.test(name) ? 'pip' : name, args)
 }
 
+const offline = /^(?:--version|--help|-h|--offline|--frozen-offline|--no-index|--no-install)$/
+
 function managed(name: string, args: readonly Arg[]): readonly string[] {
   const manager = Object.hasOwn(managers, name) ? managers[name] : undefined
-  if (!manager || args.some((arg) => /^(--version|--help|-h|--offline|--frozen-offline|--no-index)$/.test(sure(arg) ?? ''))) return []
-  const sub = args.map(sure).find((text) => text !== undefined && !text.startsWith('-')) ?? ''
-  return manager.subs === '*' || manager.subs.split(' ').includes(sub) ? hostsOfList(manager.list) : []
+  const words = args.map(sure)
+  const first = words.findIndex((text) => text === undefined || !text.startsWith('-'))
+  // What follows the name of a program is for the program: `npx tsc --version`.
+  const own = manager?.subs === '*' && first >= 0 ? words.slice(0, first) : words
+  if (!manager || own.some((text) => text !== undefined && offline.test(text))) return []
+  const sub = words.find((text) => text !== undefined && !text.startsWith('-')) ?? ''
+  if (manager.subs !== '*' && !manager.subs.split(' ').includes(sub)) return []
+  const { replaced, added } = registriesIn(words)
+  return distinct([...(replaced.length > 0 ? replaced : hostsOfList(manager.list)), ...added])
+}
+
+/** The hosts that `--registry` of npm and `--index-url` of pip name in the place of the usual ones, or beside them. */
+function registriesIn(words: readonly (string | undefined)[]) {
+  const named = (option: RegExp) =>
+    words.flatMap((word, at) => {
+      const [, attached] = /^--[\w-]+=(.*)$/s.exec(word ?? '') ?? []
+      return option.test((word ?? '').replace(/=.*$/s, '')) ? (urlHost(attached ?? words[at + 1] ?? '') ?? []) : []
+    })
+  return {
+    replaced: named(/^(?:--registry|--index-url|--default-index|-i)$/),
+    added: named(/^(?:--extra-index-url|--index|-f|--find-links)$/),
+  }
 }
 
 /** curl also takes an address without `https://`. */

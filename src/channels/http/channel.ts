@@ -1,0 +1,154 @@
+/** Connects HTTP as one of the channels: programs and browsers with a token talk to the agent. */
+
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { version } from '../../../package.json'
+import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
+import type { Telemetry } from '../../host/contract/telemetry-api.ts'
+import { FailureError } from '../../host/failure.ts'
+import { createIdempotency } from '../../http/idempotency.ts'
+import type { Listening } from '../../http/listen.ts'
+import { serveApi } from '../../http/serve-api.ts'
+import { openSession } from '../../http/session-cookie.ts'
+import type { Values } from '../../kit/settings.ts'
+import { createHolders, type Holders } from './access/holders.ts'
+import { accessOf } from './access/token-access.ts'
+import { errorFields, gatewayApi } from './gateway-api.ts'
+import { sessionCookie } from './routes/session.ts'
+import type { httpRows } from './settings.ts'
+import { createTalks } from './turns/talks.ts'
+
+type HttpSettings = Values<typeof httpRows>
+
+/** How long running turns may take to end after the stop signal, and then their last answers to leave. */
+const finishMs = 3_000
+const flushMs = 50
+
+export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel {
+  const state: { listening?: Listening; note: string } = { note: '' }
+  const scheme = settings.tlsCert === undefined ? 'http' : 'https'
+  return {
+    name: 'http',
+    async start(host) {
+      const talks = createTalks(host)
+      const holders = createHolders(host, setup.log, settings.tokenFile)
+      state.note = noteOf(settings, holders)
+      const counting = Promise.withResolvers<Telemetry>()
+      state.listening = open({ setup, settings, host, holders, talks, telemetry: counting.promise })
+      const telemetry = host.telemetry(version)
+      counting.resolve(telemetry)
+      await aborted(host.stopping)
+      await talks.close(finishMs)
+      await (await telemetry).close()
+      await Bun.sleep(flushMs)
+      await state.listening.stop()
+    },
+    place: () => `${scheme}://${nameOf(settings.host)}:${state.listening?.port ?? settings.port}${state.note}`,
+    async send(conversationId) {
+      throw new Error(`nobody listens on HTTP for ${conversationId} without asking; name another channel`)
+    },
+    supportsDraftUpdates: () => false,
+  }
+}
+
+/** @throws FailureError when others could reach the server and nobody has a token */
+function noteOf({ host }: HttpSettings, holders: Holders): string {
+  const others = isLoopback(host) ? '' : ' for other machines too'
+  if (holders.any()) return others
+  const how = 'braidclaw token new me --scope admin'
+  if (!isLoopback(host))
+    throw new FailureError(
+      'error',
+      `channels.http.host: on ${host} other machines reach the gateway, and nobody has a token yet; make one first: ${how}`,
+    )
+  return ` (nobody has a token yet: ${how})`
+}
+
+type Opening = {
+  readonly setup: Setup
+  readonly settings: HttpSettings
+  readonly host: ChannelHost
+  readonly holders: Holders
+  readonly talks: ReturnType<typeof createTalks>
+  readonly telemetry: Promise<Telemetry>
+}
+
+/** @throws FailureError when it cannot listen there */
+function open({ setup, settings, host, holders, talks, telemetry }: Opening): Listening {
+  const failed = (error: unknown) =>
+    setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  const tls = tlsOf(settings)
+  const app = gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
+  try {
+    return serveApi({
+      app,
+      hostname: settings.host,
+      port: settings.port,
+      ...(tls ? { tls } : {}),
+      proxies: settings.allowedHosts,
+      names: namesOf(settings.host),
+      cookie: sessionCookie,
+      callerOf({ kind, secret }) {
+        const digestOf = (id: string) => holders.byId(id)?.digest
+        const session = kind === 'cookie' ? openSession(secret, digestOf, Date.now()) : undefined
+        const holder = kind === 'bearer' ? holders.bySecret(secret) : session && holders.byId(session.id)?.holder
+        return holder && { ...holder, access: accessOf(setup.config, holder) }
+      },
+      idempotency: createIdempotency(host.replies),
+      errorFields,
+      failed,
+      now: Date.now,
+    })
+  } catch (error) {
+    throw new FailureError('error', `cannot listen on ${settings.host}:${settings.port}: ${reasonOf(error)}`)
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
+  if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** @throws FailureError when only one of the two files is named, or one cannot be read */
+function tlsOf({ tlsCert, tlsKey }: HttpSettings): { readonly cert: string; readonly key: string } | undefined {
+  if (tlsCert === undefined && tlsKey === undefined) return undefined
+  if (tlsCert === undefined || tlsKey === undefined)
+    throw new FailureError('error', 'channels.http: tls_cert and tls_key belong together; name both files, or none')
+  return { cert: readPem('tls_cert', tlsCert), key: readPem('tls_key', tlsKey) }
+}
+
+function readPem(key: string, path: string): string {
+  try {
+    const text = readFileSync(path, 'utf8')
+    if (text.includes('-----BEGIN ')) return text
+  } catch (error) {
+    throw new FailureError(
+      'error',
+      `channels.http.${key}: "${path}" cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+  throw new FailureError('error', `channels.http.${key}: "${path}" is no PEM file`)
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host)
+}
+
+/** The names in the Host header that mean this server. An address cannot be rebound by a foreign name server, as a name can. */
+function namesOf(host: string): readonly string[] {
+  const own = ['127.0.0.1', 'localhost', '[::1]']
+  if (host !== '0.0.0.0' && host !== '::') return [...new Set([nameOf(host), ...own])]
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  return [...new Set([...own, ...all.map(({ address }) => nameOf(address))])]
+}
+
+/** An IPv6 address stands in brackets in a URL. */
+function nameOf(host: string): string {
+  return host.includes(':') ? `[${host.toLowerCase()}]` : host.toLowerCase()
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+}

@@ -1,0 +1,25 @@
+/** Declares what the routes of the gateway share. */
+
+import type { ChannelHost, Setup } from '../../host/api.ts'
+import type { Telemetry } from '../../host/contract/telemetry-api.ts'
+import type { Api } from '../../http/api.ts'
+import type { Holders } from './access/holders.ts'
+import type { Caller } from './access/token-access.ts'
+import type { Talks } from './turns/talks.ts'
+
+export type Gateway = {
+  readonly host: ChannelHost
+  readonly setup: Setup
+  readonly version: string
+  readonly talks: Talks
+  readonly holders: Holders
+  /** Whether it speaks HTTPS. */
+  readonly secure: boolean
+  /** What is counted since the server began. */
+  readonly telemetry: Promise<Telemetry>
+}
+
+export type GatewayApi = Api<Caller>
+
+/** Adds some routes. */
+export type Routes = (app: GatewayApi, gateway: Gateway) => void

@@ -1,0 +1,73 @@
+/** Answers POST /chat: one turn, the whole answer at once. */
+
+import { z } from '@hono/zod-openapi'
+import { route } from '../../../http/api.ts'
+import type { EventStream } from '../../../http/event-stream.ts'
+import type { AgentEvent } from '../../../runtime/event.ts'
+import type { Gateway, GatewayApi } from '../gateway.ts'
+import { conversationId, ending, eventStream, json, messageText, onApproval, onDisconnect, toTurn } from '../shapes.ts'
+import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
+import { createTurnNotes } from '../turns/turn-notes.ts'
+
+const request = z.strictObject({
+  message: messageText,
+  conversation_id: z.optional(conversationId),
+  stream: z.boolean().optional().openapi({ description: 'Answer as POST /run does' }),
+  on_disconnect: z.optional(onDisconnect),
+  on_approval: z.optional(onApproval),
+})
+const usage = z.object({
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  cost_micros: z.int().optional(),
+  estimated: z.boolean().optional(),
+})
+const answer = z.object({
+  conversation_id: z.string(),
+  run_id: z.string().nullable(),
+  text: z.string(),
+  ending,
+  tool_calls: z.array(z.object({ id: z.string(), name: z.string(), input: z.unknown(), status: z.string() })),
+  receipts: z.array(z.string()),
+  approvals: z.array(z.string()),
+  usage: z.nullable(usage),
+})
+
+export function chatRoutes(app: GatewayApi, { talks, host }: Gateway): void {
+  app.openapi(
+    route('chat', {
+      method: 'post',
+      path: '/chat',
+      summary: 'Say something and wait for the answer',
+      request: { body: json(request, 'What to say, and where') },
+      responses: {
+        200: {
+          description: 'The turn has ended, also when something was denied: see ending.code. With "stream", the events as in POST /run',
+          content: { 'application/json': { schema: answer }, ...eventStream },
+        },
+        202: json(answer, 'A call needs a yes; approvals names the questions'),
+      },
+    }),
+    async (c) => {
+      const {
+        message,
+        conversation_id,
+        stream = false,
+        on_disconnect = 'continue',
+        on_approval = stream ? 'wait' : 'end',
+      } = c.req.valid('json')
+      const { connection } = c.env
+      const turn = { ...toTurn(c.var.caller, message, conversation_id), onApproval: on_approval }
+      const show = (event: AgentEvent, to: EventStream) => to.send({ data: event })
+      if (stream) return streamTurn(talks, { ...turn, connection, onDisconnect: on_disconnect, show })
+      const notes = createTurnNotes()
+      connection.stay()
+      const { conversation, ending } = await talks.turn({
+        ...turn,
+        show: notes.show,
+        signal: leavingSignal(connection, on_disconnect).signal,
+      })
+      return c.json(notes.told({ conversation, ending, host }), ending.code === 'approval_needed' ? 202 : 200)
+    },
+  )
+}

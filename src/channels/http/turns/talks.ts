@@ -1,0 +1,154 @@
+/** Runs the turns that requests ask for: many conversations at once, one turn at a time in each, in order of arrival. */
+
+import type { ChannelHost, Conversation, ConversationChoice, Past } from '../../../host/api.ts'
+import { FailureError } from '../../../host/failure.ts'
+import { HttpError } from '../../../http/http-error.ts'
+import type { AgentEvent, Ending } from '../../../runtime/event.ts'
+import { refusedBy, takeTurn } from '../../take-turn.ts'
+import type { Caller } from '../access/token-access.ts'
+import { createTurnLine } from './turn-line.ts'
+
+export type TurnRequest = {
+  readonly caller: Caller
+  /** Absent: a new conversation. */
+  readonly conversationId?: string
+  readonly message: string
+  /** What was said before, as the client tells it: the conversation is then for this turn alone. */
+  readonly past?: Past
+  /** Called once the turn has its conversation, before its first event. */
+  readonly begun?: (conversation: Conversation) => void
+  readonly show: (event: AgentEvent) => void
+  /** What happens at an open question: the turn waits for an answer from elsewhere, or it ends and the question stays open. */
+  readonly onApproval: 'wait' | 'end'
+  /** Aborted when the client has gone and does not want the rest. */
+  readonly signal: AbortSignal
+}
+
+export type TurnDone = { readonly conversation: Conversation; readonly ending: Ending }
+
+export type Talks = {
+  /** @throws HttpError 404, 429, 503 */
+  turn(request: TurnRequest): Promise<TurnDone>
+  /** Whether the run is under way here, in a conversation that the caller may see. */
+  seesRun(caller: Caller, runId: string): boolean
+  /** Refuses new turns, gives running ones this long, then cancels them; resolves when all have ended. */
+  close(finishMs: number): Promise<void>
+}
+
+/** How many conversations stay open while nobody talks in them. */
+const keptOpen = 1_000
+
+export function createTalks(host: ChannelHost): Talks {
+  const open = new Map<string, Promise<Conversation>>()
+  const running = new Set<Conversation>()
+  const turns = new Set<Promise<unknown>>()
+  const line = createTurnLine()
+  const state = { closed: false }
+
+  async function conversationFor({ caller, conversationId, past }: TurnRequest): Promise<Conversation> {
+    if (conversationId === undefined) return begin(caller, past)
+    if (!isVisible(caller, conversationId)) throw noConversation(conversationId)
+    const key = keyOf(caller, conversationId)
+    const found = open.get(key) ?? openFor(caller, { kind: 'resume', id: conversationId })
+    keep(key, found)
+    return found
+  }
+
+  async function begin(caller: Caller, past: Past | undefined): Promise<Conversation> {
+    const made = openFor(caller, { kind: 'new' }, past)
+    const conversation = await made
+    if (caller.access.memory === 'own') host.tokens.own(conversation.id, caller.id)
+    if (!past) keep(keyOf(caller, conversation.id), made)
+    return conversation
+  }
+
+  function openFor({ access }: Caller, which: ConversationChoice, past?: Past): Promise<Conversation> {
+    return host.conversation(which, { channel: access.channel, access, ...(past ? { past: () => past } : {}) })
+  }
+
+  /** The conversations used longest ago are closed when too many are open. */
+  function keep(key: string, made: Promise<Conversation>): void {
+    if (!open.delete(key)) made.catch(() => open.delete(key))
+    open.set(key, made)
+    for (const [oldest, each] of open) {
+      if (open.size <= keptOpen) return
+      open.delete(oldest)
+      void each.then((conversation) => (running.has(conversation) ? undefined : conversation.close()))
+    }
+  }
+
+  function isVisible({ id, access }: Caller, conversationId: string): boolean {
+    const isThere = host.hasConversation(conversationId) || open.has(keyOf({ id, access }, conversationId))
+    return isThere && (access.memory === 'all' || host.tokens.ownerOf(conversationId) === id)
+  }
+
+  async function turn(request: TurnRequest): Promise<TurnDone> {
+    if (state.closed) throw stopping()
+    const conversation = await conversationFor(request)
+    const leave = await line.enter(conversation.id, request.signal)
+    if (!leave) throw new HttpError(499, 'gone', 'the client has gone')
+    running.add(conversation)
+    const cancel = () => conversation.cancel('client')
+    request.signal.addEventListener('abort', cancel, { once: true })
+    try {
+      if (state.closed) throw stopping()
+      request.begun?.(conversation)
+      const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
+      const ending = await takeTurn({
+        conversation,
+        prompt: request.message,
+        show: request.show,
+        onGate,
+        gone: () => request.signal.aborted,
+      })
+      return { conversation, ending }
+    } finally {
+      request.signal.removeEventListener('abort', cancel)
+      running.delete(conversation)
+      leave()
+      if (request.past) void conversation.close()
+    }
+  }
+
+  return {
+    turn(request) {
+      const done = turn(request)
+      const settled = done.then(
+        () => {},
+        () => {},
+      )
+      turns.add(settled)
+      void settled.then(() => turns.delete(settled))
+      return done
+    },
+    seesRun: (caller, runId) => [...running].some((each) => each.runId() === runId && isVisible(caller, each.id)),
+    async close(finishMs) {
+      state.closed = true
+      const late = setTimeout(() => {
+        for (const conversation of running) conversation.cancel('SIGTERM')
+      }, finishMs)
+      await Promise.all(turns)
+      clearTimeout(late)
+    },
+  }
+}
+
+function keyOf({ id, access }: Pick<Caller, 'id' | 'access'>, conversationId: string): string {
+  return JSON.stringify([id, access, conversationId])
+}
+
+function noConversation(id: string): HttpError {
+  return new HttpError(404, 'no_conversation', `there is no conversation ${JSON.stringify(id.slice(0, 100))}`)
+}
+
+function stopping(): HttpError {
+  return new HttpError(503, 'stopping', 'the server is being stopped; send it again later', { 'retry-after': '2' })
+}
+
+/** The status of a failure before a turn began. */
+export function httpErrorOf(error: unknown): HttpError | undefined {
+  if (!(error instanceof FailureError)) return undefined
+  const status = { usage: 400, provider: 502, timeout: 504, budget: 429, limit: 429, estop: 409, denied: 403 }
+  const known: { readonly [code: string]: number } = status
+  return new HttpError(known[error.code] ?? 500, error.code, error.message)
+}

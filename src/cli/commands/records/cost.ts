@@ -1,0 +1,100 @@
+/** Implements `cost`: it shows what the model calls of this home have cost, against its limits. */
+
+import { type CostReport, type CostRow, costOf } from '../../../host/cost/cost.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { count } from '../../../kit/count.ts'
+import { visible } from '../../../kit/text.ts'
+import { type Spend, spendKeys } from '../../../memory/spend/spend.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag } from '../../args/flags.ts'
+import { budgetLine } from './budget.ts'
+
+const flags = {
+  days: { type: 'whole', min: 1, max: 3660, unit: 'days', default: 30, about: 'How many days, today included' },
+  by: { type: 'choice', values: spendKeys, about: 'What each line adds up (default: day)' },
+  limit: { type: 'whole', min: 1, max: 10_000, unit: 'lines', default: 50, about: 'The most lines; the total counts all' },
+  ...jsonFlag,
+} as const satisfies Flags
+
+export const cost = {
+  flags,
+  examples: [
+    ['', 'each of the last thirty days, the total, and what is left of each limit'],
+    ['--days 1 --by model', 'today, by model'],
+    ['--by conversation --limit 5', 'the five conversations that cost most'],
+    ['--json', 'for scripts; money in millionths of a dollar'],
+  ],
+  exits: [9],
+  async run(context, { days, by, limit, json = false }) {
+    const setup = loadSetup(context)
+    const { stdout, stderr } = context.process
+    await withMemory(setup, async (memory) => {
+      const report = await costOf(memory, setup, { days, limit, ...(by ? { by } : {}) })
+      if (json) return stdout.write(`${JSON.stringify(report)}\n`)
+      for (const line of [...tableOf(report), ...notesOf(report)]) stdout.write(`${line}\n`)
+      for (const state of report.limits) stdout.write(`${budgetLine(state)}\n`)
+      if (report.dayAhead !== undefined)
+        stderr.write(`warn: the clock is behind: calls were counted on ${report.dayAhead}; they count today as well\n`)
+    })
+  },
+} as const satisfies Command<typeof flags>
+
+const heads = ['calls', 'tokens in', 'cached', 'tokens out', 'unsettled', 'cost'] as const
+
+function tableOf({ by, rows, more, total, from, to }: CostReport): string[] {
+  if (rows.length === 0) return [`no model call from ${from} to ${to}`]
+  const lines = [
+    [by, ...heads],
+    ...rows.map((row) => [nameOf(row), ...cellsOf(row)]),
+    ...(more > 0 ? [[`(and ${more} more)`, ...heads.map(() => '')]] : []),
+    ['total', ...cellsOf(total)],
+  ]
+  const widths = [by, ...heads].map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  return lines.map((line) =>
+    line
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+function nameOf({ key, title }: CostRow): string {
+  const name = key === '' ? '(unknown)' : visible(key)
+  return title === undefined ? name : `${name} ${visible(title).slice(0, 40)}`
+}
+
+function cellsOf(spend: Spend): string[] {
+  const { calls, inputTokens, cachedTokens, outputTokens, unsettledTokens } = spend
+  return [...[calls, inputTokens, cachedTokens, outputTokens, unsettledTokens].map((value) => value.toLocaleString('en')), money(spend)]
+}
+
+/** `$0.0021`; with "+" what is known, where some calls have no known price; "unknown" where none has. */
+function money({ micros, unpricedCalls, lostCalls, calls }: Spend): string {
+  if (unpricedCalls > 0 && unpricedCalls >= calls) return 'unknown'
+  return `$${(micros / 1_000_000).toFixed(4)}${unpricedCalls + lostCalls > 0 ? '+' : ''}`
+}
+
+/** Says what the figures leave out or only estimate. */
+function notesOf({ total, reserved, from, to, days }: CostReport): string[] {
+  const { unpricedCalls, lostCalls, estimatedCalls, unsettledCalls } = total
+  const notes = [
+    unpricedCalls > 0 &&
+      `${count(unpricedCalls, 'call')} without a known price: not part of the cost (docs/cost.md says how to set prices)`,
+    unsettledCalls > 0 &&
+      `${count(unsettledCalls, 'call')} never settled (killed, cancelled or broken off): all that was reserved counts as spent`,
+    lostCalls > 0 && `${count(lostCalls, 'call')} broken off, with nothing reserved: what they used is not known and not part of the sums`,
+    estimatedCalls > 0 && `${count(estimatedCalls, 'call')} whose tokens the provider did not count: they are estimated`,
+    reserved.tokens > 0 && `${reserved.tokens.toLocaleString('en')} tokens are reserved by calls under way`,
+  ]
+  const zone = `${days === 1 ? to : `${from} to ${to}`}, days in UTC${localStart()}`
+  return [zone, ...notes.flatMap((note) => (note ? [note] : []))]
+}
+
+/** A day in UTC begins at another hour where most people live. */
+function localStart(): string {
+  const begins = new Date(new Date().toISOString().slice(0, 10))
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+  const time = begins.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
+  return time === '00:00' ? '' : ` (a day begins at ${time} in ${zone})`
+}

@@ -1,0 +1,166 @@
+/** Implements `service`: the server as a service of the user, by systemd, launchd, or in the background where neither runs. */
+
+import { existsSync } from 'node:fs'
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { managerKinds } from '../../../service/unit/choose-manager.ts'
+import type { ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag } from '../../args/flags.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import { logPathOf, managerOf, missingKeys, serviceRun, storeKeys } from './service-setup.ts'
+
+const managerFlag = {
+  manager: { type: 'choice', values: managerKinds, about: 'Which service manager (default: the one that answers here)' },
+} as const satisfies Flags
+
+const installFlags = {
+  port: { type: 'whole', min: 1, max: 65_535, about: 'The port of the server (default: channels.http.port)' },
+  host: { type: 'text', about: 'The address of the server (default: channels.http.host)' },
+  keepKeys: { type: 'boolean', about: 'Keep the keys that only this shell has in keys.env, so that the service has them too' },
+  print: { type: 'boolean', about: 'Print the file for the service manager, and install nothing' },
+  ...managerFlag,
+} as const satisfies Flags
+
+export const install = {
+  flags: installFlags,
+  examples: [
+    ['', 'install it; "service start" starts it now'],
+    ['--print --manager systemd', 'look at the unit first'],
+    ['--port 4200', 'on another port'],
+  ],
+  async run(context, { port, host, keepKeys = false, print = false, manager: wanted }) {
+    // A configuration with an error would make a service that never starts.
+    const setup = loadSetup(context)
+    const manager = await managerOf(context, wanted)
+    const run = serviceRun(setup, [
+      ...(port === undefined ? [] : ['--port', String(port)]),
+      ...(host === undefined ? [] : ['--host', host]),
+      ...(manager.kind === 'systemd' ? [] : ['--log-file', logPathOf(context)]),
+    ])
+    if (print) return void context.process.stdout.write(manager.text(run))
+    await working(() => manager.install(run))
+    context.process.stdout.write(`installed: ${manager.file}\n`)
+    tellOfKeys(context, missingKeys(setup), keepKeys)
+    context.process.stderr.write(`${afterwards(manager)}\n`)
+  },
+} as const satisfies Command<typeof installFlags>
+
+export const start = simple('Start it now', 'started', (manager) => manager.start(), { needsInstalled: true })
+export const stop = simple('Stop it; running turns get five seconds', 'stopped', (manager) => manager.stop())
+export const uninstall = simple('Stop it and remove its file; the home stays', 'uninstalled', (manager) => manager.uninstall())
+export const restart = simple(
+  'Stop it and start it again, for example after an update',
+  'restarted',
+  async (manager) => {
+    const { running } = await manager.state()
+    if (running && manager.kind !== 'systemd') await manager.stop()
+    await manager.start()
+  },
+  { needsInstalled: true },
+)
+
+const statusFlags = { ...managerFlag, ...jsonFlag } as const satisfies Flags
+
+export const status = {
+  flags: statusFlags,
+  examples: [
+    ['', 'exit code 0 when it runs, 1 when not'],
+    ['--json', 'for scripts'],
+  ],
+  async run(context, { manager: wanted, json = false }) {
+    const manager = await managerOf(context, wanted)
+    const state = await working(() => manager.state())
+    const shown = { manager: manager.kind, file: manager.file, ...state }
+    context.process.stdout.write(json ? `${JSON.stringify(shown)}\n` : `${described(manager, state)}\n`)
+    if (!state.running) throw new CliExit(exitCodes.error)
+  },
+} as const satisfies Command<typeof statusFlags>
+
+const logFlags = {
+  lines: { type: 'whole', short: 'n', min: 1, max: 100_000, default: 50, about: 'How many of the last lines' },
+  follow: { type: 'boolean', short: 'f', about: 'Go on printing what is added, until Ctrl-C' },
+  ...managerFlag,
+} as const satisfies Flags
+
+export const logs = {
+  flags: logFlags,
+  examples: [
+    ['', 'the last 50 lines'],
+    ['-f -n 200', 'the last 200 lines, and what follows'],
+  ],
+  async run(context, { lines, follow = false, manager: wanted }) {
+    const manager = await managerOf(context, wanted)
+    const log = manager.log({ lines, follow })
+    const argv = 'argv' in log ? log.argv : ['tail', '-n', String(lines), ...(follow ? ['-F'] : []), existingLog(log.path)]
+    const child = Bun.spawn([...argv], { env: { ...context.env }, stdin: 'ignore', stdout: 'pipe', stderr: 'ignore' })
+    const interrupt = onInterrupt(() => child.kill())
+    const decoder = new TextDecoder()
+    for await (const piece of child.stdout) {
+      context.process.stdout.write(decoder.decode(piece, { stream: true }))
+      if (context.outputClosed()) break
+    }
+    child.kill()
+    await child.exited
+    interrupt.stop()
+  },
+} as const satisfies Command<typeof logFlags>
+
+type Simple = Command<typeof managerFlag>
+
+function simple(does: string, done: string, act: (manager: ServiceManager) => Promise<void>, needs = { needsInstalled: false }): Simple {
+  return {
+    flags: managerFlag,
+    examples: [['', does]],
+    async run(context, { manager: wanted }) {
+      const manager = await managerOf(context, wanted)
+      if (needs.needsInstalled && !existsSync(manager.file)) throw failure('the service is not installed; run "braidclaw service install"')
+      await working(() => act(manager))
+      context.process.stdout.write(`${done} (${manager.kind})\n`)
+    },
+  }
+}
+
+async function working<T>(step: () => Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    throw failure(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function failure(message: string): CliExit {
+  return new CliExit(exitCodes.error, `error: ${message}`)
+}
+
+function existingLog(path: string): string {
+  if (existsSync(path)) return path
+  throw failure(`there is no log yet (${path}); start the service first`)
+}
+
+function described({ kind, file }: ServiceManager, { installed, running, pid, since, restarts, problem }: ServiceState): string {
+  const first = running ? `running${pid === undefined ? '' : ` (pid ${pid})`}` : installed ? 'not running' : 'not installed'
+  const facts = [
+    `by ${kind}: ${file}`,
+    ...(since === undefined ? [] : [`since ${new Date(since).toISOString()}`]),
+    ...(restarts ? [`started again ${restarts} times`] : []),
+    ...(problem === undefined ? [] : [problem]),
+  ]
+  return [first, ...facts.map((fact) => `  ${fact}`)].join('\n')
+}
+
+function afterwards({ kind }: ServiceManager): string {
+  if (kind === 'systemd') return 'start it: braidclaw service start. To keep it without a login: loginctl enable-linger'
+  if (kind === 'launchd') return 'start it: braidclaw service start. It also starts at each login'
+  return 'no service manager answers here, so it runs in the background: braidclaw service start. After a reboot it does not start by itself'
+}
+
+/** A key that only this shell has would be missing in the service. */
+function tellOfKeys({ process: { stderr }, ...context }: CliContext, missing: ReturnType<typeof missingKeys>, keep: boolean): void {
+  if (missing.length === 0) return
+  const names = missing.map(([name]) => name).join(', ')
+  if (!keep) return void stderr.write(`note: only this shell has ${names}; with --keep-keys the service gets what it needs\n`)
+  storeKeys(context.home, missing)
+  stderr.write(`kept in ${context.home}/keys.env, which only you can read: ${names}\n`)
+}

@@ -1,0 +1,94 @@
+/** Implements `token new | list | revoke | rotate`: who may use the gateway. */
+
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { makeToken, revokeToken, rotateToken, tokenScopes } from '../../../host/access/tokens.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import type { TokenLimits, TokenRow } from '../../../memory/access/tokens.ts'
+import { autonomyLevels } from '../../../security/settings.ts'
+import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { jsonFlag } from '../../args/flags.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+
+const name = { name: { type: 'text', about: 'The name of the token' } } as const satisfies Arguments
+const newFlags = {
+  scope: { type: 'choice', values: tokenScopes, many: true, about: 'What it may do; may be repeated (default: read and chat)' },
+  tools: { type: 'text', about: 'The tools its turns may use, separated by commas' },
+  autonomy: { type: 'choice', values: autonomyLevels, about: 'The highest level of its turns' },
+  memory: { type: 'choice', values: ['own', 'all'], about: 'own: it sees only its own conversations' },
+  folder: { type: 'text', about: 'The folder in which its tools work' },
+  ...jsonFlag,
+} as const satisfies Flags
+
+export const create = {
+  flags: newFlags,
+  args: name,
+  examples: [
+    ['me --scope admin', 'your own rights, for the dashboard and your scripts'],
+    ['bot', 'may look and chat: readonly, without file tools, with a memory of its own'],
+    ['ci --scope chat --tools file_read,file_list --autonomy readonly', 'with limits of its own'],
+  ],
+  async run(context, given, { name }) {
+    const { scope = ['read', 'chat'], json = false } = given
+    const secret = await withMemory(loadSetup(context), ({ tokens }) => makeToken(tokens, { name, scopes: scope, limits: limitsOf(given) }))
+    show(context, { name, secret, json })
+  },
+} as const satisfies Command<typeof newFlags, typeof name>
+
+export const list = {
+  flags: jsonFlag,
+  examples: [['', 'names, scopes and limits; secrets are not stored']],
+  async run(context, { json = false }) {
+    const rows = await withMemory(loadSetup(context), ({ tokens }) => tokens.list())
+    if (json) return void context.process.stdout.write(`${JSON.stringify(rows)}\n`)
+    if (rows.length === 0) context.process.stderr.write('no tokens yet; make one: braidclaw token new me --scope admin\n')
+    for (const row of rows) context.process.stdout.write(`${lineOf(row)}\n`)
+  },
+} as const satisfies Command<typeof jsonFlag>
+
+export const revoke = {
+  args: name,
+  examples: [['bot', 'requests with it are refused from now on']],
+  async run(context, _flags, { name }) {
+    await withMemory(loadSetup(context), ({ tokens }) => revokeToken(tokens, name))
+    context.process.stdout.write(`revoked: ${name}\n`)
+  },
+} as const satisfies Command<Record<never, never>, typeof name>
+
+export const rotate = {
+  flags: jsonFlag,
+  args: name,
+  examples: [['bot', 'a new secret; it keeps its conversations']],
+  async run(context, { json = false }, { name }) {
+    const secret = await withMemory(loadSetup(context), ({ tokens }) => rotateToken(tokens, name))
+    show(context, { name, secret, json })
+  },
+} as const satisfies Command<typeof jsonFlag, typeof name>
+
+type Shown = { readonly name: string; readonly secret: string; readonly json: boolean }
+
+/** The secret alone goes to stdout, so that a script can take it. */
+function show({ process: { stdout, stderr } }: CliContext, { name, secret, json }: Shown): void {
+  if (json) return void stdout.write(`${JSON.stringify({ name, token: secret })}\n`)
+  stderr.write(`token "${name}": it is not shown again\n`)
+  stdout.write(`${secret}\n`)
+}
+
+function limitsOf({ tools, autonomy, memory, folder }: Given<typeof newFlags>): TokenLimits {
+  const names = tools?.split(',').map((tool) => tool.trim())
+  if (names?.some((tool) => !/^[A-Za-z0-9_.-]+$/.test(tool)))
+    throw new CliExit(exitCodes.usage, `error: --tools ${JSON.stringify(tools)}: names of tools, separated by commas`)
+  return {
+    ...(names ? { tools: names } : {}),
+    ...(autonomy ? { autonomy } : {}),
+    ...(memory ? { memory } : {}),
+    ...(folder === undefined ? {} : { folder }),
+  }
+}
+
+function lineOf({ name, scopes, limits, created, revoked }: TokenRow): string {
+  const since = new Date(created).toISOString().slice(0, 10)
+  const words = Object.entries(limits).map(([key, value]) => `${key}=${String(value)}`)
+  const state = revoked === undefined ? '' : `  revoked ${new Date(revoked).toISOString().slice(0, 10)}`
+  return `${name.padEnd(16)}  ${scopes.join(',').padEnd(24)}  ${since}${words.length > 0 ? `  ${words.join(' ')}` : ''}${state}`
+}

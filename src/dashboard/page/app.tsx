@@ -1,0 +1,160 @@
+/** Shows the login, or the frame with the pages: navigation, the emergency stop, and what is wrong with the connection. */
+
+import { useSignalEffect } from '@preact/signals'
+import type { ComponentType } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { ApiError, call } from './net/api.ts'
+import { connection, follow, listen } from './net/live.ts'
+import type { Me } from './shapes.ts'
+import { approvals, attempt, may, me, notice, place, refresh, status, stopped } from './state.ts'
+import { Cost } from './views/cost.tsx'
+import { Login } from './views/login.tsx'
+import { Memory } from './views/memory.tsx'
+import { Now } from './views/now.tsx'
+import { Proof } from './views/proof.tsx'
+import { Runs } from './views/runs.tsx'
+import { Schedules } from './views/schedules.tsx'
+import { Talk } from './views/talk.tsx'
+import { Tools } from './views/tools.tsx'
+
+/** One row per page; each answers the question in `about`. */
+const pages: readonly { readonly path: string; readonly name: string; readonly View: ComponentType<{ readonly rest: string }> }[] = [
+  { path: '', name: 'Now', View: Now },
+  { path: 'talk', name: 'Talk', View: Talk },
+  { path: 'runs', name: 'Runs', View: Runs },
+  { path: 'memory', name: 'Memory', View: Memory },
+  { path: 'tools', name: 'Tools and rules', View: Tools },
+  { path: 'schedules', name: 'Schedules', View: Schedules },
+  { path: 'cost', name: 'Cost', View: Cost },
+  { path: 'proof', name: 'Proof', View: Proof },
+]
+
+export function App() {
+  useEffect(() => void whoAmI(), [])
+  if (me.value === undefined) return <Waiting />
+  return me.value === null || connection.value === 'out' ? <Login /> : <Frame />
+}
+
+async function whoAmI(): Promise<void> {
+  try {
+    me.value = await call<Me>('GET', '/session')
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) me.value = null
+    else setTimeout(() => void whoAmI(), 1_000)
+  }
+}
+
+function Waiting() {
+  return (
+    <main class="login">
+      <h1>BraidClaw</h1>
+      <p class="quiet working" role="status">
+        Asking the server who you are
+      </p>
+    </main>
+  )
+}
+
+function Frame() {
+  useEffect(() => {
+    const leaving = new AbortController()
+    const anew = () => void attempt(refresh)
+    anew()
+    void follow(leaving.signal, anew)
+    const end = listen(({ event }) => {
+      if (/^(approval_|estop|run_|changes_)/.test(event.type)) anew()
+    })
+    return () => {
+      leaving.abort()
+      end()
+    }
+  }, [])
+  const [path = '', ...rest] = place.value.split('/')
+  const page = pages.find((each) => each.path === path) ?? pages[0]
+  const main = useRef<HTMLElement>(null)
+  useSignalEffect(() => {
+    document.title = `${approvals.value.length > 0 ? `(${approvals.value.length}) ` : ''}BraidClaw`
+  })
+  if (!page) return null
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the page
+      </button>
+      <header class="side">
+        <span class="brand">BraidClaw</span>
+        <nav aria-label="Pages">
+          {pages.map((each) => (
+            <a href={`#/${each.path}`} aria-current={each === page ? 'page' : undefined}>
+              {each.name}
+              {each.path === '' && approvals.value.length > 0 && (
+                <span class="count">
+                  {approvals.value.length} <span class="hidden">waiting</span>
+                </span>
+              )}
+            </a>
+          ))}
+        </nav>
+        <div class="foot">
+          <span class="small quiet" role="status">
+            {connection.value === 'lost' ? 'Connection lost' : connection.value === 'live' ? 'Live' : 'Connecting'}
+          </span>
+          <Estop />
+          <button type="button" class="small" onClick={() => void leave()}>
+            Log out
+          </button>
+        </div>
+      </header>
+      <div>
+        {connection.value === 'lost' && (
+          <div class="banner warn" role="alert">
+            The server does not answer. This page goes on by itself when it is back.
+          </div>
+        )}
+        {stopped.value && (
+          <div class="banner" role="alert">
+            Emergency stop: no tool runs. {status.value?.estop.reason}
+          </div>
+        )}
+        {notice.value && (
+          <div class={notice.value.bad ? 'banner' : 'banner warn'} role="alert">
+            {notice.value.text}{' '}
+            <button
+              type="button"
+              class="link"
+              onClick={() => {
+                notice.value = undefined
+              }}
+            >
+              Close
+            </button>
+          </div>
+        )}
+        <main id="main" ref={main} tabIndex={-1}>
+          <page.View rest={rest.join('/')} />
+        </main>
+      </div>
+    </div>
+  )
+}
+
+function Estop() {
+  if (!may('admin')) return null
+  const set = !stopped.value
+  const act = () =>
+    void attempt(async () => {
+      if (!set && !confirm('Let tools run again?')) return
+      await call('POST', '/estop', set ? {} : { clear: true })
+      await refresh()
+    })
+  return (
+    <button type="button" class={set ? 'stop' : 'main'} onClick={act}>
+      {set ? 'Stop everything' : 'Lift the stop'}
+    </button>
+  )
+}
+
+async function leave(): Promise<void> {
+  await attempt(() => call('DELETE', '/session'))
+  me.value = null
+}

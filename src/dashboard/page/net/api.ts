@@ -1,0 +1,62 @@
+/** Calls the gateway that served this page. The session is a cookie that no script can read. */
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    /** The gateway's word for the error; `unreachable` when nothing answered. */
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+
+/** Calls `path` and returns the JSON of the answer, as the route's documentation gives it. @throws ApiError */
+export async function call<T>(method: Method, path: string, body?: unknown): Promise<T> {
+  const response = await send(method, path, body)
+  const text = await response.text()
+  if (!response.ok) throw errorOf(response.status, text)
+  return text === '' ? (undefined as T) : (JSON.parse(text) as T)
+}
+
+/** Returns the answer while it still streams. @throws ApiError */
+export async function stream(
+  method: Method,
+  path: string,
+  options: { body?: unknown; signal?: AbortSignal; headers?: HeadersInit },
+): Promise<Response> {
+  const response = await send(method, path, options.body, options)
+  if (response.ok) return response
+  throw errorOf(response.status, await response.text())
+}
+
+async function send(
+  method: Method,
+  path: string,
+  body: unknown,
+  { signal, headers }: { signal?: AbortSignal; headers?: HeadersInit } = {},
+): Promise<Response> {
+  try {
+    return await fetch(path, {
+      method,
+      credentials: 'same-origin',
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    })
+  } catch (error) {
+    if (signal?.aborted) throw error
+    throw new ApiError(0, 'unreachable', 'The server does not answer. It may be restarting; this page goes on by itself.')
+  }
+}
+
+function errorOf(status: number, text: string): ApiError {
+  try {
+    const { error } = JSON.parse(text) as { error: { code: string; message: string } }
+    return new ApiError(status, error.code, error.message)
+  } catch {
+    return new ApiError(status, 'unexpected', `The server answered ${status}.`)
+  }
+}

@@ -1,0 +1,78 @@
+/** Small pieces that every page uses. */
+
+import { type ComponentChildren, Fragment } from 'preact'
+
+type Kind = 'good' | 'bad' | 'warn' | ''
+
+export function Tag({ kind = '', children }: { readonly kind?: Kind; readonly children: ComponentChildren }) {
+  return <span class={`tag ${kind}`}>{children}</span>
+}
+
+/** Milliseconds since 1970, in the reader's own time zone. */
+export function Time({ at }: { readonly at: number }) {
+  const date = new Date(at)
+  return <time dateTime={date.toISOString()}>{date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })}</time>
+}
+
+export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {of.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  )
+}
+
+export function Empty({ children }: { readonly children: ComponentChildren }) {
+  return <p class="quiet">{children}</p>
+}
+
+/** A part of the page that scrolls by itself, so the keyboard must reach it. */
+export function Scroll({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: see above.
+    <section tabIndex={0} aria-label={label}>
+      {children}
+    </section>
+  )
+}
+
+export function Block({ text, label }: { readonly text: string; readonly label: string }) {
+  return (
+    <Scroll label={label}>
+      <pre>{text}</pre>
+    </Scroll>
+  )
+}
+
+/** A unified diff; added and removed lines also begin with + and -, so colour is not needed to read it. */
+export function Diff({ text }: { readonly text: string }) {
+  return (
+    <Scroll label="Difference">
+      <pre class="diff">
+        {text.split('\n').map((line, at) => (
+          <span key={at} class={kindOf(line)}>
+            {line || ' '}
+          </span>
+        ))}
+      </pre>
+    </Scroll>
+  )
+}
+
+function kindOf(line: string): string {
+  if (line.startsWith('+++') || line.startsWith('---') || line.startsWith('diff ') || line.startsWith('@@')) return 'at'
+  return line.startsWith('+') ? 'add' : line.startsWith('-') ? 'remove' : ''
+}
+
+export function money(micros: number | undefined): string {
+  return micros === undefined ? 'price unknown' : `$${(micros / 1_000_000).toFixed(4)}`
+}
+
+export function riskKind(risk: string): Kind {
+  return risk === 'high' ? 'bad' : risk === 'medium' ? 'warn' : 'good'
+}

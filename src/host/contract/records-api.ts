@@ -1,0 +1,251 @@
+/** Defines what entrances read and decide besides conversations: records, approvals, receipts, changes, memory, tools, the stop. */
+
+import type { Pin } from '../../memory/agent-files/pins.ts'
+import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
+import type { Hit } from '../../memory/conversations/search-turns.ts'
+import type { Turn } from '../../memory/journal/turns.ts'
+import type { Receipt } from '../../receipts/form/receipt.ts'
+import type { Ending, Risk, Usage } from '../../runtime/event.ts'
+import type { Schema } from '../../runtime/port.ts'
+import type { Conflict, SetState } from '../../workspace/changes/contract.ts'
+
+/** The id of a token: only conversations that it began are listed or found. Absent: all. */
+export type Owner = string
+
+/** Times in milliseconds since 1970. `turns` counts questions. `title`: as renamed, else the first question, shortened. */
+export type ConversationFacts = {
+  readonly conversationId: string
+  readonly started: number
+  readonly updated: number
+  readonly turns: number
+  readonly title: string
+}
+
+/** `next`: pass it as `before` for the next page; absent on the last one. */
+export type ConversationPage = { readonly conversations: readonly ConversationFacts[]; readonly next?: number }
+
+/** `code` and `ended` are absent while the run is under way. `running`: its process lives and has not ended it. */
+export type RunFacts = {
+  readonly runId: string
+  readonly conversationId: string
+  readonly turnId: string
+  readonly channel: string
+  readonly provider: string
+  readonly model: string
+  readonly started: number
+  readonly ended?: number
+  readonly code?: Ending['code']
+  readonly message?: string
+  readonly running: boolean
+}
+
+export type RunPage = { readonly runs: readonly RunFacts[]; readonly next?: string }
+
+/** One step of a transcript, in order; `seq` is the number of the journal entry that began it. */
+export type Step = { readonly seq: number; readonly at: number } & (
+  | { readonly type: 'message'; readonly text: string }
+  /** `usage` is what this model call used. `cut`: why the reply is incomplete. */
+  | {
+      readonly type: 'reply'
+      readonly text: string
+      readonly thinking?: string
+      readonly model: string
+      readonly usage?: Usage
+      readonly cut?: 'length' | 'content_filter'
+    }
+  | ({ readonly type: 'call' } & CallStep)
+  | { readonly type: 'error'; readonly code: string; readonly message: string }
+)
+
+/** One call with everything that became of it. What is absent has not happened, or not yet. */
+export type CallStep = {
+  readonly callId: string
+  readonly tool: string
+  readonly input: unknown
+  readonly risk: Risk
+  /** The judgement when the call arrived. */
+  readonly verdict: 'allow' | 'ask' | 'deny'
+  readonly rule: string
+  readonly reason: string
+  /** One escaped line: the command, the path, the URL. */
+  readonly summary: string
+  /** The questions about it: first about the call, then about its changes. */
+  readonly approvals: readonly CallApproval[]
+  readonly outcome?: {
+    readonly status: 'allowed' | 'denied' | 'failed'
+    readonly output: string
+    readonly error?: string
+    readonly at: number
+  }
+  /** The id of its receipt; absent when receipts are off. */
+  readonly receipt?: string
+  readonly changes?: CallChanges
+}
+
+export type CallApproval = {
+  readonly id: string
+  readonly about: 'call' | 'changes'
+  readonly opened: number
+  readonly decision?: { readonly allow: boolean; readonly by: string; readonly note?: string; readonly at: number }
+}
+
+/**
+ * `fate`: `applied`, `dropped`, `pending` (waiting for a person), `none`, or `direct` (the call ran on the workspace itself). `state` is that
+ * of the kept change set now, absent when it is no longer kept. `set` is what `changes.show` and `changes.undo` take.
+ */
+export type CallChanges = {
+  readonly fate: 'applied' | 'dropped' | 'pending' | 'none' | 'direct'
+  readonly digest?: string
+  readonly set?: string
+  readonly state?: SetState
+  readonly summary?: string
+  readonly count?: number
+}
+
+export type RunTranscript = RunFacts & {
+  readonly steps: readonly Step[]
+  /** Sums all model calls. */
+  readonly usage?: Usage
+  /** SHA-256 of the visible events, in hex; absent before the end. */
+  readonly digest?: string
+}
+
+export type ApprovalDecision = {
+  readonly allow: boolean
+  /** Who decides: the name of a person, a terminal, a token. Receipts and journal show it. */
+  readonly by: string
+  /** Why. Shown to the model when it is a no. */
+  readonly note?: string
+  /** Only with a yes to changes of a turn that waits in this process: the paths that are applied; the others are dropped. */
+  readonly files?: readonly string[]
+  /** Only with a yes to a turn that waits in this process: also allow what is like it from now on. */
+  readonly always?: boolean
+}
+
+/**
+ * `applied`: the changes entered the workspace here, because nobody waited for the answer any more. `always`: what is allowed from now on.
+ */
+export type DecidedApproval = Approval & { readonly applied?: { readonly count: number }; readonly always?: string }
+
+/** Oldest first. `next`: pass it as `after` for the next page; absent on the last one. */
+export type ReceiptPage = { readonly receipts: readonly Receipt[]; readonly next?: number; readonly unreadable: number }
+
+/** `problems`: sentences; the first says what to look at. `deep`: the journal was compared too. */
+export type ReceiptCheck = {
+  readonly ok: boolean
+  readonly deep: boolean
+  readonly count: number
+  readonly completeness: string
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+  readonly unfinished: readonly string[]
+}
+
+/** As `tool list --json`. `why`: why it is not offered. */
+export type ToolFacts = {
+  readonly name: string
+  readonly description: string
+  readonly risk: Risk
+  readonly active: boolean
+  readonly why?: string
+  readonly source: string
+  readonly parameters: Schema
+}
+
+export type StopState = { readonly stopped: boolean; readonly reason?: string }
+
+/** How an `estop --clear` went: whether anything was stopped before. */
+export type StopChanged = StopState & { readonly was: boolean }
+
+/** `name` is RUN/CALL. */
+export type ChangeFacts = {
+  readonly name: string
+  readonly state: SetState
+  readonly runId: string
+  readonly callId: string
+  readonly conversationId: string
+  readonly tool: string
+  readonly command?: string
+  readonly at: number
+  readonly workspace: string
+  readonly count: number
+  readonly summary?: string
+}
+
+/** `patch` is a unified diff; `undone` are the paths that were changed back since. */
+export type ShownChanges = ChangeFacts & { readonly patch: string; readonly paths: readonly string[]; readonly undone: readonly string[] }
+
+/** `conflicts`: paths that somebody else changed since; `force` overwrites them. */
+export type Undone =
+  | { readonly ok: true; readonly name: string; readonly count: number }
+  | { readonly ok: false; readonly name: string; readonly message: string; readonly conflicts: readonly Conflict[] }
+
+/**
+ * Everything that is returned has passed the redactor. Each function throws FailureError: `error` when what is named does not exist or cannot
+ * be read, `usage` for a request that makes no sense, `integrity` when the record was altered.
+ */
+export type HostRecords = {
+  readonly conversations: {
+    /** Most recently used first. @param limit 50 by default, at most 500 */
+    list(page?: { readonly limit?: number; readonly before?: number; readonly ownedBy?: Owner | undefined }): ConversationPage
+    /** Returns all turns, oldest first. */
+    read(conversationId: string): ConversationFacts & { readonly messages: readonly Turn[] }
+    rename(conversationId: string, title: string): ConversationFacts
+    /** Deletes its turns, runs, journal and approvals, not its receipts, and leaves a receipt. Refused while a run is under way. */
+    delete(conversationId: string, by: string): { readonly conversationId: string; readonly turns: number; readonly runs: number }
+  }
+  readonly runs: {
+    /** Newest first. `before`: a run id. @param limit 20 by default, at most 500 */
+    list(page?: {
+      readonly limit?: number
+      readonly before?: string
+      readonly conversationId?: string
+      readonly ownedBy?: Owner | undefined
+    }): RunPage
+    /** `wanted`: an id, a unique prefix of it, or "last". */
+    show(wanted: string): Promise<RunTranscript>
+  }
+  readonly approvals: {
+    /** Newest first; those that wait for an answer, or with `all` also those that are answered, used or expired. */
+    list(filter?: { readonly all?: boolean; readonly limit?: number; readonly ownedBy?: Owner | undefined }): readonly Approval[]
+    /** `patch`: what a yes to changes would apply. RUN/CALL also names the question about the changes of that call. */
+    show(id: string): Promise<Approval & { readonly patch?: string }>
+    /** Answers a question once. A turn that waits goes on at once; changes that nobody waits for are applied or dropped here. */
+    decide(id: string, decision: ApprovalDecision): Promise<DecidedApproval>
+    rules(): readonly (AlwaysRule & { readonly allows: string })[]
+    revokeRule(id: number): AlwaysRule & { readonly allows: string }
+  }
+  readonly receipts: {
+    /** @param limit 50 by default, at most 500. `after`: the number of the last receipt that was seen; absent: the newest ones */
+    page(page?: { readonly after?: number; readonly limit?: number }): ReceiptPage
+    verify(options?: { readonly deep?: boolean }): ReceiptCheck
+  }
+  readonly memory: {
+    search(request: { readonly query: string; readonly limit?: number; readonly ownedBy?: Owner | undefined }): readonly Hit[]
+  }
+  readonly pins: {
+    list(agent?: string): readonly Pin[]
+    add(text: string, agent?: string): Pin
+    remove(number: number, agent?: string): Pin
+  }
+  readonly changes: {
+    /** Newest first. */
+    list(filter?: {
+      readonly limit?: number
+      readonly runId?: string
+      readonly ownedBy?: Owner | undefined
+    }): Promise<readonly ChangeFacts[]>
+    /** `wanted`: RUN/CALL, a run with one change set, or "last". */
+    show(wanted: string): Promise<ShownChanges>
+    undo(wanted: string, how?: { readonly force?: boolean }): Promise<Undone>
+    /** Undoes all change sets of the run that are applied, newest first; stops at the first that cannot be undone. */
+    undoRun(runId: string, how?: { readonly force?: boolean }): Promise<readonly Undone[]>
+  }
+  readonly stop: {
+    state(): StopState
+    /** `reason` is shown to whoever is stopped. */
+    set(reason?: string): StopChanged
+    clear(): StopChanged
+  }
+  tools(): Promise<readonly ToolFacts[]>
+}

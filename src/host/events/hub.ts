@@ -1,0 +1,206 @@
+/**
+ * Delivers the events of a home to its subscribers. All numbered events come from the journal, in its order, whoever wrote it; what is on
+ * disk already and what follows are read the same way, so that nothing is missing or doubled between the two.
+ */
+
+import type { FeedEntry, JournalFeed } from '../../memory/journal/feed/journal-feed.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { AgentEvent } from '../../runtime/event.ts'
+import type { RunIdentity } from '../../runtime/port.ts'
+import type { HomePoll } from './home-poll.ts'
+import type { HostEvent, Subscription } from './host-event.ts'
+import type { Position } from './position.ts'
+import { createFeedProjection, type FeedProjection } from './project-feed.ts'
+import { createSubscriber, type Ended, isFor, type Subscriber } from './subscriber.ts'
+
+export type Hub = {
+  subscribe(
+    wanted: Subscription,
+    from: { readonly position: Position; readonly signal: AbortSignal; readonly closing: AbortSignal },
+  ): AsyncGenerator<HostEvent>
+  /** Call it when this process has committed something. */
+  committed(): void
+  /** Takes an event of a run that the journal does not have: a piece of text that streams. */
+  piece(run: RunIdentity, event: AgentEvent): void
+  /** Call it when the emergency stop may have changed. */
+  lookAtStop(): void
+}
+
+export type HubOptions = {
+  readonly memory: Pick<Memory, 'journal'>
+  readonly feed: JournalFeed
+  readonly poll: HomePoll
+  /** Returns why everything is stopped, undefined otherwise. */
+  readonly stopped: () => string | undefined
+  readonly now: () => number
+  /** How many events may wait for one subscriber. */
+  readonly capacity?: number
+}
+
+const usualCapacity = 1_024
+const pageSize = 256
+
+export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions): Hub {
+  const subscribers = new Set<Subscriber>()
+  /** The text that streams in each run, for those who subscribe in the middle of it. */
+  const streaming = new Map<string, HostEvent & { readonly event: { readonly type: 'text'; readonly content: string } }>()
+  const state: {
+    readers: number
+    cursor: number
+    version: number
+    dirty: boolean
+    stop: string | undefined
+    project: FeedProjection
+    rest: () => void
+  } = {
+    readers: 0,
+    cursor: 0,
+    version: 0,
+    dirty: false,
+    stop: undefined,
+    project: () => [],
+    rest: () => {},
+  }
+
+  function begin(): void {
+    state.readers += 1
+    if (state.readers > 1) return
+    state.version = feed.version()
+    state.cursor = journal.latest()
+    state.project = createFeedProjection(journal)
+    state.stop = stopped()
+    state.rest = poll(look)
+  }
+
+  function end(subscriber: Subscriber): void {
+    subscribers.delete(subscriber)
+    state.readers -= 1
+    if (state.readers > 0) return
+    state.rest()
+    streaming.clear()
+  }
+
+  /** Another process may have written. */
+  function look(): void {
+    try {
+      lookAtStop()
+      const version = feed.version()
+      if (version !== state.version) pump()
+      state.version = version
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  /** Delivers what was committed since the last time. */
+  function pump(): void {
+    state.dirty = false
+    for (let entries = next(); entries.length > 0; entries = next())
+      for (const entry of entries) {
+        state.cursor = entry.seq
+        for (const event of state.project(entry)) publish(event)
+      }
+  }
+
+  function next(): FeedEntry[] {
+    return feed.page({ after: state.cursor, through: Number.MAX_SAFE_INTEGER, limit: pageSize })
+  }
+
+  function publish(event: HostEvent): void {
+    if (event.seq !== undefined && event.runId !== undefined) streaming.delete(event.runId)
+    for (const subscriber of subscribers) subscriber.offer(event)
+  }
+
+  function fail(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
+    for (const subscriber of subscribers) subscriber.end({ reason: 'failed', message })
+  }
+
+  function lookAtStop(): void {
+    const reason = stopped()
+    if (state.readers === 0 || reason === state.stop) return
+    state.stop = reason
+    publish(stopNotice())
+  }
+
+  function stopNotice(): HostEvent {
+    return {
+      at: now(),
+      event: { type: 'estop', set: state.stop !== undefined, ...(state.stop === undefined ? {} : { reason: state.stop }) },
+    }
+  }
+
+  /** Yields what is stored after the position, and returns when the next event would be a live one. */
+  function* stored(wanted: Subscription, { seq, part }: Position): Generator<HostEvent> {
+    const project = createFeedProjection(journal)
+    const { conversationId, runId } = wanted
+    let after = part === undefined ? seq : seq - 1
+    while (after < state.cursor) {
+      const through = state.cursor
+      const entries = feed.page({ after, through, limit: pageSize, conversationId, runId })
+      for (const entry of entries)
+        for (const [at, event] of project(entry).entries())
+          if ((entry.seq > seq || at > (part ?? Number.POSITIVE_INFINITY)) && isFor(wanted, event)) yield event
+      after = entries.length < pageSize ? through : (entries.at(-1)?.seq ?? through)
+    }
+  }
+
+  /** What is the state of things when the live part begins. */
+  function greet(subscriber: Subscriber, isResumed: boolean): void {
+    if (state.stop !== undefined || isResumed) subscriber.offer(stopNotice())
+    for (const event of streaming.values()) subscriber.offer(event)
+  }
+
+  async function* subscribe(
+    wanted: Subscription,
+    { position, signal, closing }: Parameters<Hub['subscribe']>[1],
+  ): AsyncGenerator<HostEvent> {
+    const subscriber = createSubscriber({ wanted, now, capacity })
+    const close = () => subscriber.end(closed)
+    begin()
+    closing.addEventListener('abort', close)
+    if (closing.aborted) close()
+    try {
+      for (const event of stored(wanted, position)) {
+        if (signal.aborted || closing.aborted) break
+        yield event
+      }
+      subscribers.add(subscriber)
+      greet(subscriber, wanted.after !== undefined)
+      yield* subscriber.items(signal)
+    } finally {
+      closing.removeEventListener('abort', close)
+      end(subscriber)
+    }
+  }
+
+  return {
+    subscribe,
+    lookAtStop,
+    committed() {
+      if (state.readers === 0 || state.dirty) return
+      state.dirty = true
+      queueMicrotask(flush)
+    },
+    piece({ runId, conversationId, channel }, event) {
+      if (state.readers === 0) return
+      flush()
+      const told = { at: now(), conversationId, runId, channel, event }
+      if (event.type === 'text') {
+        const before = streaming.get(runId)?.event.content ?? ''
+        streaming.set(runId, { ...told, event: { ...event, content: before + event.content } })
+      }
+      publish(told)
+    },
+  }
+
+  function flush(): void {
+    try {
+      if (state.dirty) pump()
+    } catch (error) {
+      fail(error)
+    }
+  }
+}
+
+const closed: Ended = { reason: 'closed', message: 'the host was closed; subscribe again with the last id' }

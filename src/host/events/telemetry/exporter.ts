@@ -1,0 +1,109 @@
+/** Sends spans to an OpenTelemetry collector: in batches, again when it says so, and never at the cost of a turn. */
+
+import type { Log } from '../../../runtime/port.ts'
+import { otlpBody, type Resource } from './otlp.ts'
+import type { Span } from './run-spans.ts'
+
+export type ExporterOptions = {
+  /** The whole address, such as `http://127.0.0.1:4318/v1/traces`. */
+  readonly url: string
+  readonly headers: { readonly [name: string]: string }
+  readonly resource: Resource
+  readonly fetch: typeof fetch
+  readonly log: Log
+  readonly sleep: (ms: number) => Promise<void>
+}
+
+export type Exporter = {
+  add(span: Span): void
+  /** Sends what waits, once, and resolves. */
+  close(): Promise<void>
+  /** How many spans were lost: the queue was full, or the collector refused them. */
+  lost(): number
+}
+
+const batchSize = 256
+const capacity = 4_096
+const everyMs = 1_000
+const patienceMs = 10_000
+const retries = [429, 502, 503, 504]
+
+export function createExporter({ url, headers, resource, fetch, log, sleep }: ExporterOptions): Exporter {
+  const waiting: Span[] = []
+  const state: { lost: number; sending?: Promise<void>; closed: boolean; told: boolean } = { lost: 0, closed: false, told: false }
+
+  function lose(count: number, why: string): void {
+    state.lost += count
+    if (!state.told) log('warn', 'traces are lost', { spans: count, why, url })
+    state.told = true
+  }
+
+  async function send(batch: readonly Span[]): Promise<void> {
+    const body = otlpBody(batch, resource)
+    for (let attempt = 0; ; attempt++) {
+      const wait = await post(body, batch.length)
+      if (wait === undefined) return
+      if (state.closed || attempt >= 4) return lose(batch.length, 'the collector does not answer')
+      await sleep(Math.max(wait, 500 * 2 ** attempt))
+    }
+  }
+
+  /** @returns how long to wait before it is sent again, in milliseconds; undefined when it is settled */
+  async function post(body: string, count: number): Promise<number | undefined> {
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+        signal: AbortSignal.timeout(patienceMs),
+      })
+      if (retries.includes(response.status)) {
+        await response.body?.cancel()
+        return Number(response.headers.get('retry-after') ?? 0) * 1_000 || 0
+      }
+      if (!response.ok) lose(count, `the collector answered ${response.status}`)
+      else {
+        const rejected = rejectedIn(await response.text())
+        if (rejected > 0) lose(rejected, 'the collector rejected them')
+        else state.told = false
+      }
+      return undefined
+    } catch {
+      return 0
+    }
+  }
+
+  async function drain(): Promise<void> {
+    while (waiting.length > 0) await send(waiting.splice(0, batchSize))
+  }
+
+  function begin(afterMs: number): void {
+    state.sending ??= sleep(afterMs)
+      .then(drain)
+      .finally(() => {
+        delete state.sending
+      })
+  }
+
+  return {
+    add(span) {
+      if (waiting.length >= capacity) return lose(1, 'the queue is full')
+      waiting.push(span)
+      begin(everyMs)
+    },
+    async close() {
+      state.closed = true
+      await Promise.race([drain(), sleep(patienceMs / 5)])
+    },
+    lost: () => state.lost,
+  }
+}
+
+function rejectedIn(text: string): number {
+  try {
+    const { partialSuccess } = JSON.parse(text)
+    return Number(partialSuccess?.rejectedSpans ?? 0) || 0
+  } catch {
+    return 0
+  }
+}

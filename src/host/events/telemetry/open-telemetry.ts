@@ -1,0 +1,129 @@
+/** Opens what a server tells about itself: metrics of its home, and traces where OTEL_EXPORTER_OTLP_ENDPOINT says. */
+
+import type { Metric } from '../../../http/prometheus.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
+import type { Log } from '../../../runtime/port.ts'
+import { readStop } from '../../../service/stop-file.ts'
+import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
+import type { Telemetry } from '../../contract/telemetry-api.ts'
+import type { HomePoll } from '../home-poll.ts'
+import type { EventHub } from '../host-event.ts'
+import { createExporter, type Exporter } from './exporter.ts'
+import { followRuns } from './telemetry.ts'
+
+type Environment = Readonly<Partial<Record<string, string>>>
+type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
+
+export type TelemetryWish = {
+  readonly setup: TelemetrySetup
+  readonly memory: Memory
+  readonly events: EventHub
+  /** The files of the receipts. */
+  readonly receipts: { readonly log: string; readonly key: string }
+  /** Calls its argument again and again. */
+  readonly poll: HomePoll
+  readonly turns: () => { readonly running: number; readonly waiting: number }
+  readonly questions: () => readonly unknown[]
+  readonly version: string
+  readonly signal: AbortSignal
+}
+
+/** The chain is read in slices of this length, so that no turn waits for it. */
+const sliceMs = 5
+const secondMs = 1_000
+
+export async function openTelemetry(wish: TelemetryWish): Promise<Telemetry> {
+  const { setup, memory, events, receipts, poll, turns, questions, version, signal } = wish
+  const failed = (error: unknown) => setup.log('error', 'metrics ended', { why: error instanceof Error ? error.message : String(error) })
+  const exporter = exporterOf(setup, version)
+  const runs = followRuns({ events, feed: await memory.feed(), ...(exporter ? { exporter } : {}), signal, failed })
+  const chain = createChainWatch({ ...receipts, now: () => performance.now() })
+  const loop: { delay: number; usual: number; last?: number } = { delay: 0, usual: Number.POSITIVE_INFINITY }
+  const rest = poll(() => {
+    const now = performance.now()
+    const since = now - (loop.last ?? now)
+    if (loop.last !== undefined) loop.usual = Math.min(loop.usual, since)
+    if (loop.last !== undefined) loop.delay = Math.max(loop.delay, since - loop.usual)
+    loop.last = now
+    if (chain.state().valid === undefined) chain.read(sliceMs)
+  })
+
+  function homeMetrics(): readonly Metric[] {
+    chain.read(sliceMs)
+    const { valid } = chain.state()
+    const { running, waiting } = turns()
+    const delay = loop.delay
+    loop.delay = 0
+    const broken = valid === false || (valid === true && chain.state().count < (memory.checkpoint.get()?.count ?? 0))
+    return [
+      one('counter', 'braidclaw_conversations_total', 'Conversations in this home.', memory.conversations.count()),
+      one('counter', 'braidclaw_receipts_total', 'Receipts in the chain.', memory.checkpoint.get()?.count ?? 0),
+      ...(valid === undefined
+        ? []
+        : [
+            one('gauge', 'braidclaw_receipt_chain_valid', 'Whether the chain of receipts is valid, as far as it was read.', broken ? 0 : 1),
+          ]),
+      one('gauge', 'braidclaw_approvals_open', 'Questions that wait for an answer in this process.', questions().length),
+      one('gauge', 'braidclaw_estop', 'Whether the emergency stop is set.', readStop(setup.paths.estop) === undefined ? 0 : 1),
+      one('gauge', 'braidclaw_turns_running', 'Turns that run in this process.', running),
+      one('gauge', 'braidclaw_turns_waiting', 'Turns that wait for others to end: the queue depth.', waiting),
+      one('gauge', 'braidclaw_event_loop_delay_seconds', 'The longest delay of the event loop since the last reading.', delay / secondMs),
+      one('counter', 'braidclaw_trace_spans_lost_total', 'Spans that did not reach the collector.', exporter?.lost() ?? 0),
+      one('gauge', 'process_resident_memory_bytes', 'Resident memory.', process.memoryUsage.rss()),
+      one('gauge', 'process_start_time_seconds', 'When this process began, in seconds since 1970.', performance.timeOrigin / secondMs),
+    ]
+  }
+
+  return {
+    metrics: () => [...homeMetrics(), ...runs.metrics()],
+    async close() {
+      rest()
+      await exporter?.close()
+    },
+  }
+}
+
+function one(type: Metric['type'], name: string, help: string, value: number): Metric {
+  return { name, type, help, samples: [{ value }] }
+}
+
+/** The variables are those of the OpenTelemetry specification; a wrong address is logged, and nothing is sent. */
+function exporterOf({ context: { env }, log }: TelemetrySetup, version: string): Exporter | undefined {
+  const url = tracesUrl(env)
+  if (url === undefined) return undefined
+  if (!URL.canParse(url)) {
+    log('warn', 'traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is no URL', { url })
+    return undefined
+  }
+  const resource = { version, serviceName: env.OTEL_SERVICE_NAME || 'braidclaw' }
+  return createExporter({ url, headers: headersIn(env), resource, fetch: createProviderFetch({ baseUrl: url }), log, sleep })
+}
+
+function tracesUrl(env: Environment): string | undefined {
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_SDK_DISABLED: off } = env
+  if (off === 'true') return undefined
+  return own || (base ? `${base.replace(/\/+$/, '')}/v1/traces` : undefined)
+}
+
+/** `name=value,name=value`, each percent-encoded. */
+function headersIn({ OTEL_EXPORTER_OTLP_HEADERS: given = '' }: Environment): { readonly [name: string]: string } {
+  const pairs = given.split(',').flatMap((pair): [string, string][] => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? []
+    return name === undefined || value === undefined ? [] : [[name, decoded(value)]]
+  })
+  return Object.fromEntries(pairs)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Keeps no process running. */
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms).unref())
+}

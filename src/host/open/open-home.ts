@@ -1,0 +1,163 @@
+/**
+ * Opens a home once per process: all conversations share its database connection, its only writer and its watcher of the emergency stop.
+ */
+
+import { statSync } from 'node:fs'
+import type { Memory } from '../../memory/memory.ts'
+import type { RecordWriter } from '../../memory/record-writer.ts'
+import { createRecorder, type OneWriter } from '../../memory/recorder.ts'
+import type { Redact } from '../../runtime/port.ts'
+import type { Redactor } from '../../security/redaction/redact.ts'
+import { createHomeEvents, type HomeEvents } from '../events/home-events.ts'
+import { createHomePoll, type HomePoll } from '../events/home-poll.ts'
+import { answersIn } from '../records/integrity/recovery.ts'
+import { createHomeRedactor, type HomeRedactor } from '../run/home-redactor.ts'
+import { createPendingApprovals, type PendingApprovals } from '../run/pending-approvals.ts'
+import { createTurnQueue, type TurnQueue } from '../run/turn-queue.ts'
+import { createProfiles, type Profiles } from '../setup/profile.ts'
+import { createSharedProviders } from '../setup/provider-pool.ts'
+import { createSandboxPool, type SandboxPool } from '../toolset/command-sandbox.ts'
+
+/** What the first user opens for all users. */
+export type HomeParts = { readonly memory: Memory; readonly record: RecordWriter }
+
+export type HomeOptions = {
+  /** The path of the database, which may not exist yet. */
+  readonly database: string
+  /** The paths of the receipts and the emergency stop: two users share a home only when these are equal too. */
+  readonly key: string
+  /** The path of the file that sets the emergency stop. */
+  readonly estop: string
+  /** Knows this user's secrets; the home removes the secrets of every user from everything it stores. */
+  readonly redactor: (shared: HomeServices) => Redactor
+  /** May throw; nothing is left open then. */
+  readonly open: (redact: Redact) => HomeParts
+  /** Repairs what dead processes left; called for each user, as at each start of a process. May throw; this user has then not joined. */
+  readonly recover: (record: RecordWriter) => void
+  /** @returns a function that stops the watcher */
+  readonly watchStop: (onStop: (reason: string) => void) => () => void
+}
+
+/** What all users of a home share besides its files. */
+export type HomeServices = {
+  readonly approvals: PendingApprovals
+  readonly events: HomeEvents
+  readonly poll: HomePoll
+  readonly profiles: Profiles
+  readonly sandboxes: SandboxPool
+  readonly turns: TurnQueue
+}
+
+export type Home = HomeParts & {
+  readonly recorder: OneWriter
+  readonly services: HomeServices
+  /** Calls the listener when the emergency stop is set. @returns a function that removes the listener */
+  onStop(listener: (reason: string) => void): () => void
+  /** Call once per user; the last one closes the database. */
+  release(): void
+}
+
+type Shared = HomeParts & {
+  readonly recorder: OneWriter
+  readonly services: HomeServices
+  readonly redactor: HomeRedactor
+  readonly listeners: Set<(reason: string) => void>
+  readonly unwatch: () => void
+  users: number
+}
+
+/**
+ * The registry of this process, which two copies of the package share as well. Homes are identified by the database file itself, because
+ * two paths may lead to one file.
+ */
+const homesKey = Symbol.for('braidclaw.homes')
+type WithHomes = typeof globalThis & { [homesKey]?: Map<string, Shared> }
+
+/** Throws the errors of `open` and `recover`. */
+export function openHome(options: HomeOptions): Home {
+  const homes = homesOf(globalThis)
+  const shared = homes.get(identityOf(options) ?? '') ?? openFirst(options)
+  homes.set(identityOf(options) ?? '', shared)
+  const home = join(shared, homes, options.redactor(shared.services))
+  try {
+    options.recover(home.record)
+    return home
+  } catch (error) {
+    home.release()
+    throw error
+  }
+}
+
+function homesOf(holder: WithHomes): Map<string, Shared> {
+  holder[homesKey] ??= new Map()
+  return holder[homesKey]
+}
+
+/** Identifies the file without opening it: closing any descriptor of it would drop the locks of this process. */
+function identityOf({ database, key }: HomeOptions): string | undefined {
+  const found = statSync(database, { throwIfNoEntry: false })
+  return found ? `${found.dev}:${found.ino} ${key}` : undefined
+}
+
+function openFirst({ open, watchStop, estop }: HomeOptions): Shared {
+  const redactor = createHomeRedactor()
+  const listeners = new Set<(reason: string) => void>()
+  const parts = open(redactor.redact)
+  const services = servicesOver(parts, estop)
+  const unwatch = watchStop((reason) => {
+    services.events.lookAtStop()
+    for (const listener of listeners) listener(reason)
+  })
+  return {
+    ...parts,
+    recorder: createRecorder(parts.record, { ...parts.memory, committed: services.events.committed }),
+    services,
+    redactor,
+    listeners,
+    unwatch,
+    users: 0,
+  }
+}
+
+function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
+  const poll = createHomePoll()
+  return {
+    approvals: createPendingApprovals(answersIn(memory), poll),
+    events: createHomeEvents({ memory, poll, estop }),
+    poll,
+    profiles: createProfiles(createSharedProviders()),
+    sandboxes: createSandboxPool(),
+    turns: createTurnQueue(),
+  }
+}
+
+function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): Home {
+  const { memory, record, recorder, services, listeners } = shared
+  const forget = shared.redactor.learnFrom(redactor)
+  const mine = { open: true }
+  shared.users += 1
+
+  function release(): void {
+    if (!mine.open) return
+    mine.open = false
+    forget()
+    shared.users -= 1
+    if (shared.users > 0) return
+    for (const [identity, each] of homes) if (each === shared) homes.delete(identity)
+    shared.unwatch()
+    services.sandboxes.close()
+    memory.close()
+  }
+
+  return {
+    memory,
+    record,
+    recorder,
+    services,
+    onStop(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    release,
+  }
+}

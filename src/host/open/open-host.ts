@@ -1,0 +1,189 @@
+/** Implements `openHost`: it opens a home once per process and the conversations in it. */
+
+import { once } from '../../kit/once.ts'
+import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
+import { watchStop } from '../../service/stop-file.ts'
+import { narrowSetup } from '../access/narrow-setup.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
+import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/recovery.ts'
+import { type OpenConversation, openConversation } from '../run/conversation.ts'
+import { latestElsewhere } from '../run/find-conversation.ts'
+import { preconnect } from '../setup/provider-pool.ts'
+import { warnOfWeakKeys } from '../setup/weak-keys.ts'
+import { type Home, openHome } from './open-home.ts'
+import { openRecords, toFailure } from './open-records.ts'
+
+/** How long `close` waits for running turns by default, in milliseconds. */
+const usualGraceMs = 3_000
+
+/** `ahead`: connect to the configured provider at once; false when another provider will answer. */
+export type HostWish = { readonly ahead?: boolean }
+
+/**
+ * Opens a host. Further calls for the same home share its database, writer, stop watcher, sandboxes and, for equal settings, provider,
+ * policy and rules.
+ * @throws FailureError when the record cannot be used; the message says what to do
+ */
+export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
+  const { config, log } = given
+  if (ahead) preconnect(given)
+  log('info', 'startup')
+  log('info', 'config path', { path: given.file ?? 'none' })
+  log('info', 'workspace path', { path: config.workspaceDir })
+  const recovered: { last?: Recovery } = {}
+  const home = homeOf(given, (recovery) => {
+    recovered.last = recovery
+  })
+  const { setup } = home.services.profiles.of(given)
+  const open = new Set<OpenConversation>()
+  const closing = { over: false }
+  const leaving = new AbortController()
+  warnOfWeakKeys(setup)
+
+  const stopListening = home.onStop((reason) => {
+    log('warn', 'estop triggered', { reason })
+    for (const { stop } of open) stop(reason)
+  })
+
+  /** After a crash the changes of its commands are settled before anything else runs. */
+  const settled = once(async () => {
+    if (recovered.last === undefined || !hasLeft(recovered.last)) return
+    const { settleChanges } = await import('../records/integrity/settle-changes.ts')
+    await settleChanges(setup, home.record)
+  })
+
+  const conversation: Host['conversation'] = async (which, { setup: other = setup, ...options }) => {
+    if (!options.provider && other !== setup && other !== given) preconnect(other)
+    const profile = home.services.profiles.of(narrowSetup(other, options.access))
+    try {
+      await settled.get()
+      const made = await openConversation({ home, profile, which, options, closed: () => void open.delete(made) })
+      open.add(made)
+      return made.conversation
+    } catch (error) {
+      throw toFailure(home.memory, error)
+    }
+  }
+
+  async function close(graceMs = usualGraceMs): Promise<void> {
+    if (closing.over) return
+    closing.over = true
+    leaving.abort()
+    await within(graceMs, Promise.all([...open].map((each) => each.conversation.close())))
+    stopListening()
+    home.release()
+  }
+
+  const changes = once(async (): Promise<KeptChanges> => {
+    const [{ openKeptChanges }, { recordDecision }] = await Promise.all([
+      import('../changes/kept-changes.ts'),
+      import('../records/late-decision.ts'),
+    ])
+    return { store: await openKeptChanges(setup), record: (action, set) => recordDecision(home.record, action, set) }
+  })
+
+  const schedules = once(async () => {
+    const [{ createSchedules }, store] = await Promise.all([import('../schedules/schedules.ts'), home.memory.schedules()])
+    return createSchedules({ setup, store, now: Date.now })
+  })
+
+  const records = once(async () => {
+    const { approvals, events } = home.services
+    const written = () => {
+      events.committed()
+      approvals.look()
+    }
+    const asking = (id: string) => [...open].map((each) => each.conversation).find((each) => each.gate(id) !== undefined)
+    const live = { asking, written }
+    const [{ createRecords }] = await Promise.all([import('../records/records.ts'), settled.get()])
+    return createRecords({ setup, memory: home.memory, record: home.record, live })
+  })
+
+  return {
+    setup,
+    conversation,
+    records: records.get,
+    changes: changes.get,
+    events: home.services.events.of(leaving.signal),
+    schedules: schedules.get,
+    questions: home.services.approvals.open,
+    async replay(wanted, threads) {
+      const { replayWith } = await import('../records/integrity/run-again.ts')
+      return replayWith({ setup, memory: home.memory, wanted, threads })
+    },
+    tokens: home.memory.tokens,
+    replies: home.memory.replies,
+    receipts: () => home.memory.checkpoint.get(),
+    receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
+    search: home.memory.search,
+    cancelRun(runId, by) {
+      const found = [...open].find(({ conversation: each }) => each.runId() === runId && each.ending() === undefined)
+      found?.conversation.cancel(by)
+      return found !== undefined
+    },
+    hasConversation: home.memory.conversations.has,
+    async telemetry(version) {
+      const { openTelemetry } = await import('../events/telemetry/open-telemetry.ts')
+      const { events, poll, turns, approvals } = home.services
+      return openTelemetry({
+        setup,
+        memory: home.memory,
+        events: events.of(leaving.signal),
+        receipts: receiptPaths(setup),
+        poll,
+        turns: turns.depth,
+        questions: approvals.open,
+        version,
+        signal: leaving.signal,
+      })
+    },
+    async cost(query) {
+      const { costOf } = await import('../cost/cost.ts')
+      return costOf(home.memory, setup, query)
+    },
+    latestElsewhere: (folder) => latestElsewhere(home.memory, folder),
+    close,
+  }
+}
+
+/** Opens a host for one conversation and closes both when `use` has ended. @throws what openHost and conversation throw */
+export async function withConversation<T>(
+  { setup, which, ...options }: ConversationOptions & { readonly setup: Setup; readonly which: ConversationChoice },
+  use: (conversation: Conversation, host: Host) => Promise<T>,
+): Promise<T> {
+  const host = openHost(setup, { ahead: options.provider === undefined })
+  try {
+    return await use(await host.conversation(which, options), host)
+  } finally {
+    await host.close()
+  }
+}
+
+/** Returns one home for all setups with the same files. @throws FailureError when its record cannot be used */
+/** A dead process may have left private views of the workspace, or a change set half applied. */
+function hasLeft({ interrupted, closedRuns, undecided }: Recovery): boolean {
+  return interrupted.length + closedRuns.length + undecided.length > 0
+}
+
+function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
+  const { config, paths } = setup
+  return openHome({
+    database: config.memory.path,
+    estop: paths.estop,
+    key: `${paths.estop} ${config.receipts.enabled ? config.receipts.path : ''}`,
+    redactor: ({ profiles }) => profiles.of(setup).setup.redactor,
+    watchStop: (onStop) => watchStop(paths.estop, onStop),
+    open(redact) {
+      const memory = openRecords(setup)
+      return { memory, record: createRecord({ ...setup, redact }, memory) }
+    },
+    recover: (record) => onRecovery(recoverRecord(setup, record)),
+  })
+}
+
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([work, promise])
+  clearTimeout(timer)
+}

@@ -1,0 +1,37 @@
+/** Opens the database: for the host, and for commands that only read or repair records. No other module opens it. */
+
+import { type Memory, openMemory } from '../../memory/memory.ts'
+import type { Setup } from '../api.ts'
+import { FailureError, storageProblem } from '../failure.ts'
+
+/** @throws FailureError `integrity` for a corrupt file, `error` for what the file system refuses. */
+export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {
+  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
+  if (opened.ok) return opened.memory
+  throw storageProblem(opened.failure)
+}
+
+/** Runs `use` on the open memory and closes it; SQLite errors become the same sentences. */
+export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (memory: Memory) => T | Promise<T>): Promise<T> {
+  const memory = openRecords(setup)
+  try {
+    return await use(memory)
+  } catch (error) {
+    throw toFailure(memory, error)
+  } finally {
+    memory.close()
+  }
+}
+
+/** Creates a database where none exists. @throws FailureError as openRecords */
+export function createDatabase(path: string): void {
+  const opened = openMemory({ path, log: () => {}, now: Date.now })
+  if (!opened.ok) throw new FailureError('error', opened.failure.message)
+  opened.memory.close()
+}
+
+/** Converts a SQLite error to a FailureError with the file name; returns any other error unchanged. */
+export function toFailure(memory: Memory, error: unknown): unknown {
+  const failure = memory.failureOf(error)
+  return failure ? storageProblem(failure) : error
+}

@@ -1,0 +1,161 @@
+/** Lists the questions of a home and answers them: for a turn that waits, or for changes that nobody waits for any more. */
+
+import { didYouMean } from '../../kit/did-you-mean.ts'
+import { quote } from '../../kit/text.ts'
+import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
+import { isAlive } from '../../memory/journal/process-owner.ts'
+import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../security/changes/standing-changes.ts'
+import type { Shown } from '../../workspace/changes/contract.ts'
+import type { Conversation } from '../api.ts'
+import { changeSetOf, openKeptChanges } from '../changes/kept-changes.ts'
+import { patchText } from '../changes/patch-text.ts'
+import type { ApprovalDecision, DecidedApproval, HostRecords } from '../contract/records-api.ts'
+import { FailureError } from '../failure.ts'
+import { settleChanges } from './integrity/settle-changes.ts'
+import { applyLate, isAwaited, pendingSetOf } from './late-decision.ts'
+import { limited, type RecordsBase } from './records-base.ts'
+
+export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
+  const { memory } = base
+  const { approvals } = memory
+  return {
+    list: ({ all = false, limit, ownedBy } = {}) =>
+      approvals.list({ limit: limited(limit, 100), ownedBy, ...(all ? {} : { state: 'open' as const }) }),
+    async show(id) {
+      const approval = existing(base, id)
+      const shown = await pendingShown(base, approval)
+      return { ...approval, ...(shown ? { patch: patchText(changeSetOf(shown)) } : {}) }
+    },
+    decide: (id, decision) => decide(base, id, decision),
+    rules: () => approvals.rules().map(withWords),
+    revokeRule(id) {
+      const rule = approvals.rules().find((each) => each.id === id)
+      if (!approvals.revokeRule(id) || !rule) throw new FailureError('error', `there is no rule ${id}; see: braidclaw approvals rules list`)
+      return withWords(rule)
+    },
+  }
+}
+
+/** RUN/CALL names the question about the changes of that call when it is the one that is open. @throws FailureError `error` */
+export function existing({ memory: { approvals } }: Pick<RecordsBase, 'memory'>, id: string): Approval {
+  const [found, aboutChanges] = [approvals.get(id), approvals.get(`changes:${id}`)]
+  if (aboutChanges && (!found || (found.state !== 'open' && aboutChanges.state === 'open'))) return aboutChanges
+  if (found) return found
+  const near = didYouMean(
+    id,
+    approvals.list().map((each) => each.id),
+  )
+  throw new FailureError('error', `there is no approval ${quote(id)}${near}; see: braidclaw approvals list`)
+}
+
+/** @returns undefined when the question is about no changes, or they are no longer kept */
+export async function pendingShown({ setup }: Pick<RecordsBase, 'setup'>, approval: Approval): Promise<Shown | undefined> {
+  if (approval.changes === 0) return undefined
+  const store = await openKeptChanges(setup)
+  const set = pendingSetOf(store, approval)
+  return set && store.show(set.id)
+}
+
+/** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */
+async function decide(base: RecordsBase, given: string, decision: ApprovalDecision): Promise<DecidedApproval> {
+  const { id } = existing(base, given)
+  const { setup, live } = base
+  const asking = live?.asking(id)
+  const { note } = decision
+  const clean = { ...decision, ...(note === undefined ? {} : { note: setup.redactor.text(note) }) }
+  if (!asking && (decision.files || decision.always))
+    throw new FailureError('usage', `no turn of this process waits for ${quote(id)}; it can only be answered as a whole, and once`)
+  const decided = asking ? await answerTurn(base, asking, { ...clean, id }) : await answerRecord(base, { ...clean, id })
+  setup.log('info', decision.allow ? 'tool approved' : 'tool denied', { approval: id, by: decision.by })
+  live?.written()
+  return decided
+}
+
+type Answer = ApprovalDecision & { readonly id: string }
+
+/** The turn waits in this process. */
+async function answerTurn(base: RecordsBase, asking: Conversation, answer: Answer): Promise<DecidedApproval> {
+  const { id, allow, by, note, files, always } = answer
+  const question = asking.gate(id)
+  const part = files && (await partOf(asking, id, files))
+  const rejected = await asking.approve(id, { allow, by, ...(note === undefined ? {} : { note }), ...(part === undefined ? {} : { part }) })
+  const approval = existing(base, id)
+  if (rejected !== undefined) throw new FailureError('error', tooLate(approval, rejected))
+  const said = always && allow && question ? asking.allowAlways(question) : undefined
+  return { ...approval, ...(said === undefined ? {} : { always: said }) }
+}
+
+function tooLate({ id, state, decidedBy }: Approval, rule: string): string {
+  const why = state === 'open' ? `was rejected by ${rule}` : `was already ${state} by ${decidedBy ?? 'nobody'}`
+  return `approval "${id}" ${why}; see: braidclaw approvals list`
+}
+
+async function partOf(asking: Conversation, id: string, only: readonly string[]): Promise<string> {
+  const set = await asking.changesOf(id)
+  const part = await set?.revise?.({ only })
+  if (part?.ok) return part.part
+  throw new FailureError('usage', part?.message ?? `${quote(id)} does not ask about several files; answer it without naming files`)
+}
+
+/** Nobody waits in this host: the answer is written, and whoever waits elsewhere reads it. */
+async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedApproval> {
+  const { memory, setup, record } = base
+  const { id, allow, by, note } = answer
+  const approval = record.transaction(() => {
+    const said = memory.approvals.decide({ id, allow, by, ...(note === undefined ? {} : { note }) })
+    if (!said.ok) throw new FailureError('error', `${said.reason}; see: braidclaw approvals list`)
+    const decided = existing(base, id)
+    if (!isHeard(base, decided)) tellClosed(base, decided, answer)
+    return decided
+  })
+  const awaited = approval.changes === 1 ? isAwaited(memory, approval) : 'yes'
+  if (awaited === 'crashed') await settleChanges(setup, record)
+  const applied = awaited === 'yes' ? undefined : await settleLate(base, approval, answer)
+  return { ...approval, ...(applied ? { applied } : {}) }
+}
+
+/** Whether the run of the question goes on somewhere: it then journals the answer itself. */
+function isHeard({ memory: { journal } }: RecordsBase, { runId }: Approval): boolean {
+  const run = journal.run(runId)
+  return run !== undefined && run.ended === null && isAlive(run.owner)
+}
+
+function tellClosed({ memory }: RecordsBase, { id, runId, conversationId }: Approval, { allow, by, note }: Answer): void {
+  memory.note('approval.decided', { id, runId, conversationId, allow, by, ...(note === undefined ? {} : { note }) })
+}
+
+/** The changes are applied or forgotten here. */
+async function settleLate(
+  { setup, memory, record }: RecordsBase,
+  approval: Approval,
+  { allow, by }: Answer,
+): Promise<{ readonly count: number } | undefined> {
+  const store = await openKeptChanges(setup)
+  if (allow) {
+    const applied = await applyLate({ record, store, approval, by })
+    if (!applied.ok) throw new FailureError('error', `allowed, but not applied: ${applied.message}`)
+    return applied
+  }
+  const set = pendingSetOf(store, approval)
+  if (!set) return undefined
+  await store.drop(set.id)
+  const { runId: run, callId: call, conversationId, plan: digest } = approval
+  record.transaction(() => memory.note('changes.drop', { conversationId, input: { run, call, digest, by } }))
+  return undefined
+}
+
+/** The scope is the JSON of an executable and its sub-command, or of a command and the paths it may change; other scopes are shown unchanged. */
+function withWords(rule: AlwaysRule): AlwaysRule & { readonly allows: string } {
+  return { ...rule, allows: wordsOf(rule) }
+}
+
+function wordsOf({ tool, scope }: AlwaysRule): string {
+  const changes = tool === changeRuleTool ? parseChangeRule(scope) : undefined
+  if (changes) return tellChangeRule(changes)
+  try {
+    const words: unknown = JSON.parse(scope)
+    return Array.isArray(words) ? words.join(' ') : scope
+  } catch {
+    return scope
+  }
+}

@@ -1,0 +1,45 @@
+/** Reads receipts page by page, and checks the whole chain. */
+
+import { findLine } from '../../receipts/find-receipt.ts'
+import { readReceipt } from '../../receipts/form/grammar.ts'
+import type { Receipt } from '../../receipts/form/receipt.ts'
+import { listReceipts } from '../../receipts/list-receipts.ts'
+import type { HostRecords, ReceiptPage } from '../contract/records-api.ts'
+import { FailureError } from '../failure.ts'
+import { brokenChain, checkChain } from './integrity/receipt-check.ts'
+import { limited, type RecordsBase } from './records-base.ts'
+
+export function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts'] {
+  const path = setup.config.receipts.path
+
+  function newest(limit: number): ReceiptPage {
+    const found = listReceipts({ path, limit })
+    if (!found.ok) throw new FailureError('error', found.failure.message)
+    return { receipts: found.receipts, unreadable: found.unreadable }
+  }
+
+  /** Each receipt is found by its number, so a page costs the same wherever it is. */
+  function following(after: number, limit: number): ReceiptPage {
+    const last = memory.checkpoint.get()?.count ?? 0
+    const through = Math.min(last, after + limit)
+    const receipts: Receipt[] = []
+    for (let seq = after + 1; seq <= through; seq += 1) {
+      const line = findLine(path, seq)
+      const receipt = line === undefined ? undefined : readReceipt(line)
+      if (receipt) receipts.push(receipt)
+    }
+    const unreadable = Math.max(0, through - after - receipts.length)
+    return { receipts, unreadable, ...(through < last ? { next: through } : {}) }
+  }
+
+  return {
+    page: ({ after, limit } = {}) => (after === undefined ? newest(limited(limit, 50)) : following(Math.max(0, after), limited(limit, 50))),
+    verify({ deep = false } = {}) {
+      const { found, joined, unfinished, older } = checkChain({ setup, memory, deep })
+      const { count, completeness } = found
+      const problems = [...found.problems.map(brokenChain), ...joined.map(({ message }) => message)]
+      const warnings = [...found.warnings.map(({ message }) => message), ...older.map((message) => `of an older version: ${message}`)]
+      return { ok: found.ok && joined.length === 0, deep, count, completeness, problems, warnings, unfinished }
+    },
+  }
+}

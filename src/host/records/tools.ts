@@ -1,0 +1,36 @@
+/** Lists all tools of a home, and says of each whether a model is offered it, and why not. */
+
+import type { Tool } from '../../runtime/port.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { Setup } from '../api.ts'
+import type { ToolFacts } from '../contract/records-api.ts'
+import { policyOf } from '../setup/effective-policy.ts'
+import { trySandboxNow } from '../toolset/sandbox-state.ts'
+import { createToolRuntime } from '../toolset/tool-executor.ts'
+import { builtInNames } from '../toolset/tool-selection.ts'
+import { everything } from '../toolset/tool-selections.ts'
+
+/** `tools`: as the option of that name; absent: the built-in ones and everything in tools.dir. */
+export type ToolsAsked = { readonly tools?: string | undefined; readonly sandbox?: SandboxKind | undefined }
+
+export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {}): Promise<readonly ToolFacts[]> {
+  const { config, paths, context } = setup
+  const request =
+    tools === undefined ? await everything(setup) : (await import('../toolset/tools-option.ts')).parseToolsOption(setup, tools)
+  const policy = policyOf(config, paths, context.env)
+  const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', sandbox, tools: request })
+  toolRuntime.close()
+  const isOffered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
+  const trial = await trySandboxNow(setup, sandbox)
+  const off = (tool: Tool, source: string) => {
+    const isListed = toolRuntime.tools.includes(tool) && isOffered(tool.name)
+    if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
+    return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
+  }
+  return toolRuntime.all.map((tool) => {
+    const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
+    const why = off(tool, source)
+    const { name, description, risk, parameters } = tool
+    return { name, description, risk, active: why === undefined, ...(why === undefined ? {} : { why }), source, parameters }
+  })
+}

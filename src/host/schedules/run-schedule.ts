@@ -1,0 +1,149 @@
+/** Runs a schedule once: an ordinary turn that nobody attends, and then the check that decides whether the run counts as good. */
+
+import type { FiredEnd, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
+import type { AgentEvent, Ending, Proposal } from '../../runtime/event.ts'
+import { autonomyLevels } from '../../security/settings.ts'
+import type { Conversation, ConversationOptions, Host, Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { activeAgentOf } from '../setup/agent-profile.ts'
+import { directCall } from '../toolset/direct-call.ts'
+import { reportOf } from './report-text.ts'
+
+/** How an entrance runs a turn that nobody attends. */
+export type UnattendedTurns = {
+  takeTurn(turn: {
+    readonly conversation: Conversation
+    readonly prompt: string
+    readonly show: (event: AgentEvent) => void
+    readonly onGate: (gateId: string, proposal: Proposal) => Promise<void>
+  }): Promise<Ending>
+  /** Refuses a call, because nobody can be asked. */
+  refusedBy(conversation: Conversation): (gateId: string, proposal: Proposal) => Promise<void>
+}
+
+export type RunOptions = Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'> & {
+  readonly host: Pick<Host, 'setup' | 'conversation'>
+  readonly turns: UnattendedTurns
+  /** Returns the exit code of the last command of a run. */
+  readonly exitCodeOf: (runId: string) => number | undefined
+}
+
+export type RunProgress = {
+  /** Called before the run begins. */
+  opened(conversation: Pick<Conversation, 'id' | 'cancel'>): void
+  began(runId: string): void
+  /** Receives the events of the turn. */
+  show?(event: AgentEvent): void
+}
+
+/** Never rejects: what keeps the run from beginning is its ending. */
+export async function runSchedule(row: ScheduleRow, options: RunOptions, progress: RunProgress): Promise<Omit<FiredEnd, 'ended'>> {
+  const turn = await turnOf(row, options, progress)
+  const { ending, answer = '', unanswered = [], usage } = turn
+  const checked = ending.code === 'answered' && row.checkCommand !== null ? await checkOf(row.checkCommand, row, options, progress) : null
+  const isGood = ending.code === 'answered' && (checked === null || checked === 'passed')
+  const wasStopped = ending.code === 'cancelled'
+  const report = reportOf({ name: row.name, check: row.checkCommand, ending, answer, checked, unanswered })
+  return {
+    state: wasStopped ? 'interrupted' : isGood ? 'good' : 'bad',
+    ending: ending.code,
+    message: ending.code === 'answered' ? null : ending.message,
+    checked,
+    tokens: usage ? usage.inputTokens + usage.outputTokens : null,
+    micros: usage?.costMicros ?? null,
+    unsent: row.channel === null ? null : report,
+  }
+}
+
+type Turn = {
+  readonly ending: Ending
+  readonly answer?: string
+  readonly unanswered?: readonly string[]
+  readonly usage?: ReturnType<Conversation['usage']>
+}
+
+async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgress): Promise<Turn> {
+  const { host, turns, ...common } = options
+  const seen: { answer?: string } = {}
+  try {
+    const setup = setupOf(host.setup, row)
+    const agent = setup.config.defaultAgent === undefined ? {} : (await activeAgentOf(setup)).request
+    const which = row.conversation === 'same' ? ({ kind: 'called', name: row.id } as const) : ({ kind: 'new' } as const)
+    const conversation = await host.conversation(which, { ...conversationOptions(common, setup), ...agent })
+    try {
+      progress.opened(conversation)
+      const show = (event: AgentEvent) => {
+        if (event.type === 'init') progress.began(event.runId)
+        if (event.type === 'done' && event.result !== undefined) seen.answer = event.result
+        progress.show?.(event)
+      }
+      const ending = await turns.takeTurn({ conversation, prompt: row.message, show, onGate: turns.refusedBy(conversation) })
+      return { ending, ...seen, unanswered: conversation.unanswered(), usage: conversation.usage() }
+    } finally {
+      await conversation.close()
+    }
+  } catch (error) {
+    const code = error instanceof FailureError && error.code !== 'usage' ? error.code : 'error'
+    return { ending: { stop: 'error', code, message: error instanceof Error ? error.message : String(error) } }
+  }
+}
+
+const alone = { kind: 'new' } as const
+
+/**
+ * Runs the command as a person's call of the tool shell: through the gate, in the sandbox, on a view that is dropped. @returns `passed`, or
+ * why not
+ */
+async function checkOf(command: string, row: ScheduleRow, options: RunOptions, { opened }: RunProgress): Promise<string> {
+  const { host, turns, exitCodeOf, ...common } = options
+  const seen: { output?: string } = {}
+  try {
+    const conversation = await host.conversation(alone, {
+      ...conversationOptions(common, setupOf(host.setup, row)),
+      provider: directCall({ name: 'shell', input: { command } }),
+      tools: { builtIn: ['shell'] },
+      systemPrompt: '',
+      dryRun: true,
+    })
+    try {
+      opened({ id: conversation.id, cancel: conversation.cancel })
+      const ending = await turns.takeTurn({
+        conversation,
+        prompt: `check of the schedule ${row.name}`,
+        show: (event) => {
+          if (event.type === 'tool_result') seen.output = String(event.output ?? '')
+        },
+        onGate: async (gateId) => void (await conversation.approve(gateId, { allow: false, by: 'check', note: 'a check changes nothing' })),
+      })
+      const code = exitCodeOf(conversation.runId() ?? '')
+      if (code === 0) return 'passed'
+      return code === undefined ? `not run: ${seen.output || ending.message}` : `exit code ${code}`
+    } finally {
+      await conversation.close()
+    }
+  } catch (error) {
+    return `not run: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+function conversationOptions(
+  { provider, tools, sandbox }: Pick<RunOptions, 'provider' | 'tools' | 'sandbox'>,
+  setup: Setup,
+): ConversationOptions {
+  return { channel: 'schedule', setup, ...(provider ? { provider } : {}), ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
+}
+
+/** The settings of the process, with the schedule's own folder, agent and level. */
+function setupOf(setup: Setup, { workspace, agent, autonomy }: ScheduleRow): Setup {
+  const { config } = setup
+  const level = autonomyLevels.find((each) => each === autonomy)
+  return {
+    ...setup,
+    config: {
+      ...config,
+      workspaceDir: workspace,
+      ...(agent === null ? {} : { defaultAgent: agent }),
+      security: { ...config.security, ...(level === undefined ? {} : { autonomy: level }) },
+    },
+  }
+}

@@ -1,0 +1,100 @@
+/** Adds, changes, pauses and removes schedules, and says when they are due. */
+
+import { didYouMean } from '../../kit/did-you-mean.ts'
+import { createId } from '../../kit/id.ts'
+import type { ScheduleRow } from '../../memory/schedules/schedule-row.ts'
+import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
+import type { Setup } from '../api.ts'
+import type { LocalScheduler, Schedules } from '../contract/schedules-api.ts'
+import { FailureError } from '../failure.ts'
+import { changedDefinition, definitionOf } from './schedule-definition.ts'
+import { runViewOf, viewOf } from './schedule-view.ts'
+
+export type SchedulesOptions = {
+  readonly setup: Pick<Setup, 'config' | 'paths' | 'redactor' | 'context'>
+  readonly store: ScheduleStore
+  readonly now: () => number
+}
+
+export function createSchedules({ setup, store, now }: SchedulesOptions): Schedules {
+  const { schedules, fired, lease } = store
+  const local: { scheduler?: LocalScheduler | undefined } = {}
+
+  /** @throws FailureError `usage` that names the nearest schedule */
+  function rowOf(name: string): ScheduleRow {
+    const found = schedules.named(name)
+    if (found) return found
+    const names = schedules.list().map((each) => each.name)
+    const advice = didYouMean(name, names) || (names.length === 0 ? '; there are none yet' : '; see: braidclaw schedule list')
+    throw new FailureError('usage', `no schedule "${name}"${advice}`)
+  }
+
+  const view = (row: ScheduleRow) => viewOf(row, { now: now(), last: fired.last(row.id, 1)[0] })
+  const shown = (name: string) => view(rowOf(name))
+  /** The database tells only about changes of other processes. */
+  const changed = (id: string) => {
+    local.scheduler?.wake()
+    return shown(id)
+  }
+
+  /** @throws FailureError `usage` */
+  function assertFree(name: string): void {
+    if (schedules.named(name))
+      throw new FailureError('usage', `there is a schedule "${name}" already; choose another name, or remove it first`)
+  }
+
+  return {
+    store,
+    list: () => schedules.list().map(view),
+    show: shown,
+    runs: (name, limit) => fired.last(rowOf(name).id, limit).map(runViewOf),
+    add(wanted) {
+      const at = now()
+      const definition = definitionOf(wanted, { setup, now: at })
+      assertFree(definition.name)
+      const id = createId('schedule', crypto.getRandomValues(new Uint8Array(10)))
+      if (!schedules.add({ ...definition, id, state: 'active', why: '', checked: at, failures: 0, created: at }))
+        assertFree(definition.name)
+      return changed(id)
+    },
+    change(name, change) {
+      const row = rowOf(name)
+      const at = now()
+      const definition = changedDefinition(row, change, { setup, now: at })
+      if (definition.name !== row.name) assertFree(definition.name)
+      const isRetimed = change.timing !== undefined || change.zone !== undefined
+      store.transaction(() => {
+        schedules.change(row.id, definition, isRetimed ? at : row.checked)
+        if (isRetimed && row.state === 'done') schedules.setState(row.id, 'active', { checked: at })
+      })
+      return changed(row.id)
+    },
+    pause(name, why = 'paused by hand') {
+      const row = rowOf(name)
+      if (row.state === 'done') throw new FailureError('usage', `schedule "${row.name}" is done: its only time has passed`)
+      schedules.setState(row.id, 'paused', { why, checked: row.checked })
+      return changed(row.id)
+    },
+    resume(name) {
+      const row = rowOf(name)
+      if (row.state === 'done')
+        throw new FailureError('usage', `schedule "${row.name}" is done: its only time has passed; run it now, or add another`)
+      if (row.state === 'paused') schedules.setState(row.id, 'active', { checked: now() })
+      return changed(row.id)
+    },
+    remove(name) {
+      const found = shown(name)
+      schedules.remove(found.id)
+      return found
+    },
+    runNow(name) {
+      const { id } = rowOf(name)
+      if (!local.scheduler) throw new FailureError('error', 'this process runs no schedules')
+      return local.scheduler.start(id)
+    },
+    isServed: () => lease.holder(now()) !== undefined,
+    attach(scheduler) {
+      local.scheduler = scheduler
+    },
+  }
+}

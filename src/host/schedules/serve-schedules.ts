@@ -1,0 +1,111 @@
+/** Runs the schedules of a home until it is told to stop: it sleeps until something is due, or until another process changes something. */
+
+import { isAlive, thisProcess } from '../../memory/journal/process-owner.ts'
+import type { Host } from '../api.ts'
+import { createDelivery, type SendingChannel } from './deliver.ts'
+import { type RunOptions, runSchedule } from './run-schedule.ts'
+import { createScheduler, type Scheduler } from './scheduler.ts'
+
+export type ServedSchedules = {
+  /** Ends the loop, lets runs end for `graceMs`, then cancels them. */
+  close(graceMs: number, by: string): Promise<void>
+}
+
+type Running = Omit<RunOptions, 'exitCodeOf' | 'host'>
+
+/** How often the database is asked whether another process has written to it. */
+const lookMs = 1_000
+/** How long cancelled runs may take to end, and their answers to be sent. */
+const cancelledMs = 1_000
+const afterFailureMs = 60_000
+
+/** A scheduler that starts runs and does not look at the clock: for the command that runs a schedule now. */
+export async function schedulerFor(host: Host, running: Running, ended?: () => void): Promise<Scheduler> {
+  const { store } = await host.schedules()
+  const options: RunOptions = { ...running, host, exitCodeOf: store.exitCodeOf }
+  return createScheduler({
+    store,
+    log: host.setup.log,
+    now: Date.now,
+    owner: thisProcess(),
+    isAlive,
+    run: (row, progress) => runSchedule(row, options, progress),
+    ...(ended ? { ended } : {}),
+  })
+}
+
+export async function serveSchedules(
+  host: Host,
+  { channels, ...running }: Running & { readonly channels: ReadonlyMap<string, SendingChannel> },
+): Promise<ServedSchedules> {
+  const { log } = host.setup
+  const schedules = await host.schedules()
+  const { store } = schedules
+  const delivery = createDelivery({ store, channels, log, now: Date.now, owner: thisProcess(), isAlive })
+  const state: { closed: boolean; due: number; seen: number; wake?: () => void } = { closed: false, due: 0, seen: 0 }
+  const scheduler = await schedulerFor(host, running, () => soon())
+  schedules.attach({ start: (id) => scheduler.runNow(id), wake: soon })
+
+  /** Looks at everything at once. */
+  function soon(): void {
+    state.due = 0
+    state.wake?.()
+  }
+
+  function look(): void {
+    const version = store.schedules.version()
+    const at = Date.now()
+    // The clock may have been set back since.
+    const isDue = at >= state.due || state.due > at + afterFailureMs || version !== state.seen
+    if (!isDue) return
+    state.seen = version
+    try {
+      state.due = at + scheduler.tick()
+      delivery.deliver()
+    } catch (error) {
+      state.due = at + afterFailureMs
+      log('error', 'schedules cannot be read', { why: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  async function loop(): Promise<void> {
+    while (!state.closed) {
+      look()
+      await rest(Math.max(1, Math.min(lookMs, state.due - Date.now())))
+    }
+  }
+
+  /** Does not keep the process alive. */
+  function rest(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      timer.unref()
+      state.wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  void loop()
+  return {
+    async close(graceMs, by) {
+      state.closed = true
+      schedules.attach(undefined)
+      state.wake?.()
+      await within(graceMs, scheduler.settled())
+      scheduler.cancel(by)
+      await within(cancelledMs, scheduler.settled())
+      delivery.deliver()
+      await within(cancelledMs, delivery.settled())
+      scheduler.release()
+    },
+  }
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([work, promise])
+  clearTimeout(timer)
+}

@@ -1,0 +1,44 @@
+/** Computes when a schedule is due: once, at an interval, or by a cron expression in a time zone. It reads no clock. */
+
+export type Timing =
+  | { readonly kind: 'at'; readonly at: number }
+  /** Due at `anchor` plus each multiple of `everyMs`. */
+  | { readonly kind: 'every'; readonly everyMs: number; readonly anchor: number }
+  /**
+   * Where a night leaves out an hour, a time in it is due an hour later; where a night repeats an hour, a time in it is due once, and an
+   * expression for every few minutes is due in both.
+   */
+  | { readonly kind: 'cron'; readonly expression: string; readonly zone: string }
+
+/** Returns the first due time after `after`; undefined when there is none. @throws what Bun.cron.parse throws for a wrong expression or zone */
+export function nextDue(timing: Timing, after: number): number | undefined {
+  if (timing.kind === 'at') return timing.at > after ? timing.at : undefined
+  if (timing.kind === 'every') {
+    const { everyMs, anchor } = timing
+    return anchor + Math.max(1, Math.floor((after - anchor) / everyMs) + 1) * everyMs
+  }
+  // Without `tz` Bun uses the zone of the process.
+  return Bun.cron.parse(timing.expression, new Date(after), { tz: timing.zone })?.getTime()
+}
+
+/** Returns the next due times, at most `count`. */
+export function nextDues(timing: Timing, after: number, count: number): readonly number[] {
+  const found: number[] = []
+  for (let at = nextDue(timing, after); at !== undefined && found.length < count; at = nextDue(timing, at)) found.push(at)
+  return found
+}
+
+const dayMs = 86_400_000
+/** Due times are first sought in the last month, then further back: after a wrong clock the way from the last one may be years long. */
+const windows = [31 * dayMs, 366 * dayMs, Number.POSITIVE_INFINITY]
+
+/** Returns the due times after `after` up to `now`, oldest first. Of a gap that is longer than a month it returns the last month. */
+export function pastDues(timing: Timing, after: number, now: number): readonly number[] {
+  for (const window of windows) {
+    const from = Math.max(after, now - window)
+    const found: number[] = []
+    for (let at = nextDue(timing, from); at !== undefined && at <= now; at = nextDue(timing, at)) found.push(at)
+    if (found.length > 0 || from === after) return found
+  }
+  return []
+}

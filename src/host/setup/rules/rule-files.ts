@@ -1,0 +1,113 @@
+/** Reads the user's rules from `~/.braidclaw/rules/*.json` and, in a trusted folder, from `<workspace>/.braidclaw/rules/*.json`. */
+
+import { readdirSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
+import type { Places } from '../../../runtime/rules/condition.ts'
+import { type JournalledRules, journalRules } from '../../../runtime/rules/journalled-rules.ts'
+import { parseRules, type Rule, repeated } from '../../../runtime/rules/parse-rules.ts'
+import { type RuleThread, ruleThread } from '../../../runtime/rules/rule-thread.ts'
+import { quoteText } from '../../../security/command/syntax/quote.ts'
+
+export type RulesInput = {
+  /** `~/.braidclaw`. */
+  readonly home: string
+  /** What `~` means in a rule. */
+  readonly userHome: string
+  readonly workspace: string
+  readonly trusted: boolean
+}
+
+export type LoadedRules = {
+  readonly rules: readonly RuleThread[]
+  /** The rules as the files state them. */
+  readonly written: readonly Rule[]
+  /** The rules to write into `run.start`; absent when there are none. */
+  readonly journal?: JournalledRules
+  readonly notices: readonly string[]
+  /** With any problem no run may start, because an invalid rule is not enforced. */
+  readonly problems: readonly string[]
+}
+
+type Read = Pick<LoadedRules, 'notices' | 'problems'> & { readonly rules: readonly Rule[] }
+
+/** Never throws for file system errors. Without a rules folder it costs one lookup per location. */
+export function loadRules({ home, userHome, workspace, trusted }: RulesInput): LoadedRules {
+  const places: Places = { workspace, home: userHome }
+  const own = readFolder(join(home, 'rules'), places)
+  const project = isSame(join(workspace, '.braidclaw'), home) ? nothing : readProject(workspace, trusted, places)
+  const rules = [...own.rules, ...project.rules]
+  const twice = repeated(rules).map((name) => `two rules are called "${name}" (${filesOf(rules, name)}); rename one`)
+  return {
+    rules: rules.map(ruleThread),
+    written: rules,
+    ...(rules.length > 0 ? { journal: journalRules(rules, places) } : {}),
+    notices: [...own.notices, ...project.notices],
+    problems: [...own.problems, ...project.problems, ...twice],
+  }
+}
+
+/** Reads the rules of one file, for `verify --threads`. */
+export function readRules(file: string, places: Places): Read {
+  const read = readConfigFile(file)
+  if (read.state === 'missing') return { ...nothing, problems: [`${file} does not exist`] }
+  if (read.state === 'unusable') return { ...nothing, problems: [`${file} ${read.why}`] }
+  const notices = read.worldWritable ? [`${file} can be changed by every user of this machine; run: chmod o-w ${file}`] : []
+  return { ...parseRules({ text: read.text, file, places }), notices }
+}
+
+const nothing: Read = { rules: [], notices: [], problems: [] }
+
+function readProject(workspace: string, trusted: boolean, places: Places): Read {
+  const folder = join(workspace, '.braidclaw', 'rules')
+  if (trusted) return readFolder(folder, places)
+  const { names } = list(folder)
+  if (names.length === 0) return nothing
+  return {
+    ...nothing,
+    notices: [
+      `${folder} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${quoteText(workspace)}`,
+    ],
+  }
+}
+
+/** Reads the files in the order of their names. */
+function readFolder(folder: string, places: Places): Read {
+  const { names, problem } = list(folder)
+  const files = names.filter((name) => name.endsWith('.json'))
+  const read = files.map((name) => readRules(join(folder, name), places))
+  const odd = names
+    .filter((name) => !files.includes(name))
+    .map((name) => `${join(folder, name)} is ignored: rules are files that end in .json`)
+  return {
+    rules: read.flatMap(({ rules }) => rules),
+    notices: [...odd, ...read.flatMap(({ notices }) => notices)],
+    problems: [...(problem === undefined ? [] : [problem]), ...read.flatMap(({ problems }) => problems)],
+  }
+}
+
+/** Lists the folder without hidden files, because editors leave those behind. */
+function list(folder: string): { readonly names: readonly string[]; readonly problem?: string } {
+  try {
+    return {
+      names: readdirSync(folder)
+        .filter((name) => !name.startsWith('.'))
+        .sort(),
+    }
+  } catch (error) {
+    const code = errorCode(error)
+    return code === 'ENOENT' ? { names: [] } : { names: [], problem: `${folder} cannot be read: ${explainErrno(code)}` }
+  }
+}
+
+function isSame(folder: string, other: string): boolean {
+  try {
+    return realpathSync(folder) === realpathSync(other)
+  } catch {
+    return false
+  }
+}
+
+function filesOf(rules: readonly Rule[], name: string): string {
+  return [...new Set(rules.filter((rule) => rule.name === name).map(({ file }) => file))].join(', ')
+}

@@ -1,0 +1,120 @@
+/** Builds a JSON API: each route is declared with its schema and the scope it needs, and every failure has one shape. */
+
+import { createRoute, OpenAPIHono, type RouteConfig } from '@hono/zod-openapi'
+import type { Context, MiddlewareHandler } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { sha256 } from '../kit/sha256.ts'
+import { unauthorized } from './credentials.ts'
+import { errorResponse, HttpError, quiet } from './http-error.ts'
+import type { Idempotency } from './idempotency.ts'
+import type { Connection } from './listen.ts'
+
+/** Who sent the request, as far as this layer cares: `scopes` is a plain list of words, and "admin" includes all of them. */
+export type Identity = { readonly id: string; readonly scopes: readonly string[] }
+
+export type ApiEnv<Caller extends Identity> = {
+  Bindings: {
+    readonly connection: Connection
+    /** Returns who sent it; undefined when it carries no secret. @throws HttpError 401 for a wrong secret */
+    readonly caller: () => Caller | undefined
+    /** The body as it was sent; empty when there is none. */
+    readonly body: string
+    readonly idempotency: Idempotency
+    /** The name of the cookie of a session. */
+    readonly cookie: string
+    /** Tries a secret that the body holds. @throws HttpError 429 when this address tried too many wrong ones */
+    readonly attempt: <T>(find: () => T | undefined) => T | undefined
+  }
+  Variables: { caller: Caller }
+}
+
+export type Api<Caller extends Identity> = OpenAPIHono<ApiEnv<Caller>>
+
+export type ApiOptions = {
+  /** Turns what a route threw into an answer; undefined for a bug. */
+  readonly errorOf: (error: unknown) => HttpError | undefined
+  readonly failed: (error: unknown) => void
+  /** Fields that the errors below some path have besides code and message. */
+  readonly errorFields?: (path: string, error: HttpError) => object
+}
+
+export function createApi<Caller extends Identity>({ errorOf, failed, errorFields = () => ({}) }: ApiOptions): Api<Caller> {
+  const app: Api<Caller> = new OpenAPIHono<ApiEnv<Caller>>({
+    defaultHook(result) {
+      if (!result.success) throw new HttpError(400, 'bad_request', problemsOf(result.error.issues))
+    },
+  })
+  const answer = (context: Context, error: HttpError) => errorResponse(error, errorFields(context.req.path, error))
+  app.onError((error, context) => {
+    const known = error instanceof HttpError ? error : error instanceof HTTPException ? ofHono(error) : errorOf(error)
+    if (known) return answer(context, known)
+    failed(error)
+    return answer(context, new HttpError(500, 'internal', 'this is a bug in BraidClaw; its log says more'))
+  })
+  app.notFound((context) => {
+    const methods = methodsOf(app, context.req.path)
+    if (methods.length === 0) return answer(context, new HttpError(404, 'not_found', `there is no ${context.req.path}; see /openapi.json`))
+    return answer(
+      context,
+      new HttpError(405, 'wrong_method', `${context.req.path} takes ${methods.join(' and ')}`, { allow: methods.join(', ') }),
+    )
+  })
+  app.use(async (context, next) => {
+    await next()
+    for (const [name, value] of Object.entries(quiet)) if (!context.res.headers.has(name)) context.res.headers.set(name, value)
+  })
+  return app
+}
+
+/** The scope of routes that any token may use. */
+export const anyScope = ''
+
+/** Declares a route that only callers with this scope may use. */
+export function route<const R extends RouteConfig>(scope: string, config: R) {
+  return createRoute({ ...config, security: [{ bearer: [scope] }], middleware: needs(scope) })
+}
+
+/** Declares a route for everybody. */
+export function openRoute<const R extends RouteConfig>(config: R) {
+  return createRoute({ ...config, security: [] })
+}
+
+function needs<Caller extends Identity>(scope: string): MiddlewareHandler<ApiEnv<Caller>> {
+  return async (context, next) => {
+    const caller = context.env.caller()
+    if (!caller) throw unauthorized('this needs a token: send Authorization: Bearer TOKEN (braidclaw token new NAME makes one)')
+    if (scope !== anyScope && !caller.scopes.includes(scope) && !caller.scopes.includes('admin'))
+      throw new HttpError(
+        403,
+        'forbidden',
+        `this token may not do that: it needs the scope "${scope}" and has ${caller.scopes.join(', ') || 'none'}`,
+      )
+    context.set('caller', caller)
+    if (context.req.method === 'GET') return next()
+    const { body, idempotency, connection } = context.env
+    return idempotency.answer(context, {
+      owner: caller.id,
+      digest: () => sha256(`${context.req.method} ${context.req.path}\n${body}`),
+      record: (recorder) => {
+        connection.recorder = recorder
+      },
+      next,
+    })
+  }
+}
+
+/** The status codes of Hono's own failures are right; their texts are not JSON. */
+function ofHono({ status, message }: HTTPException): HttpError {
+  return new HttpError(status, status === 415 ? 'not_json' : 'bad_request', message || 'the request is not right')
+}
+
+type Issue = { readonly path: readonly PropertyKey[]; readonly message: string }
+
+function problemsOf(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => `${path.map(String).join('.') || 'the body'}: ${message}`).join('; ')
+}
+
+function methodsOf<Caller extends Identity>(app: Api<Caller>, path: string): string[] {
+  const isThere = (method: string) => app.router.match(method, path)[0].some(([[, { method: own }]]) => own === method)
+  return ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter(isThere)
+}

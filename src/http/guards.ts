@@ -1,0 +1,55 @@
+/** Refuses requests that a foreign page, a rebound name or a confused proxy sends, before anything else looks at them. */
+
+import { HttpError } from './http-error.ts'
+
+export type Places = {
+  /** The values of Host that are ours, in lower case, each with its port unless it is the usual one. */
+  readonly hosts: ReadonlySet<string>
+  /** The values of Origin that are ours. */
+  readonly origins: ReadonlySet<string>
+}
+
+export type PlaceOptions = {
+  readonly names: readonly string[]
+  readonly port: number
+  readonly secure: boolean
+  /** Names under which a proxy in front of this server is reached, with the port if people type one. */
+  readonly proxies?: readonly string[]
+}
+
+export function placesOf({ names, port, secure, proxies = [] }: PlaceOptions): Places {
+  const usual = secure ? 443 : 80
+  const own = names.flatMap((name) => [...(port === usual ? [name] : []), `${name}:${port}`])
+  const [scheme, others] = [secure ? 'https' : 'http', proxies.map((name) => name.toLowerCase())]
+  return {
+    hosts: new Set([...own, ...others]),
+    origins: new Set([...own.map((host) => `${scheme}://${host}`), ...others.flatMap((host) => [`http://${host}`, `https://${host}`])]),
+  }
+}
+
+/** @throws HttpError for a request that is not meant for this server, or that a page of another site sent */
+export function assertOurs({ headers, url }: Pick<Request, 'headers' | 'url'>, { hosts, origins }: Places): void {
+  const host = headers.get('host')
+  // Without a host Bun leaves only the path in the url.
+  if (host === null || host === '' || !URL.canParse(url))
+    throw new HttpError(400, 'no_host', 'the request names no host: send HTTP/1.1 with exactly one Host header')
+  if (!hosts.has(host.toLowerCase()))
+    throw new HttpError(
+      403,
+      'foreign_host',
+      `the host ${JSON.stringify(host.slice(0, 100))} is not one of this server; use ${[...hosts][0]}, or list the name in channels.http.allowed_hosts`,
+    )
+  const origin = headers.get('origin')
+  if (origin !== null && !origins.has(origin.toLowerCase()))
+    throw new HttpError(403, 'foreign_origin', `pages of ${JSON.stringify(origin.slice(0, 100))} may not talk to this server`)
+  const site = headers.get('sec-fetch-site')
+  if (site === 'cross-site' || site === 'same-site')
+    throw new HttpError(403, 'foreign_origin', 'pages of other sites may not talk to this server')
+}
+
+/** @throws HttpError for a path with parts that some programs read in another way than others */
+export function assertPlainPath(url: string): void {
+  const path = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)[0] ?? ''
+  if (/%2e|%2f|%5c|%00|\\|\/\/|[^\x21-\x7e]/i.test(path))
+    throw new HttpError(400, 'bad_path', 'the path has an escaped or doubled separator; write it plainly')
+}

@@ -1,0 +1,90 @@
+/** Reads the body of a request: JSON only, of limited size, depth and time. */
+
+import { HttpError } from './http-error.ts'
+
+export type BodyLimits = { readonly maxBytes: number; readonly maxDepth: number; readonly maxMs: number }
+
+export const bodyLimits: BodyLimits = { maxBytes: 1_048_576, maxDepth: 64, maxMs: 30_000 }
+
+/** Returns the body as text of one JSON value, `{}` when there is none. @throws HttpError 400, 408, 413, 415 */
+export async function readJsonBody(request: Request, { maxBytes, maxDepth, maxMs }: BodyLimits = bodyLimits): Promise<string> {
+  const { headers } = request
+  const coding = headers.get('content-encoding')
+  if (coding !== null && coding !== 'identity')
+    throw new HttpError(415, 'compressed_body', `the body is compressed (${coding.slice(0, 40)}); send it plain`, {
+      'accept-encoding': 'identity',
+    })
+  if (Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  const text = await withinTime(collect(request, maxBytes), maxMs)
+  if (text.trim() === '') return '{}'
+  const type = headers.get('content-type') ?? ''
+  if (!/^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i.test(type))
+    throw new HttpError(
+      415,
+      'not_json',
+      `the content type is ${type === '' ? 'missing' : JSON.stringify(type.slice(0, 80))}; send Content-Type: application/json`,
+      { accept: 'application/json' },
+    )
+  if (depthOf(text, maxDepth) > maxDepth) throw new HttpError(400, 'too_deep', `the JSON is nested more than ${maxDepth} levels deep`)
+  try {
+    JSON.parse(text)
+  } catch (error) {
+    throw new HttpError(400, 'bad_json', `the body is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return text
+}
+
+async function collect({ body }: Request, maxBytes: number): Promise<string> {
+  if (!body) return ''
+  const pieces: Uint8Array[] = []
+  let bytes = 0
+  for await (const piece of body) {
+    bytes += piece.byteLength
+    if (bytes > maxBytes) throw tooLarge(maxBytes)
+    pieces.push(piece)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces))
+  } catch {
+    throw new HttpError(400, 'bad_json', 'the body is not UTF-8')
+  }
+}
+
+function tooLarge(maxBytes: number): HttpError {
+  // The rest of the body stays unread, so this connection cannot be used again.
+  return new HttpError(413, 'too_large', `the body is larger than ${maxBytes} bytes`, { connection: 'close' })
+}
+
+async function withinTime<T>(work: Promise<T>, ms: number): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(new HttpError(408, 'slow_body', `the body did not arrive within ${ms / 1000} seconds`, { connection: 'close' })),
+    ms,
+  )
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Counts brackets outside of strings, and stops above `most`: a parser would recurse instead. */
+function depthOf(text: string, most: number): number {
+  let [depth, deepest] = [0, 0]
+  for (let at = 0; at < text.length && deepest <= most; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === 34) at = endOfString(text, at)
+    else if (code === 91 || code === 123) deepest = Math.max(deepest, ++depth)
+    else if (code === 93 || code === 125) depth -= 1
+  }
+  return deepest
+}
+
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === 34) return at
+    if (code === 92) at += 1
+  }
+  return text.length
+}

@@ -1,0 +1,65 @@
+/** Listens on one address, answers errors as JSON, and stops in order: no new requests, then time for the running ones, then the end. */
+
+import { errorResponse, HttpError } from './http-error.ts'
+import type { Recorder } from './idempotency.ts'
+
+export type Connection = {
+  /** The address of the client. */
+  readonly address: string
+  /** Lets this request stay quiet for as long as it takes; for streams alone. */
+  stay(): void
+  /** Aborted when the client closed the connection before it had the whole answer. */
+  readonly gone: AbortSignal
+  /** Takes the events of a stream for a later answer to the same request. */
+  recorder?: Recorder
+}
+
+export type ListenOptions = {
+  readonly hostname: string
+  /** 0: any free one. */
+  readonly port: number
+  readonly tls?: { readonly cert: string; readonly key: string }
+  /** Must not throw anything but bugs. */
+  readonly answer: (request: Request, connection: Connection) => Response | Promise<Response>
+  readonly failed: (error: unknown) => void
+  /** How many requests may be under way at once. */
+  readonly maxRequests?: number
+}
+
+export type Listening = {
+  readonly port: number
+  /** Stops at once: open connections are closed. */
+  stop(): Promise<void>
+}
+
+/** How long a connection may be quiet, in seconds. */
+const idleSeconds = 30
+
+/** @throws Error with an errno when it cannot listen there */
+export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_024 }: ListenOptions): Listening {
+  const server = Bun.serve({
+    hostname,
+    port,
+    ...(tls ? { tls } : {}),
+    idleTimeout: idleSeconds,
+    // A little more than the limit of the body itself, which answers with a sentence.
+    maxRequestBodySize: 2_097_152,
+    development: false,
+    fetch(request, server) {
+      if (server.pendingRequests > maxRequests)
+        return errorResponse(
+          new HttpError(503, 'too_busy', `${maxRequests} requests are under way; try again`, { 'retry-after': '1', connection: 'close' }),
+        )
+      return answer(request, {
+        address: server.requestIP(request)?.address ?? '',
+        stay: () => server.timeout(request, 0),
+        gone: request.signal,
+      })
+    },
+    error(error) {
+      failed(error)
+      return errorResponse(new HttpError(500, 'internal', 'this is a bug in BraidClaw; its log says more'))
+    },
+  })
+  return { port: server.port ?? port, stop: () => server.stop(true) }
+}

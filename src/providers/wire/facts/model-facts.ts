@@ -1,0 +1,79 @@
+/** Finds what is known of a model: its context window, its longest answer, its prices and what it sees. What is not known stays absent. */
+
+/**
+ * US dollars per million tokens. The cost is reported only when `input` and `output` are known; `cached` and `cacheWrite` fall back to
+ * `input`.
+ */
+export type Prices = { readonly input?: number; readonly output?: number; readonly cached?: number; readonly cacheWrite?: number }
+
+export type ModelFacts = {
+  readonly contextTokens?: number
+  readonly maxOutputTokens?: number
+  /** Always with both `input` and `output`. */
+  readonly prices?: Prices
+  /** Such as `text`, `image`. */
+  readonly sees?: readonly string[]
+}
+
+/** Where facts come from, for people: the name of a file or of the table in this program, and the day of its source. */
+export type FactsOrigin = { readonly name: string; readonly date?: string }
+
+/** The vendors of the table by the host of their address: a proxy may sell the same model at another price. */
+export const vendorHosts: { readonly [host: string]: string } = {
+  'api.openai.com': 'openai',
+  'api.anthropic.com': 'anthropic',
+  'openrouter.ai': 'openrouter',
+  'generativelanguage.googleapis.com': 'google',
+  'api.groq.com': 'groq',
+  'api.x.ai': 'xai',
+  'api.deepseek.com': 'deepseek',
+  'api.mistral.ai': 'mistral',
+  'api.cerebras.ai': 'cerebras',
+  'api.fireworks.ai': 'fireworks',
+  'api.moonshot.ai': 'moonshotai',
+  'router.huggingface.co': 'huggingface',
+  'ai-gateway.vercel.sh': 'vercel-ai-gateway',
+}
+
+/** Loads the table only for an address that it knows. */
+export async function catalogueFacts(address: string | undefined, model: string): Promise<(ModelFacts & FactsOrigin) | undefined> {
+  const vendor = vendorOf(address)
+  if (vendor === undefined) return undefined
+  const { catalogue, catalogueSource } = await import('./catalogue.ts')
+  const facts = factsIn(catalogue[vendor] ?? '', model)
+  return facts && { ...facts, ...catalogueSource }
+}
+
+/** Only https: what answers on another port or without encryption is not the vendor. */
+function vendorOf(address = ''): string | undefined {
+  const url = URL.parse(address)
+  if (url === null || url.protocol !== 'https:' || url.port !== '') return undefined
+  return Object.hasOwn(vendorHosts, url.hostname) ? vendorHosts[url.hostname] : undefined
+}
+
+/** @param lines as in catalogue.ts */
+export function factsIn(lines: string, model: string): ModelFacts | undefined {
+  if (model === '' || /\s/.test(model)) return undefined
+  const start = lines.indexOf(`\n${model} `)
+  if (start < 0) return undefined
+  const [, context, answer, input, output, cached, cacheWrite, sees = '-'] = lines
+    .slice(start + 1, lines.indexOf('\n', start + 1))
+    .split(' ')
+  const [contextTokens, maxOutputTokens] = [known(context), known(answer)]
+  const prices = { input: known(input), output: known(output), cached: known(cached), cacheWrite: known(cacheWrite) }
+  return {
+    ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(isPriced(prices) ? { prices } : {}),
+    ...(sees === '-' ? {} : { sees: sees.split('+') }),
+  }
+}
+
+/** Without one of the two prices no call has a known cost. */
+export function isPriced({ input, output }: Prices): boolean {
+  return input !== undefined && output !== undefined
+}
+
+function known(text = '-'): number | undefined {
+  return text === '-' ? undefined : Number(text)
+}

@@ -1,0 +1,177 @@
+/** Runs the deep check: compares the attempts in the journal with the receipts in the log. */
+
+import { findLine, numberOf } from '../find-receipt.ts'
+import { readReceipt } from '../form/grammar.ts'
+import type { Receipt } from '../form/receipt.ts'
+import { readLines } from '../form/receipt-lines.ts'
+import { readKey } from '../key.ts'
+import { sealedReceipt } from '../latest.ts'
+import { isAdoption } from '../left-over.ts'
+import { showReceipt } from '../list-receipts.ts'
+import { diskFailure } from '../receipt-failure.ts'
+import { filesOf } from '../segments.ts'
+import { collectGarbageEvery } from '../tidy.ts'
+import { isOperatorAction, type KnownToDatabase, type WithoutRun, withoutRun } from '../without-run.ts'
+import { createFingerprints, type ExpectedReceipt, type Fingerprints } from './receipt-fingerprints.ts'
+
+/**
+ * One attempt from the journal, with hashes computed from its current content. `pending`: a living process works on it; `unfinished`: its
+ * process died.
+ */
+export type JournalledAttempt = {
+  readonly runId: string
+  readonly callId: string
+  readonly conversationId: string
+  readonly tool: string
+  readonly argsHash: string
+  readonly status?: string
+  readonly resultHash?: string
+  /** The sandbox of its child processes, according to the journal. */
+  readonly sandbox?: string
+  /** What became of its changes, according to the journal. */
+  readonly changes?: string
+  /** Why the journal contradicts itself about the call, if it does. */
+  readonly contradiction?: string
+  readonly receiptId?: string
+  readonly pending: boolean
+  readonly unfinished: boolean
+}
+
+export type DeepProblem = {
+  readonly runId: string
+  readonly callId: string
+  readonly id?: string
+  readonly kind: 'no_receipt' | 'no_result' | 'differs' | 'shared' | 'contradiction'
+  readonly message: string
+}
+
+/** `withoutAttempt` counts receipts that no given attempt names; `withoutRun` explains them when the attempts are complete. */
+export type DeepResult = {
+  readonly ok: boolean
+  readonly attempts: number
+  readonly pending: number
+  /** Descriptions of calls that a crash left without a result: nothing was altered. */
+  readonly unfinished: readonly string[]
+  readonly withoutAttempt: number
+  readonly withoutRun?: WithoutRun
+  readonly problems: readonly DeepProblem[]
+}
+
+/**
+ * Call it for a log that passed `verifyReceipts`. Every attempt must have its own receipt, and the two must agree. `known` says that the
+ * attempts are complete: every receipt must then have its attempt, or be accounted for.
+ */
+export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>, known?: KnownToDatabase): DeepResult {
+  const { prints, special } = readLog(path)
+  const judged = judgeAll(attempts, (attempt, id) => {
+    const seq = numberOf(id)
+    const isFirst = prints.take(seq)
+    if (isFirst && prints.fits(seq, toldBy(attempt, id))) return []
+    // The message about a difference needs the whole receipt.
+    return judge(attempt, prints.has(seq) ? showReceipt(path, id) : undefined, !isFirst)
+  })
+  const log = { count: prints.count(), special, isNamed: prints.isTaken }
+  return { ...judged, withoutAttempt: prints.untaken(), ...(known ? { withoutRun: withoutRun(log, known) } : {}) }
+}
+
+/** Checks a few attempts against a log that may be long: looks up only their receipts, and checks each receipt's hash and mac. */
+export function judgeSome(paths: { readonly log: string; readonly key: string }, attempts: Iterable<JournalledAttempt>): Judged {
+  const key = readKey(paths.key)
+  const used = new Set<string>()
+  return judgeAll(attempts, (attempt, id) => {
+    const isFirst = !used.has(id)
+    used.add(id)
+    const line = findLine(paths.log, numberOf(id))
+    const receipt = line === undefined || !key.ok ? undefined : sealedReceipt(line, key.key)
+    if (line !== undefined && !receipt)
+      return [{ ...placeOf(attempt), id, kind: 'differs', message: `${nameOf(attempt)}: ${id} was altered in the log` }]
+    return judge(attempt, receipt?.id === id ? receipt : undefined, !isFirst)
+  })
+}
+
+type Judged = Omit<DeepResult, 'withoutAttempt' | 'withoutRun'>
+type Judge = (attempt: JournalledAttempt, receiptId: string) => readonly DeepProblem[]
+
+/** Calls `judge` with each attempt that has a result, and its receipt id. */
+function judgeAll(attempts: Iterable<JournalledAttempt>, judge: Judge): Judged {
+  const problems: DeepProblem[] = []
+  const unfinished: string[] = []
+  const count = { attempts: 0, pending: 0 }
+  const tidy = collectGarbageEvery(20_000)
+  for (const attempt of attempts) {
+    const { receiptId, status, contradiction } = attempt
+    const what = nameOf(attempt)
+    count.attempts += 1
+    tidy()
+    if (attempt.pending) count.pending += 1
+    else if (attempt.unfinished) unfinished.push(`${what} began before its process died; the next start gives it a result`)
+    else if (contradiction !== undefined)
+      problems.push({ ...placeOf(attempt), kind: 'contradiction', message: `${what} contradicts itself: ${contradiction}` })
+    else if (status === undefined)
+      problems.push({ ...placeOf(attempt), kind: 'no_result', message: `${what} began, and its result is gone` })
+    else if (receiptId === undefined) problems.push({ ...placeOf(attempt), kind: 'no_receipt', message: `${what} has no receipt` })
+    else problems.push(...judge(attempt, receiptId))
+  }
+  return { ok: problems.length === 0, ...count, unfinished, problems }
+}
+
+function judge(attempt: JournalledAttempt, receipt: Receipt | undefined, isUsed: boolean): DeepProblem[] {
+  const { receiptId: id = '' } = attempt
+  const [place, what] = [placeOf(attempt), nameOf(attempt)]
+  if (!receipt) return [{ ...place, id, kind: 'no_receipt', message: `${what} names ${id}, which is not in the log` }]
+  if (isUsed) return [{ ...place, id, kind: 'shared', message: `${what} names ${id}, which another call named before` }]
+  const wrong = differences(attempt, receipt)
+  return wrong.length === 0 ? [] : [{ ...place, id, kind: 'differs', message: `${what} and ${id} differ in ${wrong.join(', ')}` }]
+}
+
+function placeOf({ runId, callId }: JournalledAttempt): Pick<DeepProblem, 'runId' | 'callId'> {
+  return { runId, callId }
+}
+
+function nameOf({ runId, callId, tool }: JournalledAttempt): string {
+  return `call ${callId} (${tool}) of run ${runId}`
+}
+
+function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox, changes }: JournalledAttempt, id: string) {
+  const texts = { id, conversationId: conversationId.toWellFormed(), tool: tool.toWellFormed() }
+  const told: ExpectedReceipt = { ...texts, argsHash, status, resultHash, changes }
+  return sandbox === undefined ? told : { ...told, sandbox }
+}
+
+function differences(attempt: JournalledAttempt, receipt: Receipt): string[] {
+  const told = toldBy(attempt, receipt.id)
+  const pairs = [
+    ['conversation', told.conversationId, receipt.conversation_id],
+    ['tool', told.tool, receipt.tool],
+    ['arguments', told.argsHash, receipt.args_hash],
+    ['status', told.status, receipt.status],
+    ['result', told.resultHash, receipt.result_hash],
+    ['changes', told.changes, receipt.changes],
+  ] as const
+  const wrong = pairs.filter(([, journal, log]) => journal !== log).map(([name]) => name)
+  return told.sandbox === undefined || told.sandbox === receipt.sandbox ? wrong : [...wrong, 'sandbox']
+}
+
+function readLog(path: string): { readonly prints: Fingerprints; readonly special: readonly Receipt[] } {
+  const prints = createFingerprints()
+  const special: Receipt[] = []
+  for (const receipt of receiptsOf(path)) {
+    prints.add(receipt)
+    if (isAdoption(receipt) || isOperatorAction(receipt)) special.push(receipt)
+  }
+  return { prints, special }
+}
+
+/** Ignores unreadable lines, because `verifyReceipts` reports them. */
+function* receiptsOf(log: string): Generator<Receipt> {
+  try {
+    for (const file of filesOf(log)) {
+      for (const { text, torn } of readLines(file)) {
+        const receipt = torn || text === undefined ? undefined : readReceipt(text)
+        if (receipt) yield receipt
+      }
+    }
+  } catch (error) {
+    if (!diskFailure(log, error)) throw error
+  }
+}

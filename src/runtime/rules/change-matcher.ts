@@ -1,0 +1,79 @@
+/** Parses which changes to the workspace a rule is about, and finds them in a change set and in the call of a file tool. */
+
+import { isObject } from '../../kit/json.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
+import type { Change } from '../changes.ts'
+import type { Proposal } from '../event.ts'
+import { type Condition, type Places, parseCondition } from './condition.ts'
+import type { SampleCall } from './matcher.ts'
+import type { Report } from './problem.ts'
+
+/** One change as a rule sees it; `path` is relative to the workspace. */
+type Seen = { readonly path: string; readonly kind: string; readonly change: string }
+
+export type ChangeMatcher = {
+  readonly matches: (change: Change) => boolean
+  /** Whether the call of a file tool makes such a change. What a command changes is known only when it has ended. */
+  readonly matchesCall: (proposal: Proposal) => boolean
+  /** The calls of file tools that probably match. */
+  readonly samples: readonly SampleCall[]
+}
+
+const fields = ['path', 'kind', 'change'] as const
+type Field = (typeof fields)[number]
+
+const choices: { readonly [field in Field]?: readonly string[] } = {
+  kind: ['file', 'folder', 'link'],
+  change: ['created', 'changed', 'deleted'],
+}
+
+/** What each file tool may do to the file that it writes. */
+const fileTools: { readonly [tool: string]: readonly string[] } = {
+  file_write: ['created', 'changed'],
+  file_edit: ['changed'],
+  file_delete: ['deleted'],
+}
+
+/** Every field must hold of the same change. @returns undefined after it reported the problem */
+export function parseChanges(given: unknown, report: Report, places: Places): ChangeMatcher | undefined {
+  if (!isObject(given) || Object.keys(given).length === 0)
+    return report.say(`must say which changes, such as {"path": {"path": "migrations/**"}}; got ${quote(given)}`)
+  const parts = Object.entries(given).map(([field, said]) => partOf(field, said, report.at(field), places))
+  const known = parts.filter((part) => part !== undefined)
+  return known.length === parts.length ? matcherOf(known, places) : undefined
+}
+
+type Part = { readonly field: Field; readonly condition: Condition }
+
+function partOf(name: string, said: unknown, report: Report, places: Places): Part | undefined {
+  const field = fields.find((one) => one === name)
+  if (field === undefined) return report.say(`no such field of a change; allowed: ${fields.join(', ')}${didYouMean(name, fields)}`)
+  const condition = parseCondition(said, report, places)
+  const allowed = choices[field]
+  if (!condition || allowed === undefined || allowed.some((one) => condition.holds(one))) return condition && { field, condition }
+  return report.say(`never holds: ${field} is one of ${allowed.join(', ')}${typeof said === 'string' ? didYouMean(said, allowed) : ''}`)
+}
+
+function matcherOf(parts: readonly Part[], { workspace }: Places): ChangeMatcher {
+  const holds = (seen: Seen) => parts.every(({ field, condition }) => condition.holds(seen[field]))
+  const sample = parts.find(({ field }) => field === 'path')?.condition.sample
+  // The shortest text of a pattern for everything in a folder is the folder.
+  const paths = typeof sample === 'string' ? [sample, `${sample.replace(/\/$/, '')}/a`] : ['sample']
+  return {
+    matches: ({ path, before, after }) => holds({ path, kind: (after ?? before)?.kind ?? 'file', change: changeOf(before, after) }),
+    matchesCall: ({ call, judgement }) => {
+      const changes = Object.hasOwn(fileTools, call.name) ? (fileTools[call.name] ?? []) : []
+      const written = judgement.writes.map((one) => (one.startsWith(`${workspace}/`) ? one.slice(workspace.length + 1) : one))
+      return written.some((path) => changes.some((change) => holds({ path, kind: 'file', change })))
+    },
+    samples: Object.keys(fileTools).map((name) => ({
+      name,
+      input: {},
+      writes: paths.map((path) => (path.startsWith('/') ? path : `${workspace}/${path}`)),
+    })),
+  }
+}
+
+function changeOf(before: Change['before'], after: Change['after']): string {
+  return before === undefined ? 'created' : after === undefined ? 'deleted' : 'changed'
+}

@@ -1,0 +1,131 @@
+/**
+ * Decides what a plain git fetch, pull or push would do: with which server, with which references, and with which words git runs outside
+ * the sandbox. That git works in an empty repository of our own, so it never reads the settings of the user's repository.
+ */
+
+import { quote } from '../../../kit/text.ts'
+import type { Policy } from '../../policy.ts'
+import { type Refusal, refuse } from '../../rules.ts'
+import type { CommandPlan } from '../verdict.ts'
+import { pushedRefs } from './pushed-refs.ts'
+import { judgeRemote, parseRemote, rewriteUrl } from './remote-address.ts'
+import {
+  type GitSetting,
+  ownRemote,
+  type ReadRepository,
+  type RepositoryFacts,
+  type TransferredRefs,
+  type TransferVerdict,
+} from './transfer.ts'
+import { type TransferOperation, type TransferWords, transferWords } from './transfer-words.ts'
+
+type Asked = {
+  readonly plan: CommandPlan
+  readonly cwd: string
+  readonly read: ReadRepository
+  readonly policy: Pick<Policy, 'allowedDomains' | 'allowedPorts'>
+}
+
+/** @returns undefined for every other command, which runs in the sandbox as usual; also for a remote that is a folder */
+export async function judgeTransfer({ plan, cwd, read, policy }: Asked): Promise<TransferVerdict | undefined> {
+  const words = transferWords(plan)
+  const facts = words && (await read(cwd, words.folders))
+  if (words === undefined || facts === undefined) return
+  const remote = words.remote ?? usualRemote(words.operation, facts)
+  const url = urlOf(remote, words.operation, facts)
+  const address = url === undefined ? undefined : parseRemote(url)
+  if (address === undefined) return
+  const odd = oddSettings(remote, facts) ?? notHere(words, facts)
+  if (odd) return odd
+  const judged = judgeRemote({ address, sends: words.operation === 'push', policy })
+  if (!judged.ok) return judged
+  const what = words.operation === 'push' ? pushedRefs({ words, facts, remote }) : fetchedRefs(words, facts, remote)
+  if (!what.ok) return what
+  const { rewrites, after, settings } = what
+  const says = `git ${words.operation} with "${remote}" (${address.shown}), outside the sandbox and with your credentials: ${what.says}`
+  const { folder, git, common, inside } = facts
+  const { url: used, shown, protocol, host, port } = address
+  const where = { url: used, shown, protocol, host, port, listed: judged.listed, repository: { folder, git, common, inside } }
+  const all = [...trackingOf(remote, facts), ...settings]
+  return { ok: true, transfer: { operation: words.operation, remote, ...where, rewrites, settings: all, words: what.words, after, says } }
+}
+
+function last(entries: readonly GitSetting[], key: string): string | undefined {
+  return entries.findLast((entry) => entry.key === key)?.value
+}
+
+function all(entries: readonly GitSetting[], key: string): readonly string[] {
+  return entries.flatMap((entry) => (entry.key === key && entry.value !== undefined ? [entry.value] : []))
+}
+
+function usualRemote(operation: TransferOperation, { local, user, branch }: RepositoryFacts): string {
+  const both = [...user, ...local]
+  const pushed = operation === 'push' ? (last(both, `branch.${branch}.pushremote`) ?? last(both, 'remote.pushdefault')) : undefined
+  return pushed ?? last(local, `branch.${branch}.remote`) ?? 'origin'
+}
+
+/** Only the user's own settings may rewrite an address; that the repository's own do is refused before. */
+function urlOf(remote: string, operation: TransferOperation, { local, user }: RepositoryFacts): string | undefined {
+  const [url] = all(local, `remote.${remote}.url`)
+  if (operation !== 'push') return url && rewriteUrl(url, user, ['insteadof'])
+  const [pushed] = all(local, `remote.${remote}.pushurl`)
+  return pushed === undefined ? url && rewriteUrl(url, user, ['pushinsteadof', 'insteadof']) : rewriteUrl(pushed, user, ['insteadof'])
+}
+
+/** Settings by which git would run a program for a transfer, or reach another server, or reach it less safely. */
+const obeyed =
+  /^(?:core\.(?:sshcommand|gitproxy|askpass|alternaterefscommand)|credential\..+|url\..+\.(?:push)?insteadof|http\.(?!.*(?:postbuffer|version|lowspeed\w+)$).+|ssh\..+|protocol\..+|push\.(?:gpgsign|pushoption))$/s
+const obeyedOfRemote = /^(?:uploadpack|receivepack|vcs|proxy|proxyauthmethod|mirror|push|serveroption|promisor|partialclonefilter)$/
+
+function oddSettings(remote: string, { local }: RepositoryFacts): Refusal | undefined {
+  const own = `remote.${remote}.`
+  const keys = local.map(({ key }) => key)
+  const found = keys.filter((key) => obeyed.test(key) || (key.startsWith(own) && obeyedOfRemote.test(key.slice(own.length))))
+  if (found.length > 0)
+    return refuse(
+      'git.settings',
+      `the settings of this repository would make git run a program or reach the server in another way: ${[...new Set(found)].join(', ')}. Ask the operator to run it, or to move them to ~/.gitconfig`,
+    )
+  if (keys.includes('extensions.partialclone') || last(local, 'extensions.refstorage') === 'reftable')
+    return refuse('git.remote', 'a partial clone, or one with the format "reftable", is not understood; ask the operator to run it')
+  const several = ['url', 'pushurl'].find((name) => all(local, own + name).length > 1)
+  if (several) return refuse('git.remote', `remote.${remote}.${several} has more than one address; ask the operator to run it`)
+}
+
+function notHere({ operation, remote, refs }: TransferWords, { inside, branch, local }: RepositoryFacts): Refusal | undefined {
+  if (operation === 'push') return
+  if (!inside)
+    return refuse('git.remote', 'the repository of this worktree lies outside the workspace, so nothing can be fetched into it; push works')
+  if (operation === 'pull' && remote === undefined && refs.length === 0 && last(local, `branch.${branch}.merge`) === undefined)
+    return refuse(
+      'git.remote',
+      `the branch ${quote(branch ?? 'HEAD')} has no upstream; name the remote and the branch: git pull origin main`,
+    )
+}
+
+/** Fetched references land below refs/remotes/ and refs/tags/ only, so no branch moves under its work tree. */
+function trackingOf(remote: string, { local }: RepositoryFacts): readonly (readonly [string, string])[] {
+  return all(local, `remote.${remote}.fetch`)
+    .filter((spec) => /^\^|^\+?[^:]+:refs\/(?:remotes|tags)\//.test(spec))
+    .map((spec) => [`remote.${ownRemote}.fetch`, spec] as const)
+}
+
+function fetchedRefs({ operation, options, refs }: TransferWords, facts: RepositoryFacts, remote: string): TransferredRefs {
+  const { local, user, branch } = facts
+  const own = (name: string) => all(local, `remote.${remote}.${name}`).map((value) => [`remote.${ownRemote}.${name}`, value] as const)
+  const merges = last(local, `branch.${branch}.remote`) === remote ? all(local, `branch.${branch}.merge`) : []
+  const upstream = merges.map((value) => [`branch.${branch}.merge`, value] as const)
+  const settings = [...own('tagopt'), ...own('prune'), [`branch.${branch}.remote`, ownRemote] as const, ...upstream]
+  const flags = ['quiet', 'verbose', 'tags', 'prune'].filter((name) => options.has(name)).map((name) => `--${name}`)
+  const after = operation === 'pull' ? [joining(options, [...user, ...local], branch)] : []
+  const named = refs.length === 0 ? 'what it has' : refs.join(', ')
+  const says = `fetches ${named}${options.has('prune') ? ', and forgets what is gone there' : ''}`
+  return { ok: true, says, rewrites: false, settings, words: ['fetch', ...flags, ownRemote, ...refs], after }
+}
+
+function joining(options: ReadonlySet<string>, settings: readonly GitSetting[], branch: string | undefined): readonly string[] {
+  const rebase = last(settings, `branch.${branch}.rebase`) ?? last(settings, 'pull.rebase') ?? 'false'
+  if (options.has('rebase') || (!options.has('merge') && !/^(?:false|no|off|0)$/i.test(rebase))) return ['rebase', 'FETCH_HEAD']
+  const only = options.has('ff-only') || last(settings, 'pull.ff') === 'only'
+  return ['merge', '--no-edit', ...(only ? ['--ff-only'] : []), 'FETCH_HEAD']
+}

@@ -1,0 +1,31 @@
+/** Chooses the service manager of this machine. */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { backgroundManager, type Processes } from './background.ts'
+import { launchdManager } from './launchd.ts'
+import { runProgram } from './run-program.ts'
+import type { ServiceManager } from './service-run.ts'
+import { hasSystemd, systemdManager } from './systemd.ts'
+
+export type ManagerOptions = {
+  readonly env: { readonly [name: string]: string | undefined }
+  /** Our own home: the log and the note of a background process are in it. */
+  readonly home: string
+  readonly userHome: string
+  readonly processes: Processes
+  readonly now: () => number
+}
+
+export const managerKinds = ['systemd', 'launchd', 'background'] as const
+
+/** `wanted` is used even when it does not answer: its unit can be printed anywhere. */
+export async function chooseManager(options: ManagerOptions, wanted?: ServiceManager['kind']): Promise<ServiceManager> {
+  const { env, home, userHome, processes, now } = options
+  const run = runProgram(env)
+  const logPath = join(home, 'logs', 'service.log')
+  const kind = wanted ?? (process.platform === 'darwin' ? 'launchd' : (await hasSystemd(run)) ? 'systemd' : 'background')
+  if (kind === 'systemd') return systemdManager({ configHome: env.XDG_CONFIG_HOME || join(userHome, '.config'), run, exists: existsSync })
+  if (kind === 'launchd') return launchdManager({ userHome, uid: process.getuid?.() ?? 0, run, exists: existsSync, logPath })
+  return backgroundManager({ folder: join(home, 'run'), logPath, processes, now })
+}

@@ -1,0 +1,114 @@
+/** The official client of OpenAI talks to the gateway: models, chat, stream, usage, errors; the agent's tools stay inside. */
+
+import { expect, test } from 'bun:test'
+import OpenAI, { APIError, NotFoundError } from 'openai'
+import { type Gateway, gateway } from '../support/gateway.ts'
+import { call, home, scripted } from '../support/turns.ts'
+
+const client = ({ url, token }: Pick<Gateway, 'url' | 'token'>) => new OpenAI({ baseURL: `${url}/v1`, apiKey: token, maxRetries: 0 })
+const ask = (content: string) => ({ model: 'braidclaw', messages: [{ role: 'user' as const, content }] })
+const failure = (promise: PromiseLike<unknown>): Promise<unknown> =>
+  Promise.resolve(promise).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+test('a wrong key and an unknown model are refused in the words of the API', async () => {
+  using at = home()
+  await using server = await gateway(at)
+  expect(await failure(client({ ...server, token: 'no' }).models.list())).toMatchObject({
+    status: 401,
+    code: 'unauthorized',
+    type: 'authentication_error',
+  })
+  const unknown = await failure(client(server).chat.completions.create({ ...ask('hi'), model: 'gpt-9' }))
+  expect(unknown).toBeInstanceOf(NotFoundError)
+  expect(unknown).toMatchObject({ code: 'model_not_found', param: 'model' })
+})
+
+test("a client's own tools, functions, several answers and formats are refused with the name of the parameter", async () => {
+  using at = home()
+  await using server = await gateway(at)
+  const { completions } = client(server).chat
+  const own = [{ type: 'function' as const, function: { name: 'mine', parameters: {} } }]
+  for (const [param, more] of [
+    ['tools', { tools: own }],
+    ['functions', { functions: [{ name: 'mine' }] }],
+    ['n', { n: 2 }],
+    ['response_format', { response_format: { type: 'json_object' as const } }],
+    ['messages', { messages: [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'http://x/' } }] }] }],
+    ['messages', { messages: [{ role: 'assistant' as const, content: 'I said' }] }],
+  ] as const) {
+    const refused = await failure(completions.create({ ...ask('hi'), ...more } as Parameters<typeof completions.create>[0]))
+    expect(refused).toBeInstanceOf(APIError)
+    expect(refused).toMatchObject({ status: 400, code: 'unsupported_parameter', type: 'invalid_request_error', param })
+  }
+})
+
+test('an answer after a tool call has its text and usage, and no tool call leaves the agent', async () => {
+  using at = home()
+  at.file('a.txt', 'hello')
+  const { env } = scripted(at, [
+    { ...call('file_read', { path: 'a.txt' }), usage: { input_tokens: 7, output_tokens: 3 } },
+    { text: 'It says hello.', usage: { input_tokens: 9, output_tokens: 4 } },
+  ])
+  await using server = await gateway(at, [], { env })
+  const { data } = await client(server).models.list()
+  expect(data.map(({ id }) => id)).toContain('braidclaw')
+  const answer = await client(server).chat.completions.create(ask('read it'))
+  expect(answer.choices).toEqual([
+    { index: 0, message: { role: 'assistant', content: 'It says hello.', refusal: null }, finish_reason: 'stop', logprobs: null },
+  ])
+  expect(answer.usage).toMatchObject({ prompt_tokens: 16, completion_tokens: 7, total_tokens: 23 })
+})
+
+test('the history of the client reaches the model, and a stream has the text in pieces', async () => {
+  const asked: { messages: { role: string; content: string }[] }[] = []
+  using model = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      asked.push(JSON.parse(await request.text()))
+      const chunks = ['One ', 'two ', 'three.'].map(
+        (content) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`,
+      )
+      return new Response(`${chunks.join('')}data: [DONE]\n\n`, { headers: { 'content-type': 'text/event-stream' } })
+    },
+  })
+  using at = home(`[providers.models.fake]\nkind = "openai-compatible"\nbase_url = "${model.url.href}v1"\nmodel = "m"\n`)
+  await using server = await gateway(at, ['--model', 'fake/m'])
+  const stream = await client(server).chat.completions.create({
+    model: 'braidclaw',
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [
+      { role: 'system', content: 'You are brief.' },
+      { role: 'user', content: 'Remember 17.' },
+      { role: 'assistant', content: 'Kept.' },
+      { role: 'user', content: [{ type: 'text', text: 'Count.' }] },
+    ],
+  })
+  const chunks = []
+  for await (const chunk of stream) chunks.push(chunk)
+  expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe('One two three.')
+  expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['stop'])
+  expect(chunks.at(-1)?.usage?.total_tokens).toBeGreaterThan(0)
+  expect(chunks[0]?.choices[0]?.delta.role).toBe('assistant')
+  const [system, ...rest] = asked[0]?.messages ?? []
+  expect(system?.content).toStartWith('You are brief.')
+  expect(rest.map(({ role, content }) => [role, content])).toEqual([
+    ['user', 'Remember 17.'],
+    ['assistant', 'Kept.'],
+    ['user', 'Count.'],
+  ])
+})
+
+test('a refused call is told in the answer, and a failed provider is an error', async () => {
+  using at = home()
+  const { env } = scripted(at, [call('shell', { command: 'rm -rf /' }), { text: 'Done.' }, { error: 'server_error' }])
+  await using server = await gateway(at, [], { env })
+  const answer = await client(server).chat.completions.create(ask('delete all'))
+  expect(answer.choices[0]?.message.content).toMatch(/Done\.\n\n\[denied: /)
+  expect(answer.choices[0]?.finish_reason).toBe('content_filter')
+  expect(await failure(client(server).chat.completions.create(ask('again')))).toMatchObject({ status: 502, code: 'provider' })
+})
