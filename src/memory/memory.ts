@@ -18,7 +18,7 @@ import type { JournalFeed } from './journal/feed/journal-feed.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
-import type { Projections } from './rebuild.ts'
+import type { Projections } from './rebuild/rebuild.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
 import type { SpendTable } from './spend/spend.ts'
@@ -100,7 +100,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
       feed: async () => (await import('./journal/feed/journal-feed.ts')).createJournalFeed(store),
-      projections: async () => (await import('./rebuild.ts')).createProjections(store),
+      projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),

@@ -3,17 +3,20 @@
 import type { Metric } from '../../../http/prometheus.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
+import type { Log } from '../../../runtime/port.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
-import type { Environment, Setup } from '../../api.ts'
 import type { Telemetry } from '../../contract/telemetry-api.ts'
 import type { HomePoll } from '../home-poll.ts'
 import type { EventHub } from '../host-event.ts'
 import { createExporter, type Exporter } from './exporter.ts'
 import { followRuns } from './telemetry.ts'
 
+type Environment = Readonly<Partial<Record<string, string>>>
+type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
+
 export type TelemetryWish = {
-  readonly setup: Setup
+  readonly setup: TelemetrySetup
   readonly memory: Memory
   readonly events: EventHub
   /** The files of the receipts. */
@@ -86,7 +89,7 @@ function one(type: Metric['type'], name: string, help: string, value: number): M
 }
 
 /** The variables are those of the OpenTelemetry specification; a wrong address is logged, and nothing is sent. */
-function exporterOf({ context: { env }, log }: Setup, version: string): Exporter | undefined {
+function exporterOf({ context: { env }, log }: TelemetrySetup, version: string): Exporter | undefined {
   const url = tracesUrl(env)
   if (url === undefined) return undefined
   if (!URL.canParse(url)) {
