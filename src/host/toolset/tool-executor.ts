@@ -122,8 +122,7 @@ export async function createToolRuntime({
     const wider = allowingToo(policy, names)
     const all = [...wished, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
-    const { maxOutputBytes } = limits
-    const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
+    const spoken = { log, maxOutputBytes: limits.maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
@@ -175,9 +174,8 @@ export async function createToolRuntime({
     const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
     if (dry !== undefined) return dry
     if (judgement.writes.length > 0) await originals.load()
-    const ran = await kit().execute(wanted, signal)
-    const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
-    return withInstructions(wanted, call.name === 'shell' ? await withGitFailure(policy.workspace, outcome) : outcome)
+    const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(wanted, signal))
+    return withInstructions(wanted, ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran))
   }
 
   /** Carries out what was decided about the changes of a command. */
