@@ -14,7 +14,7 @@ import type { Policy } from '../../security/policy.ts'
 import type { Spawn } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
-import { forgetSandbox, isSandboxTried } from './sandbox-state.ts'
+import { forgetSandbox, isSandboxTried } from './sandbox/sandbox-state.ts'
 
 export type Confinement = {
   /** Runs a command. Without a working sandbox it runs nothing, and the message says what to install. */
@@ -157,7 +157,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
     const { setup, policy } = around
     const [{ createSandbox }, { settingsFor }] = await Promise.all([
       import('../../sandbox/create-sandbox.ts'),
-      import('./sandbox-settings.ts'),
+      import('./sandbox/sandbox-settings.ts'),
     ])
     const own = { secretPaths: outsideHome(setup), tried: isSandboxTried(setup, kind), cpuSeconds: cpuSecondsOf(setup.config.limits) }
     const created = await createSandbox(await settingsFor({ kind, setup, policy, hosts, own }))
