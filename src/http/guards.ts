@@ -47,9 +47,13 @@ export function assertOurs({ headers, url }: Pick<Request, 'headers' | 'url'>, {
     throw new HttpError(403, 'foreign_origin', 'pages of other sites may not talk to this server')
 }
 
-/** @throws HttpError for a path with parts that some programs read in another way than others */
-export function assertPlainPath(url: string): void {
+/**
+ * Returns the URL with its escaped slashes written plainly: an id may contain one. @throws HttpError for a path with parts that some programs
+ * read in another way than others
+ */
+export function plainUrl(url: string): string {
   const path = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)[0] ?? ''
-  if (/%2e|%2f|%5c|%00|\\|\/\/|[^\x21-\x7e]/i.test(path))
+  if (/%2e|%5c|%00|\\|\/\/|[^\x21-\x7e]/i.test(path))
     throw new HttpError(400, 'bad_path', 'the path has an escaped or doubled separator; write it plainly')
+  return /%2f/i.test(path) ? url.replace(path, path.replace(/%2f/gi, '/')) : url
 }

@@ -3,7 +3,7 @@
 import type { Clock } from '../runtime/port.ts'
 import type { Api, ApiEnv, Identity } from './api.ts'
 import { type Credential, credentialOf, unauthorized } from './credentials.ts'
-import { assertOurs, assertPlainPath, placesOf } from './guards.ts'
+import { assertOurs, placesOf, plainUrl } from './guards.ts'
 import { errorResponse, HttpError } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readJsonBody } from './json-body.ts'
@@ -34,8 +34,8 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
   async function answer(request: Request, connection: Connection): Promise<Response> {
     try {
       assertOurs(request, state.places)
-      assertPlainPath(request.url)
-      const [read, body] = hasBody(request) ? await withBody(request) : [request, '']
+      const url = plainUrl(request.url)
+      const [read, body] = hasBody(request) ? await withBody(request, url) : [url === request.url ? request : new Request(url, request), '']
       const env: ApiEnv<Caller>['Bindings'] = {
         ...{ connection, body, idempotency: options.idempotency, cookie: state.cookie },
         caller: () => identify.caller(request, connection),
@@ -92,11 +92,11 @@ function hasBody({ method, body }: Request): boolean {
   return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS' && (body !== null || method !== 'DELETE')
 }
 
-async function withBody(request: Request): Promise<readonly [Request, string]> {
+async function withBody(request: Request, url: string): Promise<readonly [Request, string]> {
   const body = await readJsonBody(request)
   const headers = new Headers(request.headers)
   headers.set('content-type', 'application/json')
-  return [new Request(request.url, { method: request.method, headers, body }), body]
+  return [new Request(url, { method: request.method, headers, body }), body]
 }
 
 function pathOf(url: string): string {

@@ -24,9 +24,13 @@ export async function tokenOf(at: Nest, name: string, ...flags: readonly string[
 }
 
 /** Resolves when the gateway is ready. Only the test's own time limit ends the wait. */
-export async function gateway(at: Nest, args: readonly string[] = [], invocation: Invocation = {}): Promise<Gateway> {
-  const token = await tokenOf(at, 'test', '--scope', 'admin')
-  const started = at.start(['serve', '--port', '0', ...args], { timeoutMs: 60_000, ...invocation })
+export async function gateway(
+  at: Nest,
+  args: readonly string[] = [],
+  { token: known, ...invocation }: Invocation & { readonly token?: string } = {},
+): Promise<Gateway> {
+  const token = known ?? (await tokenOf(at, 'test', '--scope', 'admin'))
+  const started = at.start(['serve', ...(args.includes('--port') ? [] : ['--port', '0']), ...args], { timeoutMs: 60_000, ...invocation })
   const url = await started.says(/ready: (https?:\/\/\S+?)[, ]/)
   const stop = () => {
     process.kill(started.pid, 'SIGTERM')

@@ -1,11 +1,16 @@
 /** Lists the route modules of the gateway. */
 
 import type { Routes } from './gateway.ts'
+import { approvalRoutes } from './routes/approvals.ts'
 import { chatRoutes } from './routes/chat.ts'
+import { conversationRoutes } from './routes/conversations.ts'
 import { costRoutes } from './routes/cost.ts'
+import { eventRoutes } from './routes/events.ts'
 import { metricsRoutes } from './routes/metrics.ts'
 import { openAiRoutes } from './routes/openai.ts'
+import { recordRoutes } from './routes/records.ts'
 import { runRoutes } from './routes/run.ts'
+import { runsRoutes } from './routes/runs.ts'
 import { schedulesRoutes } from './routes/schedules.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { statusRoutes } from './routes/status.ts'
@@ -16,6 +21,11 @@ export const gatewayRoutes: readonly Routes[] = [
   sessionRoutes,
   chatRoutes,
   runRoutes,
+  runsRoutes,
+  conversationRoutes,
+  approvalRoutes,
+  recordRoutes,
+  eventRoutes,
   openAiRoutes,
   metricsRoutes,
   costRoutes,

@@ -22,6 +22,11 @@ export const runId = z
   .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a run')
   .openapi({ example: 'run_3k5v9q0d2m7x1c8b6z4a' })
 
+/** How many at most, in a query. */
+export function count(most: number) {
+  return z.optional(z.coerce.number().pipe(z.int().min(1).max(most)))
+}
+
 export const messageText = z
   .string()
   .min(1)

@@ -9,6 +9,16 @@ import { httpPeople } from '../settings.ts'
 /** Who sent a request, with what is permitted there. */
 export type Caller = TokenHolder & { readonly access: ChannelProfile }
 
+/** Whose conversations the caller may see; undefined: all. */
+export function ownerOf({ id, access }: Caller): string | undefined {
+  return access.memory === 'own' ? id : undefined
+}
+
+/** How records name the caller. */
+export function signatureOf({ name }: Caller): string {
+  return `token ${name}`
+}
+
 type Level = (typeof autonomyLevels)[number]
 
 /**

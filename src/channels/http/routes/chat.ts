@@ -19,8 +19,9 @@ const request = z.strictObject({
 const usage = z.object({
   input_tokens: z.int(),
   output_tokens: z.int(),
+  cached_input_tokens: z.int().optional(),
   cost_micros: z.int().optional(),
-  estimated: z.boolean().optional(),
+  estimated: z.literal(true).optional(),
 })
 const answer = z.object({
   conversation_id: z.string(),

@@ -3,6 +3,7 @@
 import { z } from '@hono/zod-openapi'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
+import { signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { conversationId, eventStream, json, messageText, onApproval, onDisconnect, runId, toTurn } from '../shapes.ts'
 import { streamTurn } from '../turns/stream-turn.ts'
@@ -50,7 +51,7 @@ export function runRoutes(app: GatewayApi, { talks, host }: Gateway): void {
     }),
     (c) => {
       const { id } = c.req.valid('param')
-      if (!talks.seesRun(c.var.caller, id) || !host.cancelRun(id, `token ${c.var.caller.name}`))
+      if (!talks.seesRun(c.var.caller, id) || !host.cancelRun(id, signatureOf(c.var.caller)))
         throw new HttpError(404, 'no_run', `no run ${id} is under way here`)
       return c.json({ run_id: id, cancelled: true } as const, 200)
     },

@@ -29,6 +29,13 @@ export type TurnDone = { readonly conversation: Conversation; readonly ending: E
 export type Talks = {
   /** @throws HttpError 404, 429, 503 */
   turn(request: TurnRequest): Promise<TurnDone>
+  sees(caller: Caller, conversationId: string): boolean
+  /** @throws HttpError 404 */
+  assertSees(caller: Caller, conversationId: string): void
+  /** Returns the run that is under way in the conversation. */
+  runningIn(conversationId: string): string | undefined
+  /** Aborted when the server begins to stop. */
+  readonly stopping: AbortSignal
   /** Whether the run is under way here, in a conversation that the caller may see. */
   seesRun(caller: Caller, runId: string): boolean
   /** Refuses new turns, gives running ones this long, then cancels them; resolves when all have ended. */
@@ -121,6 +128,12 @@ export function createTalks(host: ChannelHost): Talks {
       void settled.then(() => turns.delete(settled))
       return done
     },
+    sees: isVisible,
+    assertSees(caller, id) {
+      if (!isVisible(caller, id)) throw noConversation(id)
+    },
+    runningIn: (id) => [...running].find((each) => each.id === id)?.runId(),
+    stopping: host.stopping,
     seesRun: (caller, runId) => [...running].some((each) => each.runId() === runId && isVisible(caller, each.id)),
     async close(finishMs) {
       state.closed = true

@@ -2,6 +2,7 @@
 
 import type { Conversation, Host } from '../../../host/api.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
+import { snake } from '../snake.ts'
 
 type ToolCall = { readonly id: string; readonly name: string; readonly input: unknown; status: string }
 
@@ -29,14 +30,7 @@ export function createTurnNotes() {
         tool_calls: [...calls.values()],
         receipts: calls.size > 0 && runId !== undefined ? [...host.receiptsOf(runId)] : [],
         approvals: [...conversation.unanswered()],
-        usage: used
-          ? {
-              input_tokens: used.inputTokens,
-              output_tokens: used.outputTokens,
-              ...(used.costMicros === undefined ? {} : { cost_micros: used.costMicros }),
-              ...(used.estimated ? { estimated: true } : {}),
-            }
-          : null,
+        usage: used ? snake(used) : null,
       }
     },
   }

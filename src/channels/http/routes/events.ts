@@ -1,0 +1,61 @@
+/** Answers GET /events: everything that happens in this home, as server-sent events that can be resumed without a gap. */
+
+import { z } from '@hono/zod-openapi'
+import type { HostEvent } from '../../../host/events/host-event.ts'
+import { route } from '../../../http/api.ts'
+import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
+import type { Caller } from '../access/token-access.ts'
+import type { Gateway, GatewayApi } from '../gateway.ts'
+import { conversationId, eventStream, runId } from '../shapes.ts'
+
+const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is no id of an event')
+const query = z.object({ after: z.optional(position), conversation_id: z.optional(conversationId), run_id: z.optional(runId) })
+
+export function eventRoutes(app: GatewayApi, { host, talks, setup }: Gateway): void {
+  app.openapi(
+    route('read', {
+      method: 'get',
+      path: '/events',
+      summary: 'What happens in this home, as server-sent events',
+      request: { query, headers: z.object({ 'last-event-id': z.optional(position) }) },
+      responses: {
+        200: {
+          description: 'One HostEvent in each data line. Resume with Last-Event-ID, or with ?after=; 0 is the beginning',
+          content: eventStream,
+        },
+      },
+    }),
+    (c) => {
+      const { after, conversation_id, run_id } = c.req.valid('query')
+      const { caller } = c.var
+      if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
+      const from = c.req.valid('header')['last-event-id'] ?? after
+      const wanted = {
+        ...(from === undefined ? {} : { after: from }),
+        ...(conversation_id === undefined ? {} : { conversationId: conversation_id }),
+        ...(run_id === undefined ? {} : { runId: run_id }),
+        sees: (event: HostEvent) => isFor(caller, event),
+      }
+      const stream = openEventStream({ connection: c.env.connection, opening: true })
+      const over = new AbortController()
+      stream.gone.addEventListener('abort', () => over.abort(), { once: true })
+      talks.stopping.addEventListener('abort', () => over.abort(), { once: true })
+      void pass(host.events.subscribe(wanted, over.signal), stream).catch((error: unknown) => {
+        setup.log('warn', 'events ended', { why: error instanceof Error ? error.message : String(error) })
+        stream.end()
+      })
+      return stream.response
+    },
+  )
+
+  /** A token with a memory of its own learns nothing about other conversations, only the stop. */
+  function isFor(caller: Caller, { conversationId, event }: HostEvent): boolean {
+    if (caller.access.memory === 'all') return true
+    return conversationId === undefined ? event.type === 'estop' || event.type === 'subscription_ended' : talks.sees(caller, conversationId)
+  }
+}
+
+async function pass(events: AsyncIterable<HostEvent>, stream: EventStream): Promise<void> {
+  for await (const event of events) stream.send({ ...(event.id === undefined ? {} : { id: event.id }), data: event })
+  stream.end()
+}

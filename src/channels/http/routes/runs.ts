@@ -1,0 +1,134 @@
+/** Lists and shows runs with everything that their calls did, and takes their changes back. */
+
+import { z } from '@hono/zod-openapi'
+import type { RunFacts, Step, Undone } from '../../../host/contract/records-api.ts'
+import { route } from '../../../http/api.ts'
+import { HttpError } from '../../../http/http-error.ts'
+import { type Caller, ownerOf } from '../access/token-access.ts'
+import type { Gateway, GatewayApi } from '../gateway.ts'
+import { orMissingLater } from '../missing.ts'
+import { conversationId, count, json, runId } from '../shapes.ts'
+import { plain, snake } from '../snake.ts'
+
+const facts = z.looseObject({
+  id: z.string(),
+  conversation_id: z.string(),
+  channel: z.string(),
+  model: z.string(),
+  started: z.int(),
+  ended: z.optional(z.int()),
+  code: z.optional(z.string()),
+  message: z.optional(z.string()),
+  running: z.boolean(),
+})
+const page = z.object({ runs: z.array(facts), next: z.optional(z.string()) })
+const step = z.looseObject({ type: z.enum(['message', 'reply', 'call', 'error']), seq: z.int(), at: z.int() })
+const transcript = z.looseObject({ ...facts.shape, steps: z.array(step) })
+const undone = z.looseObject({ ok: z.boolean(), name: z.string() })
+const force = z.strictObject({ force: z.boolean().optional().openapi({ description: 'Overwrite what others changed since' }) })
+
+const params = z.object({ id: runId })
+const setParams = z.object({ run: runId, call: z.string().regex(/^[\w.:-]{1,128}$/, 'this is no id of a call') })
+
+export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
+  /** @throws HttpError 404 for a run that does not exist or that the caller may not see */
+  async function shown(caller: Caller, id: string) {
+    const { runs } = await host.records()
+    const run = await orMissingLater(runs.show(id))
+    if (run.runId !== id || !talks.sees(caller, run.conversationId)) throw new HttpError(404, 'not_found', `there is no run ${id}`)
+    return run
+  }
+
+  app.openapi(
+    route('read', {
+      method: 'get',
+      path: '/runs',
+      summary: 'Runs, newest first',
+      request: { query: z.object({ limit: count(500), before: z.optional(runId), conversation_id: z.optional(conversationId) }) },
+      responses: { 200: json(page, '"next" is the "before" of the next page') },
+    }),
+    async (c) => {
+      const { limit = 20, before, conversation_id } = c.req.valid('query')
+      if (conversation_id !== undefined) talks.assertSees(c.var.caller, conversation_id)
+      const filter = { ...(before ? { before } : {}), ...(conversation_id ? { conversationId: conversation_id } : {}) }
+      const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(c.var.caller), ...filter })
+      return c.json({ runs: found.runs.map(toRun), ...(found.next === undefined ? {} : { next: found.next }) }, 200)
+    },
+  )
+  app.openapi(
+    route('read', {
+      method: 'get',
+      path: '/runs/{id}',
+      summary: 'One run: what was said, each call with its judgement, outcome, receipt and changes',
+      request: { params },
+      responses: { 200: json(transcript, 'The transcript') },
+    }),
+    async (c) => {
+      const { steps, usage, ...rest } = await shown(c.var.caller, c.req.valid('param').id)
+      return c.json({ ...toRun(rest), ...(usage ? { usage: snake(usage) } : {}), steps: steps.map(toStep) }, 200)
+    },
+  )
+  app.openapi(
+    route('approve', {
+      method: 'post',
+      path: '/runs/{id}/undo',
+      summary: 'Take back all that a run changed, newest first',
+      request: { params, body: json(force, 'How') },
+      responses: {
+        200: json(z.object({ undone: z.array(undone) }), 'All of it is taken back'),
+        409: json(z.object({ undone: z.array(undone) }), 'Others changed something since'),
+      },
+    }),
+    async (c) => {
+      const { runId } = await shown(c.var.caller, c.req.valid('param').id)
+      const done = await (await host.records()).changes.undoRun(runId, c.req.valid('json'))
+      return c.json({ undone: done.map(toUndone) }, done.every(({ ok }) => ok) ? 200 : 409)
+    },
+  )
+  app.openapi(
+    route('read', {
+      method: 'get',
+      path: '/changes/{run}/{call}',
+      summary: 'What one call changed, as a unified diff',
+      request: { params: setParams },
+      responses: { 200: json(z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set') },
+    }),
+    async (c) => {
+      const { run, call } = c.req.valid('param')
+      await shown(c.var.caller, run)
+      return c.json(plain(snake(await orMissingLater((await host.records()).changes.show(`${run}/${call}`)))), 200)
+    },
+  )
+  app.openapi(
+    route('approve', {
+      method: 'post',
+      path: '/changes/{run}/{call}/undo',
+      summary: 'Take back what one call changed',
+      request: { params: setParams, body: json(force, 'How') },
+      responses: { 200: json(undone, 'It is taken back'), 409: json(undone, 'Others changed something since') },
+    }),
+    async (c) => {
+      const { run, call } = c.req.valid('param')
+      await shown(c.var.caller, run)
+      const done = await orMissingLater((await host.records()).changes.undo(`${run}/${call}`, c.req.valid('json')))
+      return c.json(toUndone(done), done.ok ? 200 : 409)
+    },
+  )
+}
+
+function toRun<F extends RunFacts>({ runId, ...facts }: F) {
+  return { id: runId, ...snake<Omit<F, 'runId'>>(facts) } as ReturnType<typeof factsOf>
+}
+
+function factsOf({ runId, ...facts }: RunFacts) {
+  return { id: runId, ...snake(facts) }
+}
+
+function toStep(step: Step) {
+  const { usage, ...rest } = step.type === 'reply' ? step : { ...step, usage: undefined }
+  return plain({ ...snake(rest), ...(usage ? { usage: snake(usage) } : {}) })
+}
+
+function toUndone(done: Undone) {
+  return done.ok ? { ...done } : { ...done, conflicts: done.conflicts.map((conflict) => ({ ...conflict })) }
+}
