@@ -60,9 +60,11 @@ export function openEventStream({
     if (queue.length === 0) state.since = performance.now()
     queue.push(bytes)
     state.bytes += bytes.byteLength
-    if (state.bytes > maxBytes) return close()
-    state.wake()
-    pingLater()
+    if (state.bytes > maxBytes) close()
+    else {
+      state.wake()
+      pingLater()
+    }
   }
 
   function pingLater(): void {

@@ -4,6 +4,7 @@ import type { Clock, Log } from '../runtime/port.ts'
 import { createReplyTable, type ReplyTable } from './access/replies.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
 import { type Approvals, createApprovals } from './approval-table.ts'
+import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
@@ -17,7 +18,7 @@ import type { JournalFeed } from './journal/feed/journal-feed.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
-import type { Projections } from './rebuild.ts'
+import type { Projections } from './rebuild/rebuild.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
 import type { SpendTable } from './spend/spend.ts'
@@ -61,6 +62,8 @@ export type Memory = {
   schedules(): Promise<ScheduleStore>
   /** Imported on demand: a turn reads none of it. */
   spend(): Promise<SpendTable>
+  /** Imported on demand: for backups. */
+  copies(): Promise<DatabaseCopies>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -97,11 +100,12 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
       feed: async () => (await import('./journal/feed/journal-feed.ts')).createJournalFeed(store),
-      projections: async () => (await import('./rebuild.ts')).createProjections(store),
+      projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
+      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

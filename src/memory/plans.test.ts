@@ -10,7 +10,7 @@ import { createContext } from './conversations/model-context.ts'
 import { createSearch } from './conversations/search-turns.ts'
 import { attempts } from './journal/attempts.ts'
 import { createJournal } from './journal/journal.ts'
-import { createProjections } from './rebuild.ts'
+import { createProjections } from './rebuild/rebuild.ts'
 import { openStore, type Store } from './store.ts'
 
 let folder = ''

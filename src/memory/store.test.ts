@@ -114,6 +114,20 @@ test('a write while another process holds the database fails as locked, after th
   }
 })
 
+test('opening a new file waits for the process that is just making it', async () => {
+  mkdirSync(join(folder, 'home'), { mode: 0o700 })
+  const script = `const { Database } = await import('bun:sqlite')
+    const db = new Database(${JSON.stringify(path)}, { create: true })
+    db.run('BEGIN IMMEDIATE')
+    console.log('held')
+    Bun.sleepSync(300)
+    db.run('COMMIT')`
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' })
+  await child.stdout.getReader().read()
+  expect(trouble(open())).toBe('it opened')
+  expect(await child.exited).toBe(0)
+})
+
 test('an error that is not about storage is left to be thrown', () => {
   expect(storageFailure(path, new Error('bug'))).toBeUndefined()
   expect(storageFailure(path, 'SQLITE_FULL')).toBeUndefined()

@@ -59,8 +59,10 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
   Database.MAX_QUERY_CACHE_SIZE = 100
   const db = new Database(path, { readwrite: true, create: false, strict: true })
   try {
-    db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
+    db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}; PRAGMA synchronous = FULL`)
     const store = storeOver(db, path, busyTimeoutMs)
+    // Several processes may open a new file at once, and SQLite does not wait for the lock that this needs.
+    waitUntilFree(() => void db.run('PRAGMA journal_mode = WAL'), store.lockWait, 'long')
     const found = migrate(store)
     if (found <= migrations.length) return { ok: true, store }
     store.close()
@@ -97,8 +99,8 @@ function storeOver(db: Database, path: string, busyTimeoutMs: number): Store {
     path,
     sql: db.query.bind(db),
     script: (text) => void db.run(text),
-    write: (body, waiting = 'long') => transact(db, () => waitAndBegin(begin, lockWait, waiting), body),
-    writeLater: (body) => unsynced(db, () => transact(db, () => waitAndBegin(begin, lockWait, 'briefly'), body)),
+    write: (body, waiting = 'long') => transact(db, () => waitUntilFree(begin, lockWait, waiting), body),
+    writeLater: (body) => unsynced(db, () => transact(db, () => waitUntilFree(begin, lockWait, 'briefly'), body)),
     lockWait,
     separate: (body) => undone(db, body),
     // Also finalises the cached statements: an open one would keep the file open and its WAL unmerged.
@@ -118,11 +120,11 @@ function beginAtOnce(db: Database, busyTimeoutMs: number): void {
   }
 }
 
-function waitAndBegin(begin: () => void, lockWait: () => LockWait, waiting: Waiting): void {
+function waitUntilFree(attempt: () => void, lockWait: () => LockWait, waiting: Waiting): void {
   const until = performance.now() + (waiting === 'briefly' ? briefMs : Number.POSITIVE_INFINITY)
   for (let wait: LockWait | undefined; ; ) {
     try {
-      begin()
+      attempt()
       return
     } catch (error) {
       if (!isLocked(error)) throw error

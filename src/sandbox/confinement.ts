@@ -31,6 +31,9 @@ export type SpawnPlan = {
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
+/** What must be known of a command to start its sandbox ahead of it. */
+export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view'>
+
 /** What a command changed in its private view. Every process of the command has ended, so nothing changes any more. */
 export type PrivateView = {
   readonly id: string
@@ -89,8 +92,8 @@ export type Sandbox = {
   readonly spawn: Spawn
   /** Tells whether commands can have private views of the workspace now. A plan with `view: 'private'` is refused when they cannot. */
   privateViews(): Promise<PrivateViews>
-  /** Starts a sandbox for the next command in a private view, so that the command does not wait for it. Cheap to call again. */
-  warm?(): void
+  /** Starts a sandbox for the next command, which is judged but not recorded yet, so that it does not wait. Cheap to call again. */
+  warm?(plan: Ahead): void
   /** Releases what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */
   close?(): void
 }

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
+import type { Ahead, Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
 import { removeTree } from './transaction/remove-tree.ts'
@@ -60,6 +60,7 @@ export type Running = Place & {
   /** Runs a command in a private view. @throws when it did not run there */
   change(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string }): Promise<Ran & { readonly view: PrivateView }>
   describe(): string[]
+  warm(plan: Ahead): void
 }
 
 /** @throws when no sandbox can be created, because the test then proves nothing */
@@ -70,7 +71,7 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     ground[Symbol.dispose]()
     throw new Error(created.missing)
   }
-  const { spawn, close, describe } = created.sandbox
+  const { spawn, close, describe, warm } = created.sandbox
   const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view' | 'readOnly'>): Promise<Ran> => {
     const out = { stdout: '', stderr: '' }
     const env = { PATH: fixedPath, HOME: ground.settings.home }
@@ -84,6 +85,7 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
   return {
     ...ground,
     describe,
+    warm: (plan) => warm?.(plan),
     run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script], readOnly = false } = {}) =>
       start({ argv, cwd, signal, readOnly }),
     async change(script, { signal = never, cwd = ground.workspace } = {}) {

@@ -12,35 +12,37 @@ export function failureMark(): string {
   return `braidclaw-sandbox ${crypto.randomUUID()}: `
 }
 
-/** The shell reads byte by byte, about a microsecond each; starting a program that reads everything at once costs a millisecond. */
-const SHORT = 1_000
-
-/** Reads the number of lines, or "all", and then the lines. It closes the descriptor before the command starts. */
+/**
+ * Runs what comes from the descriptor as a script. A shell takes a script in large pieces; what it reads by itself, it reads byte by byte,
+ * and a program that reads for it takes a millisecond to start.
+ */
 export function receiver(descriptor: string): string[] {
-  const script = `{ read -r n; s=; if [ "$n" = all ]; then s=$(cat); else while [ "$n" -gt 0 ]; do IFS= read -r l; s="$s$l
-"; n=$((n-1)); done; fi; } <&${descriptor} ${descriptor}<&-; exec ${descriptor}<&-; eval "$s"`
-  return ['/bin/sh', '-c', script, 'sh']
+  return ['/bin/sh', '-c', `. /proc/self/fd/${descriptor}`, 'sh']
 }
 
 export type Command = { readonly argv: readonly string[]; readonly cwd: string; readonly env: SpawnPlan['env'] }
-export type Marked = Command & { readonly mark: string }
+export type Marked = Command & { readonly mark: string; readonly descriptor: string }
 
-/** Quotes every word, so that the shell interprets nothing in it. */
-export function commandLines({ argv, cwd, env, mark }: Marked): string {
+/**
+ * Quotes every word, so that the shell interprets nothing in it. The braces keep the shell from running the first half of a script whose
+ * second half never arrives. It closes the descriptor before the command starts.
+ */
+export function commandLines({ argv, cwd, env, mark, descriptor }: Marked): string {
   const names = Object.keys(env)
   const plain = names.filter((name) => /^[A-Za-z_]\w*$/.test(name))
   const odd = names.filter((name) => !plain.includes(name)).map((name) => `${name}=${env[name]}`)
   const words = odd.length === 0 ? argv : ['/usr/bin/env', ...odd, ...argv]
   const program = quoted(argv[0] ?? '')
-  const script = [
+  return [
+    '{',
+    `exec ${descriptor}<&-`,
     ...plain.map((name) => `export ${name}=${quoted(env[name] ?? '')}`),
     `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${mark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
     'unset OLDPWD',
     `command -v -- ${program} >/dev/null 2>&1 || { echo '${mark}there is no such program in the sandbox' >&2; exit ${failureCode}; }`,
     `exec ${words.map(quoted).join(' ')}`,
+    '}\n',
   ].join('\n')
-  const count = Buffer.byteLength(script) > SHORT ? 'all' : script.split('\n').length
-  return `${count}\n${script}\n`
 }
 
 function quoted(word: string): string {

@@ -1,4 +1,4 @@
-/** Opens the pipes between us and a sandbox: for its report, its output and its arguments. */
+/** Opens the pipes between us and a sandbox: for its report, its output, its command and its arguments. */
 
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
@@ -11,8 +11,8 @@ const O_CLOEXEC = 0o2000000
 const memfdCreate = process.arch === 'arm64' ? 279n : 319n
 const MFD_CLOEXEC = 1n
 
-/** `read` stays with us, `write` goes to the child: close our copy of `write` as soon as the child has it. */
-export type Pipe = { readonly read: number; readonly write: number }
+/** One end stays with us, the other goes to the child: close our copy of that one as soon as the child has it. */
+export type Pipe = { readonly ours: number; readonly theirs: number }
 
 /**
  * bubblewrap forks, then reports, then lets its child continue. If our process were killed before the report, a pipe without a reader would
@@ -20,7 +20,7 @@ export type Pipe = { readonly read: number; readonly write: number }
  * @throws Error when too many files are open
  */
 export function openReport(libc: Libc): Pipe {
-  return openPipe(libc, O_RDWR)
+  return pipeFrom(openPipe(libc, { reading: O_RDONLY | O_NONBLOCK, writing: O_RDWR }))
 }
 
 /**
@@ -28,7 +28,16 @@ export function openReport(libc: Libc): Pipe {
  * @throws Error when too many files are open
  */
 export function openOutput(libc: Libc): Pipe {
-  return openPipe(libc, O_WRONLY)
+  return pipeFrom(openPipe(libc, { reading: O_RDONLY | O_NONBLOCK, writing: O_WRONLY }))
+}
+
+/**
+ * Opens a pipe for a command that a shell in the sandbox reads, through its name in /proc: the end for writing stays with us.
+ * @throws Error when too many files are open
+ */
+export function openInput(libc: Libc): Pipe {
+  const { read, write } = openPipe(libc, { reading: O_RDONLY, writing: O_WRONLY | O_NONBLOCK })
+  return { ours: write, theirs: read }
 }
 
 /**
@@ -46,7 +55,13 @@ export function argumentFile(libc: Libc, words: readonly string[]): number {
   return descriptor
 }
 
-function openPipe(libc: Libc, writingFlags: number): Pipe {
+type Ends = { readonly read: number; readonly write: number }
+
+function pipeFrom({ read, write }: Ends): Pipe {
+  return { ours: read, theirs: write }
+}
+
+function openPipe(libc: Libc, flags: { readonly reading: number; readonly writing: number }): Ends {
   const ends = new Int32Array(2)
   if (libc.pipe2(ends, O_CLOEXEC) !== 0) throw new Error('no pipe could be made: too many files are open')
   const [reading = -1, writing = -1] = ends
@@ -57,7 +72,7 @@ function openPipe(libc: Libc, writingFlags: number): Pipe {
     return descriptor
   }
   try {
-    return { read: reopen(reading, O_RDONLY | O_NONBLOCK), write: reopen(writing, writingFlags) }
+    return { read: reopen(reading, flags.reading), write: reopen(writing, flags.writing) }
   } catch (error) {
     for (const descriptor of opened) closeSync(descriptor)
     throw error

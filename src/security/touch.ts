@@ -3,7 +3,7 @@
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always.ts'
 import type { CommandFacts, CommandMode, RequestFacts } from './autonomy.ts'
-import type { ReadRepository, Transfer, TransferVerdict } from './command/tools/transfer/transfer.ts'
+import type { ReadRepository, Transfer, TransferVerdict } from './command/transfer/transfer.ts'
 import type { CommandPlan } from './command/verdict.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import type { Policy } from './policy.ts'
@@ -132,7 +132,7 @@ async function transferOf(
   { policy, commands, repository }: TouchContext,
 ): Promise<TransferVerdict | undefined> {
   if (repository === undefined || commands?.transaction !== true || plan.kind !== 'argv' || !plan.executable.endsWith('/git')) return
-  const { judgeTransfer } = await import('./command/tools/transfer/judge-transfer.ts')
+  const { judgeTransfer } = await import('./command/transfer/judge-transfer.ts')
   return judgeTransfer({ plan, cwd, read: repository, policy })
 }
 

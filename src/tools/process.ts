@@ -1,7 +1,7 @@
 /** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
 import type { Change } from '../runtime/changes.ts'
-import type { Transfer } from '../security/command/tools/transfer/transfer.ts'
+import type { Transfer } from '../security/command/transfer/transfer.ts'
 
 export type Environment = { readonly [name: string]: string }
 

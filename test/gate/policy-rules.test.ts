@@ -24,6 +24,12 @@ const rule = (name: string, more: object = {}) =>
   JSON.stringify({ name, on: { type: 'propose', tool: 'file_read' }, reason: `because ${name}`, ...more })
 const reading = ['--tool', 'file_read', '--args', '{"path":"a.txt"}']
 
+test('a folder of rules without a rule changes nothing', async () => {
+  using at = home()
+  mkdirSync(join(at.home, '.braidclaw/rules'), { recursive: true })
+  expect(await turn(at, [{ text: 'over' }])).toMatchObject({ code: 0, stderr: '' })
+})
+
 describe('a rule of the home', () => {
   test('denies at every level what the gate lets through, by its name and with its reason', async () => {
     using at = home()

@@ -9,20 +9,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { changesBetween, type Entry, lookAt, policy, type Tree } from '../../src/security/changes/review.fixture.ts'
 import { reviewChanges } from '../../src/security/changes/review-changes.ts'
+import { dice } from '../support/dice.ts'
 import { needs } from '../support/needs.ts'
 
 const lists = Number(process.env.FUZZ_GIT ?? 3_000)
 const samples = Math.min(300, Math.ceil(lists / 100))
-
-/** Numbers below `end`, the same for the same seed. */
-function dice(seed: number): (end: number) => number {
-  let state = (seed * 2_654_435_761) >>> 0
-  return (end) => {
-    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
-    state = Math.imul(state ^ (state >>> 12), 0x297a2d39) >>> 0
-    return (state >>> 8) % end
-  }
-}
 
 const plain = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n'
 const configs = [

@@ -6,10 +6,14 @@ import type { Change, ChangeReview } from '../../src/runtime/changes.ts'
 import { confined, type Running } from '../../src/sandbox/fixture.ts'
 import { reviewChanges } from '../../src/security/changes/review-changes.ts'
 import type { ReviewContext } from '../../src/security/changes/review-context.ts'
+import type { Applied } from '../../src/workspace/changes/contract.ts'
 import { createLook } from '../../src/workspace/changes/look.ts'
 import { openChangeStore } from '../../src/workspace/changes/store.ts'
 
 export type Judged = ChangeReview & { readonly changes: readonly Change[]; readonly printed: string }
+
+/** `apply` and `drop`: exactly one of them ends it. */
+export type Attempted = Judged & { apply(): Promise<Applied>; drop(): void }
 
 export type Ground = Running &
   Disposable & {
@@ -24,9 +28,11 @@ export type Ground = Running &
     handOver(): void
     /** Runs a script as ourselves in the workspace, as the operator does who made it. */
     own(script: string): void
-    /** Runs the script as a command in a private view and judges what it changed. */
+    /** Runs the script as a command in a private view, judges what it changed, and leaves the rest to the caller. */
+    attempt(script: string, context?: Partial<ReviewContext>): Promise<Attempted>
+    /** The same, and drops the changes. */
     judge(script: string, context?: Partial<ReviewContext>): Promise<Judged>
-    /** The same, and applies the changes whatever the verdict is. */
+    /** Applies the changes whatever the verdict is. */
     apply(script: string, context?: Partial<ReviewContext>): Promise<Judged>
   }
 
@@ -52,12 +58,20 @@ export async function ground(): Promise<Ground> {
   const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 1000 }
   const store = openChangeStore({ folder: join(box.root, 'sets'), workspace: box.workspace, log() {}, now: () => 0, limits })
 
-  async function run(script: string, context: Partial<ReviewContext> = {}) {
+  async function attempt(script: string, context: Partial<ReviewContext> = {}): Promise<Attempted> {
     const { view, stdout, stderr } = await box.change(script)
     const changes = await view.changes()
     using look = createLook({ workspace: box.workspace, upper: join(view.folder, 'up'), changes })
     const review = reviewChanges(changes, { policy, level: 'full', approved: true, look, ...context })
-    return { view, judged: { ...review, changes, printed: stdout + stderr } }
+    const about = { run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', at: 0 }
+    const applicable = changes.filter(({ after }) => after?.kind !== 'other')
+    return {
+      ...review,
+      changes,
+      printed: stdout + stderr,
+      apply: () => store.apply({ id: view.id, folder: view.folder, changes: applicable, about }),
+      drop: view.drop,
+    }
   }
 
   return {
@@ -76,11 +90,15 @@ export async function ground(): Promise<Ground> {
       const { exitCode, stdout, stderr } = Bun.spawnSync(['sh', '-c', script], { cwd: box.workspace, env })
       if (exitCode !== 0) throw new Error(`${stdout}${stderr}`)
     },
-    judge: async (script, context) => (await run(script, context)).judged,
+    attempt,
+    async judge(script, context) {
+      const judged = await attempt(script, context)
+      judged.drop()
+      return judged
+    },
     async apply(script, context) {
-      const { judged, view } = await run(script, context)
-      const about = { run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', at: 0 }
-      const applied = await store.apply({ id: view.id, folder: view.folder, changes: judged.changes, about })
+      const judged = await attempt(script, context)
+      const applied = await judged.apply()
       if (!applied.ok) throw new Error(applied.message)
       return judged
     },

@@ -11,6 +11,7 @@ import { openAiRoutes } from './routes/openai.ts'
 import { recordRoutes } from './routes/records.ts'
 import { runRoutes } from './routes/run.ts'
 import { runsRoutes } from './routes/runs.ts'
+import { schedulesRoutes } from './routes/schedules.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { statusRoutes } from './routes/status.ts'
 
@@ -28,4 +29,5 @@ export const gatewayRoutes: readonly Routes[] = [
   openAiRoutes,
   metricsRoutes,
   costRoutes,
+  schedulesRoutes,
 ]

@@ -82,8 +82,8 @@ export type Schedule = {
 
 export type StartedRun = { readonly run: ScheduledRun; readonly ended: Promise<ScheduledRun> }
 
-/** Starts a run of the schedule with this id. */
-export type RunStarter = (id: string) => StartedRun
+/** The scheduler of this process. `wake`: something was changed here, so look at once. */
+export type LocalScheduler = { start(id: string): StartedRun; wake(): void }
 
 /** Every method that names a schedule takes its name or its id, and throws FailureError `usage` when there is none. */
 export type Schedules = {
@@ -103,6 +103,6 @@ export type Schedules = {
   /** Whether a process of this home starts what is due. */
   isServed(): boolean
   /** Called by the scheduler of this process, with nothing when it ends. */
-  attach(starter: RunStarter | undefined): void
+  attach(scheduler: LocalScheduler | undefined): void
   readonly store: ScheduleStore
 }

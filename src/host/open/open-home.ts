@@ -9,7 +9,7 @@ import { createRecorder, type OneWriter } from '../../memory/recorder.ts'
 import type { Redact } from '../../runtime/port.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
 import { createHomeEvents, type HomeEvents } from '../events/home-events.ts'
-import { createHomePoll } from '../events/home-poll.ts'
+import { createHomePoll, type HomePoll } from '../events/home-poll.ts'
 import { answersIn } from '../records/integrity/recovery.ts'
 import { createHomeRedactor, type HomeRedactor } from '../run/home-redactor.ts'
 import { createPendingApprovals, type PendingApprovals } from '../run/pending-approvals.ts'
@@ -42,6 +42,7 @@ export type HomeOptions = {
 export type HomeServices = {
   readonly approvals: PendingApprovals
   readonly events: HomeEvents
+  readonly poll: HomePoll
   readonly profiles: Profiles
   readonly sandboxes: SandboxPool
   readonly turns: TurnQueue
@@ -123,6 +124,7 @@ function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
   return {
     approvals: createPendingApprovals(answersIn(memory), poll),
     events: createHomeEvents({ memory, poll, estop }),
+    poll,
     profiles: createProfiles(createSharedProviders()),
     sandboxes: createSandboxPool(),
     turns: createTurnQueue(),

@@ -5,7 +5,7 @@ import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/narrow-setup.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
-import { createRecord, recoverRecord } from '../records/integrity/recovery.ts'
+import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/recovery.ts'
 import { type OpenConversation, openConversation } from '../run/conversation.ts'
 import { latestElsewhere } from '../run/find-conversation.ts'
 import { preconnect } from '../setup/provider-pool.ts'
@@ -124,7 +124,18 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     hasConversation: home.memory.conversations.has,
     async telemetry(version) {
       const { openTelemetry } = await import('../events/telemetry/open-telemetry.ts')
-      return openTelemetry({ setup, home, version, signal: leaving.signal })
+      const { events, poll, turns, approvals } = home.services
+      return openTelemetry({
+        setup,
+        memory: home.memory,
+        events: events.of(leaving.signal),
+        receipts: receiptPaths(setup),
+        poll,
+        turns: turns.depth,
+        questions: approvals.open,
+        version,
+        signal: leaving.signal,
+      })
     },
     async cost(query) {
       const { costOf } = await import('../cost/cost.ts')

@@ -8,11 +8,11 @@ import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../security/
 import type { Shown } from '../../workspace/changes/contract.ts'
 import type { Conversation } from '../api.ts'
 import { changeSetOf, openKeptChanges } from '../changes/kept-changes.ts'
-import { applyLate, isAwaited, pendingSetOf } from './late-decision.ts'
 import { patchText } from '../changes/patch-text.ts'
 import type { ApprovalDecision, DecidedApproval, HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
 import { settleChanges } from './integrity/settle-changes.ts'
+import { applyLate, isAwaited, pendingSetOf } from './late-decision.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {

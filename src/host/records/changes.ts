@@ -2,11 +2,11 @@
 
 import type { SetSummary } from '../../workspace/changes/contract.ts'
 import { changeSetOf, findKept, isForUndo, latestToUndo, nameOf, openKeptChanges } from '../changes/kept-changes.ts'
-import { recordDecision } from './late-decision.ts'
 import { patchText } from '../changes/patch-text.ts'
 import type { ChangeFacts, HostRecords, Undone } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
+import { recordDecision } from './late-decision.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 type How = { readonly force?: boolean }

@@ -14,6 +14,7 @@ export type DeliveryOptions = {
   readonly log: Log
   readonly now: () => number
   readonly owner: string
+  readonly isAlive: (owner: string) => boolean
 }
 
 export type Delivery = {
@@ -25,15 +26,22 @@ export type Delivery = {
 /** After so many attempts, at least so many milliseconds apart, a text counts as not sent. */
 const mostTries = 5
 const againMs = 60_000
+/** How long the process that ran a schedule may take to send the answer before another one does. */
+const othersMs = 15_000
 
-export function createDelivery({ store, channels, log, now, owner }: DeliveryOptions): Delivery {
+export function createDelivery({ store, channels, log, now, owner, isAlive }: DeliveryOptions): Delivery {
   const state: { sending: Promise<void>; busy: boolean } = { sending: Promise.resolve(), busy: false }
   const names = [...channels.keys()]
   const retryAt = new Map<string, number>()
 
   async function sendAll(): Promise<void> {
-    const claim = { owner, wants: (key: FiredKey) => (retryAt.get(nameOf(key)) ?? 0) <= now() }
+    const claim = { owner, wants: (text: Unsent) => isMine(text) && (retryAt.get(nameOf(text)) ?? 0) <= now() }
     for (let next = store.fired.claimUnsent(names, claim); next; next = store.fired.claimUnsent(names, claim)) await sendOne(next)
+  }
+
+  /** The process that ran it comes first, because its channels may be the ones that people listen to. */
+  function isMine(text: Unsent): boolean {
+    return text.owner === owner || !isAlive(text.owner) || now() - text.ended > othersMs
   }
 
   async function sendOne(text: Unsent): Promise<void> {

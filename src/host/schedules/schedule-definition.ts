@@ -102,8 +102,11 @@ function assertUsable(definition: ScheduleDefinition, setup: Defining['setup']):
   if (!Number.isSafeInteger(pauseAfter) || pauseAfter < 0) throw wrong('--pause-after is a number of failures, 0 for never')
 }
 
+/** Nobody listens there without asking. */
+const unsendable = ['cli', 'http']
+
 function assertChannel(channel: string, { context }: Defining['setup']): void {
-  const names = context.channels.map(({ name }) => name).filter((name) => name !== 'cli')
+  const names = context.channels.map(({ name }) => name).filter((name) => !unsendable.includes(name))
   if (names.includes(channel)) return
   throw wrong(`no channel "${channel}"${didYouMean(channel, names) || `; there are: ${names.join(', ')}`}`)
 }

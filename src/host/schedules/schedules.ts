@@ -5,7 +5,7 @@ import { createId } from '../../kit/id.ts'
 import type { ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Setup } from '../api.ts'
-import type { RunStarter, Schedules } from '../contract/schedules-api.ts'
+import type { LocalScheduler, Schedules } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
 import { changedDefinition, definitionOf } from './schedule-definition.ts'
 import { runViewOf, viewOf } from './schedule-view.ts'
@@ -18,7 +18,7 @@ export type SchedulesOptions = {
 
 export function createSchedules({ setup, store, now }: SchedulesOptions): Schedules {
   const { schedules, fired, lease } = store
-  const state: { starter?: RunStarter | undefined } = {}
+  const local: { scheduler?: LocalScheduler | undefined } = {}
 
   /** @throws FailureError `usage` that names the nearest schedule */
   function rowOf(name: string): ScheduleRow {
@@ -31,6 +31,11 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
 
   const view = (row: ScheduleRow) => viewOf(row, { now: now(), last: fired.last(row.id, 1)[0] })
   const shown = (name: string) => view(rowOf(name))
+  /** The database tells only about changes of other processes. */
+  const changed = (id: string) => {
+    local.scheduler?.wake()
+    return shown(id)
+  }
 
   /** @throws FailureError `usage` */
   function assertFree(name: string): void {
@@ -50,7 +55,7 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
       const id = createId('schedule', crypto.getRandomValues(new Uint8Array(10)))
       if (!schedules.add({ ...definition, id, state: 'active', why: '', checked: at, failures: 0, created: at }))
         assertFree(definition.name)
-      return shown(id)
+      return changed(id)
     },
     change(name, change) {
       const row = rowOf(name)
@@ -62,20 +67,20 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
         schedules.change(row.id, definition, isRetimed ? at : row.checked)
         if (isRetimed && row.state === 'done') schedules.setState(row.id, 'active', { checked: at })
       })
-      return shown(row.id)
+      return changed(row.id)
     },
     pause(name, why = 'paused by hand') {
       const row = rowOf(name)
-      if (row.state === 'done') throw new FailureError('error', `schedule "${row.name}" is done: its only time has passed`)
+      if (row.state === 'done') throw new FailureError('usage', `schedule "${row.name}" is done: its only time has passed`)
       schedules.setState(row.id, 'paused', { why, checked: row.checked })
-      return shown(row.id)
+      return changed(row.id)
     },
     resume(name) {
       const row = rowOf(name)
       if (row.state === 'done')
-        throw new FailureError('error', `schedule "${row.name}" is done: its only time has passed; run it now, or add another`)
+        throw new FailureError('usage', `schedule "${row.name}" is done: its only time has passed; run it now, or add another`)
       if (row.state === 'paused') schedules.setState(row.id, 'active', { checked: now() })
-      return shown(row.id)
+      return changed(row.id)
     },
     remove(name) {
       const found = shown(name)
@@ -84,12 +89,12 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
     },
     runNow(name) {
       const { id } = rowOf(name)
-      if (!state.starter) throw new FailureError('error', 'this process runs no schedules')
-      return state.starter(id)
+      if (!local.scheduler) throw new FailureError('error', 'this process runs no schedules')
+      return local.scheduler.start(id)
     },
     isServed: () => lease.holder(now()) !== undefined,
-    attach(starter) {
-      state.starter = starter
+    attach(scheduler) {
+      local.scheduler = scheduler
     },
   }
 }

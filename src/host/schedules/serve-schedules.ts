@@ -41,10 +41,10 @@ export async function serveSchedules(
   const { log } = host.setup
   const schedules = await host.schedules()
   const { store } = schedules
-  const delivery = createDelivery({ store, channels, log, now: Date.now, owner: thisProcess() })
+  const delivery = createDelivery({ store, channels, log, now: Date.now, owner: thisProcess(), isAlive })
   const state: { closed: boolean; due: number; seen: number; wake?: () => void } = { closed: false, due: 0, seen: 0 }
   const scheduler = await schedulerFor(host, running, () => soon())
-  schedules.attach((id) => scheduler.runNow(id))
+  schedules.attach({ start: (id) => scheduler.runNow(id), wake: soon })
 
   /** Looks at everything at once. */
   function soon(): void {

@@ -90,7 +90,7 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
       return state.policy
     },
     rules(read) {
-      const text = JSON.stringify(read.journal)
+      const text = JSON.stringify(read.journal ?? {})
       if (state.rules?.text !== text) state.rules = { text, read }
       return state.rules.read
     },

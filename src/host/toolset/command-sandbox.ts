@@ -7,12 +7,12 @@ import { availableParallelism, totalmem } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { filesOf } from '../../receipts/segments.ts'
-import type { Sandbox, SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
+import type { Ahead, Sandbox, SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
 import { notWorking } from '../../sandbox/install.ts'
 import type { CommandMode } from '../../security/autonomy.ts'
 import type { Policy } from '../../security/policy.ts'
 import { forbiddenPlace } from '../../security/targets/path.ts'
-import { type Spawn, type SpawnPlan, spawnPlain } from '../../tools/process.ts'
+import { type Spawn, spawnPlain } from '../../tools/process.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { Setup } from '../api.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
@@ -23,8 +23,8 @@ export type Confinement = {
   readonly spawn: Spawn
   /** Tells how commands run here. Creates the sandbox, so that it is ready for the command that follows. */
   mode(): Promise<CommandMode>
-  /** Starts a sandbox for the next command on a private view, so that the command does not wait for it; nothing before `mode` was asked. */
-  warm(): void
+  /** Starts a sandbox for the next command, so that the command does not wait for it; does nothing before `mode` was asked. */
+  warm(plan: Ahead): void
   close(): void
 }
 
@@ -99,7 +99,7 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
           return joined().spawn(plan)
         },
         mode: async () => (mine.closed ? unconfined : joined().mode()),
-        warm: () => mine.shared?.warm(),
+        warm: (plan) => mine.shared?.warm(plan),
         close() {
           if (mine.shared && !mine.closed) leave(key, mine.shared)
           mine.closed = true
@@ -153,7 +153,7 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
   return {
     spawn: (plan) => open([...(plan.network ?? [])].sort()).spawn(plan),
     mode: () => open([]).mode(),
-    warm: () => byHosts.get('')?.warm(),
+    warm: (plan) => byHosts.get('')?.warm(plan),
     close() {
       for (const each of byHosts.values()) each.close()
     },
@@ -186,7 +186,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const made = await state.made
       if (made.ok) {
         const { name, spawn } = made.sandbox
-        const ended = await spawn(await withGit(plan, around))
+        const ended = await spawn(plan)
         if (ended.ok) return { ...ended, sandbox: name }
         if (!ended.message.startsWith(notWorking)) return ended
         forgetSandbox(around.setup)
@@ -204,19 +204,12 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const views = await made.sandbox.privateViews()
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
     },
-    warm: () => state.sandbox?.warm?.(),
+    warm: (plan) => state.sandbox?.warm?.(plan),
     close() {
       state.closed = true
       state.sandbox?.close?.()
     },
   }
-}
-
-/** The user's name in git, and the repository of a linked worktree. */
-async function withGit(plan: SpawnPlan, { setup, policy }: Around): Promise<SpawnPlan> {
-  const { gitForCommands } = await import('../transactions/git-around.ts')
-  const { env, readablePaths } = gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
-  return { ...plan, env: { ...env, ...plan.env }, readablePaths: [...(plan.readablePaths ?? []), ...readablePaths] }
 }
 
 async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {

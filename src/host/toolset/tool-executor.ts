@@ -15,7 +15,7 @@ import { judgePath } from '../../security/targets/path.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
-import { createExecutor, type ExecutorOptions, ranOn } from '../../tools/run-tool.ts'
+import { createExecutor, ranOn } from '../../tools/run-tool.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
@@ -32,6 +32,7 @@ import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './network/guarded-get.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
+import { timeoutsOf } from './tool-timeouts.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup
@@ -85,8 +86,8 @@ export async function createToolRuntime({
   const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  const commandSpawn = createCommandSpawn({ setup, policy, confinement })
-  const spawn = dryRun ? dryRunSpawn({ spawn: commandSpawn, hasViews: confinement.mode }) : commandSpawn
+  const commands = createCommandSpawn({ setup, policy, confinement })
+  const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     // People on a channel have no share in the operator's standing answers.
@@ -121,8 +122,7 @@ export async function createToolRuntime({
     const wider = allowingToo(policy, names)
     const all = [...wished, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
-    const { maxOutputBytes } = limits
-    const spoken = { log, maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeouts(setup, tools) }
+    const spoken = { log, maxOutputBytes: limits.maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
@@ -158,8 +158,9 @@ export async function createToolRuntime({
   const gate = () => (state.loading ??= load())
   const judge: Judge = async (call) => {
     const judged = await (await gate()).judge(call)
-    const commands = judged.verdict === 'allow' ? (state.gate?.plan(judged.plan)?.commands ?? []) : []
-    if (commands.some(({ view, network }) => view === 'private' && network === undefined)) confinement.warm()
+    const next =
+      judged.verdict === 'allow' ? state.gate?.plan(judged.plan)?.commands.find(({ network }) => network === undefined) : undefined
+    if (next !== undefined) void commands.warm(next).catch((error: unknown) => log('debug', 'no sandbox ahead', { why: String(error) }))
     return bound(judged, sourced(call.name))
   }
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
@@ -255,25 +256,6 @@ export async function createToolRuntime({
       confinement.close()
     },
   }
-}
-
-/** Returns each tool's timeout in milliseconds, and the setting that raises it. */
-function timeouts({ config: { limits } }: Setup, tools: readonly Tool[]): NonNullable<ExecutorOptions['timeouts']> {
-  const { longestS } = shellTimesOf(limits)
-  const usual = { seconds: limits.toolTimeoutS, advice: 'limits.tool_timeout_s' }
-  const special: { readonly [tool: string]: typeof usual } = {
-    shell: {
-      seconds: limits.shellTimeoutS,
-      advice: `limits.shell_timeout_s; a call may ask for "timeout" up to ${longestS} s, limits.shell_timeout_max_s`,
-    },
-    http: { seconds: limits.httpTimeoutS, advice: 'limits.http_timeout_s' },
-  }
-  const limitOf = (name: string) => (Object.hasOwn(special, name) ? special[name] : undefined) ?? usual
-  return Object.fromEntries(
-    tools
-      .filter(({ name }) => name !== 'ask_user')
-      .map(({ name }) => [name, { ms: limitOf(name).seconds * 1000, advice: limitOf(name).advice }]),
-  )
 }
 
 /** Binds the plan of an external tool to its file and bytes, so that an approval of one version does not cover another. */

@@ -1,6 +1,7 @@
 /** Starts the commands of one conversation: on a private view where there are private views, with the user's name in git, and what git sends and fetches outside. */
 
 import { once } from '../../kit/once.ts'
+import type { Ahead } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Spawn } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
@@ -8,11 +9,17 @@ import type { Setup } from '../api.ts'
 type Spawning = {
   readonly setup: Pick<Setup, 'context' | 'paths'>
   readonly policy: Policy
-  readonly confinement: { readonly spawn: Spawn; mode(): Promise<{ readonly transaction: boolean }> }
+  readonly confinement: { readonly spawn: Spawn; warm(plan: Ahead): void; mode(): Promise<{ readonly transaction: boolean }> }
+}
+
+export type CommandSpawn = {
+  readonly spawn: Spawn
+  /** Starts the sandbox of a command that will follow. */
+  warm(plan: Pick<Ahead, 'readOnly' | 'view'>): Promise<void>
 }
 
 /** Reads the user's git settings when the first command starts. */
-export function createCommandSpawn({ setup, policy, confinement }: Spawning): Spawn {
+export function createCommandSpawn({ setup, policy, confinement }: Spawning): CommandSpawn {
   const git = once(async () => {
     const { gitForCommands } = await import('./git-around.ts')
     return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
@@ -28,9 +35,14 @@ export function createCommandSpawn({ setup, policy, confinement }: Spawning): Sp
     })
   }
 
-  return async ({ transfer, ...plan }) => {
-    if (transfer === undefined) return confined(plan)
-    const { runTransfer } = await import('./transfer/run-transfer.ts')
-    return runTransfer({ plan, transfer, policy, stateHome: setup.paths.home, env: setup.context.env, spawn: confined })
+  return {
+    async spawn({ transfer, ...plan }) {
+      if (transfer === undefined) return confined(plan)
+      const { runTransfer } = await import('./transfer/run-transfer.ts')
+      return runTransfer({ plan, transfer, policy, stateHome: setup.paths.home, env: setup.context.env, spawn: confined })
+    },
+    async warm(plan) {
+      confinement.warm({ ...plan, readablePaths: (await git.get()).readablePaths })
+    },
   }
 }

@@ -25,12 +25,20 @@ export type FiredTable = {
   /** Returns when the latest run ended. */
   lastEnded(scheduleId: string): number | undefined
   /** Takes the oldest unsent text of one of these channels that `wants` accepts; another process may take it when this one has died. */
-  claimUnsent(channels: readonly string[], claim: { readonly owner: string; wants(key: FiredKey): boolean }): Unsent | undefined
+  claimUnsent(channels: readonly string[], claim: { readonly owner: string; wants(text: Unsent): boolean }): Unsent | undefined
   /** `again`: another attempt follows later. */
   setSent(key: FiredKey, sent: string, again: boolean): void
 }
 
-export type Unsent = FiredKey & { readonly unsent: string; readonly tries: number; readonly channel: string; readonly recipient: string }
+export type Unsent = FiredKey & {
+  /** The process that ran it, and when the run ended. */
+  readonly owner: string
+  readonly ended: number
+  readonly unsent: string
+  readonly tries: number
+  readonly channel: string
+  readonly recipient: string
+}
 
 /** How many rows of a schedule are kept. */
 const kept = 200
@@ -70,7 +78,7 @@ export function createFiredTable({ sql, write }: Store): FiredTable {
   function claimUnsent(channels: readonly string[], { owner, wants }: Parameters<FiredTable['claimUnsent']>[1]): Unsent | undefined {
     type Row = Unsent & { readonly sender: string | null }
     const open = sql<Row, [string]>(
-      `SELECT r.schedule_id AS scheduleId, due, attempt, unsent, tries, sender, channel, recipient FROM schedule_runs r
+      `SELECT r.schedule_id AS scheduleId, due, attempt, owner, ended, unsent, tries, sender, channel, recipient FROM schedule_runs r
        JOIN schedules s ON s.id = r.schedule_id WHERE unsent IS NOT NULL AND channel IN (SELECT value FROM json_each(?)) ORDER BY ended`,
     )
     const take = sql<never, [string, ...Key]>(`UPDATE schedule_runs SET sender = ? WHERE ${ofKey}`)

@@ -1,6 +1,6 @@
 /** Parses which changes to the workspace a rule is about, and finds them in a change set and in the call of a file tool. */
 
-import { resolve } from 'node:path'
+import { join } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { Change } from '../changes.ts'
@@ -67,7 +67,7 @@ function matcherOf(parts: readonly Part[], { workspace }: Places): ChangeMatcher
       const written = judgement.writes.map((one) => (one.startsWith(`${workspace}/`) ? one.slice(workspace.length + 1) : one))
       return written.some((path) => changes.some((change) => holds({ path, kind: 'file', change })))
     },
-    samples: Object.keys(fileTools).map((name) => ({ name, input: {}, writes: paths.map((path) => resolve(workspace, path)) })),
+    samples: Object.keys(fileTools).map((name) => ({ name, input: {}, writes: paths.map((path) => join(workspace, path)) })),
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Created, Ended, Environment, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Ahead, Created, Ended, Environment, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import type { Command } from '../late-command.ts'
@@ -20,7 +20,7 @@ import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
 import { chooseCover } from './empty-mount.ts'
 import { createLauncher, type Sandboxed, type ViewKind, type Wanted } from './launch-sandbox.ts'
-import { type Besides, createMounts } from './mounts.ts'
+import { createMounts } from './mounts.ts'
 import { insideUser } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { isSetUpFailure, runConfined } from './run-confined.ts'
@@ -100,7 +100,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
   const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
   const warmSandbox = createWarmSandbox(createLauncher(parts))
-  const wantedFor = (plan: Besides, view: ViewKind): { readonly ok: true; readonly wanted: Wanted } | Failure => {
+  const wantedFor = (plan: Ahead, view: ViewKind): { readonly ok: true; readonly wanted: Wanted } | Failure => {
     const guards = mounts.guards(
       (path) => stubs.make(path),
       view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
@@ -114,10 +114,11 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
+  /** Without caches the workspace itself shows the same, at a lower cost. */
+  const readsCaches = ({ readOnly, view }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches()
   const start = async (plan: SpawnPlan): Promise<Ended> => {
-    // Without caches the workspace itself shows the same, at a lower cost.
-    const reads = plan.readOnly && plan.view !== 'direct' && transactions.hasCaches() && (await transactions.views()).ok
-    const found = wantedFor(plan, reads ? 'reading' : isPrivate(plan) ? 'private' : 'direct')
+    const reads = readsCaches(plan) && (await transactions.views()).ok
+    const found = wantedFor(plan, reads ? 'reading' : kindOf(plan))
     if (!found.ok) return found
     const { wanted } = found
     const sandboxed = warmSandbox.take(wanted)
@@ -139,8 +140,11 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     spawn: guarded({ stubs, gate, start }),
     privateViews: transactions.views,
     isProven: transactions.isProven,
-    warm() {
-      const found = transactions.isReady() ? wantedFor({}, 'private') : undefined
+    warm(plan: Ahead) {
+      const kind = readsCaches(plan) ? 'reading' : kindOf(plan)
+      // A sandbox on the workspace itself needs place holders when its command writes.
+      const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
+      const found = isReady ? wantedFor(plan, kind) : undefined
       mounts.forget()
       if (found?.ok) warmSandbox.prepare(found.wanted)
     },
@@ -156,8 +160,12 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
 
 type Failure = { readonly ok: false; readonly message: string }
 
+function kindOf(plan: Ahead): ViewKind {
+  return isPrivate(plan) ? 'private' : 'direct'
+}
+
 /** A command that cannot write needs no view of its own. */
-function isPrivate({ view, readOnly }: Besides): boolean {
+function isPrivate({ view, readOnly }: Ahead): boolean {
   return view === 'private' && !readOnly
 }
 

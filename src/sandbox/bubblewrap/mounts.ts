@@ -1,6 +1,6 @@
 /** Computes the mounts of a sandbox: the system mounts once, and those of protected names at each command, because names change. */
 
-import type { SandboxSettings, SpawnPlan } from '../confinement.ts'
+import type { Ahead, SandboxSettings } from '../confinement.ts'
 import { type Discovered, discover, rootNames } from '../protect/discover.ts'
 import { forbiddenIn, hiddenInView, withForbidden } from '../protect/forbidden.ts'
 import { guardsFor, MOST } from '../protect/protected-mounts.ts'
@@ -8,14 +8,12 @@ import { findUnread } from '../protect/unread-files.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
-/** The parts of a command's plan that change its mounts. */
-export type Besides = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view'>
 type Guarded = { readonly ok: true; readonly mounts: GuardMounts } | { readonly ok: false; readonly message: string }
 
 export type Mounts = {
   fixed(): readonly string[]
   /** `make` creates a place holder and says whether the mount needs it. */
-  guards(make: (path: string) => boolean, plan: Besides): Guarded
+  guards(make: (path: string) => boolean, plan: Ahead): Guarded
   /** The next command searches the workspace itself: what was searched ahead of it may be old. */
   forget(): void
 }

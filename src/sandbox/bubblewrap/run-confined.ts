@@ -5,7 +5,7 @@ import type { Ended, SpawnPlan } from '../confinement.ts'
 import { type Command, commandLines, failureCode, failureMark } from '../late-command.ts'
 import type { Libc } from '../libc.ts'
 import type { Watch } from '../limits/watch-use.ts'
-import { argumentFile, openOutput, openReport, type Pipe } from '../report.ts'
+import { argumentFile, openInput, openOutput, openReport, type Pipe } from '../report.ts'
 
 /**
  * bubblewrap reads the filter from 3, reports on 4, waits until 6 is closed, and reads its arguments from 7; the shell inside reads the
@@ -57,38 +57,38 @@ type Status = { child?: number; exit?: number; refused?: string; watch?: Watch }
 /** The waiting sandbox does not keep this process alive, and ends with it. */
 export function startWaiting(starting: Starting): Waiting | Error {
   const pipes: Pipe[] = []
-  const ours: number[] = []
+  const given: number[] = []
   try {
-    for (const open of [openReport, openOutput, openOutput]) pipes.push(open(starting.libc))
+    for (const open of [openReport, openOutput, openOutput, openInput]) pipes.push(open(starting.libc))
     // The runtime opens the filter file for each start: a shared descriptor would be at its end after the first start.
-    ours.push(openSync(starting.filter ?? '/dev/null', 'r'), argumentFile(starting.libc, starting.options ?? []))
-    const [report, stdout, stderr] = pipes
-    const [filter, options] = ours
-    if (!report || !stdout || !stderr || filter === undefined || options === undefined) throw new Error('a pipe is missing')
-    const child = spawn(starting, [stdout.write, stderr.write, filter, report.write, options])
+    given.push(openSync(starting.filter ?? '/dev/null', 'r'), argumentFile(starting.libc, starting.options ?? []))
+    const [report, stdout, stderr, command] = pipes
+    const [filter, options] = given
+    if (!report || !stdout || !stderr || !command || filter === undefined || options === undefined) throw new Error('a pipe is missing')
+    const child = spawn(starting, [stdout.theirs, stderr.theirs, filter, report.theirs, command.theirs, options])
     child.unref()
-    const [, , , , , command, go] = child.stdio
-    if (typeof command !== 'number' || typeof go !== 'number') throw new Error('the runtime gave no descriptors')
-    return { child, report: report.read, stdout: stdout.read, stderr: stderr.read, command, go }
+    const go = child.stdio[6]
+    if (typeof go !== 'number') throw new Error('the runtime gave no descriptor')
+    return { child, report: report.ours, stdout: stdout.ours, stderr: stderr.ours, command: command.ours, go }
   } catch (error) {
-    for (const { read } of pipes) closeSync(read)
+    for (const { ours } of pipes) closeSync(ours)
     return error instanceof Error ? error : new Error(String(error))
   } finally {
     // A pipe ends only when our copy of its writing end is closed too.
-    for (const descriptor of [...pipes.map(({ write }) => write), ...ours]) closeSync(descriptor)
+    for (const descriptor of [...pipes.map(({ theirs }) => theirs), ...given]) closeSync(descriptor)
   }
 }
 
-type Given = readonly [stdout: number, stderr: number, filter: number, report: number, options: number]
+type Given = readonly [stdout: number, stderr: number, filter: number, report: number, command: number, options: number]
 
-function spawn({ argv, env }: Starting, [stdout, stderr, filter, report, options]: Given) {
-  const stdio: ['ignore', number, number, number, number, 'pipe', 'pipe', number] = [
+function spawn({ argv, env }: Starting, [stdout, stderr, filter, report, command, options]: Given) {
+  const stdio: ['ignore', number, number, number, number, number, 'pipe', number] = [
     'ignore',
     stdout,
     stderr,
     filter,
     report,
-    'pipe',
+    command,
     'pipe',
     options,
   ]
@@ -139,7 +139,7 @@ export async function runConfined({ waiting, command, plan, prepare, inspect, wa
     status.refused ??= await inspect?.(pid)
     if (status.refused !== undefined) kill()
     else status.watch = watch?.(pid, kill)
-    await send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark }) : '')
+    await send(waiting.command, status.refused === undefined ? commandLines({ ...command, mark, descriptor: descriptors.command }) : '')
   }
   const streams = [
     pump(waiting.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),

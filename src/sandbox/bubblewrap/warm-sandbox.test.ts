@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { confined, hasBubblewrap, place } from '../fixture.ts'
 import { fixedPath, install } from '../install.ts'
-import { commandLines } from '../late-command.ts'
+import { commandLines, receiver } from '../late-command.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that wait are not tested: ${install}`)
 const real = test.if(hasBubblewrap())
@@ -30,6 +31,23 @@ describe('a sandbox that waits for its command', () => {
     expect(readdirSync(at.workspace)).toEqual([])
     const alive = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && commandOf(name).includes(at.workspace))
     expect(alive).toEqual([])
+  })
+
+  real('is started for a command that only reads as soon as that command is known, and that command gets it', async () => {
+    using box = await confined()
+    await emptied()
+    box.warm({ readOnly: true })
+    const [started, ...others] = sandboxes()
+    expect([started, others]).toEqual([expect.any(String), []])
+    expect((await box.run('echo hello; touch made', { readOnly: true })).stdout).toBe('hello\n')
+    expect([sandboxes().includes(started ?? ''), readdirSync(box.workspace)]).toEqual([false, []])
+  })
+
+  real('is not started ahead on the workspace itself for a command that writes: place holders must be there first', async () => {
+    using box = await confined()
+    await emptied()
+    box.warm({ view: 'direct' })
+    expect(sandboxes()).toEqual([])
   })
 
   real('is not used when the protected names have changed since', async () => {
@@ -128,13 +146,54 @@ describe('the command arrives as it was given', () => {
   })
 
   test('names that a shell could not set go through env', () => {
-    const lines = commandLines({ mark: 'm', argv: ['/bin/a'], cwd: '/w', env: { GOOD: "x'y\nz", 'odd-name': 'v', '1': '$(id)' } })
+    const env = { GOOD: "x'y\nz", 'odd-name': 'v', '1': '$(id)' }
+    const lines = commandLines({ mark: 'm', argv: ['/bin/a'], cwd: '/w', env, descriptor: '5' })
     expect(lines).toContain("export GOOD='x'\\''y\nz'\n")
-    expect(lines).toEndWith("exec '/usr/bin/env' '1=$(id)' 'odd-name=v' '/bin/a'\n")
-    const [count, ...rest] = lines.split('\n')
-    expect(Number(count)).toBe(rest.length - 1)
+    expect(lines).toEndWith("exec '/usr/bin/env' '1=$(id)' 'odd-name=v' '/bin/a'\n}\n")
+  })
+
+  test('nothing of a command that arrives only in part is run', () => {
+    const said = "a'b\n".repeat(3)
+    const whole = commandLines({ mark: 'm', argv: ['/bin/echo', '-n', said], cwd: '/', env: { GOOD: 'yes' }, descriptor: '5' })
+    const [program = '', ...words] = receiver('5')
+    const outputOf = (lines: string) => {
+      const source = mkdtempSync(join(tmpdir(), 'braidclaw-part-'))
+      try {
+        writeFileSync(join(source, 'lines'), lines)
+        const part = openSync(join(source, 'lines'), 'r')
+        const stdio: ['ignore', 'pipe', 'ignore', 'ignore', 'ignore', number] = ['ignore', 'pipe', 'ignore', 'ignore', 'ignore', part]
+        const { stdout } = Bun.spawnSync([program, ...words], { stdio, env: {} })
+        closeSync(part)
+        return stdout.toString()
+      } finally {
+        rmSync(source, { recursive: true })
+      }
+    }
+    expect(outputOf(whole)).toBe(said)
+    for (let size = 0; size < whole.length - 2; size += 3) expect(outputOf(whole.slice(0, size))).toBe('')
   })
 })
+
+/** Uses up the sandbox that waits since the trial at the start. */
+async function emptied(): Promise<void> {
+  await Bun.sleep(30)
+  for (const pid of sandboxes()) process.kill(Number(pid), 'SIGKILL')
+  while (sandboxes().length > 0) await Bun.sleep(5)
+}
+
+/** @returns the process numbers of the living children of this process: it starts nothing but sandboxes */
+function sandboxes(): string[] {
+  const isOurs = (pid: string) => statOf(pid).split(') ')[1]?.split(' ')[1] === String(process.pid)
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isOurs(name) && !/\) [ZX] /.test(statOf(name)))
+}
+
+function statOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'latin1')
+  } catch {
+    return ''
+  }
+}
 
 function commandOf(pid: string): string {
   try {

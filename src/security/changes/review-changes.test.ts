@@ -3,6 +3,7 @@ import { protectedNames } from '../targets/protected-names.ts'
 import { beyondLimits } from './harmless/limits.ts'
 import { runUnaskedNames } from './harmless/run-unasked.ts'
 import { type Entry, lookAt, policy, review } from './review.fixture.ts'
+import { reviewChanges } from './review-changes.ts'
 
 const deny = (rule: string) => expect.objectContaining({ verdict: 'deny', rule })
 const ask = (rule: string) => expect.objectContaining({ verdict: 'ask', rule })
@@ -126,6 +127,13 @@ test('a link to a plain file of the workspace is as harmless as a copy; every ot
   for (const target of more) expect([target, review(there, { b: { link: target } }, around)]).toEqual([target, ask('changes.not_harmless')])
   for (const name of ['conftest.py', 'a/Makefile', 'package.json', 'bun.lock', 'node_modules/x'])
     expect([name, review(there, { [name]: { link: '/home/u/ws/docs/a.md' } }, around)]).toEqual([name, ask('changes.not_harmless')])
+  for (const odd of [{ folder: true, mode: 0o644 }, { other: true }] as const)
+    expect(review({ odd }, { b: { link: 'odd' } })).toEqual(ask('changes.not_harmless'))
+  expect(review({ 'a.md': 'x', pipe: { other: true } }, { pipe: { link: 'a.md' } })).toEqual(ask('changes.not_harmless'))
+  const bytes = { path: '\ufffd', bytes: '/w==', after: { kind: 'link', mode: 0o777, target: 'docs/a.md' } } as const
+  expect(reviewChanges([bytes], { policy, level: 'auto', approved: false, look: lookAt(there, there) })).toEqual(
+    ask('changes.not_harmless'),
+  )
   const { mode, ...unsure } = lookAt(there, { ...there, b: { link: 'docs/a.md' } })
   expect(mode).toBeDefined()
   expect(review(there, { b: { link: 'docs/a.md' } }, { ...around, look: unsure })).toEqual(ask('changes.not_harmless'))

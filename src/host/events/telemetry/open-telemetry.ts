@@ -1,57 +1,58 @@
 /** Opens what a server tells about itself: metrics of its home, and traces where OTEL_EXPORTER_OTLP_ENDPOINT says. */
 
 import type { Metric } from '../../../http/prometheus.ts'
+import type { Memory } from '../../../memory/memory.ts'
 import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
+import type { Log } from '../../../runtime/port.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
-import type { Environment, Setup } from '../../api.ts'
-import type { Home } from '../../open/open-home.ts'
-import { receiptPaths } from '../../records/integrity/recovery.ts'
+import type { Telemetry } from '../../contract/telemetry-api.ts'
+import type { HomePoll } from '../home-poll.ts'
+import type { EventHub } from '../host-event.ts'
 import { createExporter, type Exporter } from './exporter.ts'
 import { followRuns } from './telemetry.ts'
 
-export type Telemetry = {
-  metrics(): readonly Metric[]
-  /** Sends the last traces. */
-  close(): Promise<void>
-}
+type Environment = Readonly<Partial<Record<string, string>>>
+type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
 
-export type TelemetryWish = { readonly setup: Setup; readonly home: Home; readonly version: string; readonly signal: AbortSignal }
+export type TelemetryWish = {
+  readonly setup: TelemetrySetup
+  readonly memory: Memory
+  readonly events: EventHub
+  /** The files of the receipts. */
+  readonly receipts: { readonly log: string; readonly key: string }
+  /** Calls its argument again and again. */
+  readonly poll: HomePoll
+  readonly turns: () => { readonly running: number; readonly waiting: number }
+  readonly questions: () => readonly unknown[]
+  readonly version: string
+  readonly signal: AbortSignal
+}
 
 /** The chain is read in slices of this length, so that no turn waits for it. */
 const sliceMs = 5
 const secondMs = 1_000
 
-export async function openTelemetry({ setup, home, version, signal }: TelemetryWish): Promise<Telemetry> {
-  const { memory, services } = home
+export async function openTelemetry(wish: TelemetryWish): Promise<Telemetry> {
+  const { setup, memory, events, receipts, poll, turns, questions, version, signal } = wish
   const failed = (error: unknown) => setup.log('error', 'metrics ended', { why: error instanceof Error ? error.message : String(error) })
   const exporter = exporterOf(setup, version)
-  const runs = followRuns({
-    events: services.events.of(signal),
-    feed: await memory.feed(),
-    ...(exporter ? { exporter } : {}),
-    signal,
-    failed,
-  })
-  const { log, key } = receiptPaths(setup)
-  const chain = createChainWatch({ log, key, now: () => performance.now() })
-  const loop = { delay: 0, expected: performance.now() + secondMs }
-  const timer = setInterval(() => {
+  const runs = followRuns({ events, feed: await memory.feed(), ...(exporter ? { exporter } : {}), signal, failed })
+  const chain = createChainWatch({ ...receipts, now: () => performance.now() })
+  const loop: { delay: number; usual: number; last?: number } = { delay: 0, usual: Number.POSITIVE_INFINITY }
+  const rest = poll(() => {
     const now = performance.now()
-    loop.delay = Math.max(loop.delay, now - loop.expected)
-    loop.expected = now + secondMs
-    readOn()
-  }, secondMs)
-  timer.unref()
-
-  function readOn(): void {
-    if (chain.read(sliceMs)) setTimeout(readOn, sliceMs).unref()
-  }
+    const since = now - (loop.last ?? now)
+    if (loop.last !== undefined) loop.usual = Math.min(loop.usual, since)
+    if (loop.last !== undefined) loop.delay = Math.max(loop.delay, since - loop.usual)
+    loop.last = now
+    if (chain.state().valid === undefined) chain.read(sliceMs)
+  })
 
   function homeMetrics(): readonly Metric[] {
     chain.read(sliceMs)
     const { valid } = chain.state()
-    const { running, waiting } = services.turns.depth()
+    const { running, waiting } = turns()
     const delay = loop.delay
     loop.delay = 0
     const broken = valid === false || (valid === true && chain.state().count < (memory.checkpoint.get()?.count ?? 0))
@@ -63,7 +64,7 @@ export async function openTelemetry({ setup, home, version, signal }: TelemetryW
         : [
             one('gauge', 'braidclaw_receipt_chain_valid', 'Whether the chain of receipts is valid, as far as it was read.', broken ? 0 : 1),
           ]),
-      one('gauge', 'braidclaw_approvals_open', 'Questions that wait for an answer in this process.', services.approvals.open().length),
+      one('gauge', 'braidclaw_approvals_open', 'Questions that wait for an answer in this process.', questions().length),
       one('gauge', 'braidclaw_estop', 'Whether the emergency stop is set.', readStop(setup.paths.estop) === undefined ? 0 : 1),
       one('gauge', 'braidclaw_turns_running', 'Turns that run in this process.', running),
       one('gauge', 'braidclaw_turns_waiting', 'Turns that wait for others to end: the queue depth.', waiting),
@@ -74,11 +75,10 @@ export async function openTelemetry({ setup, home, version, signal }: TelemetryW
     ]
   }
 
-  readOn()
   return {
     metrics: () => [...homeMetrics(), ...runs.metrics()],
     async close() {
-      clearInterval(timer)
+      rest()
       await exporter?.close()
     },
   }
@@ -89,7 +89,7 @@ function one(type: Metric['type'], name: string, help: string, value: number): M
 }
 
 /** The variables are those of the OpenTelemetry specification; a wrong address is logged, and nothing is sent. */
-function exporterOf({ context: { env }, log }: Setup, version: string): Exporter | undefined {
+function exporterOf({ context: { env }, log }: TelemetrySetup, version: string): Exporter | undefined {
   const url = tracesUrl(env)
   if (url === undefined) return undefined
   if (!URL.canParse(url)) {

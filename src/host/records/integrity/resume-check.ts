@@ -2,7 +2,7 @@
 
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import type { Projections } from '../../../memory/rebuild.ts'
+import type { Projections } from '../../../memory/rebuild/rebuild.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
 import { isConsistent } from '../../../receipts/resting.ts'
 import { judgeSome } from '../../../receipts/verify/deep.ts'

@@ -1,6 +1,6 @@
 /** Starts git outside the sandbox, with the user's credentials and none of the repository's settings. */
 
-import { ownRemote, type Transfer } from '../../../security/command/tools/transfer/transfer.ts'
+import { ownRemote, type Transfer } from '../../../security/command/transfer/transfer.ts'
 import type { Policy } from '../../../security/policy.ts'
 import { judgeConnection } from '../../../security/targets/address.ts'
 import { isUnder } from '../../../security/targets/path.ts'

@@ -6,7 +6,7 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownerName } from '../../../sandbox/owner/private-folder.ts'
-import type { Transfer } from '../../../security/command/tools/transfer/transfer.ts'
+import type { Transfer } from '../../../security/command/transfer/transfer.ts'
 import { readHead, readRefs } from '../../../workspace/git/read-refs.ts'
 import { readSmall } from '../../../workspace/git/read-settings.ts'
 

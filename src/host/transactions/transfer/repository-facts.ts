@@ -1,7 +1,7 @@
 /** Reads what the gate must know about a repository before git reaches a server: its settings and references, as data. */
 
 import { resolve } from 'node:path'
-import type { RepositoryFacts } from '../../../security/command/tools/transfer/transfer.ts'
+import type { RepositoryFacts } from '../../../security/command/transfer/transfer.ts'
 import { isUnder } from '../../../security/targets/path.ts'
 import { readHead, readRefs } from '../../../workspace/git/read-refs.ts'
 import { readRepositorySettings, readUserSettings, repositoriesAround } from '../../../workspace/git/read-settings.ts'

@@ -1,6 +1,6 @@
 /** Creates the gate's look at repositories; the first git fetch, pull or push loads it. */
 
-import type { ReadRepository } from '../../../security/command/tools/transfer/transfer.ts'
+import type { ReadRepository } from '../../../security/command/transfer/transfer.ts'
 import type { Policy } from '../../../security/policy.ts'
 import type { Setup } from '../../api.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { writeFileSync } from 'node:fs'
-import type { Transfer } from '../../../security/command/tools/transfer/transfer.ts'
+import type { Transfer } from '../../../security/command/transfer/transfer.ts'
 import type { Policy } from '../../../security/policy.ts'
 import type { Ended, Spawn, SpawnPlan } from '../../../tools/process.ts'
 import { pushHookNotRun } from '../git-around.ts'

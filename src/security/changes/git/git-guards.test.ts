@@ -38,6 +38,8 @@ test('a folder on the way to hooks may not become a link or a file', () => {
     'mine/hooks/pre-commit': 'evil',
   }
   for (const tools of [{ link: 'mine' }, 'a file']) isDenied(there, { 'tools/hooks/pre-commit': undefined, tools })
+  const empty = { ...repository('.git', `${base}\thooksPath = tools/hooks\n`), 'tools/x': 'x', 'mine/hooks/pre-commit': 'evil' }
+  isDenied(empty, { 'tools/x': undefined, tools: { link: 'mine' } })
 })
 
 test('a submodule may lead its own work tree, and nothing else, to a place in the workspace', () => {

@@ -3,6 +3,7 @@
 import { matchesPattern } from '../command-text.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
 import { runsInstalled } from '../tools/installed.ts'
+import { linkOperands } from '../tools/link-operands.ts'
 import { hostsOf } from '../tools/network.ts'
 import { judgeTool } from '../tools/programs.ts'
 import { isReader } from '../tools/readers.ts'
@@ -132,7 +133,7 @@ function notAllowed(look: Look, { name, args, place }: Called): Outcome {
   look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
   // A name like this is no program: a wrapper's options were read wrongly, and the program comes later.
   if (place.external && !/^[A-Za-z_]/.test(name)) refuseWords(look, args)
-  for (const arg of args) checkLoose(look, arg, 'write', place)
+  for (const arg of name === 'ln' ? linkOperands(args) : args) checkLoose(look, arg, 'write', place)
   return {}
 }
 

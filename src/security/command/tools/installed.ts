@@ -30,9 +30,9 @@ function programOf(name: string, words: readonly (string | undefined)[]): string
   return program !== undefined && /^\w[\w.-]*$/.test(program) ? program : undefined
 }
 
-/** Looks only where the path gate lets a program run: the search ends at the workspace. */
+/** A program outside the workspace is not taken: the path gate lets none run there. */
 function isInstalled(program: string, cwd: string, { path, isFile }: Asked['policy']): boolean {
-  for (let folder = resolvePath('.', cwd); path(folder, 'read', folder).ok && folder !== '/'; folder = resolvePath('..', folder)) {
+  for (let folder = resolvePath('.', cwd); folder !== '/'; folder = resolvePath('..', folder)) {
     const file = resolvePath(`node_modules/.bin/${program}`, folder)
     if (isFile?.(file) === true) return path(file, 'run', folder).ok
   }

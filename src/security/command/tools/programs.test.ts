@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ratingOf } from '../policy.fixture.ts'
+import { ratingOf, verdictOf } from '../policy.fixture.ts'
 import { refusedAwk } from './awk.ts'
 import { refusedSed } from './sed.ts'
 
@@ -202,4 +202,29 @@ describe('options', () => {
   test.each(['sed -n p $(ls)', 'sort $x', 'tar cf x.tar $(git ls-files)', 'sed $x p y', 'grep $x y z', 'ls -*'])('%s could be', (command) =>
     expect(ratingOf(command)).toBe('high'),
   )
+})
+
+describe('ln -s', () => {
+  const rating = (command: string) => verdictOf(command).verdict
+
+  test('means its target from the folder of the link', () => {
+    for (const command of ['ln -s ../a.md docs/a.md', 'ln -sf ../../a b/c/', 'ln -s a.md b.md', 'ln -sfn ../v2/x v/current'])
+      expect([command, rating(command), ratingOf(command, { allow: ['ln'] })]).toEqual([command, 'run', 'medium'])
+  })
+
+  test('out of the workspace or to a protected file is blocked, and so is what is not certain', () => {
+    for (const command of [
+      'ln -s ../../a.md docs/a.md',
+      'ln -s ../a.md b.md',
+      'ln -s ../.git/hooks/x docs/x',
+      'ln -s /etc/passwd x',
+      'ln -s ~/.ssh/id x',
+      'ln -s a ../b',
+      'ln ../a.md docs/a.md',
+      'ln -s -t docs ../a.md',
+      'ln -s ../a ../b docs/x',
+      'ln -s ../a.md "$x/y"',
+    ])
+      expect([command, rating(command)]).toEqual([command, 'blocked'])
+  })
 })

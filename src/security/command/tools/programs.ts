@@ -5,7 +5,8 @@ import { couldBe, sure } from '../flow/model.ts'
 import { checkLoose } from '../flow/paths.ts'
 import { judgeAwk } from './awk.ts'
 import { judgeFind } from './find.ts'
-import { judgeGit } from './git.ts'
+import { judgeGit } from './git/git.ts'
+import { linkOperands } from './link-operands.ts'
 import { applyRule, type Use } from './rule.ts'
 import { judgeBun, judgeMake, judgeNpm } from './runners.ts'
 import { judgeSed } from './sed.ts'
@@ -47,7 +48,7 @@ function judgeByTable(use: Use, args: readonly Arg[]): undefined {
     for (const arg of args) checkUnlisted(use, arg)
     return
   }
-  const { operands, options } = applyRule(use, rule, args)
+  const { operands, options } = applyRule(use, rule, name === 'ln' ? linkOperands(args) : args)
   const details = { args, operands, options: options.map((one) => one.name) }
   if (name === 'date') checkDate(use, details)
   if (name === 'printf') checkPrintf(use, details)

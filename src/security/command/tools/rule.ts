@@ -107,7 +107,6 @@ function checkOperands(use: Use, { operands: kind }: ToolRule, { operands, parse
     if (sure(arg) === '-') continue
     const last = index === operands.length - 1 && !intoFolder
     const writes = kind === 'write' || kind === 'move' || (kind === 'copy' && last) || (kind === 'out' && index > 0)
-    if (kind === 'loose') checkLoose(look, arg, 'write', place)
-    else checkPath(look, arg, writes ? 'write' : 'read', place)
+    checkPath(look, arg, writes ? 'write' : 'read', place)
   }
 }

@@ -4,10 +4,9 @@ import type { OptionTable } from '../flow/options.ts'
 
 /**
  * `read`, `write`: every operand is a path. `data`: no operand is a path. `copy`: the last operand is written, the others are read.
- * `move`: all are written. `out`: the second is written. `none`: an operand changes the system. `loose`: only operands that look like a
- * path are checked.
+ * `move`: all are written. `out`: the second is written. `none`: an operand changes the system.
  */
-export type Operands = 'read' | 'write' | 'data' | 'copy' | 'move' | 'out' | 'none' | 'loose'
+export type Operands = 'read' | 'write' | 'data' | 'copy' | 'move' | 'out' | 'none'
 
 export type ToolRule = OptionTable & {
   readonly operands: Operands
@@ -175,10 +174,8 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
   rm: { operands: 'write' },
   unlink: { operands: 'write' },
   truncate: { operands: 'write', data: '-s --size', read: '-r --reference' },
-  chmod: { operands: 'loose', read: '--reference' },
   gzip: { operands: 'write', data: '-S --suffix' },
   gunzip: { operands: 'write', data: '-S --suffix' },
-  less: { operands: 'read' },
   patch: {
     operands: 'write',
     data: '-p --strip -F --fuzz',
@@ -186,5 +183,4 @@ export const toolRules: { readonly [name: string]: ToolRule } = {
     write: '-o --output -r --reject-file -d --directory',
     refuse: '-e --ed',
   },
-  tsc: { operands: 'loose', write: '--outDir --outFile', read: '-p --project' },
 }

@@ -1,14 +1,14 @@
 /** Checks the tables derived from the journal (turns, conversations, the search index) against it, or rebuilds them from it. */
 
-import { canonical } from '../kit/json.ts'
-import type { RunIdentity } from '../runtime/port.ts'
+import { canonical } from '../../kit/json.ts'
+import type { RunIdentity } from '../../runtime/port.ts'
+import { insertLine, insertValues, type TurnRow, turnColumns, turnOfRow } from '../conversations/conversations.ts'
+import { alteredSummary, disprovedSummary, dropDisproved } from '../conversations/summaries.ts'
+import { projectTurns } from '../journal/turns.ts'
+import { entryColumns, entryOf, type JournalRow, turnsFromJournal, Unreadable } from '../journal-turns.ts'
+import type { Store } from '../store.ts'
 import { compare } from './compare-turns.ts'
-import { insertLine, insertValues, type TurnRow, turnColumns, turnOfRow } from './conversations/conversations.ts'
-import { alteredSummary, disprovedSummary, dropDisproved } from './conversations/summaries.ts'
-import { projectTurns } from './journal/turns.ts'
-import { entryColumns, entryOf, type JournalRow, turnsFromJournal, Unreadable } from './journal-turns.ts'
 import { type AgentFilesCheck, createFilesCheck } from './rebuild-files.ts'
-import type { Store } from './store.ts'
 
 /** SHA-256 in hex over all stored rows and over all rows from the journal. `difference` describes the first difference. */
 export type ProjectionCheck = {

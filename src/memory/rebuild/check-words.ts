@@ -1,7 +1,7 @@
 /** Compares the word index with the texts of the turns: by its own check first, and word by word only if that fails. */
 
-import { catchUp } from './conversations/word-index.ts'
-import type { Store } from './store.ts'
+import { catchUp } from '../conversations/word-index.ts'
+import type { Store } from '../store.ts'
 
 /** @returns a description of the first word that differs. @throws SQLiteError for file errors */
 export function differenceInWords(store: Store): string | undefined {

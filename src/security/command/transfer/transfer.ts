@@ -1,6 +1,6 @@
 /** Defines what is known about a repository before a transfer, and the analysed transfer. */
 
-import type { Refusal } from '../../../rules.ts'
+import type { Refusal } from '../../rules.ts'
 import type { TransferOperation } from './transfer-words.ts'
 
 /** `key` is as `git config --list` prints it. */

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, refusing, replied, runOf, started } from './fixture.ts'
+import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
 
 let memoryStage: MemoryStage
 beforeEach(() => {

@@ -1,6 +1,6 @@
 /** Recognises a plain `git fetch`, `git pull` or `git push` to a named remote, which can run outside the sandbox. */
 
-import type { CommandPlan } from '../../verdict.ts'
+import type { CommandPlan } from '../verdict.ts'
 
 export type TransferOperation = 'fetch' | 'pull' | 'push'
 

@@ -1,10 +1,10 @@
 /** Compares the conversation tables row by row with the rows rebuilt from the journal. */
 
-import { canonical } from '../kit/json.ts'
+import { canonical } from '../../kit/json.ts'
+import { type ConversationLine, lineColumns, turnColumns } from '../conversations/conversations.ts'
+import type { ToldTurns, TurnValues } from '../journal-turns.ts'
+import type { Store } from '../store.ts'
 import { differenceInWords } from './check-words.ts'
-import { type ConversationLine, lineColumns, turnColumns } from './conversations/conversations.ts'
-import type { ToldTurns, TurnValues } from './journal-turns.ts'
-import type { Store } from './store.ts'
 
 export type Comparison = { readonly live: string; readonly rebuilt: string; readonly turns: number; readonly difference?: string }
 

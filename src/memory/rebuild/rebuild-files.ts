@@ -2,16 +2,16 @@
 
 import { closeSync, fstatSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type AgentFile, agentFiles, fileNames } from './agent-files/agent-paths.ts'
-import { bytesOf, digestOf, linesOf } from './agent-files/bounded-read.ts'
-import { forgetPointer, readPointer, writePointer } from './agent-files/conversation-pointer.ts'
-import { catchDiskError, realDisk, replaceFile } from './agent-files/disk.ts'
-import { type FileMark, freshMark, openOwn, tailAt } from './agent-files/file-mark.ts'
-import { createFileMarks, type PendingRun } from './file-marks.ts'
-import { isAlive } from './journal/process-owner.ts'
-import { folderOfKey } from './journal/runs/run-agent.ts'
-import { type JournalLine, matchesEnd, toldLines } from './journal-lines.ts'
-import type { Store } from './store.ts'
+import { type AgentFile, agentFiles, fileNames } from '../agent-files/agent-paths.ts'
+import { bytesOf, digestOf, linesOf } from '../agent-files/bounded-read.ts'
+import { forgetPointer, readPointer, writePointer } from '../agent-files/conversation-pointer.ts'
+import { catchDiskError, realDisk, replaceFile } from '../agent-files/disk.ts'
+import { type FileMark, freshMark, openOwn, tailAt } from '../agent-files/file-mark.ts'
+import { createFileMarks, type PendingRun } from '../file-marks.ts'
+import { isAlive } from '../journal/process-owner.ts'
+import { folderOfKey } from '../journal/runs/run-agent.ts'
+import { type JournalLine, matchesEnd, toldLines } from '../journal-lines.ts'
+import type { Store } from '../store.ts'
 
 /** `untaken`: lines of other programs that the next turn will journal. */
 export type FilesCheck = { readonly files: number; readonly untaken: number; readonly difference?: string }

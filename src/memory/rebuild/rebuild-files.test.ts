@@ -4,7 +4,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type AgentStage, createAgentStage } from './agent-files/agent-stage.fixture.ts'
+import { type AgentStage, createAgentStage } from '../agent-files/agent-stage.fixture.ts'
 
 function alter(path: string, sql: string): void {
   using db = new Database(path)

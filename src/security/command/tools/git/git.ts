@@ -1,12 +1,12 @@
 /** Judges git: which sub-commands only look or record, and which options and settings run programs or discard work. */
 
-import { type Arg, scatters, sure } from '../flow/model.ts'
-import { type Parsed, parseOptions } from '../flow/options.ts'
-import { checkLoose, checkPath } from '../flow/paths.ts'
-import { searchTexts } from '../flow/search.ts'
+import { type Arg, scatters, sure } from '../../flow/model.ts'
+import { type Parsed, parseOptions } from '../../flow/options.ts'
+import { checkLoose, checkPath } from '../../flow/paths.ts'
+import { searchTexts } from '../../flow/search.ts'
+import { gitReads } from '../readers.ts'
+import { checkOptions, isLed, type Use } from '../rule.ts'
 import { gitRules } from './git-table.ts'
-import { gitReads } from './readers.ts'
-import { checkOptions, isLed, type Use } from './rule.ts'
 
 const globals = {
   data: '--namespace --attr-source --list-cmds',

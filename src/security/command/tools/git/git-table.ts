@@ -1,6 +1,6 @@
 /** Lists the git commands that may run, each with the options and operands that would make it do more. */
 
-import type { OptionTable } from '../flow/options.ts'
+import type { OptionTable } from '../../flow/options.ts'
 
 export type GitUse = {
   /** The operands; an entry is undefined where it is known only at run time. */

@@ -1,7 +1,7 @@
 /** Resolves what a push sends to commits, so that a yes covers exactly these, and says which references it replaces or deletes. */
 
-import { quote } from '../../../../kit/text.ts'
-import { type Refusal, refuse } from '../../../rules.ts'
+import { quote } from '../../../kit/text.ts'
+import { type Refusal, refuse } from '../../rules.ts'
 import { ownRemote, type RepositoryFacts, type TransferredRefs } from './transfer.ts'
 import type { TransferWords } from './transfer-words.ts'
 

@@ -1,10 +1,10 @@
 /** Reads the address of a git remote, and judges its host by the rules for every other request. */
 
-import { quote } from '../../../../kit/text.ts'
-import type { Policy } from '../../../policy.ts'
-import { type Refusal, refuse } from '../../../rules.ts'
-import { isListedAddress } from '../../../targets/address.ts'
-import { isAllowed, judgeUrl } from '../../../targets/url.ts'
+import { quote } from '../../../kit/text.ts'
+import type { Policy } from '../../policy.ts'
+import { type Refusal, refuse } from '../../rules.ts'
+import { isListedAddress } from '../../targets/address.ts'
+import { isAllowed, judgeUrl } from '../../targets/url.ts'
 import type { GitSetting, RemoteAddress } from './transfer.ts'
 
 /** @returns undefined for what is no address of a server, such as a path */

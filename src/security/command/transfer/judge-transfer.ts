@@ -3,10 +3,10 @@
  * the sandbox. That git works in an empty repository of our own, so it never reads the settings of the user's repository.
  */
 
-import { quote } from '../../../../kit/text.ts'
-import type { Policy } from '../../../policy.ts'
-import { type Refusal, refuse } from '../../../rules.ts'
-import type { CommandPlan } from '../../verdict.ts'
+import { quote } from '../../../kit/text.ts'
+import type { Policy } from '../../policy.ts'
+import { type Refusal, refuse } from '../../rules.ts'
+import type { CommandPlan } from '../verdict.ts'
 import { pushedRefs } from './pushed-refs.ts'
 import { judgeRemote, parseRemote, rewriteUrl } from './remote-address.ts'
 import {

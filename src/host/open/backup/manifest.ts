@@ -1,0 +1,110 @@
+/** Describes a backup: which files it has, with their digests. A folder without its manifest is no backup. */
+
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { FailureError } from '../../failure.ts'
+
+const relative = z.string().refine((path) => path !== '' && !path.startsWith('/') && !path.split('/').includes('..'), 'not a path inside')
+
+const manifestShape = z.object({
+  format: z.literal(1),
+  made: z.string(),
+  /** The home that was copied. */
+  home: z.string(),
+  with_keys: z.boolean(),
+  receipts: z.nullable(z.object({ log_id: z.string(), count: z.int(), head: z.string() })),
+  files: z.array(z.object({ path: relative, size: z.int(), mode: z.int(), sha256: z.string() })),
+  /** What was not copied, because it is no regular file. */
+  left_out: z.array(z.string()),
+})
+
+export type Manifest = z.infer<typeof manifestShape>
+export type ManifestFile = Manifest['files'][number]
+
+export const manifestName = 'manifest.json'
+
+/** Called from time to time with the progress, from 0 to 1. Others may run meanwhile. */
+export type Progress = (share: number) => void
+
+/** @throws FailureError `error` when the folder is no backup, `integrity` when its manifest is damaged */
+export function readManifest(folder: string): Manifest {
+  const text = textOf(join(folder, manifestName))
+  if (text === undefined) throw new FailureError('error', `"${folder}" is no backup: it has no ${manifestName}`)
+  const read = manifestShape.safeParse(jsonOf(text))
+  if (read.success) return read.data
+  throw new FailureError(
+    'integrity',
+    `${join(folder, manifestName)} is damaged: ${z.prettifyError(read.error).split('\n')[0]}; take another backup`,
+  )
+}
+
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Compares every file of the folder with the manifest. @throws FailureError `integrity` that names the first difference */
+export async function assertWhole(folder: string, { files }: Manifest, progress: Progress): Promise<void> {
+  const bytes = files.reduce((sum, { size }) => sum + size, 0)
+  let done = 0
+  for (const { path, size, sha256 } of files) {
+    const found = digestOf(join(folder, path))
+    if (found === undefined) throw altered(path, 'is missing')
+    if (found.sha256 !== sha256 || found.size !== size) throw altered(path, 'was altered')
+    done += size
+    progress(bytes === 0 ? 1 : done / bytes)
+    await Bun.sleep(0)
+  }
+  const known = new Set([manifestName, ...files.map(({ path }) => path)])
+  const extra = filesBelow(folder).find((path) => !known.has(path))
+  if (extra !== undefined) throw altered(extra, 'does not belong to it')
+}
+
+function altered(path: string, what: string): FailureError {
+  return new FailureError('integrity', `this backup is not whole: ${path} ${what}; take another one`)
+}
+
+const pieceBytes = 1024 * 1024
+
+/** Reads a regular file in pieces, at most `most` bytes of it. @returns undefined when it cannot be read */
+export function digestOf(path: string, { most = Number.POSITIVE_INFINITY, each = () => {} }: DigestOptions = {}): Digest | undefined {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const piece = new Uint8Array(pieceBytes)
+  try {
+    const file = openSync(path, 'r')
+    try {
+      let size = 0
+      for (let read = -1; read !== 0; size += read) {
+        read = readSync(file, piece, 0, Math.min(pieceBytes, most - size), size)
+        hasher.update(piece.subarray(0, read))
+        each(piece.subarray(0, read))
+      }
+      return { size, sha256: hasher.digest('hex') }
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    return undefined
+  }
+}
+
+type DigestOptions = { readonly most?: number; readonly each?: (piece: Uint8Array) => void }
+export type Digest = { readonly size: number; readonly sha256: string }
+
+/** Everything that is no folder. */
+function filesBelow(folder: string): readonly string[] {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+  return entries.flatMap((entry) => (entry.isDirectory() ? [] : [join(entry.parentPath, entry.name).slice(folder.length + 1)]))
+}

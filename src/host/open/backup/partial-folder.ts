@@ -1,0 +1,52 @@
+/** Builds a folder or file under another name and gives it its name when it is whole, so that nothing half-made ever looks whole. */
+
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { isAlive, thisProcess } from '../../../memory/journal/process-owner.ts'
+import { FailureError } from '../../failure.ts'
+
+const mark = '.partial-'
+
+/**
+ * `build` gets an empty folder beside the target; it becomes the target when `build` has ended, or is removed when it fails. @throws
+ * FailureError when something is at the target already
+ */
+export async function built<T>(target: string, build: (folder: string) => Promise<T>): Promise<T> {
+  assertFree(target)
+  removeAbandoned(target)
+  const partial = `${target}${mark}${thisProcess()}`
+  mkdirSync(partial, { recursive: true, mode: 0o700 })
+  try {
+    const result = await build(partial)
+    assertFree(target)
+    renameSync(partial, target)
+    syncFolder(dirname(target))
+    return result
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** An empty folder counts as free. */
+export function assertFree(target: string): void {
+  const found = statSync(target, { throwIfNoEntry: false })
+  if (found && (!found.isDirectory() || readdirSync(target).length > 0))
+    throw new FailureError('error', `"${target}" exists and is not empty; name a folder that is empty or does not exist yet`)
+}
+
+/** Removes what dead processes left. */
+function removeAbandoned(target: string): void {
+  const folder = dirname(target)
+  if (!existsSync(folder)) return
+  for (const name of readdirSync(folder)) {
+    const start = `${basename(target)}${mark}`
+    if (name.startsWith(start) && !isAlive(name.slice(start.length))) rmSync(join(folder, name), { recursive: true, force: true })
+  }
+}
+
+export function syncFolder(path: string): void {
+  const folder = openSync(path, 'r')
+  fsyncSync(folder)
+  closeSync(folder)
+}

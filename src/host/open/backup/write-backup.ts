@@ -1,0 +1,150 @@
+/** Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows them. */
+
+import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import type { Checkpoint } from '../../../memory/checkpoint.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { headLine } from '../../../receipts/form/anchor.ts'
+import { filesOf } from '../../../receipts/segments.ts'
+import type { Setup } from '../../api.ts'
+import { FailureError } from '../../failure.ts'
+import { withMemory } from '../open-records.ts'
+import { homeFiles } from './home-files.ts'
+import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
+import { built, syncFolder } from './partial-folder.ts'
+
+export type BackupOptions = {
+  readonly setup: Pick<Setup, 'config' | 'paths' | 'log'>
+  readonly memory: Memory
+  readonly target: string
+  /** Also files with API keys. */
+  readonly withKeys: boolean
+  readonly progress: Progress
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal
+}
+
+export type WrittenBackup = { readonly manifest: Manifest; readonly bytes: number }
+
+/** How often the copy begins anew when a rotation of the receipts, or a new summary of an agent, comes in between. */
+const mostTries = 3
+
+/** @throws FailureError; nothing is left at the target then */
+export async function writeBackup(options: BackupOptions): Promise<WrittenBackup> {
+  return built(options.target, async (folder) => {
+    for (let tries = 1; ; tries += 1) {
+      const done = await copyHome(options, folder)
+      if (done) return done
+      if (tries === mostTries) throw new FailureError('error', 'the home changed too much while it was copied; try again')
+      rmSync(folder, { recursive: true, force: true })
+      mkdirSync(folder, { mode: 0o700 })
+    }
+  })
+}
+
+/** @returns undefined when something was replaced meanwhile */
+async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOptions, folder: string): Promise<WrittenBackup | undefined> {
+  const { config, paths } = setup
+  const names = { database: inHome(paths.home, config.memory.path), log: inHome(paths.home, config.receipts.path) }
+  const segments = filesOf(config.receipts.path).join()
+  const database = join(folder, names.database)
+  mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
+  ;(await memory.copies()).copyTo(database)
+  const copied = { ...setup, config: { ...config, memory: { ...config.memory, path: database } } }
+  const known = await withMemory(copied, async (copy) => ({ checkpoint: copy.checkpoint.get(), marks: (await copy.copies()).marks() }))
+  const made: ManifestFile[] = [recorded(folder, names.database, 0o600)]
+
+  const receipts = receiptFiles(config.receipts.path, known.checkpoint)
+  const special = new Set([names.database, `${names.database}-wal`, `${names.database}-shm`, ...['receipts.head', names.log]])
+  for (const { from } of receipts) special.add(inHome(paths.home, from))
+  const marked = new Map(known.marks.map(({ folder: at, file, bytes }) => [join(at, file), bytes]))
+  const { files, leftOut } = homeFiles(paths.home, { withKeys, except: special })
+  const wanted: readonly Wanted[] = [
+    ...receipts.map(({ from, most }) => ({
+      from,
+      to: join(dirname(names.log), basename(from)),
+      mode: 0o600,
+      exact: true,
+      ...(most === undefined ? {} : { most }),
+    })),
+    ...files.map(({ path, mode }) => wantedFile(join(paths.home, path), path, { mode, bytes: marked.get(join(paths.home, path)) })),
+  ]
+  for (const [at, each] of wanted.entries()) {
+    signal.throwIfAborted()
+    const file = copyFile(folder, each)
+    if (file === 'short') return undefined
+    if (file) made.push(file)
+    progress(at / wanted.length)
+    await Bun.sleep(0)
+  }
+  if (filesOf(config.receipts.path).join() !== segments) return undefined
+  if (known.checkpoint) made.push(written(folder, 'receipts.head', `${headLine(known.checkpoint)}\n`))
+  const manifest: Manifest = {
+    ...{ format: 1, made: new Date().toISOString(), home: paths.home, with_keys: withKeys, files: made, left_out: [...leftOut] },
+    receipts: known.checkpoint ? { log_id: known.checkpoint.logId, count: known.checkpoint.count, head: known.checkpoint.head } : null,
+  }
+  signal.throwIfAborted()
+  written(folder, manifestName, `${JSON.stringify(manifest, undefined, 1)}\n`)
+  syncFolder(folder)
+  progress(1)
+  return { manifest, bytes: made.reduce((sum, { size }) => sum + size, 0) }
+}
+
+/** A file that the configuration puts elsewhere gets a place in the copy under its own name. */
+function inHome(home: string, path: string): string {
+  return path.startsWith(`${home}/`) ? path.slice(home.length + 1) : basename(path)
+}
+
+/** Closed segments are whole; of the log only what the copied database knows. */
+function receiptFiles(log: string, checkpoint: Checkpoint | undefined): readonly { readonly from: string; readonly most?: number }[] {
+  if (!checkpoint) return []
+  return filesOf(log).map((from) => (from === log ? { from, most: checkpoint.size } : { from }))
+}
+
+type Wanted = {
+  readonly from: string
+  readonly to: string
+  readonly mode: number
+  /** Copies only so many bytes. */
+  readonly most?: number
+  /** The file must have that many bytes, and must exist. */
+  readonly exact: boolean
+}
+
+function wantedFile(from: string, to: string, { mode, bytes }: { readonly mode: number; readonly bytes: number | undefined }): Wanted {
+  return { from, to, mode, exact: bytes !== undefined, ...(bytes === undefined ? {} : { most: bytes }) }
+}
+
+/** @returns `short` when it has fewer bytes than the database knows; undefined when it is gone */
+function copyFile(folder: string, { from, to, mode, most, exact }: Wanted): ManifestFile | 'short' | undefined {
+  const path = join(folder, to)
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  // A file that grows while it is copied is cut where it was.
+  const size = most ?? statSync(from, { throwIfNoEntry: false })?.size ?? 0
+  const file = openSync(path, 'wx', mode)
+  try {
+    const digest = digestOf(from, {
+      most: size,
+      each(piece) {
+        for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
+      },
+    })
+    fsyncSync(file)
+    if (digest && (!exact || digest.size === size)) return { path: to, mode, ...digest }
+    rmSync(path)
+    return exact ? 'short' : undefined
+  } finally {
+    closeSync(file)
+  }
+}
+
+function written(folder: string, path: string, text: string): ManifestFile {
+  writeFileSync(join(folder, path), text, { mode: 0o600, flush: true })
+  return recorded(folder, path, 0o600)
+}
+
+function recorded(folder: string, path: string, mode: number): ManifestFile {
+  const digest = digestOf(join(folder, path))
+  if (!digest) throw new FailureError('error', `${join(folder, path)} cannot be read again`)
+  return { path, mode, ...digest }
+}
