@@ -209,7 +209,6 @@ export type Host = {
   receipts(): { readonly count: number; readonly head: string } | undefined
   /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
   receiptsOf(runId: string): readonly string[]
-  search(request: SearchRequest): readonly Hit[]
   /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
   cancelRun(runId: string, by: string): boolean
   /** Tells whether the conversation has a turn. */
