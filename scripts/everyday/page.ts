@@ -134,6 +134,6 @@ programs run, obey or hide, no setting that makes git run or send anything.
 | \`chmod +x script.sh\` | asks | the executable bit is exactly what the question is about. |
 | \`python3 -m venv env\` | asks | editors run the Python of an environment that they find, and its \`*.pth\` files with it. |
 | \`git init sub\` | asks | a new repository has settings and examples of hooks, which are executables. Git changes its settings only in a named change with a yes. |
-| \`git fetch\`, \`pull\`, \`push\` | fails without its host | a command has no network before the call names the host; then the question names it too. They do not count as done. |
+| \`git fetch\`, \`pull\`, \`push\` | asks before it runs | the question names the host of the remote. |
 | \`rm\`, \`dd\`, \`find -delete\` | refused | the operator's \`forbidden_commands\` name them, and \`find -delete\` is \`rm\` on all that it finds. |
 | \`npm install\`, \`curl …\` | asks before it runs | what a command sends cannot be taken back. \`allowed_domains = ["@npm"]\` says that the host is fine: at the level full it is then no question, and elsewhere the question does not call it unlisted. |`

@@ -73,8 +73,10 @@ function isAbsent(command: string): boolean {
       name,
       args.map((arg) => literalArg(arg)),
     ).length > 0
+  // They ask for the host of the remote, and the made project's remote has none.
+  const remote = /^git (fetch|pull|push)/.test(command)
   const isProgram = /^[a-z][\w+-]*$/.test(name) && !/^(for|while|if|cd|test|n)$/.test(name)
-  return online || (isProgram && Bun.which(name, { PATH: path }) === null)
+  return online || remote || (isProgram && Bun.which(name, { PATH: path }) === null)
 }
 
 const base = mkdtempSync(join(tmpdir(), 'everyday-'))

@@ -36,4 +36,13 @@ export const memoryRows = {
     env: 'HISTORY_KEEP',
     about: 'How many of the newest are then left as they are. Must be less than history_max.',
   },
+  retention_days: {
+    type: 'whole',
+    min: 1,
+    max: 36_500,
+    unit: 'days',
+    absent: 'for ever',
+    example: 365,
+    about: 'How long "braidclaw home prune" keeps a conversation after its last turn. Nothing is deleted before that command runs.',
+  },
 } as const satisfies Rows

@@ -1,6 +1,6 @@
 /** Lists every kind of provider in the order of the docs and messages. */
 
-import { fifo } from './fifo/fifo-provider.ts'
+import { fifo } from './fifo/fifo-kind.ts'
 import { anthropic, openai, openaiCompatible } from './http-kinds.ts'
 import { mock } from './mock.ts'
 import { reliable } from './reliable.ts'

@@ -88,3 +88,17 @@ export const wireRows = {
   },
   ...prices,
 } as const satisfies Rows
+
+/** The rows of the provider that needs no network. */
+export const mockRows = {
+  model: { ...model, default: 'mock' },
+  fixture: {
+    type: 'path',
+    relative: true,
+    absent: 'the offline helper',
+    about:
+      'A JSON file of scripted answers; a relative path starts at the folder of the config file. BRAIDCLAW_MOCK_FIXTURE sets it for every mock.',
+  },
+  total_timeout_s: totalTimeout,
+  ...prices,
+} as const satisfies Rows

@@ -52,7 +52,7 @@ describe('a rule that blocks', () => {
 
   test('is part of what verify explores', async () => {
     using at = ruled(example)
-    const { code, stdout } = await at.run(['verify'])
+    const { code, stdout } = await at.run(['verify'], { timeoutMs: 50_000 })
     expect([code, stdout]).toEqual([0, expect.stringContaining('rule.migrations-stay')])
   }, 60_000)
 })

@@ -37,6 +37,12 @@ export function place(config = ''): Place {
   }
 }
 
+/** Opens a host over a home of another test helper. */
+export function hostOf(home: string, workspace: string): Host {
+  const context = { ...silentContext({ channels: channelRows, home, env: { HOME: workspace, PATH: process.env.PATH } }), cwd: workspace }
+  return openHost(loadSetup(context, { workspace }), { ahead: false })
+}
+
 /** A model that calls this tool for each question, and then repeats the tool's result. */
 export function calling(name: string, input: object): ModelCall {
   return async function* (messages) {

@@ -51,6 +51,10 @@ max_conversation_tokens = 22
 max_conversation_usd = 0.23
 agent_daily_tokens = 24
 agent_daily_usd = 0.25
+channel_daily_tokens = 28
+channel_daily_usd = 0.29
+token_daily_tokens = 30
+token_daily_usd = 0.31
 daily_tokens = 26
 daily_usd = 0.27
 [providers.models.m]
@@ -61,6 +65,7 @@ total_timeout_s = 21
 price_input = 1
 price_output = 2
 price_cached = 3
+price_cache_write = 4
 [providers.models.o]
 kind = "openai-compatible"
 model = "om"
@@ -77,6 +82,7 @@ temperature = 0.5
 price_input = 1.5
 price_output = 2.5
 price_cached = 3.5
+price_cache_write = 4.5
 [providers.models.r]
 kind = "reliable"
 providers = ["m", "o"]
@@ -135,6 +141,7 @@ path = "/m.sqlite"
 agent_dir = "/agent"
 history_max = 260
 history_keep = 30
+retention_days = 365
 [changes]
 keep_sets = 1
 keep_mb = 2

@@ -50,7 +50,7 @@ export async function costOf(memory: Memory, { config }: Configured, query: Cost
   const [spend, ledger] = await Promise.all([memory.spend(), memory.budget()])
   const [from, to] = [utcDay(now - (days - 1) * dayMs), utcDay(now)]
   const range = { fromDay: from, ...(token === undefined ? {} : { token }) }
-  const { rows, more } = spend.rows({ by, limit, ...range })
+  const { rows, more, total } = spend.rows({ by, limit, ...range })
   const ahead = ledger.dayAhead()
   return {
     by,
@@ -59,7 +59,7 @@ export async function costOf(memory: Memory, { config }: Configured, query: Cost
     to,
     rows: rows.map((row) => ({ ...row, tokens: tokensOf(row) })),
     more,
-    total: whole(spend.total(range)),
+    total: whole(total),
     reserved: token === undefined ? spend.held() : { tokens: 0, micros: 0 },
     limits: budgetStates(ledger, config.limits, config.defaultAgent ?? 'default').filter(
       ({ scope }) => token === undefined || scope === `token:${token}`,

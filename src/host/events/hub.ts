@@ -39,6 +39,8 @@ export type HubOptions = {
 
 const usualCapacity = 1_024
 const pageSize = 256
+/** How often to look for what other processes did, in milliseconds; what this process does is told at once. */
+const lookMs = 300
 
 export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions): Hub {
   const subscribers = new Set<Subscriber>()
@@ -62,14 +64,17 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
     rest: () => {},
   }
 
-  function begin(): void {
+  /** @returns a function that ends it, once */
+  function begin(subscriber: Subscriber): () => void {
     state.readers += 1
-    if (state.readers > 1) return
-    state.version = feed.version()
-    state.cursor = journal.latest()
-    state.project = createFeedProjection(journal)
-    state.stop = stopped()
-    state.rest = poll(look)
+    if (state.readers === 1) {
+      state.version = feed.version()
+      state.cursor = journal.latest()
+      state.project = createFeedProjection(journal)
+      state.stop = stopped()
+      state.rest = poll(look, lookMs)
+    }
+    return once(() => end(subscriber))
   }
 
   function end(subscriber: Subscriber): void {
@@ -156,21 +161,29 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
     { position, signal, closing }: Parameters<Hub['subscribe']>[1],
   ): AsyncGenerator<HostEvent> {
     const subscriber = createSubscriber({ wanted, now, capacity })
-    const close = () => subscriber.end(closed)
-    begin()
+    const leave = begin(subscriber)
+    // Whoever does not take the end of the subscription must not keep the process alive.
+    const close = () => {
+      subscriber.end(closed)
+      leave()
+    }
     closing.addEventListener('abort', close)
+    const isOver = () => signal.aborted || closing.aborted
     if (closing.aborted) close()
     try {
-      for (const event of stored(wanted, position)) {
-        if (signal.aborted || closing.aborted) break
-        yield event
+      if (!isOver())
+        for (const event of stored(wanted, position)) {
+          yield event
+          if (isOver()) break
+        }
+      if (!isOver()) {
+        subscribers.add(subscriber)
+        greet(subscriber, wanted.after !== undefined)
       }
-      subscribers.add(subscriber)
-      greet(subscriber, wanted.after !== undefined)
       yield* subscriber.items(signal)
     } finally {
       closing.removeEventListener('abort', close)
-      end(subscriber)
+      leave()
     }
   }
 
@@ -204,3 +217,12 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
 }
 
 const closed: Ended = { reason: 'closed', message: 'the host was closed; subscribe again with the last id' }
+
+function once(step: () => void): () => void {
+  const state = { done: false }
+  return () => {
+    if (state.done) return
+    state.done = true
+    step()
+  }
+}

@@ -28,9 +28,9 @@ import { createFileOriginals } from '../transactions/file-originals.ts'
 import { withGitFailure } from '../transactions/git-failure.ts'
 import type { StandingAnswers } from '../transactions/standing-answers.ts'
 import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
-import { createConfinement, type SandboxPool } from './command-sandbox.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './network/guarded-get.ts'
+import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 import { timeoutsOf } from './tool-timeouts.ts'
 
@@ -174,9 +174,8 @@ export async function createToolRuntime({
     const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
     if (dry !== undefined) return dry
     if (judgement.writes.length > 0) await originals.load()
-    const ran = await kit().execute(wanted, signal)
-    const outcome = ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran)
-    return withInstructions(wanted, call.name === 'shell' ? await withGitFailure(policy.workspace, outcome) : outcome)
+    const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(wanted, signal))
+    return withInstructions(wanted, ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran))
   }
 
   /** Carries out what was decided about the changes of a command. */

@@ -4,9 +4,9 @@ import { relative } from 'node:path'
 import type { ToolOutcome } from '../../runtime/event.ts'
 import { isUnder } from '../../security/targets/path.ts'
 
-/** @param workspace an absolute path without symbolic links. @param outcome the result of a command */
-export async function withGitFailure<Outcome extends ToolOutcome>(workspace: string, outcome: Outcome): Promise<Outcome> {
-  const why = /^fatal: /m.test(outcome.output) ? await reason(workspace, outcome.output) : undefined
+/** @param workspace an absolute path without symbolic links. @param outcome what this tool returned */
+export async function withGitFailure<Outcome extends ToolOutcome>(workspace: string, tool: string, outcome: Outcome): Promise<Outcome> {
+  const why = tool === 'shell' && /^fatal: /m.test(outcome.output) ? await reason(workspace, outcome.output) : undefined
   return why === undefined ? outcome : { ...outcome, output: `${outcome.output}\n[${why}]` }
 }
 

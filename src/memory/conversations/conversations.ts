@@ -240,7 +240,8 @@ function runsUnderWay(store: Store): string[] {
 function forget(store: Store, underWay: readonly string[], note: number): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
   // What a run used stays when it is deleted (a trigger); only its journal tells that of a run without an end.
-  store.script(`UPDATE runs SET spent = ${spentOfRun} WHERE ended IS NULL`)
+  for (const { runId } of store.sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all())
+    store.sql<never, [string, string]>('UPDATE runs SET spent = ? WHERE run_id = ?').run(spentOfRun(store, runId), runId)
   for (const rows of [
     `turns WHERE ${others}`,
     `journal WHERE ${others} AND seq <> ${note}`,

@@ -196,10 +196,10 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
 
   function end(runId: string, { at, code, message, digest }: Parameters<Journal['end']>[1]): void {
     store
-      .sql<never, [number, string, string, string | null, string]>(
-        `UPDATE runs SET ended = ?, code = ?, message = ?, digest = ?, spent = ${spentOfRun} WHERE run_id = ? AND ended IS NULL`,
+      .sql<never, [number, string, string, string | null, string, string]>(
+        'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ?, spent = ? WHERE run_id = ? AND ended IS NULL',
       )
-      .run(at, code, message, digest, runId)
+      .run(at, code, message, digest, spentOfRun(store, runId), runId)
   }
 
   function tells(runId: string): boolean {

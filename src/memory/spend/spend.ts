@@ -44,13 +44,11 @@ export type Spend = {
 export type SpendRow = Spend & { readonly key: string; readonly title?: string }
 
 /** With `token` only what that access token asked for. */
-export type SpendWanted = Range & { readonly by: SpendKey; readonly limit: number }
-export type Range = { readonly fromDay: string; readonly token?: string }
+export type SpendWanted = { readonly by: SpendKey; readonly limit: number; readonly fromDay: string; readonly token?: string }
 
 export type SpendTable = {
-  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit. */
-  rows(wanted: SpendWanted): { readonly rows: readonly SpendRow[]; readonly more: number }
-  total(range: Range): Spend
+  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of all rows. */
+  rows(wanted: SpendWanted): { readonly rows: readonly SpendRow[]; readonly more: number; readonly total: Spend }
   /** What calls under way have reserved. */
   held(): { readonly tokens: number; readonly micros: number }
   /** Records a call that belongs to no run. */
@@ -81,7 +79,7 @@ export function addUnsettled(store: Store, { day, tokens, micros, payer: text }:
   put(store, 'unsettled', { payer, day, used: { calls: 1, unsettled: tokens, micros, unpriced: payer.priced ? 0 : 1 } })
 }
 
-/** The sources of spend with the same columns. `?1` is the first day, `?2` that day in milliseconds, `?3` the ids of dead reservations. */
+/** The sources of spend with the same columns. `?1` is the first day, `?2` that day in milliseconds, `?3` the ids of dead reservations, `?5` the runs under way. */
 function sources(): string {
   const agent = `CASE WHEN json_valid(runs.agent) THEN coalesce(runs.agent ->> '$.id', '') ELSE '' END`
   const ofRun = (spent: string, which: string) => `
@@ -90,7 +88,7 @@ function sources(): string {
       value ->> 7 AS micros, value ->> 8 AS unpriced, value ->> 9 AS estimated, value ->> 10 AS lost, 0 AS unsettled
     FROM runs, json_each(${spent}) WHERE ${which} AND value ->> 0 >= ?1`
   return `${ofRun(`CASE WHEN json_valid(spent) THEN spent ELSE '[]' END`, 'ended IS NOT NULL AND (ended >= ?2 OR started >= ?2)')}
-    UNION ALL ${ofRun(spentOfRun, 'ended IS NULL')}
+    UNION ALL ${ofRun(`coalesce(?5 -> run_id, '[]')`, 'ended IS NULL')}
     UNION ALL SELECT kind, run_id, conversation_id, day, channel, token, agent, provider, model, ${cells.join(', ')} FROM spend WHERE day >= ?1
     UNION ALL SELECT 'unsettled', coalesce(payer ->> '$.runId', ''), coalesce(payer ->> '$.conversationId', ''), day,
       coalesce(payer ->> '$.channel', ''), coalesce(payer ->> '$.token', ''), coalesce(payer ->> '$.agent', ''),
@@ -120,8 +118,8 @@ const titles: { readonly [Key in SpendKey]?: string } = {
   run: 'SELECT title FROM runs JOIN conversations USING (conversation_id) WHERE run_id = ?',
 }
 
-/** First day, the same in milliseconds, the ids of dead reservations, the only token. */
-type Values = [string, number, string, string | null]
+/** First day, the same in milliseconds, the ids of dead reservations, the only token, what runs under way have used so far. */
+type Values = [string, number, string, string | null, string]
 
 type Reservation = {
   readonly id: string
@@ -135,13 +133,15 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
   const { sql } = store
   const reservations = () => sql<Reservation, []>('SELECT id, owner, expires, tokens, micros FROM budget_reservations').all()
   const isHeld = ({ owner, expires }: Reservation) => expires > now() && isAlive(owner)
-  const values = ({ fromDay, token }: Range): Values => [
+  const values = ({ fromDay, token }: Pick<SpendWanted, 'fromDay' | 'token'>): Values => [
     fromDay,
     // A day early: a run that ended while the clock was behind may have calls of this day.
     Date.parse(`${fromDay}T00:00Z`) - 86_400_000,
     JSON.stringify(reservations().flatMap((each) => (isHeld(each) ? [] : [each.id]))),
     token ?? null,
+    JSON.stringify(Object.fromEntries(underWay().map(({ runId }) => [runId, JSON.parse(spentOfRun(store, runId))]))),
   ]
+  const underWay = () => sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all()
 
   function rows({ by, limit, ...range }: SpendWanted): ReturnType<SpendTable['rows']> {
     const order = by === 'day' ? 'key' : 'micros DESC, inputTokens + outputTokens + unsettledTokens DESC, key'
@@ -150,7 +150,7 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     )
     const found = all.all(...values(range))
     const rows = found.slice(0, limit).map((row) => ({ ...row, ...titleOf(by, row.key) }))
-    return { rows, more: Math.max(0, found.length - limit) }
+    return { rows, more: Math.max(0, found.length - limit), total: found.reduce(plus, nothing) }
   }
 
   function titleOf(by: SpendKey, key: string): { readonly title?: string } {
@@ -159,19 +159,12 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     return found === null ? {} : found
   }
 
-  function total(range: Range): Spend {
-    const found = sql<Spend, Values>(`SELECT ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4`).get(...values(range))
-    if (found === null) throw new Error('a sum without GROUP BY has one row')
-    return found
-  }
-
   function addSummary(payer: Payer, day: string, used: Usage | 'unknown'): void {
     store.write(() => put(store, 'summary', { payer, day, used: used === 'unknown' ? { lost: 1 } : cellsOf(used) }))
   }
 
   return {
     rows,
-    total,
     held() {
       const open = reservations().filter(isHeld)
       return open.reduce((sum, { tokens, micros }) => ({ tokens: sum.tokens + tokens, micros: sum.micros + micros }), {
@@ -187,4 +180,32 @@ function cellsOf({ inputTokens, outputTokens, cachedInputTokens = 0, costMicros,
   const unpriced = costMicros === undefined && inputTokens + outputTokens > 0 ? 1 : 0
   const counts = { calls: 1, input: inputTokens, output: outputTokens, cached: cachedInputTokens }
   return { ...counts, micros: costMicros ?? 0, unpriced, estimated: estimated ? 1 : 0 }
+}
+
+const nothing: Spend = {
+  calls: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedTokens: 0,
+  unsettledTokens: 0,
+  micros: 0,
+  unpricedCalls: 0,
+  estimatedCalls: 0,
+  unsettledCalls: 0,
+  lostCalls: 0,
+}
+
+function plus(one: Spend, other: Spend): Spend {
+  return {
+    calls: one.calls + other.calls,
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    cachedTokens: one.cachedTokens + other.cachedTokens,
+    unsettledTokens: one.unsettledTokens + other.unsettledTokens,
+    micros: one.micros + other.micros,
+    unpricedCalls: one.unpricedCalls + other.unpricedCalls,
+    estimatedCalls: one.estimatedCalls + other.estimatedCalls,
+    unsettledCalls: one.unsettledCalls + other.unsettledCalls,
+    lostCalls: one.lostCalls + other.lostCalls,
+  }
 }

@@ -1,31 +1,12 @@
 /** Provides a model behind two FIFOs: the process that reads `brain_in` and writes `brain_out` is the model. */
 
-import type { Rows } from '../../kit/settings.ts'
 import { type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
-import type { AskBrain, ProviderKind } from '../provider-kind.ts'
-import { model, totalTimeout } from '../rows.ts'
+import type { AskBrain } from '../provider-kind.ts'
 import { assertUsable } from '../usable-reply.ts'
 import { idMaker } from '../wire/call-arguments.ts'
 import { readAnswer } from './answer.ts'
-import { type PayloadOptions, payloadOf, seedModel } from './payload.ts'
-
-const settings = {
-  model: { ...model, default: seedModel },
-  total_timeout_s: totalTimeout,
-  dir: {
-    type: 'path',
-    default: '/tmp/planckclaw',
-    about: 'The folder with the FIFOs brain_in and brain_out, whose other ends are the model (docs/daemon.md).',
-  },
-} as const satisfies Rows
-
-export const fifo = {
-  kind: 'fifo',
-  settings,
-  async create({ name, settings: { model, dir, totalTimeoutS }, deps }) {
-    return createFifoProvider({ name, model, ask: await deps.brain({ dir, timeoutMs: totalTimeoutS * 1000 }) })
-  },
-} as const satisfies ProviderKind<typeof settings>
+import { type PayloadOptions, payloadOf } from './payload.ts'
+import { seedModel } from './seed-model.ts'
 
 export type FifoProviderOptions = PayloadOptions & { readonly name: string; readonly ask: AskBrain; readonly contextTokens?: number }
 

@@ -4,9 +4,8 @@ import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import { portableName } from '../wire/call-arguments.ts'
+import { seedModel } from './seed-model.ts'
 
-/** Used when no model is configured: the smallest model of the vendor whose API the FIFOs speak, by its API name. */
-export const seedModel = 'claude-haiku-4-5-20251001'
 export const seedMaxTokens = 1024
 
 export type PayloadOptions = { readonly model?: string; readonly maxTokens?: number }

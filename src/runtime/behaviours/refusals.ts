@@ -1,6 +1,6 @@
 /** Keeps what a thread refuses: it blocks those effects forever and requests one denial or drop for each. All refusing threads share it. */
 
-import type { Pattern } from '../../kernel/thread.ts'
+import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { Changed, Proposal, RunEvent } from '../event.ts'
 
 /** With `changed` it refuses the changes of a call that has run, otherwise the call itself. */
@@ -32,4 +32,44 @@ export function denials({ pending }: Refusals): RunEvent[] {
       ? { type: 'deny', id: call.id, call, judgement, by, reason }
       : { type: 'drop', id: call.id, call, judgement, by, reason, ...changed },
   )
+}
+
+export type Why = { readonly by: string; readonly reason: string }
+type Judged = Extract<RunEvent, { type: 'propose' | 'tool.changed' }>
+
+export type Refuser = {
+  readonly name: string
+  readonly priority: number
+  /** @returns why the call, or what it changed, is refused; undefined: this thread has nothing against it */
+  readonly why: (event: Judged) => Why | undefined
+}
+
+/** A thread that only refuses, once for each call and once for each change set. */
+export function refuser({ name, priority, why }: Refuser): BThread<Refusals, RunEvent> {
+  const match = (event: RunEvent) => isJudged(event) && why(event) !== undefined
+  return {
+    name,
+    priority,
+    init: noRefusals,
+    bid: (refusals) => ({
+      wait: [
+        { type: 'propose', match },
+        { type: 'tool.changed', match },
+      ],
+      block: blockedEffects(refusals),
+      request: denials(refusals),
+    }),
+    next(refusals, event) {
+      if (event.type === 'deny' || event.type === 'drop') return denied(refusals, event.id)
+      const reason = isJudged(event) ? why(event) : undefined
+      if (!isJudged(event) || reason === undefined) return refusals
+      const { call, judgement } = event
+      const changed = event.type === 'tool.changed' ? { changed: { outcome: event.outcome, review: event.review } } : {}
+      return refuse(refusals, { call, judgement, ...reason, ...changed })
+    },
+  }
+}
+
+function isJudged(event: RunEvent): event is Judged {
+  return event.type === 'propose' || event.type === 'tool.changed'
 }

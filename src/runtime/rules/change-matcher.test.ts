@@ -78,13 +78,9 @@ describe('a rule about changes', () => {
     expect(denies({ ...migrations, ask: true }, 'file_write', '/w/migrations/x')).toBe(false)
   })
 
-  test('is explored with the calls of file tools', () => {
+  test('is explored with the call of a file tool', () => {
     const threads = rules(migrations).map(ruleThread)
-    expect(threads[0]?.samples.map(({ name, writes }) => [name, writes])).toEqual([
-      ['file_write', ['/w/migrations', '/w/migrations/a']],
-      ['file_edit', ['/w/migrations', '/w/migrations/a']],
-      ['file_delete', ['/w/migrations', '/w/migrations/a']],
-    ])
+    expect(threads[0]?.samples.map(({ name, writes }) => [name, writes?.at(-1)])).toEqual([['file_write', '/w/migrations/a']])
     expect(verifyProgram({ rules: threads }).ok).toBe(true)
   }, 30_000)
 

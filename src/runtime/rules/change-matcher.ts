@@ -1,6 +1,5 @@
 /** Parses which changes to the workspace a rule is about, and finds them in a change set and in the call of a file tool. */
 
-import { join } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { Change } from '../changes.ts'
@@ -59,7 +58,7 @@ function matcherOf(parts: readonly Part[], { workspace }: Places): ChangeMatcher
   const holds = (seen: Seen) => parts.every(({ field, condition }) => condition.holds(seen[field]))
   const sample = parts.find(({ field }) => field === 'path')?.condition.sample
   // The shortest text of a pattern for everything in a folder is the folder.
-  const paths = typeof sample === 'string' ? [sample, `${sample}/a`] : ['sample']
+  const paths = typeof sample === 'string' ? [sample, `${sample.replace(/\/$/, '')}/a`] : ['sample']
   return {
     matches: ({ path, before, after }) => holds({ path, kind: (after ?? before)?.kind ?? 'file', change: changeOf(before, after) }),
     matchesCall: ({ call, judgement }) => {
@@ -67,7 +66,11 @@ function matcherOf(parts: readonly Part[], { workspace }: Places): ChangeMatcher
       const written = judgement.writes.map((one) => (one.startsWith(`${workspace}/`) ? one.slice(workspace.length + 1) : one))
       return written.some((path) => changes.some((change) => holds({ path, kind: 'file', change })))
     },
-    samples: Object.keys(fileTools).map((name) => ({ name, input: {}, writes: paths.map((path) => join(workspace, path)) })),
+    samples: Object.keys(fileTools).map((name) => ({
+      name,
+      input: {},
+      writes: paths.map((path) => (path.startsWith('/') ? path : `${workspace}/${path}`)),
+    })),
   }
 }
 

@@ -58,9 +58,9 @@ export function ruleThread(rule: Rule): RuleThread {
   }
 }
 
-/** A rule about changes is tried with the file tools; what commands change is explored for every verdict of the gate. */
+/** A rule about changes is tried with one call of a file tool; what commands change is explored for every verdict of the gate. */
 function samplesOf(rule: Rule): SampleCall[] {
-  if (rule.changes) return rule.changes.samples.filter((sample) => isTarget(rule, proposalOf(sample)))
+  if (rule.changes) return rule.changes.samples.filter((sample) => isTarget(rule, proposalOf(sample))).slice(0, 1)
   return [rule.after, rule.until, rule.target].flatMap((matcher) => (matcher?.sample ? [matcher.sample] : []))
 }
 

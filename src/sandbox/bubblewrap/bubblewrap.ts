@@ -116,6 +116,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   }
   /** Without caches the workspace itself shows the same, at a lower cost. */
   const readsCaches = ({ readOnly, view }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches()
+  const state = { ran: false }
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const reads = readsCaches(plan) && (await transactions.views()).ok
     const found = wantedFor(plan, reads ? 'reading' : kindOf(plan))
@@ -125,10 +126,14 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     if (sandboxed instanceof Error) return { ok: false, message: `the sandbox could not be started: ${sandboxed.message}` }
     const { prepared } = sandboxed
     prepared?.begin()
+    const next = () => setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
+    // Commands come in rows: from the second on, the next sandbox starts while this command runs. A command that writes to the workspace
+    // itself has place holders there, which must be gone before.
+    if (state.ran && (plan.readOnly || wanted.view === 'private')) next()
+    state.ran = true
     const ended = await run(plan, sandboxed, wanted)
-    // Start the next sandbox after this turn: nobody waits for it then, and creating namespaces now would delay the end of this command's
-    // namespaces.
-    setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
+    // After the first command it starts when that has ended: nobody waits for it then, and it would delay the end of a single command.
+    next()
     if (prepared === undefined) return ended
     if (ended.ok && wanted.view === 'private') return { ...ended, view: prepared.view() }
     prepared.transaction.drop()
@@ -144,6 +149,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       const kind = readsCaches(plan) ? 'reading' : kindOf(plan)
       // A sandbox on the workspace itself needs place holders when its command writes.
       const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
+      // Another one of this kind is most likely what the command needs, and to find out for sure costs as much as the command will again.
+      if (warmSandbox.keeps(`${kind}\0`)) return
       const found = isReady ? wantedFor(plan, kind) : undefined
       mounts.forget()
       if (found?.ok) warmSandbox.prepare(found.wanted)

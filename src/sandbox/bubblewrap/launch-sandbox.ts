@@ -38,13 +38,14 @@ export function createLauncher(launching: Launching): (wanted: Wanted) => Sandbo
   const { without, places } = view
   const mark = [markOption, sandboxMark(folder)]
   const words = [program, ...mark, '--args', descriptors.options, '--', ...way.prologue, ...receiver(descriptors.command)]
+  const isolation = isolationArguments(without)
   const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
   return ({ early, late, view: kind }) => {
     const prepared = kind === 'direct' ? undefined : attempt(() => transactions.prepare({ readOnly: kind === 'reading' }))
     if (prepared instanceof Error) return prepared
     const workspace = prepared?.launch.mounts ?? directWorkspace(view)
     const mounts = [...fixed(), ...workspace, ...early, ...way.mounts, ...gate.arguments, ...late]
-    const options = [...isolationArguments(without), ...mounts, ...last]
+    const options = [...isolation, ...mounts, ...last]
     const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...words]
     const waiting = startWaiting({ argv, options, env: environmentOf(without), filter, libc })
     const drop = () => prepared?.transaction.drop()

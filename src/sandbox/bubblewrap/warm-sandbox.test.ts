@@ -50,6 +50,24 @@ describe('a sandbox that waits for its command', () => {
     expect(sandboxes()).toEqual([])
   })
 
+  real('starts while another command runs, unless that one writes to the workspace itself', async () => {
+    using box = await confined()
+    for (const [readOnly, most] of [
+      [true, 2],
+      [false, 1],
+    ] as const) {
+      await emptied()
+      const running = box.run('sleep 1', { readOnly })
+      const seen: number[] = []
+      for (let tries = 0; tries < 16; tries++) {
+        await Bun.sleep(50)
+        seen.push(sandboxes().length)
+      }
+      expect(Math.max(...seen)).toBe(most)
+      await running
+    }
+  })
+
   real('is not used when the protected names have changed since', async () => {
     using box = await confined()
     await box.run(':')

@@ -12,6 +12,8 @@ export type WarmSandbox<W extends Keyed, S extends Started> = {
   take(wanted: W): S | Error
   /** Starts the next sandbox unless one with the same key is kept. */
   prepare(wanted: W): void
+  /** Whether a kept sandbox has a key that begins so. */
+  keeps(start: string): boolean
   close(): Promise<void>
 }
 
@@ -64,6 +66,7 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
       idle.unref()
       kept.set(key, { started, idle })
     },
+    keeps: (start) => [...kept.keys()].some((key) => key.startsWith(start) && isKept(key)),
     async close() {
       state.closed = true
       await Promise.all([...kept.keys()].map(drop))

@@ -55,11 +55,6 @@ export const riskyBuiltins = new Set(
 
 export const declarers = new Set('export declare typeset local readonly'.split(' '))
 
-/** Quoted when printed as a command word; without quotes they would be syntax. */
-export const reserved = new Set(
-  'if then elif else fi for while until do done case esac select function in time coproc { } ! [[ ]]'.split(' '),
-)
-
 /** Environment variables that choose programs, libraries, start-up files or the way arguments are read. */
 const refusedNames = new Set(
   (

@@ -102,14 +102,15 @@ export type KeyFormats = {
   readonly labels: readonly string[]
 }
 
+const prefixes = [...new Set(formats.map(({ prefix }) => prefix))]
+const any = new RegExp(prefixes.map((prefix) => RegExp.escape(prefix)).join('|'))
+const longest = Math.max(...prefixes.map(({ length }) => length))
+const firsts = prefixes.map((prefix) => prefix.charAt(0)).join('')
+
 export function createKeyFormats(): KeyFormats {
   const state: { compiled?: readonly Compiled[] } = {}
   /** Most processes never meet a key. */
   const compiled = () => (state.compiled ??= formats.map(compile))
-  const prefixes = [...new Set(formats.map(({ prefix }) => prefix))]
-  const any = new RegExp(prefixes.map((prefix) => RegExp.escape(prefix)).join('|'))
-  const longest = Math.max(...prefixes.map(({ length }) => length))
-  const firsts = prefixes.map((prefix) => prefix.charAt(0)).join('')
   const isBegun = (tail: string) => prefixes.some((prefix) => prefix.startsWith(tail))
 
   function beginning(text: string, from: number): number {

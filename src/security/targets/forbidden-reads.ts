@@ -7,24 +7,37 @@ export type ReadQuestion = {
   readonly home: string
 }
 
-type Compiled = { readonly pattern: string; readonly allows: boolean; readonly regex: RegExp }
-
 /** @returns a function from an absolute, normalised path to the pattern that forbids reading it */
 export function forbiddenReads({ patterns, workspace, home }: ReadQuestion): (path: string) => string | undefined {
-  const all = patterns.map((pattern) => compile(pattern, home))
+  const sources = patterns.map((pattern) => source(globOf(pattern, home)))
+  const forbidding = sources.filter((_, at) => !isException(patterns[at] ?? ''))
+  if (forbidding.length === 0) return () => undefined
+  // Nearly all paths match nothing: one expression tells that, at a tenth of the cost of one for each pattern.
+  const any = expression(`(?:${forbidding.join('|')})`)
+  const state: { each?: readonly RegExp[] } = {}
   return (path) => {
     const relative = path.startsWith(`${workspace}/`) ? path.slice(workspace.length + 1) : undefined
-    const found = all.findLast(({ regex }) => regex.test(path) || (relative !== undefined && regex.test(relative)))
-    return found === undefined || found.allows ? undefined : found.pattern
+    const matches = (regex: RegExp) => regex.test(path) || (relative !== undefined && regex.test(relative))
+    if (!matches(any)) return undefined
+    state.each ??= sources.map(expression)
+    const found = patterns[state.each.findLastIndex(matches)]
+    return found === undefined || isException(found) ? undefined : found
   }
 }
 
-/** A pattern without a slash means a name in any folder; letters of both cases match, because some file systems open either. */
-function compile(pattern: string, home: string): Compiled {
-  const allows = pattern.startsWith('!')
-  const bare = allows ? pattern.slice(1) : pattern
-  const whole = bare.startsWith('~/') ? `${home}/${bare.slice(2)}` : bare.includes('/') ? bare.replace(/^\.\//, '') : `**/${bare}`
-  return { pattern, allows, regex: new RegExp(`^${source(whole)}$`, 'iu') }
+function isException(pattern: string): boolean {
+  return pattern.startsWith('!')
+}
+
+/** Letters of both cases match, because some file systems open either. */
+function expression(text: string): RegExp {
+  return new RegExp(`^${text}$`, 'iu')
+}
+
+/** A pattern without a slash means a name in any folder. */
+function globOf(pattern: string, home: string): string {
+  const bare = isException(pattern) ? pattern.slice(1) : pattern
+  return bare.startsWith('~/') ? `${home}/${bare.slice(2)}` : bare.includes('/') ? bare.replace(/^\.\//, '') : `**/${bare}`
 }
 
 function source(glob: string): string {

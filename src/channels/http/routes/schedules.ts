@@ -47,7 +47,7 @@ const run = z.object({
   cost_micros: z.int().nullable(),
   sent: z.string().nullable(),
 })
-const schedule = z.object({
+const scheduleFields = {
   id: z.string(),
   name: z.string(),
   state: z.enum(['active', 'paused', 'done']),
@@ -70,8 +70,9 @@ const schedule = z.object({
   failures: z.int(),
   created: z.string(),
   last: z.nullable(run),
-})
-const shown = z.object({ ...schedule.shape, runs: z.array(run) })
+}
+const schedule = z.object(scheduleFields)
+const shown = z.object({ ...scheduleFields, runs: z.array(run) })
 const named = { params: z.object({ id: z.string().max(100).openapi({ description: 'An id or a name' }) }) }
 
 export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {

@@ -1,7 +1,5 @@
 /** Implements `rebuild`: it rebuilds all data derived from the journal, or compares that data with the journal. */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
-import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -9,6 +7,7 @@ import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { progressOn } from '../../progress-line.ts'
 
 const flags = {
   check: { type: 'boolean', about: 'Only compare; change nothing (exit 9 when something differs)' },
@@ -51,18 +50,6 @@ export const rebuild = {
     })
   },
 } as const satisfies Command<typeof flags>
-
-/** At a terminal, after half a second, draws one line with the progress, and erases it at 1. */
-function progressOn({ process: { stderr }, env }: CliContext, what: string): (share: number) => void {
-  if (!isTerminal(2) || env.TERM === 'dumb') return () => {}
-  const begin = performance.now()
-  let drawn = false
-  return (share) => {
-    if (!drawn && (share === 1 || performance.now() - begin < 500)) return
-    drawn = share < 1
-    stderr.write([{ mark: 'eraseLine' }, ...(drawn ? [`${what}: ${Math.floor(share * 100)} %`] : [])])
-  }
-}
 
 function later(untaken: number): string {
   return untaken === 0 ? '' : `; the next turn takes in ${count(untaken, 'line')} of other programs`

@@ -16,6 +16,7 @@ import { count } from '../../../kit/count.ts'
 import type { Approval } from '../../../memory/approval-table.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
+import { printList } from '../../print-list.ts'
 
 const listFlags = {
   ...limitOf20,
@@ -39,17 +40,16 @@ export const list = {
   async run(context, { limit, all = false, json = false }) {
     await withRecords(loadSetup(context), (base) => {
       const found = approvalRecords(base).list({ limit, all })
-      if (json) return context.process.stdout.write(`${JSON.stringify(found)}\n`)
-      if (found.length === 0) context.process.stderr.write(all ? 'nothing was asked yet\n' : 'nothing waits for an answer\n')
-      for (const approval of found) context.process.stdout.write(lineOf(approval, Date.now()))
+      const lines = found.map((approval) => linesOf(approval, Date.now()))
+      printList(context, { items: found, json, lines, none: all ? 'nothing was asked yet' : 'nothing waits for an answer' })
     })
   },
 } as const satisfies Command<typeof listFlags>
 
-function lineOf({ id, state, expires, risk, reason, summary }: Approval, now: number): string {
+function linesOf({ id, state, expires, risk, reason, summary }: Approval, now: number): string {
   const seconds = Math.ceil((expires - now) / 1000)
   const left = state !== 'open' && state !== 'allowed' ? '' : seconds > 0 ? ` (${seconds} s left)` : ' (expired)'
-  return `${id}  ${state}${left}  ${risk}\n  ${summary}\n  ${reason}\n`
+  return `${id}  ${state}${left}  ${risk}\n  ${summary}\n  ${reason}`
 }
 
 export const show = {
@@ -63,7 +63,7 @@ export const show = {
       const shown = await pendingShown(base, approval)
       const set = shown && changeSetOf(shown)
       if (json) return void context.process.stdout.write(`${JSON.stringify({ ...approval, ...(set ? { patch: patchText(set) } : {}) })}\n`)
-      context.process.stdout.write(lineOf(approval, Date.now()))
+      context.process.stdout.write(`${linesOf(approval, Date.now())}\n`)
       if (set) context.process.stdout.write(coloured(differenceLines(set), isTerminal(1) && wantsColor(context.env)))
       else if (approval.changes === 1) context.process.stderr.write('its changes are no longer kept\n')
     })
@@ -116,13 +116,11 @@ export const listRules = {
   async run(context, { json = false }) {
     await withRecords(loadSetup(context), (base) => {
       const rules = approvalRecords(base).rules()
-      if (json) return context.process.stdout.write(`${JSON.stringify(rules)}\n`)
-      if (rules.length === 0) context.process.stderr.write('nothing is always allowed\n')
-      for (const { id, tool, allows, addedBy, addedAt } of rules) {
-        context.process.stdout.write(
-          `${String(id).padStart(4)}  ${tool}  ${allows}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})\n`,
-        )
-      }
+      const lines = rules.map(
+        ({ id, tool, allows, addedBy, addedAt }) =>
+          `${String(id).padStart(4)}  ${tool}  ${allows}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})`,
+      )
+      printList(context, { items: rules, json, lines, none: 'nothing is always allowed' })
     })
   },
 } as const satisfies Command<typeof jsonFlag>

@@ -21,6 +21,7 @@ import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { proposeChanges } from '../../args/completions.ts'
 import { jsonFlag, limitOf20, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { printList } from '../../print-list.ts'
 import { decide } from './approvals.ts'
 
 const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
@@ -54,9 +55,7 @@ export const list = {
   async run(context, { limit, json = false }) {
     const { sets, workspace } = await opened(context)
     const shown = sets.slice(0, limit)
-    if (json) return void context.process.stdout.write(`${JSON.stringify(shown)}\n`)
-    if (shown.length === 0) context.process.stderr.write('no change sets are kept\n')
-    for (const line of keptLines(shown, workspace)) context.process.stdout.write(`${line}\n`)
+    printList(context, { items: shown, json, lines: keptLines(shown, workspace), none: 'no change sets are kept' })
   },
 } as const satisfies Command<typeof listFlags>
 

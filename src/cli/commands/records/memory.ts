@@ -11,6 +11,7 @@ import { clearing } from '../../../receipts/without-run.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { printList } from '../../print-list.ts'
 
 const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
 const searchFlags = { limit: { ...limitOf20.limit, default: 10 }, ...jsonFlag } as const satisfies Flags
@@ -26,11 +27,10 @@ export const list = {
   async run(context, { limit, json = false }) {
     await withMemory(loadSetup(context), ({ conversations }) => {
       const found = conversations.list({ limit })
-      if (json) return context.process.stdout.write(`${JSON.stringify(found)}\n`)
-      if (found.length === 0) context.process.stderr.write('no conversations yet\n')
-      for (const { conversationId, updated, turns, title } of found) {
-        context.process.stdout.write(`${conversationId}  ${when(updated)}  ${String(turns).padStart(3)}  ${flat(title)}\n`)
-      }
+      const lines = found.map(
+        ({ conversationId, updated, turns, title }) => `${conversationId}  ${when(updated)}  ${String(turns).padStart(3)}  ${flat(title)}`,
+      )
+      printList(context, { items: found, json, lines, none: 'no conversations yet' })
     })
   },
 } as const satisfies Command<typeof listFlags>
@@ -43,11 +43,10 @@ export const search = {
   async run(context, { limit, json = false }, { query: words }) {
     await withMemory(loadSetup(context), (memory) => {
       const hits = memory.search({ query: words.join(' '), limit })
-      if (json) return context.process.stdout.write(`${JSON.stringify(hits)}\n`)
-      if (hits.length === 0) context.process.stderr.write(`nothing found for "${words.join(' ')}"\n`)
-      for (const { conversationId, at, role, snippet } of hits) {
-        context.process.stdout.write(`${conversationId}  ${when(at)}  ${role.padEnd(9)}  ${flat(snippet)}\n`)
-      }
+      const lines = hits.map(
+        ({ conversationId, at, role, snippet }) => `${conversationId}  ${when(at)}  ${role.padEnd(9)}  ${flat(snippet)}`,
+      )
+      printList(context, { items: hits, json, lines, none: `nothing found for "${words.join(' ')}"` })
     })
   },
 } as const satisfies Command<typeof searchFlags, typeof searchArgs>

@@ -18,6 +18,7 @@ import { isOperatorAction, wordsUnder } from '../../../receipts/without-run.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { printList } from '../../print-list.ts'
 
 const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
 const showArgs = { receipt: { type: 'text', about: 'Receipt id or number' } } as const satisfies Arguments
@@ -47,13 +48,11 @@ export const list = {
       context.process.stderr.write(
         `warning: ${count(found.unreadable, 'line')} among these cannot be read; run: braidclaw receipt verify\n`,
       )
-    if (json) return void context.process.stdout.write(`${JSON.stringify(found.receipts)}\n`)
-    if (found.receipts.length === 0) context.process.stderr.write('no receipts yet\n')
-    for (const { seq, id, timestamp, tool, status, risk } of found.receipts) {
-      context.process.stdout.write(
-        `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}\n`,
-      )
-    }
+    const lines = found.receipts.map(
+      ({ seq, id, timestamp, tool, status, risk }) =>
+        `${String(seq).padStart(6)}  ${timestamp}  ${status.padEnd(7)}  ${risk.padEnd(6)}  ${visible(tool).padEnd(14)}  ${id}`,
+    )
+    printList(context, { items: found.receipts, json, lines, none: 'no receipts yet' })
   },
 } as const satisfies Command<typeof listFlags>
 

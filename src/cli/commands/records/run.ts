@@ -9,6 +9,7 @@ import { visible } from '../../../kit/text.ts'
 import type { JournalEntry } from '../../../memory/journal/journal-entry.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/flags.ts'
+import { printList } from '../../print-list.ts'
 
 const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
 const wanted = { run: { type: 'text', about: 'Run id, or "last"' } } as const satisfies Arguments
@@ -23,13 +24,11 @@ export const list = {
   async run(context, { limit, json = false }) {
     await withMemory(loadSetup(context), ({ journal }) => {
       const runs = journal.runs({ limit })
-      if (json) return context.process.stdout.write(`${JSON.stringify(runs)}\n`)
-      if (runs.length === 0) context.process.stderr.write('no runs yet\n')
-      for (const { runId, started, code, model, channel, conversationId } of runs) {
-        context.process.stdout.write(
-          `${runId}  ${when(started)}  ${(code ?? 'unfinished').padEnd(15)}  ${channel.padEnd(6)}  ${model}  ${conversationId}\n`,
-        )
-      }
+      const lines = runs.map(
+        ({ runId, started, code, model, channel, conversationId }) =>
+          `${runId}  ${when(started)}  ${(code ?? 'unfinished').padEnd(15)}  ${channel.padEnd(6)}  ${model}  ${conversationId}`,
+      )
+      printList(context, { items: runs, json, lines, none: 'no runs yet' })
     })
   },
 } as const satisfies Command<typeof listFlags>

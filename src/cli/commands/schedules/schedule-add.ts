@@ -43,7 +43,8 @@ export const add = {
     ['tidy --every 6h -m "Sort the inbox folder" --channel discord --to 1234567890', 'and the answer goes to Discord'],
     ['remind --at "in 20m" -m "Say that the tea is ready" --channel fifo --to me', 'once'],
   ],
-  details: () => `Nothing runs by itself: "braidclaw daemon" starts what is due while it is up. What was missed is decided by --missed.
+  details:
+    () => `Nothing runs by itself: "braidclaw daemon" and "braidclaw serve" start what is due while they are up. What was missed is decided by --missed.
 Nobody can be asked during such a run: what needs a yes is refused, and the run does not count as good.`,
   exits: [9],
   async run(context, given, { name }) {

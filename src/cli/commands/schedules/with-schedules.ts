@@ -19,5 +19,5 @@ export const scheduleArgs = { name: { type: 'text', about: 'Name of the schedule
 /** Warns when nothing would start what is due. */
 export function sayUnserved({ process: { stderr } }: CliContext, schedules: Schedules): void {
   if (schedules.isServed()) return
-  stderr.write('note: no process runs schedules now; "braidclaw daemon" does while it is up\n')
+  stderr.write('note: no process runs schedules now; "braidclaw daemon" and "braidclaw serve" do while they are up\n')
 }

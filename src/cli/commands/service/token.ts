@@ -9,6 +9,7 @@ import { autonomyLevels } from '../../../security/settings.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { printList } from '../../print-list.ts'
 
 const name = { name: { type: 'text', about: 'The name of the token' } } as const satisfies Arguments
 const newFlags = {
@@ -40,9 +41,8 @@ export const list = {
   examples: [['', 'names, scopes and limits; secrets are not stored']],
   async run(context, { json = false }) {
     const rows = await withMemory(loadSetup(context), ({ tokens }) => tokens.list())
-    if (json) return void context.process.stdout.write(`${JSON.stringify(rows)}\n`)
-    if (rows.length === 0) context.process.stderr.write('no tokens yet; make one: braidclaw token new me --scope admin\n')
-    for (const row of rows) context.process.stdout.write(`${lineOf(row)}\n`)
+    const none = 'no tokens yet; make one: braidclaw token new me --scope admin'
+    printList(context, { items: rows, json, lines: rows.map(lineOf), none })
   },
 } as const satisfies Command<typeof jsonFlag>
 

@@ -118,7 +118,7 @@ test('what goes into the journal comes back as the same rules, reason and all', 
 test('the examples of the documentation are rules, keep every property, and each is seen to block', () => {
   const page = readFileSync(join(import.meta.dir, '../../../../docs/rules.md'), 'utf8')
   const examples = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => text)
-  expect(examples.length).toBe(6)
+  expect(examples.length).toBe(7)
   const rules = examples.flatMap((text, at) => {
     const found = parseRules({ text, file: `example-${at}`, places: { workspace: '/w', home: '/h' } })
     expect(found.problems).toEqual([])
@@ -127,10 +127,12 @@ test('the examples of the documentation are rules, keep every property, and each
   const report = verifyProgram({ rules: rules.map(ruleThread) })
   expect({ ok: report.ok, idle: report.idleRules }).toEqual({ ok: true, idle: [] })
   const asked = (command: string) =>
-    rules[0]?.target.matches({
-      call: { id: 'a', name: 'shell', input: { command } },
-      judgement: { verdict: 'allow', risk: 'low', rule: '', reason: '', plan: '', summary: '', writes: [] },
-    })
+    rules
+      .find(({ name }) => name === 'no-force-push')
+      ?.target.matches({
+        call: { id: 'a', name: 'shell', input: { command } },
+        judgement: { verdict: 'allow', risk: 'low', rule: '', reason: '', plan: '', summary: '', writes: [] },
+      })
   for (const command of [
     'git push --force',
     'git push -f',

@@ -1,45 +1,91 @@
-/** Defines in SQL what the model calls of a run used, from its journal; the run's row keeps it from its end on. */
+/** Adds up what the model calls of a run used, from its journal; the run's row keeps the sums from its end on. */
 
-/** The fields of one element, in this order. Counts of tokens and calls, and millionths of a US dollar. */
-export const spentFields = [
-  'day',
-  'provider',
-  'model',
-  'calls',
-  'input',
-  'output',
-  'cached',
-  'micros',
-  'unpriced',
-  'estimated',
-  'lost',
-] as const
-
-const day = `coalesce(strftime('%Y-%m-%d', at / 1000, 'unixepoch'), '')`
-const total = (value: string) => `CAST(coalesce(sum(${value}), 0) AS INTEGER)`
-const usage = (name: string) => `body ->> '$.usage.${name}'`
-
-/** A failed call that may have been billed, or a call that was under way when its process ended. */
-const lost = `(type = 'model.fail' AND body ->> '$.unbilled' IS NULL
-  AND body ->> '$.code' NOT IN ('auth', 'rate_limit', 'bad_request', 'context_length', 'budget')
-  OR type = 'interrupted' AND body ->> '$.thinking')`
-
-/** What was reserved for a call that was never settled counts in its place. */
-const reserved = `(SELECT count(*) FROM spend WHERE kind = 'unsettled' AND spend.run_id = runs.run_id)
-  + (SELECT count(*) FROM budget_reservations WHERE payer ->> '$.runId' = runs.run_id)`
+import { isObject } from '../../../kit/json.ts'
+import type { Store } from '../../store.ts'
 
 /**
- * A JSON array with an element for each day and model of the row of `runs` around it. `unpriced` counts calls whose price is not known,
- * `estimated` those whose tokens the provider did not count, `lost` those of which nothing is known.
+ * `calls`, `input`, `output`, `cached`, `micros`, `unpriced`, `estimated`, `lost`, in this order. `unpriced` counts calls whose price is not
+ * known, `estimated` those whose tokens the provider did not count, `lost` those of which nothing is known.
  */
-export const spentOfRun = `(SELECT json_group_array(json_array(${spentFields.join(', ')})) FROM (
-  SELECT ${day} AS day, coalesce(body ->> '$.provider', runs.provider) AS provider, coalesce(body ->> '$.model', runs.model) AS model,
-    count(*) AS calls, ${total(usage('inputTokens'))} AS input, ${total(usage('outputTokens'))} AS output,
-    ${total(usage('cachedInputTokens'))} AS cached, ${total(usage('costMicros'))} AS micros,
-    ${total(`${usage('costMicros')} IS NULL AND ${usage('inputTokens')} + ${usage('outputTokens')} > 0`)} AS unpriced,
-    ${total(`coalesce(${usage('estimated')}, 0)`)} AS estimated, 0 AS lost
-  FROM journal WHERE journal.run_id = runs.run_id AND type = 'model.done' AND json_valid(body) GROUP BY 1, 2, 3
-  UNION ALL
-  SELECT coalesce(strftime('%Y-%m-%d', max(at) / 1000, 'unixepoch'), ''), runs.provider, runs.model, 0, 0, 0, 0, 0, 0, 0, count(*) - (${reserved})
-  FROM journal WHERE journal.run_id = runs.run_id AND type IN ('model.fail', 'interrupted') AND json_valid(body) AND ${lost}
-  HAVING count(*) > (${reserved})))`
+type Counts = readonly number[]
+
+/** By `[day, provider, model]` as JSON. */
+type Sums = Map<string, Counts>
+
+type Row = { readonly type: string; readonly at: number; readonly body: string }
+type Fields = { readonly [name: string]: unknown }
+type Run = { readonly provider: string; readonly model: string }
+
+/** Returns a JSON array of `[day, provider, model, ...counts]`. Each call has the day on which it ended. */
+export function spentOfRun(store: Store, runId: string): string {
+  const rows = store
+    .sql<Row, [string]>(`SELECT type, at, body FROM journal WHERE run_id = ? AND type IN ('model.done', 'model.fail', 'interrupted')`)
+    .all(runId)
+  const sums: Sums = new Map()
+  const lost: number[] = []
+  for (const { type, at, body } of rows) {
+    const event = read(body)
+    if (event && type === 'model.done') add(sums, keyOf(at, { ...runOf(store, runId, event), ...event }), countsOf(event))
+    else if (event && isLost(type, event)) lost.push(at)
+  }
+  const last = lost.at(-1)
+  // What was reserved for a call that was never settled counts in its place.
+  const left = last === undefined ? 0 : lost.length - reservedOf(store, runId)
+  if (last !== undefined && left > 0) add(sums, keyOf(last, runOf(store, runId)), [0, 0, 0, 0, 0, 0, 0, left])
+  return JSON.stringify([...sums].map(([key, counts]) => [...JSON.parse(key), ...counts]))
+}
+
+function read(body: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(body)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function add(sums: Sums, key: string, counts: Counts): void {
+  const before = sums.get(key)
+  sums.set(key, before ? counts.map((value, index) => value + (before[index] ?? 0)) : counts)
+}
+
+function keyOf(at: number, { provider, model }: { readonly provider?: unknown; readonly model?: unknown }): string {
+  return JSON.stringify([dayOf(at), String(provider), String(model)])
+}
+
+function dayOf(at: number): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString().slice(0, 10)
+}
+
+function countsOf(event: Fields): Counts {
+  const usage = isObject(event.usage) ? event.usage : {}
+  const [input, output] = [whole(usage.inputTokens), whole(usage.outputTokens)]
+  const unpriced = usage.costMicros === undefined && input + output > 0 ? 1 : 0
+  return [1, input, output, whole(usage.cachedInputTokens), whole(usage.costMicros), unpriced, usage.estimated === true ? 1 : 0, 0]
+}
+
+function whole(value: unknown): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) ? value : 0
+}
+
+/** What the run's row says, where the event leaves it out. */
+function runOf(store: Store, runId: string, { provider, model }: Fields = {}): Partial<Run> {
+  if (provider !== undefined && model !== undefined) return {}
+  return store.sql<Run, [string]>('SELECT provider, model FROM runs WHERE run_id = ?').get(runId) ?? {}
+}
+
+function reservedOf(store: Store, runId: string): number {
+  const found = store.sql<{ n: number }, [string]>(
+    `SELECT (SELECT count(*) FROM spend WHERE kind = 'unsettled' AND run_id = ?1)
+       + (SELECT count(*) FROM budget_reservations WHERE payer ->> '$.runId' = ?1) AS n`,
+  )
+  return found.get(runId)?.n ?? 0
+}
+
+const free: ReadonlySet<unknown> = new Set(['auth', 'rate_limit', 'bad_request', 'context_length', 'budget'])
+
+/** A failed call that may have been billed, or a call that was under way when its process ended. */
+function isLost(type: string, { unbilled, code, thinking }: Fields): boolean {
+  return type === 'interrupted' ? thinking === true : unbilled !== true && !free.has(code)
+}

@@ -2,37 +2,18 @@
 
 import type { BThread } from '../../../kernel/thread.ts'
 import type { RunEvent } from '../../event.ts'
-import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../refusals.ts'
+import { type Refusals, refuser, type Why } from '../refusals.ts'
 
 /** `tools`: only these may run; absent: all. `readonly`: nothing that people on this channel request may change anything. */
 export type ChannelCap = { readonly name: string; readonly tools?: readonly string[]; readonly readonly?: true }
 
 export function channel(cap: ChannelCap): BThread<Refusals, RunEvent> {
-  return {
+  return refuser({
     name: 'channel',
     priority: 11,
-    init: noRefusals,
-    bid: (refusals) => ({
-      wait: [
-        { type: 'propose', match: (event) => event.type === 'propose' && whyNot(cap, event) !== undefined },
-        ...(cap.readonly ? [{ type: 'tool.changed' } as const] : []),
-      ],
-      block: blockedEffects(refusals),
-      request: denials(refusals),
-    }),
-    next(refusals, event) {
-      if (event.type === 'deny' || event.type === 'drop') return denied(refusals, event.id)
-      if (event.type !== 'propose' && event.type !== 'tool.changed') return refusals
-      const { call, judgement } = event
-      const why = event.type === 'propose' ? whyNot(cap, event) : readOnly(cap)
-      if (why === undefined) return refusals
-      const changed = event.type === 'tool.changed' ? { changed: { outcome: event.outcome, review: event.review } } : {}
-      return refuse(refusals, { call, judgement, ...why, ...changed })
-    },
-  }
+    why: (event) => (event.type === 'propose' ? whyNot(cap, event) : cap.readonly && readOnly(cap)),
+  })
 }
-
-type Why = { readonly by: string; readonly reason: string }
 
 function whyNot(cap: ChannelCap, { call, judgement }: Extract<RunEvent, { type: 'propose' }>): Why | undefined {
   if (cap.tools?.includes(call.name) === false)

@@ -1,6 +1,6 @@
 /** Passes arguments that name files to the path gate, for every directory in which the command may run. */
 
-import { type Arg, HOLE, type Look, type Place, resolvePath } from './model.ts'
+import { type Arg, HOLE, type Look, literalArg, type Place, resolvePath, sure } from './model.ts'
 
 /** `run` is the path of a program to execute. */
 export type Access = 'read' | 'write' | 'run'
@@ -68,4 +68,20 @@ export function looksLikePath(text: string): boolean {
 
 export function shown(arg: Arg): string {
   return JSON.stringify((arg.texts[0] ?? '').replaceAll(HOLE, '…').slice(0, 60))
+}
+
+/**
+ * `ln -s TARGET LINK` means its target from the folder of the link. @returns the arguments, with that target as a path from the working
+ * directory
+ */
+export function linkOperands(args: readonly Arg[]): readonly Arg[] {
+  const [target, link, ...more] = args.filter((arg) => !sure(arg)?.startsWith('-'))
+  const [text, place] = [target && sure(target), link && sure(link)]
+  const isSymbolic = args.some((arg) => /^(?:-[a-zA-Z]*s[a-zA-Z]*|--symbolic)$/.test(sure(arg) ?? ''))
+  const plain = args.every(
+    (arg) => !/^-/.test(sure(arg) ?? '') || /^(?:-[sfnTv]+|--symbolic|--force|--no-dereference)$/.test(sure(arg) ?? ''),
+  )
+  if (!isSymbolic || !plain || more.length > 0 || text === undefined || place === undefined || /^[/~]/.test(text)) return args
+  const folder = place.slice(0, place.lastIndexOf('/') + 1)
+  return args.map((arg) => (arg === target ? literalArg(folder + text) : arg))
 }

@@ -1,6 +1,7 @@
 /** Quotes literals so that bash reads back exactly the same text. */
 
-import { reserved } from '../names.ts'
+/** Without quotes they would be syntax. */
+const reserved = new Set('if then elif else fi for while until do done case esac select function in time coproc { } ! [[ ]]'.split(' '))
 
 /** Quotes one argument. */
 export function quoteText(text: string): string {

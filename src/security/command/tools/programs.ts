@@ -2,11 +2,10 @@
 
 import type { Arg } from '../flow/model.ts'
 import { couldBe, sure } from '../flow/model.ts'
-import { checkLoose } from '../flow/paths.ts'
+import { checkLoose, linkOperands } from '../flow/paths.ts'
 import { judgeAwk } from './awk.ts'
 import { judgeFind } from './find.ts'
 import { judgeGit } from './git/git.ts'
-import { linkOperands } from './link-operands.ts'
 import { applyRule, type Use } from './rule.ts'
 import { judgeBun, judgeMake, judgeNpm } from './runners.ts'
 import { judgeSed } from './sed.ts'

@@ -3,19 +3,17 @@
  * it.
  */
 
-import { availableParallelism, totalmem } from 'node:os'
-import type { Config } from '../../config/config.ts'
-import { databaseFiles } from '../../memory/database-file.ts'
-import { filesOf } from '../../receipts/segments.ts'
-import type { Ahead, Sandbox, SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
-import { notWorking } from '../../sandbox/install.ts'
-import type { CommandMode } from '../../security/autonomy.ts'
-import type { Policy } from '../../security/policy.ts'
-import { forbiddenPlace } from '../../security/targets/path.ts'
-import { type Spawn, spawnPlain } from '../../tools/process.ts'
-import { realPlace } from '../../workspace/real-place.ts'
-import type { Setup } from '../api.ts'
-import { shellTimesOf } from '../setup/run-limits.ts'
+import { availableParallelism } from 'node:os'
+import type { Config } from '../../../config/config.ts'
+import { databaseFiles } from '../../../memory/database-file.ts'
+import { filesOf } from '../../../receipts/segments.ts'
+import type { Ahead, Sandbox, SandboxKind } from '../../../sandbox/confinement.ts'
+import { notWorking } from '../../../sandbox/install.ts'
+import type { CommandMode } from '../../../security/autonomy.ts'
+import type { Policy } from '../../../security/policy.ts'
+import type { Spawn } from '../../../tools/process.ts'
+import type { Setup } from '../../api.ts'
+import { shellTimesOf } from '../../setup/run-limits.ts'
 import { forgetSandbox, isSandboxTried } from './sandbox-state.ts'
 
 export type Confinement = {
@@ -29,15 +27,6 @@ export type Confinement = {
 }
 
 const unconfined: CommandMode = { confined: false, transaction: false }
-
-/** The limits of one command; see docs/sandbox.md for which layer enforces what. */
-const GIB = 1024 ** 3
-const limits = { memoryBytes: 4 * GIB, processes: 512, fileBytes: 4 * GIB, diskBytes: 16 * GIB } as const
-
-/** Half of the machine's memory, but 4 GiB where three quarters of the machine are as much. */
-export function totalMemoryBytes(machine = totalmem()): number {
-  return Math.floor(Math.max(machine / 2, Math.min(limits.memoryBytes, machine * 0.75)))
-}
 
 /**
  * Returns the processor time of one process: all that it can use on all processors within its time limit, so that this limit is never
@@ -165,8 +154,13 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
   const state: { made?: ReturnType<typeof make> | undefined; sandbox?: Sandbox; closed: boolean } = { closed: false }
 
   async function make() {
-    const { createSandbox } = await import('../../sandbox/create-sandbox.ts')
-    const created = await createSandbox(await settingsFor(kind, around, hosts))
+    const { setup, policy } = around
+    const [{ createSandbox }, { settingsFor }] = await Promise.all([
+      import('../../../sandbox/create-sandbox.ts'),
+      import('./sandbox-settings.ts'),
+    ])
+    const own = { secretPaths: outsideHome(setup), tried: isSandboxTried(setup, kind), cpuSeconds: cpuSecondsOf(setup.config.limits) }
+    const created = await createSandbox(await settingsFor({ kind, setup, policy, hosts, own }))
     if (!created.ok) {
       state.made = undefined
       forgetSandbox(around.setup)
@@ -199,7 +193,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const made = await state.made
       if (!made.ok) return { ...unconfined, why: made.missing }
       if (made.sandbox.name === 'none') return { ...unconfined, why: 'no sandbox was asked for (--sandbox none)' }
-      const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
+      const { missingForNetwork } = await import('../../../sandbox/bubblewrap/proxy-network.ts')
       const network = made.sandbox.name === 'bubblewrap' && missingForNetwork().length === 0
       const views = await made.sandbox.privateViews()
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
@@ -209,33 +203,6 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       state.closed = true
       state.sandbox?.close?.()
     },
-  }
-}
-
-async function settingsFor(kind: SandboxKind, { setup, policy }: Around, hosts: readonly string[]): Promise<SandboxSettings> {
-  const [{ sandboxNetwork }, { hideProcess }, { gitUser }] = await Promise.all([
-    import('./network/sandbox-network.ts'),
-    import('../../sandbox/protect/hide.ts'),
-    import('../transactions/git-around.ts'),
-  ])
-  hideProcess()
-  return {
-    kind,
-    workspace: policy.workspace,
-    home: policy.home,
-    stateHome: setup.paths.home,
-    protectedPaths: [],
-    forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
-    secretPaths: outsideHome(setup),
-    tried: isSandboxTried(setup, kind),
-    forbiddenReads: policy.forbiddenReads,
-    userPath: setup.context.env.PATH,
-    gitUser: gitUser({ home: policy.home, env: setup.context.env }),
-    forbiddenCommands: policy.forbiddenCommands,
-    ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
-    limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds: cpuSecondsOf(setup.config.limits) },
-    spawnPlain,
-    log: setup.log,
   }
 }
 

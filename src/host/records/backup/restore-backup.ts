@@ -2,14 +2,12 @@
 
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
-import { withMemory } from '../open-records.ts'
 import { assertWhole, digestOf, type Manifest, type Progress, readManifest } from './manifest.ts'
-import { assertFree, built } from './partial-folder.ts'
+import type { OpenCopy } from './write-backup.ts'
 
 export type RestoreOptions = {
-  readonly setup: Pick<Setup, 'config' | 'log'>
+  readonly openCopy: OpenCopy
   readonly backup: string
   /** The home to be. */
   readonly target: string
@@ -17,23 +15,20 @@ export type RestoreOptions = {
   readonly signal: AbortSignal
 }
 
-/** @throws FailureError; nothing is left at the target then */
-export async function restoreBackup({ setup, backup, target, progress, signal }: RestoreOptions): Promise<Manifest> {
-  assertFree(target)
+/** Copies into an empty folder that will become the target. @throws FailureError */
+export async function restoreBackup({ openCopy, backup, target, progress, signal }: RestoreOptions, folder: string): Promise<Manifest> {
   const manifest = readManifest(backup)
   await assertWhole(backup, manifest, (share) => progress(share / 2))
-  return built(target, async (folder) => {
-    for (const [at, { path, mode, sha256 }] of manifest.files.entries()) {
-      signal.throwIfAborted()
-      if (copied(join(backup, path), join(folder, path), mode) !== sha256)
-        throw new FailureError('integrity', `${path} changed while it was copied; nothing was restored`)
-      progress(0.5 + at / manifest.files.length / 2)
-      await Bun.sleep(0)
-    }
-    await moveAgents(setup, { folder, target, manifest })
-    progress(1)
-    return manifest
-  })
+  for (const [at, { path, mode, sha256 }] of manifest.files.entries()) {
+    signal.throwIfAborted()
+    if (copied(join(backup, path), join(folder, path), mode) !== sha256)
+      throw new FailureError('integrity', `${path} changed while it was copied; nothing was restored`)
+    progress(0.5 + at / manifest.files.length / 2)
+    await Bun.sleep(0)
+  }
+  await moveAgents(openCopy, { folder, target, manifest })
+  progress(1)
+  return manifest
 }
 
 /** @returns the digest of what was written */
@@ -57,9 +52,7 @@ function copied(from: string, to: string, mode: number): string | undefined {
 type Moving = { readonly folder: string; readonly target: string; readonly manifest: Manifest }
 
 /** The database names the folders of agents; in another home they are elsewhere. */
-async function moveAgents({ config, log }: RestoreOptions['setup'], { folder, target, manifest }: Moving): Promise<void> {
+async function moveAgents(openCopy: OpenCopy, { folder, target, manifest }: Moving): Promise<void> {
   if (manifest.home === target) return
-  const database = manifest.files[0]?.path ?? 'memory.sqlite'
-  const setup = { log, config: { ...config, memory: { ...config.memory, path: join(folder, database) } } }
-  await withMemory(setup, async (memory) => (await memory.copies()).moveAgents(manifest.home, target))
+  await openCopy(join(folder, manifest.database), async (memory) => (await memory.copies()).moveAgents(manifest.home, target))
 }

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createDeps } from '../../test/support/vendor-fake.ts'
-import { type ChatRequest, type ChatResponse, type Message, type Provider, ProviderFailure } from '../runtime/port.ts'
-import { createProvider } from './create-provider.ts'
+import { createDeps } from '../../../test/support/vendor-fake.ts'
+import { type ChatRequest, type ChatResponse, type Message, type Provider, ProviderFailure } from '../../runtime/port.ts'
+import { createProvider } from '../create-provider.ts'
 import { parseFixture } from './mock-fixture.ts'
 
 const request = (messages: readonly Message[] = [{ role: 'user', content: 'hi' }]): ChatRequest => ({

@@ -1,8 +1,8 @@
 /** Parses a mock fixture: the scripted replies of a model, one per call. Each error names its place in the file. */
 
-import { isObject } from '../kit/json.ts'
-import type { FailureCode, Usage } from '../runtime/event.ts'
-import { ProviderFailure } from '../runtime/port.ts'
+import { isObject } from '../../kit/json.ts'
+import type { FailureCode, Usage } from '../../runtime/event.ts'
+import { ProviderFailure } from '../../runtime/port.ts'
 
 export type ScriptedReply = {
   readonly text: string

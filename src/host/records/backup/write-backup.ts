@@ -1,6 +1,6 @@
 /** Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows them. */
 
-import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Checkpoint } from '../../../memory/checkpoint.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -8,12 +8,15 @@ import { headLine } from '../../../receipts/form/anchor.ts'
 import { filesOf } from '../../../receipts/segments.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
-import { withMemory } from '../open-records.ts'
 import { homeFiles } from './home-files.ts'
 import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
-import { built, syncFolder } from './partial-folder.ts'
+import { syncFolder } from './partial-folder.ts'
+
+/** Opens a copy of the database. */
+export type OpenCopy = <T>(path: string, use: (memory: Memory) => T | Promise<T>) => Promise<T>
 
 export type BackupOptions = {
+  readonly openCopy: OpenCopy
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log'>
   readonly memory: Memory
   readonly target: string
@@ -29,29 +32,31 @@ export type WrittenBackup = { readonly manifest: Manifest; readonly bytes: numbe
 /** How often the copy begins anew when a rotation of the receipts, or a new summary of an agent, comes in between. */
 const mostTries = 3
 
-/** @throws FailureError; nothing is left at the target then */
+/** The target is an empty folder. @throws FailureError */
 export async function writeBackup(options: BackupOptions): Promise<WrittenBackup> {
-  return built(options.target, async (folder) => {
-    for (let tries = 1; ; tries += 1) {
-      const done = await copyHome(options, folder)
-      if (done) return done
-      if (tries === mostTries) throw new FailureError('error', 'the home changed too much while it was copied; try again')
-      rmSync(folder, { recursive: true, force: true })
-      mkdirSync(folder, { mode: 0o700 })
-    }
-  })
+  const { target } = options
+  for (let tries = 1; ; tries += 1) {
+    const done = await copyHome(options, target)
+    if (done) return done
+    if (tries === mostTries) throw new FailureError('error', 'the home changed too much while it was copied; try again')
+    rmSync(target, { recursive: true, force: true })
+    mkdirSync(target, { mode: 0o700 })
+  }
 }
 
 /** @returns undefined when something was replaced meanwhile */
-async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOptions, folder: string): Promise<WrittenBackup | undefined> {
+async function copyHome(
+  { setup, memory, openCopy, withKeys, progress, signal }: BackupOptions,
+  folder: string,
+): Promise<WrittenBackup | undefined> {
   const { config, paths } = setup
   const names = { database: inHome(paths.home, config.memory.path), log: inHome(paths.home, config.receipts.path) }
   const segments = filesOf(config.receipts.path).join()
   const database = join(folder, names.database)
   mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
   ;(await memory.copies()).copyTo(database)
-  const copied = { ...setup, config: { ...config, memory: { ...config.memory, path: database } } }
-  const known = await withMemory(copied, async (copy) => ({ checkpoint: copy.checkpoint.get(), marks: (await copy.copies()).marks() }))
+  chmodSync(database, 0o600)
+  const known = await openCopy(database, async (copy) => ({ checkpoint: copy.checkpoint.get(), marks: (await copy.copies()).marks() }))
   const made: ManifestFile[] = [recorded(folder, names.database, 0o600)]
 
   const receipts = receiptFiles(config.receipts.path, known.checkpoint)
@@ -80,7 +85,15 @@ async function copyHome({ setup, memory, withKeys, progress, signal }: BackupOpt
   if (filesOf(config.receipts.path).join() !== segments) return undefined
   if (known.checkpoint) made.push(written(folder, 'receipts.head', `${headLine(known.checkpoint)}\n`))
   const manifest: Manifest = {
-    ...{ format: 1, made: new Date().toISOString(), home: paths.home, with_keys: withKeys, files: made, left_out: [...leftOut] },
+    ...{
+      format: 1,
+      made: new Date().toISOString(),
+      home: paths.home,
+      with_keys: withKeys,
+      database: names.database,
+      files: made,
+      left_out: [...leftOut],
+    },
     receipts: known.checkpoint ? { log_id: known.checkpoint.logId, count: known.checkpoint.count, head: known.checkpoint.head } : null,
   }
   signal.throwIfAborted()
@@ -132,6 +145,8 @@ function copyFile(folder: string, { from, to, mode, most, exact }: Wanted): Mani
     fsyncSync(file)
     if (digest && (!exact || digest.size === size)) return { path: to, mode, ...digest }
     rmSync(path)
+    // A file that is gone by now does not belong to the home any more; one that cannot be read would be missed.
+    if (!digest && existsSync(from)) throw new FailureError('error', `${from} cannot be read, so nothing was backed up; check who owns it`)
     return exact ? 'short' : undefined
   } finally {
     closeSync(file)

@@ -12,19 +12,31 @@ const mark = '.partial-'
  * FailureError when something is at the target already
  */
 export async function built<T>(target: string, build: (folder: string) => Promise<T>): Promise<T> {
+  return inPartial(target, async (partial) => ({ whole: partial, result: await build(partial) }))
+}
+
+/** As `built`, for a file that `build` makes in the folder it gets. */
+export async function builtFile<T>(target: string, build: (folder: string) => Promise<{ file: string; result: T }>): Promise<T> {
+  if (existsSync(target)) throw new FailureError('error', `"${target}" exists already; name a new file`)
+  return inPartial(target, async (partial) => {
+    const { file, result } = await build(partial)
+    return { whole: file, result }
+  })
+}
+
+async function inPartial<T>(target: string, build: (partial: string) => Promise<{ whole: string; result: T }>): Promise<T> {
   assertFree(target)
   removeAbandoned(target)
   const partial = `${target}${mark}${thisProcess()}`
   mkdirSync(partial, { recursive: true, mode: 0o700 })
   try {
-    const result = await build(partial)
+    const { whole, result } = await build(partial)
     assertFree(target)
-    renameSync(partial, target)
+    renameSync(whole, target)
     syncFolder(dirname(target))
     return result
-  } catch (error) {
+  } finally {
     rmSync(partial, { recursive: true, force: true })
-    throw error
   }
 }
 
@@ -41,7 +53,8 @@ function removeAbandoned(target: string): void {
   if (!existsSync(folder)) return
   for (const name of readdirSync(folder)) {
     const start = `${basename(target)}${mark}`
-    if (name.startsWith(start) && !isAlive(name.slice(start.length))) rmSync(join(folder, name), { recursive: true, force: true })
+    if (name.startsWith(start) && !isAlive(name.slice(start.length).replace(/\.tree$/, '')))
+      rmSync(join(folder, name), { recursive: true, force: true })
   }
 }
 

@@ -13,6 +13,8 @@ const manifestShape = z.object({
   /** The home that was copied. */
   home: z.string(),
   with_keys: z.boolean(),
+  /** Which of the files is the database. */
+  database: relative,
   receipts: z.nullable(z.object({ log_id: z.string(), count: z.int(), head: z.string() })),
   files: z.array(z.object({ path: relative, size: z.int(), mode: z.int(), sha256: z.string() })),
   /** What was not copied, because it is no regular file. */

@@ -1,7 +1,7 @@
 /** Answers the phrases that the offline helper understands through the real tools, and otherwise says that it is not a language model. */
 
-import { isObject, type JsonObject } from '../kit/json.ts'
-import type { ChatRequest, Message, ToolSpec } from '../runtime/port.ts'
+import { isObject, type JsonObject } from '../../kit/json.ts'
+import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import { type Intent, type Topic, understand } from './intents.ts'
 import type { ScriptedReply } from './mock-fixture.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatRequest, Message, ToolSpec } from '../runtime/port.ts'
+import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import { understand } from './intents.ts'
 import { offlineReply } from './offline-helper.ts'
 

@@ -1,0 +1,94 @@
+/** Implements `home backup | restore`. */
+
+import { resolve } from 'node:path'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { restoreArchive, writeArchive } from '../../../host/records/backup/archive.ts'
+import type { Progress } from '../../../host/records/backup/manifest.ts'
+import type { OpenCopy } from '../../../host/records/backup/write-backup.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { count } from '../../../kit/count.ts'
+import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { jsonFlag } from '../../args/flags.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import { progressOn } from '../../progress-line.ts'
+
+const backupFlags = { withKeys: { type: 'boolean', about: 'Also the files with API keys' }, ...jsonFlag } as const satisfies Flags
+const backupArgs = {
+  target: { type: 'text', about: 'A folder that is empty or does not exist yet, or a new file NAME.tar.gz' },
+} as const satisfies Arguments
+const restoreFlags = {
+  to: { type: 'text', about: 'The home to be (default: this one); it must be empty' },
+  ...jsonFlag,
+} as const satisfies Flags
+const restoreArgs = { backup: { type: 'text', about: 'What "home backup" wrote' } } as const satisfies Arguments
+
+export const backup = {
+  flags: backupFlags,
+  args: backupArgs,
+  examples: [
+    ['~/backups/monday', 'a folder'],
+    ['/mnt/disk/braidclaw.tar.gz --with-keys', 'one file, with the API keys'],
+  ],
+  details: () => `The copy has the receipt key, without which no receipt can be checked; keep it as safe as the home itself.
+Files with API keys are left out unless you say --with-keys. The workspace is not part of the home.`,
+  exits: [9, 130],
+  async run(context, { withKeys = false, json = false }, { target }) {
+    const setup = loadSetup(context)
+    const { stdout, stderr } = context.process
+    await interruptible(context, 'copying', async (progress, signal) => {
+      const { manifest, bytes } = await withMemory(setup, (memory) =>
+        writeArchive({ setup, memory, openCopy: copiesBy(setup), target: resolve(context.cwd, target), withKeys, progress, signal }),
+      )
+      const { files, receipts, left_out: leftOut } = manifest
+      if (json) return stdout.write(`${JSON.stringify({ target: resolve(context.cwd, target), bytes, ...manifest })}\n`)
+      const told = receipts ? `, ${count(receipts.count, 'receipt')}` : ''
+      stdout.write(`backed up ${manifest.home}: ${count(files.length, 'file')}, ${Math.ceil(bytes / 1024)} KiB${told}\n`)
+      if (leftOut.length > 0) stderr.write(`note: ${count(leftOut.length, 'link or special file')} left out; the manifest names them\n`)
+    })
+  },
+} as const satisfies Command<typeof backupFlags, typeof backupArgs>
+
+export const restore = {
+  flags: restoreFlags,
+  args: restoreArgs,
+  examples: [
+    ['~/backups/monday', 'into the home, which must be empty'],
+    ['backup.tar.gz --to /srv/braidclaw', 'elsewhere; then BRAIDCLAW_HOME=/srv/braidclaw'],
+  ],
+  exits: [9, 130],
+  async run(context, { to, json = false }, { backup: from }) {
+    const setup = loadSetup(context)
+    const target = to === undefined ? setup.paths.home : resolve(context.cwd, to)
+    await interruptible(context, 'restoring', async (progress, signal) => {
+      const manifest = await restoreArchive({ openCopy: copiesBy(setup), backup: resolve(context.cwd, from), target, progress, signal })
+      const { stdout, stderr } = context.process
+      if (json) return stdout.write(`${JSON.stringify({ target, ...manifest })}\n`)
+      stdout.write(`restored ${count(manifest.files.length, 'file')} to ${target}, as of ${manifest.made}\n`)
+      if (!manifest.with_keys) stderr.write('note: the backup has no API keys; set them again, or run "braidclaw onboard"\n')
+      stderr.write('to check it: braidclaw rebuild --check, braidclaw receipt verify\n')
+    })
+  },
+} as const satisfies Command<typeof restoreFlags, typeof restoreArgs>
+
+function copiesBy({ config, log }: CliSetup): OpenCopy {
+  return (path, use) => withMemory({ log, config: { ...config, memory: { ...config.memory, path } } }, use)
+}
+
+type Work = (progress: Progress, signal: AbortSignal) => Promise<unknown>
+
+/** Shows the progress; Ctrl-C ends the work, and nothing is left of it. */
+async function interruptible(context: CliContext, what: string, work: Work): Promise<void> {
+  const interrupt = onInterrupt(() => {})
+  const progress = progressOn(context, what)
+  try {
+    await work(progress, interrupt.signal)
+  } catch (error) {
+    if (interrupt.signal.aborted) throw new CliExit(exitCodes.cancelled, 'cancelled; nothing was written')
+    throw error
+  } finally {
+    progress(1)
+    interrupt.stop()
+  }
+}
