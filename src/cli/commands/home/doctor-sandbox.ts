@@ -3,7 +3,7 @@
 import { homedir } from 'node:os'
 import { allowedTools } from '../../../config/config.ts'
 import type { Setup } from '../../../host/api.ts'
-import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
+import { trySandboxNow } from '../../../host/toolset/sandbox/sandbox-state.ts'
 import { count } from '../../../kit/count.ts'
 import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'
 import { findToolchains, type Toolchains } from '../../../sandbox/surroundings/toolchains.ts'

@@ -3,7 +3,7 @@
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { rulesInForce, rulesOfFile } from '../../../host/setup/rules/operator-rules.ts'
-import { createConfinement } from '../../../host/toolset/command-sandbox.ts'
+import { createConfinement } from '../../../host/toolset/sandbox/command-sandbox.ts'
 import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
 import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
 import { createRepositoryReader } from '../../../host/transactions/transfer/repository-reader.ts'
