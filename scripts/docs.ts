@@ -9,6 +9,7 @@ import { configDocs } from '../src/config/output/docs.ts'
 import { commandRules } from '../src/security/command/command-rules.ts'
 import { rules } from '../src/security/rules.ts'
 import { everydayPage } from './everyday/page.ts'
+import { gatewayPage } from './gateway/page.ts'
 
 /** Returns the pages by path from the root of the repository. */
 export async function pages(): Promise<{ readonly [path: string]: string }> {
@@ -17,6 +18,7 @@ export async function pages(): Promise<{ readonly [path: string]: string }> {
     'docs/commands.md': await commandPages(),
     'docs/rules-of-the-gate.md': gate(),
     'docs/everyday.md': await everydayPage(),
+    'docs/gateway.md': await gatewayPage(),
   }
 }
 

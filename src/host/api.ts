@@ -6,7 +6,7 @@ import type { ChannelRows } from '../config/table.ts'
 import type { Rows, Values } from '../kit/settings.ts'
 import type { ReplyTable } from '../memory/access/replies.ts'
 import type { TokenTable } from '../memory/access/tokens.ts'
-import type { Hit, SearchRequest } from '../memory/conversations/search-turns.ts'
+import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
 import type { AskLine, Decision, Log, Message, Provider, Question, RunAgent } from '../runtime/port.ts'
@@ -209,7 +209,6 @@ export type Host = {
   receipts(): { readonly count: number; readonly head: string } | undefined
   /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
   receiptsOf(runId: string): readonly string[]
-  search(request: SearchRequest): readonly Hit[]
   /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
   cancelRun(runId: string, by: string): boolean
   /** Tells whether the conversation has a turn. */

@@ -45,6 +45,8 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
     // A little more than the limit of the body itself, which answers with a sentence.
     maxRequestBodySize: 2_097_152,
     development: false,
+    // A second process on the same port would get half of the requests.
+    reusePort: false,
     fetch(request, server) {
       if (server.pendingRequests > maxRequests)
         return errorResponse(

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Host } from '../../src/host/api.ts'
 import type { HostEvent, Subscription } from '../../src/host/events/host-event.ts'
+import { openRecords } from '../../src/host/open/open-records.ts'
 import type { ModelCall } from '../../src/providers/model-call.ts'
 import { begin, calling, events, place, says, waiting } from '../support/host.ts'
 
@@ -155,5 +156,21 @@ test('who subscribes in the middle of a streaming text gets what was said so far
   await running
   await early
   expect((await late)[0]?.event).toEqual({ type: 'text', content: 'once upon a time ', isPartial: true })
+  await host.close()
+})
+
+test('clearing the memory is told, and no number that somebody has seen is used again', async () => {
+  using at = place()
+  const host = at.host()
+  await events(await begin(host, says('hello')))
+  const last = host.events.latest()
+  const told = take(host, {}, ({ event }) => event.type === 'memory_cleared')
+  const memory = openRecords(at.setup())
+  memory.conversations.clear({ yes: true })
+  memory.close()
+  expect((await told).map(({ seq }) => seq)).toEqual([last + 1])
+  const next = take(host, { after: last + 1 }, ended)
+  await events(await begin(host, says('again')))
+  expect(numbered(await next)[0]?.seq).toBe(last + 2)
   await host.close()
 })

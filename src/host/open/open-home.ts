@@ -16,7 +16,7 @@ import { createPendingApprovals, type PendingApprovals } from '../run/pending-ap
 import { createTurnQueue, type TurnQueue } from '../run/turn-queue.ts'
 import { createProfiles, type Profiles } from '../setup/profile.ts'
 import { createSharedProviders } from '../setup/provider-pool.ts'
-import { createSandboxPool, type SandboxPool } from '../toolset/command-sandbox.ts'
+import { createSandboxPool, type SandboxPool } from '../toolset/sandbox/command-sandbox.ts'
 
 /** What the first user opens for all users. */
 export type HomeParts = { readonly memory: Memory; readonly record: RecordWriter }

@@ -115,7 +115,6 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     replies: home.memory.replies,
     receipts: () => home.memory.checkpoint.get(),
     receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
-    search: home.memory.search,
     cancelRun(runId, by) {
       const found = [...open].find(({ conversation: each }) => each.runId() === runId && each.ending() === undefined)
       found?.conversation.cancel(by)

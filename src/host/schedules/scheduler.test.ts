@@ -114,6 +114,7 @@ test('a process that was stopped for long loses the lease, and what it then stil
   a.scheduler.tick()
   at.clock.now = noon + hour
   b.scheduler.tick()
+  await b.scheduler.settled()
   expect(b.started).toEqual(['13:00'])
   // It believes to lead, and that the due time was not handled.
   a.store.schedules.setChecked(hourly.id, noon)

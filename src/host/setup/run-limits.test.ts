@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { configOf, minimum } from '../../config/load.fixture.ts'
 import type { Provider } from '../../runtime/port.ts'
-import { cpuSecondsOf } from '../toolset/command-sandbox.ts'
+import { cpuSecondsOf } from '../toolset/sandbox/command-sandbox.ts'
 import { historyTokens, runLimits, shellTimesOf } from './run-limits.ts'
 
 const knowing = (contextTokens: number): Provider => ({

@@ -68,6 +68,15 @@ export function usageOf({ conversation }: Ended) {
   }
 }
 
+/** What every answer to a request repeats. */
+export type Named = { readonly id: string; readonly created: number; readonly model: string }
+
+export function completionOf(named: Named, text: string, done: Ended) {
+  const message = { role: 'assistant', content: `${text}${noteOf(done)}`.trim(), refusal: null }
+  const choice = { index: 0, message, finish_reason: finishOf(done.ending), logprobs: null }
+  return { ...named, object: 'chat.completion' as const, choices: [choice], usage: usageOf(done) }
+}
+
 /** The fields that errors have in OpenAI's API besides code and message. */
 export function openAiFields({ status }: HttpError): object {
   const types: { readonly [status: number]: string } = { 401: 'authentication_error', 403: 'permission_error', 429: 'rate_limit_error' }

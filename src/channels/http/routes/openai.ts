@@ -4,8 +4,10 @@ import { z } from '@hono/zod-openapi'
 import { route } from '../../../http/api.ts'
 import { errorResponse, HttpError } from '../../../http/http-error.ts'
 import { createId } from '../../../kit/id.ts'
+import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { createPieces, failureOf, finishOf, noteOf, openAiFields, usageOf } from '../openai/answers.ts'
+import { completionOf, createPieces, failureOf, openAiFields } from '../openai/answers.ts'
+import { chunksOf } from '../openai/chunks.ts'
 import { askedOf, completionRequest } from '../openai/messages.ts'
 import { eventStream, json } from '../shapes.ts'
 import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
@@ -50,73 +52,24 @@ export function openAiRoutes(app: GatewayApi, { talks, setup }: Gateway): void {
     }),
     async (c) => {
       const request = c.req.valid('json')
-      const id = known(request.model)
+      const named = { id: newId(), created: Math.floor(Date.now() / 1000), model: known(request.model) }
       const { prompt, past } = askedOf(request)
       const { connection } = c.env
-      const { on_disconnect = 'cancel', stream } = request
+      const onDisconnect = request.on_disconnect ?? 'cancel'
       const turn = { caller: c.var.caller, message: prompt, past, onApproval: 'end' } as const
-      const pieces = createPieces()
-      const named = {
-        id: createId('chatcmpl', crypto.getRandomValues(new Uint8Array(15))),
-        created: Math.floor(Date.now() / 1000),
-        model: id,
+      if (request.stream) {
+        const chunks = chunksOf(named, request.stream_options?.include_usage ?? false)
+        return streamTurn(talks, { ...turn, connection, onDisconnect, ...chunks })
       }
-      if (stream) {
-        const chunk = (delta: object, finish: string | null = null) => ({
-          ...named,
-          object: 'chat.completion.chunk',
-          choices: [{ index: 0, delta, finish_reason: finish, logprobs: null }],
-        })
-        const role = { role: 'assistant' }
-        const first = { role: role as object }
-        return streamTurn(talks, {
-          ...turn,
-          connection,
-          onDisconnect: on_disconnect,
-          show(event, stream) {
-            const content = pieces(event)
-            if (content === '') return
-            stream.send({ data: chunk({ ...first.role, content }) })
-            first.role = {}
-          },
-          ended(done, stream) {
-            const failure = failureOf(done.ending)
-            if (failure)
-              stream.send({
-                data: { error: { code: failure.code, message: failure.message, ...openAiFields(failure), ...failure.fields } },
-              })
-            else {
-              const note = noteOf(done)
-              stream.send({ data: chunk({ ...first.role, ...(note === '' ? {} : { content: note }) }) })
-              stream.send({ data: chunk({}, finishOf(done.ending)) })
-              if (request.stream_options?.include_usage)
-                stream.send({ data: { ...named, object: 'chat.completion.chunk', choices: [], usage: usageOf(done) } })
-            }
-            stream.send({ data: '[DONE]' })
-          },
-        })
-      }
-      const said = { text: '' }
       connection.stay()
-      const done = await talks.turn({
-        ...turn,
-        show: (event) => {
-          said.text += pieces(event)
-        },
-        signal: leavingSignal(connection, on_disconnect).signal,
-      })
+      const pieces = createPieces()
+      const said = { text: '' }
+      const show = (event: AgentEvent) => {
+        said.text += pieces(event)
+      }
+      const done = await talks.turn({ ...turn, show, signal: leavingSignal(connection, onDisconnect).signal })
       const failure = failureOf(done.ending)
-      if (failure) return errorResponse(failure, openAiFields(failure))
-      const message = { role: 'assistant', content: `${said.text}${noteOf(done)}`.trim(), refusal: null }
-      return c.json(
-        {
-          ...named,
-          object: 'chat.completion',
-          choices: [{ index: 0, message, finish_reason: finishOf(done.ending), logprobs: null }],
-          usage: usageOf(done),
-        } as const,
-        200,
-      )
+      return failure ? errorResponse(failure, openAiFields(failure)) : c.json(completionOf(named, said.text, done), 200)
     },
   )
 
@@ -130,4 +83,8 @@ export function openAiRoutes(app: GatewayApi, { talks, setup }: Gateway): void {
       { param: 'model' },
     )
   }
+}
+
+function newId(): string {
+  return createId('chatcmpl', crypto.getRandomValues(new Uint8Array(15)))
 }

@@ -2,8 +2,8 @@
 
 import { z } from '@hono/zod-openapi'
 import { narrowSetup } from '../../../host/access/narrow-setup.ts'
-import { explainedGate } from '../../../host/records/policy/explained-gate.ts'
-import { type PolicyInForce, policyInForce } from '../../../host/records/policy/policy-in-force.ts'
+import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
+import { type PolicyInForce, policyInForce } from '../../../host/toolset/policy/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { route } from '../../../http/api.ts'

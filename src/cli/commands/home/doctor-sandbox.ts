@@ -2,8 +2,10 @@
 
 import { allowedTools } from '../../../config/config.ts'
 import type { Setup } from '../../../host/api.ts'
-import { ownTools } from '../../../host/records/policy/own-tools.ts'
-import { trySandboxNow } from '../../../host/toolset/sandbox-state.ts'
+
+import { ownTools } from '../../../host/toolset/policy/own-tools.ts'
+import { trySandboxNow } from '../../../host/toolset/sandbox/sandbox-state.ts'
+
 import { count } from '../../../kit/count.ts'
 import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'
 import type { Finding } from './doctor-finding.ts'

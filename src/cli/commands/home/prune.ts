@@ -1,8 +1,8 @@
 /** Implements `home prune`. */
 
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { prunable, pruneHome } from '../../../host/open/backup/prune-home.ts'
 import { openHost } from '../../../host/open/open-host.ts'
+import { prunable, pruneHome } from '../../../host/records/backup/prune-home.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'

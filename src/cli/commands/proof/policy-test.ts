@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { explainedGate } from '../../../host/records/policy/explained-gate.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'

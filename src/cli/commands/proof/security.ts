@@ -1,8 +1,8 @@
 /** Implements `security show`: every list and level in force, and how commands run on this machine. */
 
 import { withMemory } from '../../../host/open/open-records.ts'
-import { type PolicyInForce, policyInForce } from '../../../host/records/policy/policy-in-force.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { type PolicyInForce, policyInForce } from '../../../host/toolset/policy/policy-in-force.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { levelNames } from '../../../security/explain.ts'
 import type { Command, Flags } from '../../args/command.ts'

@@ -117,7 +117,7 @@ async function run({ setup: given, casting, bridges, held, signal, flags }: Runn
       provider,
       ...(tools ? { tools } : {}),
       ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
-      ready: () => setup.context.say(`ready: ${dir} (${described}); stop with Ctrl-C or SIGTERM\n`),
+      ready: (places) => setup.context.say(`ready: ${[dir, ...places].join(', ')} (${described}); stop with Ctrl-C or SIGTERM\n`),
       signal,
     })
   } finally {

@@ -2,15 +2,15 @@
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { SandboxKind } from '../../sandbox/confinement.ts'
-import type { Trial } from '../../sandbox/trial.ts'
-import { trialKey } from '../../sandbox/trial-key.ts'
-import type { Setup } from '../api.ts'
+import type { SandboxKind } from '../../../sandbox/confinement.ts'
+import type { Trial } from '../../../sandbox/trial.ts'
+import { trialKey } from '../../../sandbox/trial-key.ts'
+import type { Setup } from '../../api.ts'
 
 /** Runs the trial now, ignores earlier results, and stores nothing. */
 export async function trySandboxNow(setup: Setup, kind: SandboxKind = 'auto'): Promise<Trial> {
   const { config, paths, context } = setup
-  const { trySandbox } = await import('../../sandbox/trial.ts')
+  const { trySandbox } = await import('../../../sandbox/trial.ts')
   const trial = await trySandbox(kind, { workspace: config.workspaceDir, home: context.env.HOME || '/', stateHome: paths.home })
   if (!trial.ok) forgetSandbox(setup)
   return trial

@@ -1,15 +1,15 @@
 /** Gathers what a sandbox is created with; loaded when the first command needs one. */
 
 import { totalmem } from 'node:os'
-import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
-import { hideProcess } from '../../sandbox/protect/hide.ts'
-import type { Policy } from '../../security/policy.ts'
-import { forbiddenPlace } from '../../security/targets/path.ts'
-import { spawnPlain } from '../../tools/process.ts'
-import { realPlace } from '../../workspace/real-place.ts'
-import type { Setup } from '../api.ts'
-import { gitUser } from '../transactions/git-around.ts'
-import { sandboxNetwork } from './network/sandbox-network.ts'
+import type { SandboxKind, SandboxSettings } from '../../../sandbox/confinement.ts'
+import { hideProcess } from '../../../sandbox/protect/hide.ts'
+import type { Policy } from '../../../security/policy.ts'
+import { forbiddenPlace } from '../../../security/targets/path.ts'
+import { spawnPlain } from '../../../tools/process.ts'
+import { realPlace } from '../../../workspace/real-place.ts'
+import type { Setup } from '../../api.ts'
+import { gitUser } from '../../transactions/git-around.ts'
+import { sandboxNetwork } from '../network/sandbox-network.ts'
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
 const GIB = 1024 ** 3

@@ -4,16 +4,16 @@
  */
 
 import { availableParallelism } from 'node:os'
-import type { Config } from '../../config/config.ts'
-import { databaseFiles } from '../../memory/database-file.ts'
-import { filesOf } from '../../receipts/segments.ts'
-import type { Ahead, Sandbox, SandboxKind } from '../../sandbox/confinement.ts'
-import { notWorking } from '../../sandbox/install.ts'
-import type { CommandMode } from '../../security/autonomy.ts'
-import type { Policy } from '../../security/policy.ts'
-import type { Spawn } from '../../tools/process.ts'
-import type { Setup } from '../api.ts'
-import { shellTimesOf } from '../setup/run-limits.ts'
+import type { Config } from '../../../config/config.ts'
+import { databaseFiles } from '../../../memory/database-file.ts'
+import { filesOf } from '../../../receipts/segments.ts'
+import type { Ahead, Sandbox, SandboxKind } from '../../../sandbox/confinement.ts'
+import { notWorking } from '../../../sandbox/install.ts'
+import type { CommandMode } from '../../../security/autonomy.ts'
+import type { Policy } from '../../../security/policy.ts'
+import type { Spawn } from '../../../tools/process.ts'
+import type { Setup } from '../../api.ts'
+import { shellTimesOf } from '../../setup/run-limits.ts'
 import { forgetSandbox, isSandboxTried } from './sandbox-state.ts'
 
 export type Confinement = {
@@ -156,7 +156,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
   async function make() {
     const { setup, policy } = around
     const [{ createSandbox }, { settingsFor }] = await Promise.all([
-      import('../../sandbox/create-sandbox.ts'),
+      import('../../../sandbox/create-sandbox.ts'),
       import('./sandbox-settings.ts'),
     ])
     const own = { secretPaths: outsideHome(setup), tried: isSandboxTried(setup, kind), cpuSeconds: cpuSecondsOf(setup.config.limits) }
@@ -193,7 +193,7 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       const made = await state.made
       if (!made.ok) return { ...unconfined, why: made.missing }
       if (made.sandbox.name === 'none') return { ...unconfined, why: 'no sandbox was asked for (--sandbox none)' }
-      const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
+      const { missingForNetwork } = await import('../../../sandbox/bubblewrap/proxy-network.ts')
       const network = made.sandbox.name === 'bubblewrap' && missingForNetwork().length === 0
       const views = await made.sandbox.privateViews()
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }

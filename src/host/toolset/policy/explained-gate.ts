@@ -9,10 +9,10 @@ import { sight } from '../../../workspace/sight.ts'
 import type { Setup } from '../../api.ts'
 import { policyOf, resolveExecutable } from '../../setup/effective-policy.ts'
 import { rulesInForce, rulesOfFile } from '../../setup/rules/operator-rules.ts'
-import { createConfinement } from '../../toolset/command-sandbox.ts'
-import { createToolRuntime } from '../../toolset/tool-executor.ts'
-import type { ToolSelection } from '../../toolset/tool-selection.ts'
 import { createRepositoryReader } from '../../transactions/transfer/repository-reader.ts'
+import { createConfinement } from '../sandbox/command-sandbox.ts'
+import { createToolRuntime } from '../tool-executor.ts'
+import type { ToolSelection } from '../tool-selection.ts'
 
 /** How commands run here, tried now. */
 export async function commandModeOf(setup: Setup): Promise<CommandMode> {

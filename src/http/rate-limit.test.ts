@@ -1,0 +1,16 @@
+import { expect, test } from 'bun:test'
+import { createRateLimit } from './rate-limit.ts'
+
+test('a key may burst, then waits for the bucket to refill; others are not held up, and memory is bounded', () => {
+  const clock = { now: 0 }
+  const limit = createRateLimit({ perSecond: 2, burst: 3, now: () => clock.now, keys: 2 })
+  expect([1, 2, 3, 4].map(() => limit.take('a'))).toEqual([undefined, undefined, undefined, 1])
+  expect(limit.take('b')).toBeUndefined()
+  clock.now = 500
+  expect([limit.take('a'), limit.take('a')]).toEqual([undefined, 1])
+  // The clock was set back: nothing is gained.
+  clock.now = -10_000
+  expect(limit.take('a')).toBe(1)
+  for (const other of ['c', 'd']) limit.take(other)
+  expect(limit.take('a')).toBeUndefined()
+})
