@@ -5,6 +5,7 @@ import { approvalRoutes } from './routes/approvals.ts'
 import { chatRoutes } from './routes/chat.ts'
 import { conversationRoutes } from './routes/conversations.ts'
 import { costRoutes } from './routes/cost.ts'
+import { dashboardRoutes } from './routes/dashboard.ts'
 import { eventRoutes } from './routes/events.ts'
 import { metricsRoutes } from './routes/metrics.ts'
 import { openAiRoutes } from './routes/openai.ts'
@@ -32,4 +33,5 @@ export const gatewayRoutes: readonly Routes[] = [
   metricsRoutes,
   costRoutes,
   schedulesRoutes,
+  dashboardRoutes,
 ]
