@@ -24,7 +24,7 @@ test('a command and a tool call are explained as "policy explain" does, with rul
   using at = home()
   await using server = await gateway(at)
   const explain = (question: object, init?: RequestInit) => server.ask('/policy/explain', question, init)
-  expect((await explain({ command: 'rm -rf /' })).body).toMatchObject({ verdict: 'deny', rule: 'forbidden_command' })
+  expect((await explain({ command: 'rm -rf /' })).body).toMatchObject({ verdict: 'deny', rule: 'command.forbidden' })
   const written = { tool: 'file_write', input: { path: 'new.txt', content: 'x' } }
   expect((await explain(written)).body).toMatchObject({ verdict: 'ask', level: 'supervised', levels: { full: { verdict: 'allow' } } })
   const outside = await explain({ tool: 'file_read', input: { path: '/etc/passwd' } })
