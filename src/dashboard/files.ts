@@ -35,7 +35,7 @@ async function madeNow(): Promise<[string, StaticFile][]> {
     outputs.map(
       async (output): Promise<[string, StaticFile]> => [
         output.type.startsWith('text/html') ? '/' : `/${basename(output.path)}`,
-        toFile(output.type, await output.bytes()),
+        toFile(output.type, new Uint8Array(await output.arrayBuffer())),
       ],
     ),
   )
