@@ -4,6 +4,7 @@ import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { commandModeOf } from '../../../host/toolset/explained-gate.ts'
 import type { Risk } from '../../../runtime/event.ts'
 import { type CommandFacts, type CommandMode, permit } from '../../../security/autonomy.ts'
 import { runUnaskedByReason } from '../../../security/changes/harmless/run-unasked.ts'
@@ -13,7 +14,6 @@ import { protectedNamesByReason } from '../../../security/targets/protected-name
 import type { Command, Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { ownTools } from '../home/doctor-sandbox.ts'
-import { commandModeOf } from './explained-gate.ts'
 
 const flags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags
 
