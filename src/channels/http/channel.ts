@@ -10,12 +10,12 @@ import { createIdempotency } from '../../http/idempotency.ts'
 import type { Listening } from '../../http/listen.ts'
 import { serveApi } from '../../http/serve-api.ts'
 import { openSession } from '../../http/session-cookie.ts'
+import { once } from '../../kit/once.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createHolders, type Holders } from './access/holders.ts'
 import { accessOf } from './access/token-access.ts'
-import { errorFields, gatewayApi } from './gateway-api.ts'
-import { sessionCookie } from './routes/session.ts'
-import type { httpRows } from './settings.ts'
+import { errorFields } from './openai/answers.ts'
+import { type httpRows, sessionCookie } from './settings.ts'
 import { createTalks } from './turns/talks.ts'
 
 type HttpSettings = Values<typeof httpRows>
@@ -78,10 +78,14 @@ function open({ setup, settings, host, holders, talks, telemetry }: Opening): Li
   const failed = (error: unknown) =>
     setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
   const tls = tlsOf(settings)
-  const app = gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
+  const app = once(async () => {
+    const { gatewayApi } = await import('./gateway-api.ts')
+    return gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
+  })
   try {
     return serveApi({
-      app,
+      app: app.get,
+      simple: { '/health': { ok: true, version } },
       hostname: settings.host,
       port: settings.port,
       ...(tls ? { tls } : {}),
