@@ -9,6 +9,7 @@ import { dashboardRoutes } from './routes/dashboard.ts'
 import { eventRoutes } from './routes/events.ts'
 import { metricsRoutes } from './routes/metrics.ts'
 import { openAiRoutes } from './routes/openai.ts'
+import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
 import { runRoutes } from './routes/run.ts'
 import { runsRoutes } from './routes/runs.ts'
@@ -26,6 +27,7 @@ export const gatewayRoutes: readonly Routes[] = [
   conversationRoutes,
   approvalRoutes,
   recordRoutes,
+  policyRoutes,
   eventRoutes,
   openAiRoutes,
   metricsRoutes,

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
@@ -10,7 +11,6 @@ import type { ExplainOptions, Explanation, LevelName } from '../../../security/e
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { explainedGate } from './explained-gate.ts'
 import { type Expectation, readPolicyTable } from './policy-table.ts'
 
 const flags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags

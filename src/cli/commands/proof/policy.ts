@@ -5,6 +5,7 @@ import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts
 import { channelProfileOf } from '../../../host/access/channel-profile.ts'
 import { narrowSetup } from '../../../host/access/narrow-setup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'
@@ -15,7 +16,6 @@ import { type Explanation, levelNames } from '../../../security/explain.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { explainedGate } from './explained-gate.ts'
 
 const flags = {
   tool: { type: 'text', about: 'Explain a call of this tool instead of a command' },

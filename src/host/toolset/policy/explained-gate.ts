@@ -1,21 +1,21 @@
 /** Prepares the gate for commands that only ask it: the operator's policy and rules, the tools, and how commands run on this machine. */
 
-import type { CliSetup } from '../../../channels/terminal/context.ts'
-import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
-import { rulesInForce, rulesOfFile } from '../../../host/setup/rules/operator-rules.ts'
-import { createConfinement } from '../../../host/toolset/sandbox/command-sandbox.ts'
-import { createToolRuntime } from '../../../host/toolset/tool-executor.ts'
-import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
-import { createRepositoryReader } from '../../../host/transactions/transfer/repository-reader.ts'
 import type { Proposal } from '../../../runtime/event.ts'
 import { explainRules } from '../../../runtime/rules/explain.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import type { ExplainOptions } from '../../../security/explain.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import { sight } from '../../../workspace/sight.ts'
+import type { Setup } from '../../api.ts'
+import { policyOf, resolveExecutable } from '../../setup/effective-policy.ts'
+import { rulesInForce, rulesOfFile } from '../../setup/rules/operator-rules.ts'
+import { createRepositoryReader } from '../../transactions/transfer/repository-reader.ts'
+import { createConfinement } from '../sandbox/command-sandbox.ts'
+import { createToolRuntime } from '../tool-executor.ts'
+import type { ToolSelection } from '../tool-selection.ts'
 
 /** How commands run here, tried now. */
-export async function commandModeOf(setup: CliSetup): Promise<CommandMode> {
+export async function commandModeOf(setup: Setup): Promise<CommandMode> {
   const confinement = createConfinement('auto', { setup, policy: policyOf(setup.config, setup.paths, setup.context.env) })
   try {
     return await confinement.mode()
@@ -26,7 +26,7 @@ export async function commandModeOf(setup: CliSetup): Promise<CommandMode> {
 
 type Asked = { readonly tools: ToolSelection; readonly threads?: string | undefined; readonly commands?: CommandMode }
 
-export async function explainedGate(setup: CliSetup, { tools: wished, threads, commands }: Asked): Promise<ExplainOptions> {
+export async function explainedGate(setup: Setup, { tools: wished, threads, commands }: Asked): Promise<ExplainOptions> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env, setup.access)
   const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'explain', tools: wished })
