@@ -1,46 +1,38 @@
-/**
- * Provides the files of the dashboard as bytes: built into the executable, or made from the sources when it runs from them. They are served
- * by the gateway after its guards, with a content security policy that allows no inline code and no other host.
- */
+/** Provides the files of the dashboard as bytes: built into the executable, or made from the sources when it runs from them. */
 
 import { basename } from 'node:path'
+import { sha256 } from '../kit/sha256.ts'
+import type { DashboardFile } from './file.ts'
 import page from './page/index.html'
 
-export type StaticFile = { readonly type: string; readonly bytes: Uint8Array; readonly gzip: Uint8Array }
-
-export const contentSecurityPolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; " +
-  "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-
 /** Maps each path, such as `/` and `/chunk-abc.js`, to its file. @throws Error when the sources cannot be built */
-export async function dashboardFiles(): Promise<ReadonlyMap<string, StaticFile>> {
-  return new Map(await (page.files === undefined ? madeNow() : builtIn()))
+export async function dashboardFiles(): Promise<ReadonlyMap<string, DashboardFile>> {
+  const files = await (page.files === undefined ? made() : builtIn(page.files))
+  return new Map(files.map(([path, type, bytes]) => [path, toFile(path, type, bytes)]))
 }
 
-async function builtIn(): Promise<[string, StaticFile][]> {
-  return await Promise.all(
-    (page.files ?? []).map(
-      async ({ path, loader, headers }): Promise<[string, StaticFile]> => [
-        loader === 'html' ? '/' : `/${basename(path)}`,
-        toFile(headers['content-type'], await Bun.file(path).bytes()),
-      ],
-    ),
+type Made = readonly [path: string, type: string, bytes: Uint8Array<ArrayBuffer>]
+
+function builtIn(files: NonNullable<typeof page.files>): Promise<Made[]> {
+  return Promise.all(
+    files.map(async ({ path, loader, headers }): Promise<Made> => {
+      const bytes = await Bun.file(path).bytes()
+      return [loader === 'html' ? '/' : `/${basename(path)}`, headers['content-type'], bytes]
+    }),
   )
 }
 
-async function madeNow(): Promise<[string, StaticFile][]> {
+async function made(): Promise<Made[]> {
   const { outputs, success, logs } = await Bun.build({ entrypoints: [page.index], minify: true, target: 'browser' })
   if (!success) throw new Error(`the dashboard cannot be built: ${logs.map(String).join('; ')}`)
   return await Promise.all(
-    outputs.map(
-      async (output): Promise<[string, StaticFile]> => [
-        output.type.startsWith('text/html') ? '/' : `/${basename(output.path)}`,
-        toFile(output.type, new Uint8Array(await output.arrayBuffer())),
-      ],
-    ),
+    outputs.map(async (output): Promise<Made> => {
+      const path = output.type.startsWith('text/html') ? '/' : `/${basename(output.path)}`
+      return [path, output.type, new Uint8Array(await output.arrayBuffer())]
+    }),
   )
 }
 
-function toFile(type: string, bytes: Uint8Array<ArrayBuffer>): StaticFile {
-  return { type, bytes, gzip: Bun.gzipSync(bytes) }
+function toFile(path: string, type: string, bytes: Uint8Array<ArrayBuffer>): DashboardFile {
+  return { type, bytes, gzip: Bun.gzipSync(bytes), tag: `"${sha256(bytes).slice(0, 32)}"`, isNamedByContent: path !== '/' }
 }

@@ -19,8 +19,6 @@ export type ServeApiOptions<Caller extends Identity> = Pick<ListenOptions, 'host
   readonly proxies: readonly string[]
   /** The names of this machine, for a server that listens on all its addresses. */
   readonly names: readonly string[]
-  /** Answers GET requests for files that need no token; undefined: there is no such file. */
-  readonly files: (path: string, headers: Headers) => Promise<Response | undefined>
   readonly cookie: (port: number) => string
   /** @returns undefined for a secret that nobody has */
   readonly callerOf: (credential: Credential) => Caller | undefined
@@ -43,8 +41,8 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
     try {
       assertOurs(request, state.places)
       const url = plainUrl(request.url)
-      const open = request.method === 'GET' ? await openAnswer(options, request, url) : undefined
-      if (open) return open
+      const simple = request.method === 'GET' ? simpleAnswer(options.simple, url) : undefined
+      if (simple) return simple
       const [read, body] = hasBody(request) ? await withBody(request, url) : [url === request.url ? request : new Request(url, request), '']
       const env: ApiEnv<Caller>['Bindings'] = {
         ...{ connection, body, idempotency: options.idempotency, cookie: state.cookie },
@@ -99,12 +97,10 @@ function identifier<Caller extends Identity>({ callerOf, now }: ServeApiOptions<
   return { caller, attempt }
 }
 
-type Open = Pick<ServeApiOptions<Identity>, 'simple' | 'files'>
-
 /** Answers what needs neither a token nor the routes. */
-async function openAnswer({ simple, files }: Open, { headers }: Request, url: string): Promise<Response | undefined> {
+function simpleAnswer(simple: { readonly [path: string]: object }, url: string): Response | undefined {
   const [path = ''] = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)
-  return Object.hasOwn(simple, path) ? Response.json(simple[path], { headers: quiet }) : files(path, headers)
+  return Object.hasOwn(simple, path) ? Response.json(simple[path], { headers: quiet }) : undefined
 }
 
 function hasBody({ method, body }: Request): boolean {

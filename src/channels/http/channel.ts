@@ -14,7 +14,6 @@ import { once } from '../../kit/once.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createHolders, type Holders } from './access/holders.ts'
 import { accessOf } from './access/token-access.ts'
-import { dashboardPage } from './dashboard-files.ts'
 import { errorFields } from './openai/answers.ts'
 import { type httpRows, sessionCookie } from './settings.ts'
 import { createTalks } from './turns/talks.ts'
@@ -86,7 +85,6 @@ function open({ setup, settings, host, holders, talks, telemetry }: Opening): Li
   try {
     return serveApi({
       app: app.get,
-      files: dashboardPage(),
       simple: { '/health': { ok: true, version } },
       hostname: settings.host,
       port: settings.port,

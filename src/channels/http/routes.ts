@@ -1,13 +1,14 @@
 /** Lists the route modules of the gateway. */
 
 import type { Routes } from './gateway.ts'
+import { openAiRoutes } from './openai/openai-routes.ts'
 import { approvalRoutes } from './routes/approvals.ts'
 import { chatRoutes } from './routes/chat.ts'
 import { conversationRoutes } from './routes/conversations.ts'
 import { costRoutes } from './routes/cost.ts'
+import { dashboardRoutes } from './routes/dashboard.ts'
 import { eventRoutes } from './routes/events.ts'
 import { metricsRoutes } from './routes/metrics.ts'
-import { openAiRoutes } from './routes/openai.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
 import { runRoutes } from './routes/run.ts'
@@ -32,4 +33,5 @@ export const gatewayRoutes: readonly Routes[] = [
   metricsRoutes,
   costRoutes,
   schedulesRoutes,
+  dashboardRoutes,
 ]

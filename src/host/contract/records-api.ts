@@ -32,6 +32,8 @@ export type RunFacts = {
   readonly channel: string
   readonly provider: string
   readonly model: string
+  /** What it was asked, shortened. */
+  readonly prompt?: string
   readonly started: number
   readonly ended?: number
   readonly code?: Ending['code']
@@ -218,7 +220,10 @@ export type HostRecords = {
   readonly receipts: {
     /** @param limit 50 by default, at most 500. `after`: the number of the last receipt that was seen; absent: the newest ones */
     page(page?: { readonly after?: number; readonly limit?: number }): ReceiptPage
-    verify(options?: { readonly deep?: boolean }): ReceiptCheck
+    /** `against`: an anchor line that was kept elsewhere; then it also says whether anything was cut since. */
+    verify(options?: { readonly deep?: boolean; readonly against?: string }): ReceiptCheck
+    /** The short line to keep elsewhere; `error` when there are no receipts yet, `integrity` when the chain is broken. */
+    anchor(): { readonly line: string; readonly count: number; readonly head: string }
   }
   readonly memory: {
     search(request: { readonly query: string; readonly limit?: number; readonly ownedBy?: Owner | undefined }): readonly Hit[]

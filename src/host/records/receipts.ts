@@ -1,11 +1,14 @@
 /** Reads receipts page by page, and checks the whole chain. */
 
+import { quote } from '../../kit/text.ts'
 import { findLine } from '../../receipts/find-receipt.ts'
+import { type Anchor, anchorLine, parseAnchor } from '../../receipts/form/anchor.ts'
 import { readReceipt } from '../../receipts/form/grammar.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
 import { listReceipts } from '../../receipts/list-receipts.ts'
 import type { HostRecords, ReceiptPage } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
+import { anchorNow } from './integrity/anchor-now.ts'
 import { brokenChain, checkChain } from './integrity/receipt-check.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
@@ -34,12 +37,23 @@ export function receiptRecords({ setup, memory }: RecordsBase): HostRecords['rec
 
   return {
     page: ({ after, limit } = {}) => (after === undefined ? newest(limited(limit, 50)) : following(Math.max(0, after), limited(limit, 50))),
-    verify({ deep = false } = {}) {
-      const { found, joined, unfinished, older } = checkChain({ setup, memory, deep })
+    anchor() {
+      const anchor = anchorNow(setup, memory)
+      return { line: anchorLine(anchor), count: anchor.count, head: anchor.head }
+    },
+    verify({ deep = false, against } = {}) {
+      const anchor = against === undefined ? undefined : anchorIn(against)
+      const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, ...(anchor ? { anchor } : {}) })
       const { count, completeness } = found
       const problems = [...found.problems.map(brokenChain), ...joined.map(({ message }) => message)]
       const warnings = [...found.warnings.map(({ message }) => message), ...older.map((message) => `of an older version: ${message}`)]
       return { ok: found.ok && joined.length === 0, deep, count, completeness, problems, warnings, unfinished }
     },
   }
+}
+
+function anchorIn(line: string): Anchor {
+  const anchor = parseAnchor(line)
+  if (anchor) return anchor
+  throw new FailureError('usage', `${quote(line.slice(0, 80))} is no anchor line; one begins with bc1: and has about 130 characters`)
 }

@@ -1,75 +1,155 @@
-/** Says what is allowed, asked about and refused for the caller: GET /policy, and POST /policy/explain for one call. Runs nothing. */
+/** Answers what is allowed here and why: the lists in force, the permanent approvals, and what the gate would say of one call. */
 
 import { z } from '@hono/zod-openapi'
 import { narrowSetup } from '../../../host/access/narrow-setup.ts'
-import { policyOf } from '../../../host/setup/effective-policy.ts'
-import { explainedGate } from '../../../host/toolset/explained-gate.ts'
+import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
+import { type PolicyInForce, policyInForce } from '../../../host/toolset/policy/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
+import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { route } from '../../../http/api.ts'
+import { HttpError } from '../../../http/http-error.ts'
 import { isObject, type JsonObject } from '../../../kit/json.ts'
-import { explainCall, levelOf } from '../../../security/explain.ts'
+import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'
 import type { Caller } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
+import { orMissing } from '../missing.ts'
 import { json } from '../shapes.ts'
 import { plain, snake } from '../snake.ts'
 
+const verdict = z.enum(['allow', 'ask', 'deny'])
 const words = z.array(z.string())
-const policy = z.looseObject({
-  level: z.string(),
+const byReason = z.array(z.object({ reason: z.string(), names: words }))
+const inForce = z.looseObject({
+  level: z.enum(['readonly', 'supervised', 'auto', 'full']),
   workspace: z.string(),
   workspace_only: z.boolean(),
-  ask: z.string(),
-  egress: z.string(),
+  commands: z.looseObject({ confined: z.boolean(), transaction: z.boolean() }),
+  settings: z.object({ ask: z.string(), unlisted_commands: z.string(), readonly_commands: z.string(), egress: z.string() }),
+  levels: z.array(z.object({ kind: z.string(), readonly: verdict, supervised: verdict, auto: verdict, full: verdict })),
   allow_commands: words,
   forbidden_commands: words,
   forbidden_paths: words,
   forbidden_reads: words,
-  allowed_domains: words,
+  protected_paths: words,
+  protected_names: byReason,
+  asks_always: byReason,
+  own_tools: words,
+  network: z.object({ allowed_domains: words, ports: z.array(z.int()) }),
   tools: z.optional(words),
+  standing_rules: z.int(),
 })
-const call = z.strictObject({
-  tool: z.string().min(1).max(100),
-  input: z.custom<JsonObject>(isObject, 'must be an object').openapi({ type: 'object' }),
+const rule = z.object({
+  id: z.int(),
+  tool: z.string(),
+  scope: z.string(),
+  allows: z.string().openapi({ description: 'What it allows, in words' }),
+  added_by: z.string(),
+  added_at: z.int(),
 })
+const question = z.strictObject({
+  command: z
+    .string()
+    .min(1)
+    .max(300_000)
+    .optional()
+    .openapi({ description: 'A command line; or name a tool', example: 'git push --force' }),
+  tool: z.string().min(1).max(200).optional(),
+  input: z.record(z.string(), z.unknown()).optional().openapi({ description: 'The arguments of the tool' }),
+})
+const level = z.object({ verdict, rule: z.string(), reason: z.string() })
 const explanation = z.object({
-  verdict: z.enum(['allow', 'ask', 'deny']),
+  verdict,
   risk: z.string(),
   rule: z.string(),
   reason: z.string(),
   summary: z.string(),
+  meaning: z.string().nullable(),
+  writes: words,
+  changes: z.string().nullable().openapi({ description: 'Where the changes of the command go' }),
+  network: words,
+  rules: z.array(z.object({ rule: z.string(), file: z.string(), denies: z.boolean() })).openapi({ description: 'Your own rules about it' }),
+  level: z.string(),
+  levels: z.object({ readonly: level, supervised: level, auto: level, full: level }),
 })
 
-export function policyRoutes(app: GatewayApi, { setup }: Gateway): void {
-  const narrowed = ({ access }: Caller) => narrowSetup(setup, access)
+export function policyRoutes(app: GatewayApi, { host, setup }: Gateway): void {
+  /** What holds for the caller: the operator's settings, lowered to the limits of the token. */
+  const setupFor = ({ access }: Caller) => narrowSetup(setup, access)
 
   app.openapi(
     route('read', {
       method: 'get',
       path: '/policy',
-      summary: 'The level and the lists in force for this token',
-      responses: { 200: json(policy, 'The policy') },
+      summary: 'The lists and the level that hold for this token',
+      responses: { 200: json(inForce, 'As braidclaw security show --json') },
     }),
-    (c) => {
-      const mine = narrowed(c.var.caller)
-      const { toolsAllow, forbiddenReads = [], ...found } = policyOf(mine.config, mine.paths, mine.context.env, mine.access)
-      const { workspace, workspaceOnly, ask, egress, allowCommands, forbiddenCommands, forbiddenPaths, allowedDomains } = found
-      const lists = { allowCommands, forbiddenCommands, forbiddenPaths, forbiddenReads, allowedDomains }
-      const shown = { level: levelOf(found), workspace, workspaceOnly, ask, egress, ...lists, ...(toolsAllow ? { tools: toolsAllow } : {}) }
-      return c.json(plain(snake(shown)), 200)
+    async (c) => {
+      const { approvals } = await host.records()
+      return c.json(told(setup.redactor.value(await policyInForce(setupFor(c.var.caller), approvals.rules().length))), 200)
     },
   )
   app.openapi(
     route('read', {
       method: 'post',
       path: '/policy/explain',
-      summary: 'What the gate and the rules say of one call. Runs nothing',
-      request: { body: json(call, 'The call') },
-      responses: { 200: json(explanation, 'As braidclaw policy explain --json') },
+      summary: 'What the gate would say of a command or a call, and why; nothing runs',
+      request: { body: json(question, 'Either a command, or a tool with its input') },
+      responses: { 200: json(explanation, 'As braidclaw policy explain, without the plan') },
     }),
     async (c) => {
-      const { tool, input } = c.req.valid('json')
-      const options = await explainedGate(narrowed(c.var.caller), { tools: builtInTools })
-      return c.json(plain(setup.redactor.value(await explainCall(options, { name: tool, input }))), 200)
+      const explained = await explain(setupFor(c.var.caller), c.req.valid('json'))
+      return c.json(answerOf(setup.redactor.value(explained)), 200)
     },
   )
+  app.openapi(
+    route('read', {
+      method: 'get',
+      path: '/approvals/rules',
+      summary: 'What is always allowed',
+      responses: { 200: json(z.object({ rules: z.array(rule) }), 'The permanent approvals') },
+    }),
+    async (c) => c.json({ rules: (await host.records()).approvals.rules().map(snake) }, 200),
+  )
+  app.openapi(
+    route('admin', {
+      method: 'delete',
+      path: '/approvals/rules/{id}',
+      summary: 'Revoke a permanent approval: from now on such calls ask again',
+      request: { params: z.object({ id: z.coerce.number().pipe(z.int().min(0)) }) },
+      responses: { 200: json(rule, 'What was revoked') },
+    }),
+    async (c) => {
+      const { approvals } = await host.records()
+      return c.json(snake(orMissing(() => approvals.revokeRule(c.req.valid('param').id))), 200)
+    },
+  )
+}
+
+/** @throws HttpError 400 unless it names either a command or a tool */
+async function explain(setup: Gateway['setup'], { command, tool, input }: z.infer<typeof question>): Promise<Explanation> {
+  if ((command === undefined) === (tool === undefined)) throw new HttpError(400, 'bad_request', 'name either a command or a tool')
+  if (command !== undefined) {
+    if (input !== undefined) throw new HttpError(400, 'bad_request', 'input belongs to a tool; a command is one line')
+    return explainCommand(await explainedGate(setup, { tools: builtInTools }), command)
+  }
+  const name = tool ?? ''
+  const options = await explainedGate(setup, { tools: await wishFor(setup, name, undefined) })
+  return explainCall(options, { name, input: isJson(input) ? input : {} })
+}
+
+function isJson(value: unknown): value is JsonObject {
+  return isObject(value)
+}
+
+function told({ settings, network, commands, ...rest }: PolicyInForce): z.infer<typeof inForce> {
+  return plain({ ...snake(rest), settings: snake(settings), network: snake(network), commands: { ...commands } })
+}
+
+function answerOf(said: Explanation): z.infer<typeof explanation> {
+  const { meaning, changes, rules, verdict, risk, rule, reason, summary, writes, network, level, levels } = said
+  return {
+    ...{ verdict, risk, rule, reason, summary, level, meaning: meaning ?? null, changes: changes ?? null },
+    ...plain({ levels, writes, network }),
+    rules: rules.map(({ rule, file, denies }) => ({ rule, file, denies })),
+  }
 }

@@ -1,6 +1,7 @@
 /** Answers what is recorded besides runs: tools, memory, pins and receipts; and sets or clears the emergency stop. */
 
 import { z } from '@hono/zod-openapi'
+import { FailureError } from '../../../host/failure.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf } from '../access/token-access.ts'
@@ -21,7 +22,12 @@ const hit = z.object({
 const receipt = z.looseObject({ id: z.string(), seq: z.int(), tool: z.string(), status: z.string(), receipt_hash: z.string() })
 const pin = z.object({ number: z.int(), text: z.string(), at: z.string() })
 const stop = z.object({ stopped: z.boolean(), reason: z.string().nullable() })
+const anchor = z.object({ line: z.string(), count: z.int(), head: z.string() })
 const verified = z.looseObject({ ok: z.boolean(), count: z.int(), problems: z.array(z.string()) })
+const verification = z.strictObject({
+  deep: z.boolean().optional().openapi({ description: 'Also compare with the journal' }),
+  against: z.string().max(200).optional().openapi({ description: 'An anchor line that was kept elsewhere' }),
+})
 const whole = z.coerce.number().pipe(z.int().min(0))
 
 export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
@@ -91,11 +97,26 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
       path: '/receipts/verify',
       summary: 'Replay the chain of receipts',
       request: {
-        body: json(z.strictObject({ deep: z.boolean().optional().openapi({ description: 'Also compare with the journal' }) }), 'How'),
+        body: json(verification, 'How'),
       },
       responses: { 200: json(verified, 'ok is false when something was altered; problems says what') },
     }),
     async (c) => c.json(plain((await host.records()).receipts.verify(given(c.req.valid('json')))), 200),
+  )
+  app.openapi(
+    route('read', {
+      method: 'get',
+      path: '/receipts/anchor',
+      summary: 'The line that proves how far the receipts reached; keep it elsewhere',
+      responses: { 200: json(anchor, 'The anchor'), 409: { description: 'The chain is broken, so it cannot be anchored' } },
+    }),
+    async (c) => {
+      const { receipts } = await host.records()
+      return c.json(
+        orMissing(() => orBroken(receipts.anchor)),
+        200,
+      )
+    },
   )
   app.openapi(
     route('admin', {
@@ -155,6 +176,14 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
   }
 }
 
-function given({ deep }: { readonly deep?: boolean | undefined }): { readonly deep?: boolean } {
-  return deep === undefined ? {} : { deep }
+function given({ deep, against }: z.infer<typeof verification>): { readonly deep?: boolean; readonly against?: string } {
+  return { ...(deep === undefined ? {} : { deep }), ...(against === undefined ? {} : { against }) }
+}
+
+function orBroken<T>(look: () => T): T {
+  try {
+    return look()
+  } catch (error) {
+    throw error instanceof FailureError && error.code === 'integrity' ? new HttpError(409, 'integrity', error.message) : error
+  }
 }

@@ -1,12 +1,13 @@
 /** Tells for `doctor` whether commands can be confined, which tools of the user they find, and what their caches take. */
 
-import { homedir } from 'node:os'
 import { allowedTools } from '../../../config/config.ts'
 import type { Setup } from '../../../host/api.ts'
+
+import { ownTools } from '../../../host/toolset/policy/own-tools.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox/sandbox-state.ts'
+
 import { count } from '../../../kit/count.ts'
 import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'
-import { findToolchains, type Toolchains } from '../../../sandbox/surroundings/toolchains.ts'
 import type { Finding } from './doctor-finding.ts'
 
 const MIB = 2 ** 20
@@ -24,12 +25,6 @@ async function sandbox(setup: Setup): Promise<Finding> {
   const state = toolsAllow === undefined || toolsAllow.includes('shell') ? 'bad' : 'note'
   const says = `no command can run, so the model gets no shell: ${trial.why}`
   return { what, state, says, remedy: trial.remedy }
-}
-
-/** @returns the user's tools that commands find in the sandbox */
-export function ownTools({ context, config, paths }: Setup): Toolchains {
-  const { PATH: path = '', HOME } = context.env
-  return findToolchains({ path, home: HOME || homedir(), except: [config.workspaceDir, paths.home] })
 }
 
 function tools(setup: Setup): Finding[] {

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { explainedGate } from '../../../host/toolset/explained-gate.ts'
+import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'

@@ -5,7 +5,7 @@ import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts
 import { channelProfileOf } from '../../../host/access/channel-profile.ts'
 import { narrowSetup } from '../../../host/access/narrow-setup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { explainedGate } from '../../../host/toolset/explained-gate.ts'
+import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'

@@ -2,16 +2,16 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliContext } from '../../../channels/terminal/context.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { type Accepted, acceptRecord } from '../../../host/records/integrity/accept-record.ts'
+import { anchorNow } from '../../../host/records/integrity/anchor-now.ts'
 import { brokenChain, type ChainCheck, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { createRecord, inRecordWords, receiptPaths, recoverRecord } from '../../../host/records/integrity/recovery.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
 import { hashJson } from '../../../memory/journal/json-hash.ts'
-import type { Memory } from '../../../memory/memory.ts'
 import { anchorLine, parseAnchor } from '../../../receipts/form/anchor.ts'
 import { listReceipts, showReceipt } from '../../../receipts/list-receipts.ts'
 import { isOperatorAction, wordsUnder } from '../../../receipts/without-run.ts'
@@ -128,7 +128,7 @@ export const anchor = {
     if (command !== argv.length > 0)
       throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
     await withMemory(setup, async (memory) => {
-      const checkpoint = sound(setup, memory)
+      const checkpoint = anchorNow(setup, memory)
       const line = anchorLine(checkpoint)
       const { anchorToCommand, anchorToFile, anchorToGit } = await import('./anchor-targets.ts')
       if (to !== undefined) anchorToFile(to, line)
@@ -192,7 +192,7 @@ export const rotate = {
     const setup = loadSetup(context)
     const { rotate } = await import('../../../receipts/rotate.ts')
     await withMemory(setup, (memory) => {
-      sound(setup, memory)
+      anchorNow(setup, memory)
       // First records the results of a crash in the file to which they belong.
       if (setup.config.receipts.enabled) recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
       const rotated = memory.transaction(() => {
@@ -214,13 +214,4 @@ function rotationDraft(at: number) {
   const [argsHash, resultHash] = [hashJson({}), hashJson({ status: 'allowed', output: '' })]
   const body = { at, conversationId: 'none', tool: 'receipts.rotate', argsHash, resultHash, approval: 'operator' }
   return { ...body, status: 'allowed' as const, risk: 'low' as const }
-}
-
-/** Checks that the chain is valid now, because anchoring a broken chain is useless. */
-function sound(setup: CliSetup, memory: Memory) {
-  const checkpoint = memory.checkpoint.get()
-  if (!checkpoint) throw new CliExit(exitCodes.error, 'error: there are no receipts to anchor yet')
-  const { ok, problems } = checkChain({ setup, memory, deep: false }).found
-  if (!ok) throw new CliExit(exitCodes.integrity, `error: not anchored: ${problems.slice(0, 1).map(brokenChain)}`)
-  return checkpoint
 }

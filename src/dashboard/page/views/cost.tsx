@@ -1,4 +1,289 @@
-/** Placeholder. */
+/** Answers "what does it cost": over time, by model, conversation or channel, and against the limits. */
+
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { call } from '../net/api.ts'
+import { DayChart, type DayValue } from '../parts/chart.tsx'
+import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { About, counted, moment, whole } from '../parts/pieces.tsx'
+import { Empty, money, Scroll, Time } from '../parts/small.tsx'
+
+type Amounts = {
+  readonly calls: number
+  readonly input_tokens: number
+  readonly output_tokens: number
+  readonly tokens: number
+  readonly cost_micros: number
+  readonly unpriced_calls: number
+  readonly unsettled_calls: number
+  readonly lost_calls: number
+}
+type Row = Amounts & { readonly key: string; readonly title: string | null }
+type Limit = {
+  readonly scope: string
+  readonly setting: string
+  readonly unit: 'tokens' | 'micros'
+  readonly spent: number
+  readonly reserved: number
+  readonly limit: number
+  readonly left: number
+  readonly free_at: string | null
+}
+type Report = {
+  readonly from: string
+  readonly to: string
+  readonly rows: readonly Row[]
+  readonly more: number
+  readonly total: Amounts
+  readonly reserved: { readonly tokens: number; readonly cost_micros: number }
+  readonly limits: readonly Limit[]
+  readonly day_ahead: string | null
+}
+type Unit = 'cost' | 'tokens'
+
+const spans = [7, 30, 90, 365] as const
+const keys = { model: 'Model', conversation: 'Conversation', channel: 'Channel', token: 'Token', agent: 'Agent' } as const
+
 export function Cost(_: { readonly rest: string }) {
-  return <h1>Cost</h1>
+  const [days, setDays] = useState(30)
+  const report = useLoaded(
+    () => call<Report>('GET', `/cost?by=day&days=${days}`),
+    `day ${days}`,
+    ({ event }) => event.type === 'run_ended',
+  )
+  return (
+    <>
+      <h1>Cost</h1>
+      <About>See what the model calls have used over time and by whom, and how much of each limit is left. Days are those of UTC.</About>
+      <div class="row">
+        <label for="cost-days" class="beside">
+          Time
+        </label>
+        <select id="cost-days" value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>
+          {spans.map((span) => (
+            <option key={span} value={span}>
+              Last {span} days
+            </option>
+          ))}
+        </select>
+      </div>
+      <Loaded from={report}>
+        {(found) => (
+          <>
+            <Totals of={found} />
+            <OverTime key={`${found.from} ${found.total.cost_micros > 0}`} of={found} />
+            <Limits of={found.limits} />
+          </>
+        )}
+      </Loaded>
+      <ByKey days={days} />
+    </>
+  )
+}
+
+function Totals({ of: { total, reserved, day_ahead } }: { readonly of: Report }) {
+  const { calls, unpriced_calls, unsettled_calls, lost_calls } = total
+  return (
+    <>
+      <div class="tiles">
+        <Tile name="Cost" value={costOf(total)} />
+        <Tile name="Tokens" value={whole(total.tokens)} />
+        <Tile name="Model calls" value={whole(calls)} />
+        <Tile name="Reserved now" value={reserved.cost_micros > 0 ? money(reserved.cost_micros) : counted(reserved.tokens, 'token')} />
+      </div>
+      {unpriced_calls > 0 && (
+        <p class="card ask">
+          The price of {counted(unpriced_calls, 'call')} is not known. Their tokens are counted, and their cost is not in any sum here.
+        </p>
+      )}
+      {unsettled_calls > 0 && (
+        <p class="quiet">{counted(unsettled_calls, 'call')} broke off; what was reserved for them counts as spent.</p>
+      )}
+      {lost_calls > 0 && <p class="quiet">{counted(lost_calls, 'call')} broke off with nothing reserved: what they used is not known.</p>}
+      {day_ahead !== null && <p class="card ask">Calls were counted on {day_ahead}, which the clock of the server has not reached yet.</p>}
+    </>
+  )
+}
+
+function Tile({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div class="tile">
+      <span class="quiet small">{name}</span>
+      <b>{value}</b>
+    </div>
+  )
+}
+
+/** Nothing is shown as free only because its price is not known. */
+function costOf({ cost_micros, unpriced_calls, calls }: Amounts): string {
+  if (unpriced_calls > 0 && unpriced_calls === calls) return 'price unknown'
+  return unpriced_calls > 0 ? `${money(cost_micros)} and more` : money(cost_micros)
+}
+
+function OverTime({ of }: { readonly of: Report }) {
+  const [unit, setUnit] = useState<Unit>(of.total.cost_micros > 0 ? 'cost' : 'tokens')
+  const values = everyDay(of, unit)
+  const used = of.rows.filter(({ calls }) => calls > 0)
+  return (
+    <section aria-labelledby="time-title">
+      <div class="row spread">
+        <h2 id="time-title">Day by day</h2>
+        <div class="row">
+          <label for="cost-unit" class="beside">
+            Show
+          </label>
+          <select id="cost-unit" value={unit} onChange={(event) => setUnit(event.currentTarget.value as Unit)}>
+            <option value="cost">Cost in US dollars</option>
+            <option value="tokens">Tokens</option>
+          </select>
+        </div>
+      </div>
+      {used.length === 0 ? (
+        <Empty>No model was called in this time.</Empty>
+      ) : (
+        <>
+          <DayChart
+            key={unit}
+            values={values}
+            label={`${unit === 'cost' ? 'Cost in US dollars' : 'Tokens'} for each day from ${of.from} to ${of.to}; the table below has the numbers`}
+            unit={unit}
+          />
+          <details>
+            <summary>The days as a table</summary>
+            <Amounted head="Day" of={used.toReversed()} name={({ key }) => key} />
+          </details>
+        </>
+      )}
+    </section>
+  )
+}
+
+/** The report leaves out days without a call; the chart shows them as empty. */
+function everyDay({ rows, from, to }: Report, unit: Unit): readonly DayValue[] {
+  const known = new Map(rows.map((row) => [row.key, unit === 'cost' ? row.cost_micros / 1_000_000 : row.tokens]))
+  const [first, last] = [moment(from), moment(to)]
+  return Array.from({ length: Math.round((last - first) / 86_400_000) + 1 }, (_, at) => {
+    const day = first + at * 86_400_000
+    return { day, value: known.get(new Date(day).toISOString().slice(0, 10)) ?? 0 }
+  })
+}
+
+function Limits({ of }: { readonly of: readonly Limit[] }) {
+  const shown = (value: number, unit: Limit['unit']) => (unit === 'micros' ? money(value) : counted(value, 'token'))
+  return (
+    <section aria-labelledby="limits-title">
+      <h2 id="limits-title">Limits</h2>
+      {of.length === 0 && (
+        <Empty>
+          No limit is set. The settings <code>limits.*</code> set one for a run, a conversation, a channel or a day.
+        </Empty>
+      )}
+      <ul class="list">
+        {of.map(({ scope, setting, unit, spent, reserved, limit, left, free_at }) => (
+          <li key={`${scope} ${setting}`} class="limit">
+            <div class="row spread">
+              <span class="breaks">
+                {scope} <span class="quiet small">{setting}</span>
+              </span>
+              <span class={left === 0 ? 'over' : 'quiet'}>
+                {left === 0 ? 'nothing left' : `${shown(left, unit)} left`} of {shown(limit, unit)}
+              </span>
+            </div>
+            <progress
+              value={Math.min(spent + reserved, limit)}
+              max={limit}
+              aria-label={`${setting} of ${scope}`}
+              class={left === 0 ? 'full' : ''}
+            />
+            {left === 0 && free_at !== null && (
+              <span class="small quiet">
+                Free again <Time at={moment(free_at)} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function ByKey({ days }: { readonly days: number }) {
+  const [by, setBy] = useState<keyof typeof keys>('model')
+  const report = useLoaded(
+    () => call<Report>('GET', `/cost?by=${by}&days=${days}&limit=100`),
+    `${by} ${days}`,
+    ({ event }) => event.type === 'run_ended',
+  )
+  return (
+    <section aria-labelledby="by-title">
+      <div class="row spread">
+        <h2 id="by-title">By {keys[by].toLowerCase()}</h2>
+        <div class="row">
+          <label for="cost-by" class="beside">
+            Add up by
+          </label>
+          <select id="cost-by" value={by} onChange={(event) => setBy(event.currentTarget.value as keyof typeof keys)}>
+            {Object.entries(keys).map(([value, name]) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </div>
+      </div>
+      <Loaded from={report}>
+        {({ rows, more }) =>
+          rows.length === 0 ? (
+            <Empty>No model was called in this time.</Empty>
+          ) : (
+            <>
+              <Amounted
+                head={keys[by]}
+                of={rows}
+                name={({ key, title }) =>
+                  by === 'conversation' && key !== '' ? <a href={`#/talk/${key}`}>{title ?? key}</a> : (title ?? (key || 'not known'))
+                }
+              />
+              {more > 0 && <p class="quiet small">{counted(more, 'row')} more cost less.</p>}
+            </>
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}
+
+type AmountedProps = { readonly head: string; readonly of: readonly Row[]; readonly name: (row: Row) => ComponentChildren }
+
+function Amounted({ head, of, name }: AmountedProps) {
+  return (
+    <Scroll label={`Amounts by ${head.toLowerCase()}`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{head}</th>
+            <th scope="col" class="number">
+              Cost
+            </th>
+            <th scope="col" class="number">
+              Tokens
+            </th>
+            <th scope="col" class="number">
+              Calls
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {of.map((row) => (
+            <tr key={row.key}>
+              <th scope="row">{name(row)}</th>
+              <td class="number">{costOf(row)}</td>
+              <td class="number">{whole(row.tokens)}</td>
+              <td class="number">{whole(row.calls)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
+  )
 }

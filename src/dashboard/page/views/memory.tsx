@@ -1,4 +1,192 @@
-/** Placeholder. */
-export function Memory(_: { readonly rest: string }) {
-  return <h1>Memory</h1>
+/** Answers "what does it remember": a search over all that was said, and the facts that stay in the system prompt. */
+
+import { useEffect, useState } from 'preact/hooks'
+import { call } from '../net/api.ts'
+import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { About, filled, moment } from '../parts/pieces.tsx'
+import { Empty, Tag, Time } from '../parts/small.tsx'
+import { attempt, may, notice } from '../state.ts'
+
+type Hit = {
+  readonly conversation_id: string
+  readonly turn_id: string
+  readonly role: string
+  readonly at: number
+  readonly snippet: string
+}
+type Pin = { readonly number: number; readonly text: string; readonly at: string }
+
+export function Memory({ rest }: { readonly rest: string }) {
+  const asked = wordsIn(rest)
+  return (
+    <>
+      <h1>Memory</h1>
+      <About>Find what was said in any conversation, and choose the facts that the agent always keeps in mind.</About>
+      <Search asked={asked} />
+      <Pins />
+    </>
+  )
+}
+
+/** The address holds the search, so that the browser's way back leads to it. */
+function wordsIn(rest: string): string {
+  try {
+    return decodeURIComponent(rest)
+  } catch {
+    return rest
+  }
+}
+
+function Search({ asked }: { readonly asked: string }) {
+  const [text, setText] = useState(asked)
+  useEffect(() => setText(asked), [asked])
+  return (
+    <section aria-labelledby="search-title">
+      <h2 id="search-title">Search</h2>
+      <search>
+        <form
+          class="row"
+          onSubmit={(event) => {
+            event.preventDefault()
+            location.hash = `#/memory/${encodeURIComponent(text.trim())}`
+          }}
+        >
+          <input
+            class="grow"
+            type="search"
+            aria-label="Words to search for"
+            placeholder="Words that were said"
+            value={text}
+            maxLength={1000}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <button type="submit" class="main">
+            Search
+          </button>
+        </form>
+      </search>
+      {asked !== '' && <Results key={asked} asked={asked} />}
+    </section>
+  )
+}
+
+function Results({ asked }: { readonly asked: string }) {
+  const found = useLoaded(() => call<{ results: readonly Hit[] }>('GET', `/memory/search?limit=50&q=${encodeURIComponent(asked)}`), asked)
+  return (
+    <Loaded from={found}>
+      {({ results }) => (
+        <>
+          <p class="quiet small" role="status">
+            {results.length === 0 ? `Nothing was found for “${asked}”.` : `${results.length} found, best first`}
+          </p>
+          <ol class="list results">
+            {results.map(({ conversation_id, turn_id, role, at, snippet }) => (
+              <li key={`${turn_id} ${role}`} class="card">
+                <div class="row spread">
+                  <Tag>{role === 'user' ? 'You' : role === 'assistant' ? 'Agent' : role}</Tag>
+                  <span class="quiet small">
+                    <Time at={at} />
+                  </span>
+                </div>
+                <p class="snippet">
+                  <Marked text={snippet} words={asked} />
+                </p>
+                <a href={`#/talk/${conversation_id}`}>
+                  Open the conversation<span class="hidden"> of this match</span>
+                </a>
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+function Marked({ text, words }: { readonly text: string; readonly words: string }) {
+  const plain = words
+    .split(/\s+/)
+    .flatMap((word) => (word === '' ? [] : [word.replaceAll(/[^\p{L}\p{N}]/gu, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`)]))
+  if (plain.length === 0) return <>{text}</>
+  return (
+    <>{text.split(new RegExp(`(${plain.join('|')})`, 'giu')).map((part, at) => (at % 2 === 1 ? <mark key={at}>{part}</mark> : part))}</>
+  )
+}
+
+function Pins() {
+  const list = useLoaded(() => call<{ pins: readonly Pin[] }>('GET', '/memory/pins'), 'pins')
+  return (
+    <section aria-labelledby="pins-title">
+      <h2 id="pins-title">Pins</h2>
+      <p class="quiet">Each request to the model contains these facts, so keep them few and short.</p>
+      <Loaded from={list}>
+        {({ pins }) =>
+          pins.length === 0 ? (
+            <Empty>No fact is pinned.</Empty>
+          ) : (
+            <ol class="list">
+              {pins.map((pin) => (
+                <li key={`${pin.number} ${pin.text}`} class="line">
+                  <div class="grow">
+                    <p class="breaks">{pin.text}</p>
+                    {pin.at !== '' && (
+                      <span class="quiet small">
+                        <Time at={moment(pin.at)} />
+                      </span>
+                    )}
+                  </div>
+                  {may('admin') && (
+                    <button type="button" onClick={() => void remove(pin).then(list.again)}>
+                      Remove<span class="hidden"> pin {pin.number}</span>
+                    </button>
+                  )}
+                </li>
+              ))}
+            </ol>
+          )
+        }
+      </Loaded>
+      {may('admin') && <NewPin added={list.again} />}
+    </section>
+  )
+}
+
+function NewPin({ added }: { readonly added: () => void }) {
+  async function add(form: HTMLFormElement): Promise<void> {
+    const { text } = filled(form)
+    if (text === undefined || !(await attempt(() => call('POST', '/memory/pins', { text })))) return
+    form.reset()
+    added()
+  }
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void add(event.currentTarget)
+      }}
+    >
+      <input
+        class="grow"
+        name="text"
+        aria-label="A fact to pin"
+        placeholder="A fact that it should always know"
+        maxLength={2000}
+        required
+      />
+      <button type="submit">Pin it</button>
+    </form>
+  )
+}
+
+/** A pin has no name but its number, which changes when another page removes one before it. */
+async function remove({ number, text }: Pin): Promise<void> {
+  await attempt(async () => {
+    const { pins } = await call<{ pins: readonly Pin[] }>('GET', '/memory/pins')
+    if (pins.find((pin) => pin.number === number)?.text !== text) {
+      notice.value = { text: 'The pins changed meanwhile. Look again and remove it then.', bad: true }
+      return
+    }
+    await call('DELETE', `/memory/pins/${number}`)
+  })
 }

@@ -1,4 +1,186 @@
-/** Placeholder. */
+/** Answers "can I trust the record": a check of the whole chain in words, the line to keep elsewhere, and the receipts themselves. */
+
+import { useState } from 'preact/hooks'
+import { call } from '../net/api.ts'
+import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { About, counted, Field } from '../parts/pieces.tsx'
+import { Block, Empty, Tag, Time } from '../parts/small.tsx'
+import { attempt, notice, status } from '../state.ts'
+import { Receipts } from './records/receipts.tsx'
+
+type Checked = {
+  readonly ok: boolean
+  readonly deep: boolean
+  readonly count: number
+  readonly completeness: string
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+  readonly unfinished: readonly string[]
+}
+type RunLine = {
+  readonly id: string
+  readonly channel: string
+  readonly started: number
+  readonly code?: string
+  readonly message?: string
+}
+
 export function Proof(_: { readonly rest: string }) {
-  return <h1>Proof</h1>
+  return (
+    <>
+      <h1>Proof</h1>
+      <About>
+        Every call of a tool leaves a receipt, also when it was refused. Each receipt contains the hash of the one before, so a change to
+        any of them shows.
+      </About>
+      <Verify />
+      <AnchorLine />
+      <Receipts />
+      <LastRuns />
+    </>
+  )
+}
+
+function Verify() {
+  const [checked, setChecked] = useState<Checked | undefined>()
+  const [busy, setBusy] = useState(false)
+  async function verify(form: FormData): Promise<void> {
+    const against = String(form.get('against') ?? '').trim()
+    setBusy(true)
+    setChecked(undefined)
+    await attempt(async () => {
+      const wanted = { deep: form.get('deep') === 'on', ...(against === '' ? {} : { against }) }
+      setChecked(await call<Checked>('POST', '/receipts/verify', wanted))
+    })
+    setBusy(false)
+  }
+  return (
+    <section aria-labelledby="verify-title">
+      <h2 id="verify-title">Verify</h2>
+      <form
+        class="card"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void verify(new FormData(event.currentTarget))
+        }}
+      >
+        <Field
+          id="against"
+          label="A line that you kept elsewhere"
+          help="Optional. With it the check also finds receipts that were cut off at the end."
+        >
+          <input id="against" name="against" class="mono wide" placeholder="bc1:…" aria-describedby="against-help" />
+        </Field>
+        <p>
+          <label class="check">
+            <input type="checkbox" name="deep" defaultChecked /> Also compare with the journal of all runs
+          </label>
+        </p>
+        <button type="submit" class="main" disabled={busy}>
+          Verify now
+        </button>
+      </form>
+      <div role="status">
+        {busy && <p class="quiet working">Checking</p>}
+        {checked && <Result of={checked} />}
+      </div>
+    </section>
+  )
+}
+
+function Result({ of: { ok, deep, count, completeness, problems, warnings, unfinished } }: { readonly of: Checked }) {
+  return (
+    <div class={`card ${ok ? 'good' : 'bad'}`}>
+      <p>
+        <strong>{ok ? 'The record is intact.' : 'The record was altered or is damaged.'}</strong>{' '}
+        {ok
+          ? `${counted(count, 'receipt')} ${count === 1 ? 'was' : 'were'} checked${deep ? ' and compared with the journal' : ''}; completeness ${completeness}.`
+          : 'Do not rely on it before you know why.'}
+      </p>
+      <Sentences of={problems} />
+      <Sentences of={warnings} name="Warnings" />
+      <Sentences of={unfinished} name="Calls that a crash left without a result" />
+    </div>
+  )
+}
+
+function Sentences({ of, name }: { readonly of: readonly string[]; readonly name?: string }) {
+  if (of.length === 0) return null
+  return (
+    <>
+      {name !== undefined && <p class="small quiet">{name}</p>}
+      <ul>
+        {of.map((sentence) => (
+          <li key={sentence} class="breaks">
+            {sentence}
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function AnchorLine() {
+  const [line, setLine] = useState('')
+  const make = () => attempt(async () => setLine((await call<{ line: string }>('GET', '/receipts/anchor')).line))
+  const copy = () =>
+    attempt(async () => {
+      await navigator.clipboard.writeText(line)
+      notice.value = { text: 'Copied.' }
+    })
+  return (
+    <section aria-labelledby="anchor-title">
+      <h2 id="anchor-title">Anchor</h2>
+      <p>
+        Nobody can see from the record alone that its end was cut off. Keep this short line where the agent cannot write: on another
+        computer, in a mail to yourself, or on paper. A later check against it proves that nothing before it is missing.
+      </p>
+      {line !== '' && <Block label="The anchor line" text={line} />}
+      <div class="row">
+        <button type="button" onClick={() => void make()}>
+          {line === '' ? 'Show the line' : 'Show the line of now'}
+        </button>
+        {line !== '' && (
+          <button type="button" onClick={() => void copy()}>
+            Copy it
+          </button>
+        )}
+        {status.value && <span class="quiet small">{counted(status.value.receipts.count, 'receipt')} so far</span>}
+      </div>
+    </section>
+  )
+}
+
+function LastRuns() {
+  const runs = useLoaded(
+    () => call<{ runs: readonly RunLine[] }>('GET', '/runs?limit=10'),
+    'runs',
+    ({ event }) => event.type === 'run_ended' || event.type === 'run_started',
+  )
+  return (
+    <section aria-labelledby="runs-title">
+      <h2 id="runs-title">Last runs</h2>
+      <Loaded from={runs}>
+        {({ runs: all }) =>
+          all.length === 0 ? (
+            <Empty>Nothing has run yet.</Empty>
+          ) : (
+            <ol class="list">
+              {all.map(({ id, channel, started, code, message }) => (
+                <li key={id} class="line">
+                  <a class="grow breaks" href={`#/runs/${id}`}>
+                    {message || id}
+                  </a>
+                  <Tag kind={code === undefined ? '' : code === 'answered' ? 'good' : 'bad'}>{code ?? 'running'}</Tag>
+                  <span class="quiet small">
+                    {channel}, <Time at={started} />
+                  </span>
+                </li>
+              ))}
+            </ol>
+          )
+        }
+      </Loaded>
+    </section>
+  )
 }

@@ -1,4 +1,101 @@
-/** Placeholder. */
+/** Answers "what may it do, and why": the tools, what the gate says of a call, the lists in force, and what is always allowed. */
+
+import { call } from '../net/api.ts'
+import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { About } from '../parts/pieces.tsx'
+import { Empty, riskKind, Tag, Time } from '../parts/small.tsx'
+import { attempt, may } from '../state.ts'
+import { Explain } from './rules/explain.tsx'
+import { Policy } from './rules/policy.tsx'
+import type { AlwaysRule, ToolFacts } from './rules/rules-shapes.ts'
+
 export function Tools(_: { readonly rest: string }) {
-  return <h1>Tools</h1>
+  const tools = useLoaded(
+    () => call<readonly ToolFacts[]>('GET', '/tools'),
+    'tools',
+    ({ event }) => event.type === 'estop',
+  )
+  return (
+    <>
+      <h1>Tools and rules</h1>
+      <About>See what the agent can use, what it may do without asking, what needs your yes, and what it never does.</About>
+      <Explain tools={tools.value ?? []} />
+      <section aria-labelledby="tools-title">
+        <h2 id="tools-title">Tools</h2>
+        <Loaded from={tools}>{(all) => <ToolList of={all} />}</Loaded>
+      </section>
+      <Always />
+      <Policy />
+    </>
+  )
+}
+
+function ToolList({ of }: { readonly of: readonly ToolFacts[] }) {
+  const [offered, others] = [of.filter(({ active }) => active), of.filter(({ active }) => !active)]
+  return (
+    <ul class="list">
+      {[...offered, ...others].map(({ name, description, risk, active, why, source }) => (
+        <li key={`${source} ${name}`} class="line">
+          <div class="grow">
+            <div class="row">
+              <code class="name">{name}</code>
+              <Tag kind={riskKind(risk)}>{risk} risk</Tag>
+              {active ? <Tag>offered</Tag> : <Tag kind="warn">not offered</Tag>}
+              {source !== 'built in' && <span class="quiet small breaks">{source}</span>}
+            </div>
+            <p class="breaks">{firstSentence(description)}</p>
+            {why !== undefined && <p class="small breaks">Not offered: {why}.</p>}
+          </div>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function firstSentence(text: string): string {
+  return /^.*?[.!?](?=\s|$)/s.exec(text)?.[0] ?? text
+}
+
+function Always() {
+  const rules = useLoaded(
+    () => call<{ rules: readonly AlwaysRule[] }>('GET', '/approvals/rules'),
+    'rules',
+    ({ event }) => event.type === 'approval_closed',
+  )
+  async function revoke(id: number): Promise<void> {
+    await attempt(() => call('DELETE', `/approvals/rules/${id}`))
+    rules.again()
+  }
+  return (
+    <section aria-labelledby="always-title">
+      <h2 id="always-title">Always allowed</h2>
+      <Loaded from={rules}>
+        {({ rules: all }) =>
+          all.length === 0 ? (
+            <Empty>No call is allowed for good: each question is answered once.</Empty>
+          ) : (
+            <ul class="list">
+              {all.map(({ id, tool, allows, added_by, added_at }) => (
+                <li key={id} class="line">
+                  <div class="grow">
+                    <p>
+                      <code class="breaks">{allows}</code> <span class="quiet">by {tool}</span>
+                    </p>
+                    <span class="quiet small">
+                      allowed by {added_by}, <Time at={added_at} />
+                    </span>
+                  </div>
+                  {may('admin') && (
+                    <button type="button" onClick={() => void revoke(id)}>
+                      Revoke<span class="hidden"> {allows}</span>
+                    </button>
+                  )}
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </section>
+  )
 }

@@ -1,18 +1,18 @@
 /** Prepares the gate for commands that only ask it: the operator's policy and rules, the tools, and how commands run on this machine. */
 
-import type { Proposal } from '../../runtime/event.ts'
-import { explainRules } from '../../runtime/rules/explain.ts'
-import type { CommandMode } from '../../security/autonomy.ts'
-import type { ExplainOptions } from '../../security/explain.ts'
-import { readStop } from '../../service/stop-file.ts'
-import { sight } from '../../workspace/sight.ts'
-import type { Setup } from '../api.ts'
-import { policyOf, resolveExecutable } from '../setup/effective-policy.ts'
-import { rulesInForce, rulesOfFile } from '../setup/rules/operator-rules.ts'
-import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
-import { createConfinement } from './sandbox/command-sandbox.ts'
-import { createToolRuntime } from './tool-executor.ts'
-import type { ToolSelection } from './tool-selection.ts'
+import type { Proposal } from '../../../runtime/event.ts'
+import { explainRules } from '../../../runtime/rules/explain.ts'
+import type { CommandMode } from '../../../security/autonomy.ts'
+import type { ExplainOptions } from '../../../security/explain.ts'
+import { readStop } from '../../../service/stop-file.ts'
+import { sight } from '../../../workspace/sight.ts'
+import type { Setup } from '../../api.ts'
+import { policyOf, resolveExecutable } from '../../setup/effective-policy.ts'
+import { rulesInForce, rulesOfFile } from '../../setup/rules/operator-rules.ts'
+import { createRepositoryReader } from '../../transactions/transfer/repository-reader.ts'
+import { createConfinement } from '../sandbox/command-sandbox.ts'
+import { createToolRuntime } from '../tool-executor.ts'
+import type { ToolSelection } from '../tool-selection.ts'
 
 /** How commands run here, tried now. */
 export async function commandModeOf(setup: Setup): Promise<CommandMode> {

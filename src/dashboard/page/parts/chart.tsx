@@ -1,0 +1,79 @@
+/** Draws one value for each day as bars, in the colours of the page; a table has the same numbers for those who cannot see it. */
+
+import { useEffect, useRef } from 'preact/hooks'
+import uPlot from 'uplot'
+
+/** `day`: midnight in UTC, in milliseconds since 1970. */
+export type DayValue = { readonly day: number; readonly value: number }
+
+type Props = { readonly values: readonly DayValue[]; readonly label: string; readonly unit: 'cost' | 'tokens' }
+
+const height = 240
+
+export function DayChart({ values, label, unit }: Props) {
+  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<uPlot | undefined>(undefined)
+  const data = (): uPlot.AlignedData => [values.map(({ day }) => day / 1000), values.map(({ value }) => value)]
+  useEffect(() => {
+    const at = place.current
+    if (!at) return
+    const chart = new uPlot(optionsFor(unit, at.clientWidth), data(), at)
+    plot.current = chart
+    const sized = new ResizeObserver(() => chart.setSize({ width: at.clientWidth, height }))
+    sized.observe(at)
+    // The colours are read from the page again when it turns dark or light.
+    const dark = matchMedia('(prefers-color-scheme: dark)')
+    const redraw = () => chart.redraw(false, true)
+    dark.addEventListener('change', redraw)
+    return () => {
+      dark.removeEventListener('change', redraw)
+      sized.disconnect()
+      chart.destroy()
+    }
+  }, [])
+  useEffect(() => plot.current?.setData(data()), [values])
+  return <div ref={place} class="chart" role="img" aria-label={label} />
+}
+
+function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
+  const axis: uPlot.Axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
+  const shown = (value: number) => (unit === 'cost' ? `$${value.toLocaleString(undefined, { maximumFractionDigits: 4 })}` : short(value))
+  return {
+    width,
+    height,
+    legend: { show: false },
+    cursor: { show: false },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+    scales: {
+      x: { range: (_, low, high) => [low - 43_200, high + 43_200] },
+      y: { range: (_, __, high) => [0, high > 0 ? high * 1.1 : 1] },
+    },
+    axes: [
+      { ...axis, grid: { show: false }, space: 70, values: (_, at) => at.map(dayName) },
+      { ...axis, size: 70, values: (_, at) => at.map(shown) },
+    ],
+    series: [
+      {},
+      {
+        fill: colour('--accent'),
+        stroke: colour('--accent'),
+        width: 0,
+        paths: uPlot.paths.bars?.({ size: [0.7, 40] }) ?? null,
+        points: { show: false },
+      },
+    ],
+  }
+}
+
+function colour(name: string): () => string {
+  return () => getComputedStyle(document.documentElement).getPropertyValue(name)
+}
+
+function dayName(seconds: number): string {
+  const date = new Date(seconds * 1000)
+  return date.getUTCHours() === 0 ? date.toLocaleDateString(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' }) : ''
+}
+
+function short(value: number): string {
+  return value.toLocaleString(undefined, { notation: 'compact' })
+}
