@@ -38,6 +38,7 @@ export function DayChart({ values, label, unit }: Props) {
 function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
   const axis: uPlot.Axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
   const shown = (value: number) => (unit === 'cost' ? `$${value.toLocaleString(undefined, { maximumFractionDigits: 4 })}` : short(value))
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
   return {
     width,
     height,
@@ -58,8 +59,8 @@ function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
         fill: colour('--accent'),
         stroke: colour('--accent'),
         width: 0,
-        paths: uPlot.paths.bars?.({ size: [0.7, 40] }) ?? null,
         points: { show: false },
+        ...(bars ? { paths: bars } : {}),
       },
     ],
   }

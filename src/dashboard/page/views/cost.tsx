@@ -4,8 +4,8 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { DayChart, type DayValue } from '../parts/chart.tsx'
+import { About, counted, moment, whole } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { About, counted, moment, whole } from '../parts/pieces.tsx'
 import { Empty, money, Scroll, Time } from '../parts/small.tsx'
 
 type Amounts = {

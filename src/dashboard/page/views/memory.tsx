@@ -2,8 +2,8 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
+import { About, filled, moment } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { About, filled, moment } from '../parts/pieces.tsx'
 import { Empty, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
 

@@ -2,11 +2,11 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
+import { About, counted, Field } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { About, counted, Field } from '../parts/pieces.tsx'
 import { Block, Empty, Tag, Time } from '../parts/small.tsx'
 import { attempt, notice, status } from '../state.ts'
-import { Receipts } from './records/receipts.tsx'
+import { Receipts } from './details/receipts.tsx'
 
 type Checked = {
   readonly ok: boolean

@@ -1,13 +1,13 @@
 /** Answers "what happens by itself, and when": each schedule with its next times and how its last run ended. */
 
 import { call } from '../net/api.ts'
+import { About } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { About } from '../parts/pieces.tsx'
 import { Empty } from '../parts/small.tsx'
 import { may } from '../state.ts'
-import { NewSchedule } from './plans/new-schedule.tsx'
-import { ScheduleCard } from './plans/schedule-card.tsx'
-import type { Schedule } from './plans/schedule-shapes.ts'
+import { NewSchedule } from './details/new-schedule.tsx'
+import { ScheduleCard } from './details/schedule-card.tsx'
+import type { Schedule } from './details/schedule-shapes.ts'
 
 export function Schedules(_: { readonly rest: string }) {
   const list = useLoaded(

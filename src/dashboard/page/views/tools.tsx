@@ -1,13 +1,13 @@
 /** Answers "what may it do, and why": the tools, what the gate says of a call, the lists in force, and what is always allowed. */
 
 import { call } from '../net/api.ts'
+import { About } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { About } from '../parts/pieces.tsx'
 import { Empty, riskKind, Tag, Time } from '../parts/small.tsx'
 import { attempt, may } from '../state.ts'
-import { Explain } from './rules/explain.tsx'
-import { Policy } from './rules/policy.tsx'
-import type { AlwaysRule, ToolFacts } from './rules/rules-shapes.ts'
+import { Explain } from './details/explain.tsx'
+import { Policy } from './details/policy.tsx'
+import type { AlwaysRule, ToolFacts } from './details/rules-shapes.ts'
 
 export function Tools(_: { readonly rest: string }) {
   const tools = useLoaded(

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
-import { Field } from '../../parts/pieces.tsx'
+import { Field } from '../../parts/fields.tsx'
 import { Facts } from '../../parts/small.tsx'
 import { VerdictTag } from '../../parts/verdict.tsx'
 import { type Explanation, levels, type ToolFacts } from './rules-shapes.ts'

@@ -1,8 +1,8 @@
 /** Shows the level and the lists that hold now. */
 
 import { call } from '../../net/api.ts'
+import { Words } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
-import { Words } from '../../parts/pieces.tsx'
 import { Facts, Scroll } from '../../parts/small.tsx'
 import { VerdictTag } from '../../parts/verdict.tsx'
 import { levels, type PolicyShown } from './rules-shapes.ts'

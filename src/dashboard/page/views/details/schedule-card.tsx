@@ -2,8 +2,8 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
+import { counted, moment } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
-import { counted, moment } from '../../parts/pieces.tsx'
 import { Empty, Facts, money, Tag, Time } from '../../parts/small.tsx'
 import { attempt, may, notice } from '../../state.ts'
 import type { Schedule, ScheduledRun } from './schedule-shapes.ts'

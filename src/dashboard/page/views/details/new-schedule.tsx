@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
-import { Field, filled } from '../../parts/pieces.tsx'
+import { Field, filled } from '../../parts/fields.tsx'
 import { attempt, notice } from '../../state.ts'
 
 const kinds = {

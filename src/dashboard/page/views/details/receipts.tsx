@@ -2,8 +2,8 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
+import { moment } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
-import { moment } from '../../parts/pieces.tsx'
 import { Empty, Facts, riskKind, Tag, Time } from '../../parts/small.tsx'
 
 type Receipt = {
