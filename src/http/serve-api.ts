@@ -41,13 +41,8 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
     try {
       assertOurs(request, state.places)
       const url = plainUrl(request.url)
-<<<<<<< HEAD
-      const simple = request.method === 'GET' ? simpleAnswer(options.simple, url) : undefined
-      if (simple) return simple
-=======
       const open = request.method === 'GET' ? openAnswer(options, url) : undefined
       if (open) return open
->>>>>>> cf2cbf5f81c0938b984a4b50a736296132ad9207
       const [read, body] = hasBody(request) ? await withBody(request, url) : [url === request.url ? request : new Request(url, request), '']
       const env: ApiEnv<Caller>['Bindings'] = {
         ...{ connection, body, idempotency: options.idempotency, cookie: state.cookie },
@@ -103,11 +98,7 @@ function identifier<Caller extends Identity>({ callerOf, now }: ServeApiOptions<
 }
 
 /** Answers what needs neither a token nor the routes. */
-<<<<<<< HEAD
-function simpleAnswer(simple: { readonly [path: string]: object }, url: string): Response | undefined {
-=======
 function openAnswer({ simple }: Pick<ServeApiOptions<Identity>, 'simple'>, url: string): Response | undefined {
->>>>>>> cf2cbf5f81c0938b984a4b50a736296132ad9207
   const [path = ''] = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)
   return Object.hasOwn(simple, path) ? Response.json(simple[path], { headers: quiet }) : undefined
 }
