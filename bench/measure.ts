@@ -24,6 +24,12 @@ export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }
 
+/** The value that this share of all is not above. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
 async function once({ name, command, env, cwd }: Program): Promise<number> {
   const start = Bun.nanoseconds()
   const child = Bun.spawn([...command], { env, cwd, stdio: ['ignore', 'ignore', 'ignore'] })

@@ -5,6 +5,8 @@ type Scenario = {
   readonly rounds: number
   readonly tool: { readonly name: string; readonly arguments: string }
   readonly answer: readonly string[]
+  /** Milliseconds between the pieces of the answer; absent: all are sent at once. */
+  readonly paceMs?: number
 }
 
 const read = { name: 'file_read', arguments: '{"path":"notes.txt"}' }
@@ -25,6 +27,8 @@ export const scenarios: { readonly [model: string]: Scenario } = {
   /** A command whose change is judged and applied. */
   'one-change': { rounds: 1, tool: change, answer: brief },
   '20-shells': { rounds: 20, tool: shell, answer: brief },
+  /** A run with much to watch. */
+  busy: { rounds: 20, tool: read, answer: Array.from({ length: 200 }, (_, at) => `word${at} `), paceMs: 5 },
   '4000-deltas': { rounds: 0, tool: read, answer: Array.from({ length: 4000 }, (_, at) => `word${at} `) },
 }
 
@@ -61,7 +65,8 @@ function serve(): void {
           if (stats.requests === 1) stats = { requests: 1, firstBytes: Buffer.byteLength(text), firstTools: body.tools?.length ?? 0 }
           const scenario = scenarios[body.model]
           if (scenario === undefined) return Response.json({ error: { message: `no scenario "${body.model}"` } }, { status: 404 })
-          return sse(nextStep(body, scenario) ?? answers.get(body.model) ?? '')
+          const step = nextStep(body, scenario)
+          return sse(step ?? paced(answers.get(body.model) ?? '', scenario.paceMs))
         },
       },
     },
@@ -90,6 +95,21 @@ function stream(deltas: readonly object[], reason: string): string {
   ].join('')
 }
 
-function sse(body: string): Response {
+/** Sends one event after the other, this far apart. */
+function paced(text: string, ms: number | undefined): string | ReadableStream<Uint8Array> {
+  if (ms === undefined) return text
+  const events = text.match(/[^\n]+\n\n/g) ?? []
+  return new ReadableStream({
+    async start(controller) {
+      for (const event of events) {
+        controller.enqueue(new TextEncoder().encode(event))
+        await Bun.sleep(ms)
+      }
+      controller.close()
+    },
+  })
+}
+
+function sse(body: string | ReadableStream<Uint8Array>): Response {
   return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
 }

@@ -14,6 +14,8 @@ export type Hooks = {
   keep(message: Message): void
   /** Called after every tool call with what was done. */
   seal(call: ToolCall, output: string): void
+  /** Takes the answer piece by piece; absent: it is printed. */
+  say?(text: string): unknown
 }
 
 const string = { type: 'string' }
@@ -22,12 +24,14 @@ const TOOLS = [
   { name: 'shell', parameters: { type: 'object', properties: { command: string }, required: ['command'] } },
 ].map((tool) => ({ type: 'function', function: { ...tool, description: `Runs ${tool.name}` } }))
 
-/** Prints the answer; `BENCH_URL` is where the model is. */
-export async function loop([model = '', prompt = '']: readonly string[], { keep, seal }: Hooks): Promise<void> {
+const print = (text: string): unknown => Bun.write(Bun.stdout, text)
+
+/** `BENCH_URL` is where the model is. */
+export async function loop([model = '', prompt = '']: readonly string[], { keep, seal, say = print }: Hooks): Promise<void> {
   const messages: Message[] = [{ role: 'user', content: prompt }]
   keep({ role: 'user', content: prompt })
   for (;;) {
-    const reply = await ask(model, messages)
+    const reply = await ask(model, messages, say)
     messages.push(reply)
     keep(reply)
     if (reply.tool_calls === undefined) break
@@ -39,10 +43,10 @@ export async function loop([model = '', prompt = '']: readonly string[], { keep,
       messages.push(message)
     }
   }
-  await Bun.write(Bun.stdout, '\n')
+  await say('\n')
 }
 
-async function ask(model: string, messages: readonly Message[]): Promise<Message> {
+async function ask(model: string, messages: readonly Message[], say: (text: string) => unknown): Promise<Message> {
   const body = JSON.stringify({ model, stream: true, messages, tools: TOOLS })
   const response = await fetch(`${Bun.env.BENCH_URL}/chat/completions`, {
     method: 'POST',
@@ -63,7 +67,7 @@ async function ask(model: string, messages: readonly Message[]): Promise<Message
       }
     }
     content += shown
-    if (shown !== '') await Bun.write(Bun.stdout, shown)
+    if (shown !== '') await say(shown)
   }
   return { role: 'assistant', content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }
 }

@@ -33,7 +33,7 @@ export function createContext(given: Environment): CliContext {
 }
 
 /** With BRAIDCLAW_LOG=json every line on stderr is a JSON line, also messages for people. */
-function messages({ BRAIDCLAW_LOG: request = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
+export function messages({ BRAIDCLAW_LOG: request = '' }: Environment, redactor: Redactor, printer: Printer): Printer {
   const json = request.startsWith('json')
   const write = (text: Printed) => {
     const clean =

@@ -42,8 +42,7 @@ export function createIdempotency(store: ReplyStore): Idempotency {
   /** The requests that this process is answering. */
   const running = new Map<string, Promise<Reply | undefined>>()
 
-  async function earlier(name: RequestName): Promise<Response | undefined> {
-    const begun = store.begin(name)
+  async function earlier(name: RequestName, begun: Begun): Promise<Response> {
     if (begun.state === 'done') return replay(begun.reply)
     if (begun.state === 'other')
       throw new HttpError(
@@ -57,7 +56,6 @@ export function createIdempotency(store: ReplyStore): Idempotency {
         'interrupted',
         'the server stopped while it answered this request: look how far it came, then send what is missing with a new Idempotency-Key',
       )
-    if (begun.state === 'new') return undefined
     const reply = await running.get(runningKey(name))
     if (reply) return replay(reply)
     throw new HttpError(409, 'in_progress', 'this request is being answered; ask again later', { 'retry-after': '2' })
@@ -69,8 +67,9 @@ export function createIdempotency(store: ReplyStore): Idempotency {
       if (key === undefined) return void (await next())
       if (!keyPattern.test(key)) throw new HttpError(400, 'bad_key', 'Idempotency-Key: 1 to 255 visible ASCII characters')
       const name = { owner, key, digest: digest() }
-      const found = await earlier(name)
-      if (found) return found
+      const begun = store.begin(name)
+      // Nothing may be awaited until it is among the running ones: the next request with this key looks there.
+      if (begun.state !== 'new') return earlier(name, begun)
       const done = Promise.withResolvers<Reply | undefined>()
       const finish = (reply: Reply | undefined) => {
         running.delete(runningKey(name))

@@ -4,14 +4,17 @@ import type { Clock } from '../runtime/port.ts'
 import type { Api, ApiEnv, Identity } from './api.ts'
 import { type Credential, credentialOf, unauthorized } from './credentials.ts'
 import { assertOurs, placesOf, plainUrl } from './guards.ts'
-import { errorResponse, HttpError } from './http-error.ts'
+import { errorResponse, HttpError, quiet } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readJsonBody } from './json-body.ts'
 import { type Connection, type Listening, type ListenOptions, listen } from './listen.ts'
 import { createRateLimit } from './rate-limit.ts'
 
 export type ServeApiOptions<Caller extends Identity> = Pick<ListenOptions, 'hostname' | 'port' | 'tls'> & {
-  readonly app: Api<Caller>
+  /** Loads the routes: with the first request, or shortly after the start. */
+  readonly app: () => Promise<Api<Caller>>
+  /** The answers to GET requests that need neither a token nor the routes. */
+  readonly simple: { readonly [path: string]: object }
   /** Names under which a proxy in front of this server is reached. */
   readonly proxies: readonly string[]
   /** The names of this machine, for a server that listens on all its addresses. */
@@ -25,6 +28,9 @@ export type ServeApiOptions<Caller extends Identity> = Pick<ListenOptions, 'host
   readonly now: Clock
 }
 
+/** Loading the routes would delay the line that says that all is ready. */
+const loadAfterMs = 100
+
 /** @throws Error with an errno when it cannot listen there */
 export function serveApi<Caller extends Identity>(options: ServeApiOptions<Caller>): Listening {
   const { app, hostname, port, tls, failed, errorFields } = options
@@ -35,13 +41,15 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
     try {
       assertOurs(request, state.places)
       const url = plainUrl(request.url)
+      const open = request.method === 'GET' ? openAnswer(options, url) : undefined
+      if (open) return open
       const [read, body] = hasBody(request) ? await withBody(request, url) : [url === request.url ? request : new Request(url, request), '']
       const env: ApiEnv<Caller>['Bindings'] = {
         ...{ connection, body, idempotency: options.idempotency, cookie: state.cookie },
         caller: () => identify.caller(request, connection),
         attempt: (find) => identify.attempt(find, connection),
       }
-      return await app.fetch(read, env)
+      return await (await app()).fetch(read, env)
     } catch (error) {
       if (!(error instanceof HttpError)) throw error
       return errorResponse(error, errorFields(pathOf(request.url), error))
@@ -51,6 +59,7 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
   const listening = listen({ hostname, port, ...(tls ? { tls } : {}), answer, failed })
   state.places = placesOf({ names: options.names, port: listening.port, secure: tls !== undefined, proxies: options.proxies })
   state.cookie = options.cookie(listening.port)
+  setTimeout(() => void app().catch(failed), loadAfterMs).unref()
   return listening
 }
 
@@ -86,6 +95,12 @@ function identifier<Caller extends Identity>({ callerOf, now }: ServeApiOptions<
   }
 
   return { caller, attempt }
+}
+
+/** Answers what needs neither a token nor the routes. */
+function openAnswer({ simple }: Pick<ServeApiOptions<Identity>, 'simple'>, url: string): Response | undefined {
+  const [path = ''] = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)
+  return Object.hasOwn(simple, path) ? Response.json(simple[path], { headers: quiet }) : undefined
 }
 
 function hasBody({ method, body }: Request): boolean {

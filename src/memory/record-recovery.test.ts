@@ -51,12 +51,10 @@ test('recovery gives the work of dead processes a result, a receipt and an end, 
   })
   expect(stage.counted.drafts[1]).toMatchObject({ status: 'failed', error: 'interrupted: outcome unknown', tool: 'file_read' })
   expect(stage.memoryStage.memory.journal.run('run-1')).toMatchObject({ code: 'error', message: 'the process ended before the run did' })
-  expect(stage.memoryStage.memory.context('conversation-1', 1000).messages.at(-1)).toMatchObject({
-    role: 'tool',
-    callId: 'b',
-    content: 'Failed: interrupted: outcome unknown',
-    isError: true,
-  })
+  expect(stage.memoryStage.memory.context('conversation-1', 1000).messages.slice(-2)).toMatchObject([
+    { role: 'tool', callId: 'b', content: 'Failed: interrupted: outcome unknown', isError: true },
+    { role: 'user', content: '[BraidClaw: the turn above was interrupted: its process ended before it did]' },
+  ])
   expect(recover()).toEqual({ interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] })
 })
 

@@ -1,7 +1,5 @@
 /** Connects HTTP as one of the channels: programs and browsers with a token talk to the agent. */
 
-import { readFileSync } from 'node:fs'
-import { networkInterfaces } from 'node:os'
 import { version } from '../../../package.json'
 import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/contract/telemetry-api.ts'
@@ -10,12 +8,14 @@ import { createIdempotency } from '../../http/idempotency.ts'
 import type { Listening } from '../../http/listen.ts'
 import { serveApi } from '../../http/serve-api.ts'
 import { openSession } from '../../http/session-cookie.ts'
+import { once } from '../../kit/once.ts'
 import type { Values } from '../../kit/settings.ts'
+import { isLoopback, nameOf, namesOf } from './access/address.ts'
 import { createHolders, type Holders } from './access/holders.ts'
+import { tlsOf } from './access/tls-files.ts'
 import { accessOf } from './access/token-access.ts'
-import { errorFields, gatewayApi } from './gateway-api.ts'
-import { sessionCookie } from './routes/session.ts'
-import type { httpRows } from './settings.ts'
+import { errorFields } from './openai/answers.ts'
+import { type httpRows, sessionCookie } from './settings.ts'
 import { createTalks } from './turns/talks.ts'
 
 type HttpSettings = Values<typeof httpRows>
@@ -78,10 +78,14 @@ function open({ setup, settings, host, holders, talks, telemetry }: Opening): Li
   const failed = (error: unknown) =>
     setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
   const tls = tlsOf(settings)
-  const app = gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
+  const app = once(async () => {
+    const { gatewayApi } = await import('./gateway-api.ts')
+    return gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
+  })
   try {
     return serveApi({
-      app,
+      app: app.get,
+      simple: { '/health': { ok: true, version } },
       hostname: settings.host,
       port: settings.port,
       ...(tls ? { tls } : {}),
@@ -109,44 +113,6 @@ function reasonOf(error: unknown): string {
   if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
   if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
   return error instanceof Error ? error.message : String(error)
-}
-
-/** @throws FailureError when only one of the two files is named, or one cannot be read */
-function tlsOf({ tlsCert, tlsKey }: HttpSettings): { readonly cert: string; readonly key: string } | undefined {
-  if (tlsCert === undefined && tlsKey === undefined) return undefined
-  if (tlsCert === undefined || tlsKey === undefined)
-    throw new FailureError('error', 'channels.http: tls_cert and tls_key belong together; name both files, or none')
-  return { cert: readPem('tls_cert', tlsCert), key: readPem('tls_key', tlsKey) }
-}
-
-function readPem(key: string, path: string): string {
-  try {
-    const text = readFileSync(path, 'utf8')
-    if (text.includes('-----BEGIN ')) return text
-  } catch (error) {
-    throw new FailureError(
-      'error',
-      `channels.http.${key}: "${path}" cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    )
-  }
-  throw new FailureError('error', `channels.http.${key}: "${path}" is no PEM file`)
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\./.test(host)
-}
-
-/** The names in the Host header that mean this server. An address cannot be rebound by a foreign name server, as a name can. */
-function namesOf(host: string): readonly string[] {
-  const own = ['127.0.0.1', 'localhost', '[::1]']
-  if (host !== '0.0.0.0' && host !== '::') return [...new Set([nameOf(host), ...own])]
-  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
-  return [...new Set([...own, ...all.map(({ address }) => nameOf(address))])]
-}
-
-/** An IPv6 address stands in brackets in a URL. */
-function nameOf(host: string): string {
-  return host.includes(':') ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -2,10 +2,9 @@
 
 import { z } from '@hono/zod-openapi'
 import { createApi, openRoute } from '../../http/api.ts'
-import type { HttpError } from '../../http/http-error.ts'
 import type { Caller } from './access/token-access.ts'
 import type { Gateway, GatewayApi } from './gateway.ts'
-import { openAiFields } from './openai/answers.ts'
+import { errorFields } from './openai/answers.ts'
 import { gatewayRoutes } from './routes.ts'
 import { json } from './shapes.ts'
 import { httpErrorOf } from './turns/talks.ts'
@@ -23,11 +22,6 @@ export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): 
     (c) => c.json(documentOf(app, gateway.version), 200),
   )
   return app
-}
-
-/** Clients of OpenAI's API expect more than a code and a message. */
-export function errorFields(path: string, error: HttpError): object {
-  return path.startsWith('/v1/') ? openAiFields(error) : {}
 }
 
 export function documentOf(app: GatewayApi, version: string) {

@@ -4,6 +4,11 @@ import type { Rows } from '../../kit/settings.ts'
 
 export const httpPeople = { users: ['*'], byToken: true } as const
 
+/** Names the cookie of a session: cookies do not tell ports apart, so each port has a name of its own. */
+export function sessionCookie(port: number): string {
+  return `braidclaw_${port}`
+}
+
 export const httpRows = {
   enabled: {
     type: 'boolean',

@@ -2,7 +2,7 @@
 
 import { useSignalEffect } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, call } from './net/api.ts'
 import { connection, follow, listen } from './net/live.ts'
 import type { Me } from './shapes.ts'
@@ -56,14 +56,16 @@ function Waiting() {
 }
 
 function Frame() {
+  // A page loads after the events are followed, so that nothing happens unseen in between.
+  const [isReady, setReady] = useState(false)
   useEffect(() => {
     const leaving = new AbortController()
-    const anew = () => void attempt(refresh)
-    anew()
-    void follow(leaving.signal, anew)
-    const end = listen(({ event }) => {
-      if (/^(approval_|estop|run_|changes_)/.test(event.type)) anew()
-    })
+    const connected = () => {
+      setReady(true)
+      void refresh()
+    }
+    void follow(leaving.signal, connected)
+    const end = refreshing()
     return () => {
       leaving.abort()
       end()
@@ -75,7 +77,7 @@ function Frame() {
   useSignalEffect(() => {
     document.title = `${approvals.value.length > 0 ? `(${approvals.value.length}) ` : ''}BraidClaw`
   })
-  if (!page) return null
+  if (!page || !isReady) return <Waiting />
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
@@ -113,23 +115,10 @@ function Frame() {
         )}
         {stopped.value && (
           <div class="banner" role="alert">
-            Emergency stop: no tool runs. {status.value?.estop.reason}
+            Emergency stop: no tool runs ({status.value?.estop.reason}).
           </div>
         )}
-        {notice.value && (
-          <div class={notice.value.bad ? 'banner' : 'banner warn'} role="alert">
-            {notice.value.text}{' '}
-            <button
-              type="button"
-              class="link"
-              onClick={() => {
-                notice.value = undefined
-              }}
-            >
-              Close
-            </button>
-          </div>
-        )}
+        <Notice />
         <main id="main" ref={main} tabIndex={-1}>
           <page.View rest={rest.join('/')} />
         </main>
@@ -138,13 +127,51 @@ function Frame() {
   )
 }
 
+/** Good news goes away by itself. */
+function Notice() {
+  const told = notice.value
+  const close = () => {
+    if (notice.value === told) notice.value = undefined
+  }
+  useEffect(() => {
+    if (!told || told.bad) return
+    const late = setTimeout(close, 4_000)
+    return () => clearTimeout(late)
+  }, [told])
+  if (!told) return null
+  return (
+    <div class={told.bad ? 'banner toast' : 'banner toast good'} role={told.bad ? 'alert' : 'status'}>
+      {told.text}{' '}
+      <button type="button" class="link" onClick={close}>
+        Close
+      </button>
+    </div>
+  )
+}
+
+/** Refreshes what every page shows when it may have changed; several events in a row do it once. @returns a function that ends it */
+function refreshing(): () => void {
+  const state: { late?: ReturnType<typeof setTimeout> } = {}
+  const end = listen(({ event }) => {
+    if (state.late !== undefined || !/^(approval_|estop|run_|changes_)/.test(event.type)) return
+    state.late = setTimeout(() => {
+      delete state.late
+      void refresh()
+    }, 40)
+  })
+  return () => {
+    clearTimeout(state.late)
+    end()
+  }
+}
+
 function Estop() {
   if (!may('admin')) return null
   const set = !stopped.value
   const act = () =>
     void attempt(async () => {
       if (!set && !confirm('Let tools run again?')) return
-      await call('POST', '/estop', set ? {} : { clear: true })
+      await call('POST', '/estop', set ? { reason: `stopped in the dashboard by ${me.value?.name}` } : { clear: true })
       await refresh()
     })
   return (

@@ -2,10 +2,12 @@
 
 import { render } from 'preact'
 import { App } from './app.tsx'
-import { place } from './state.ts'
+import { notice, place } from './state.ts'
 
 const root = document.getElementById('app')
 if (root) render(<App />, root)
 addEventListener('hashchange', () => {
   place.value = location.hash.slice(2)
+  notice.value = undefined
+  scrollTo(0, 0)
 })

@@ -1,7 +1,5 @@
 /** What the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
 
-import type { CallShown } from './parts/turn.tsx'
-
 export type Me = { readonly name: string; readonly scopes: readonly string[] }
 
 export type Status = {
@@ -11,40 +9,102 @@ export type Status = {
   readonly provider: string
   readonly model: string
   readonly channels: readonly string[]
-  readonly estop: { readonly set: boolean; readonly reason?: string }
+  readonly estop: { readonly stopped: boolean; readonly reason: string | null }
   readonly receipts: { readonly count: number; readonly head: string | null }
 }
 
 export type Approval = {
   readonly id: string
-  readonly conversation_id: string
   readonly run_id: string
+  readonly conversation_id: string
+  readonly call_id: string
   readonly tool: string
   readonly risk: string
   readonly reason: string
-  /** One line: the command, the path, the address. */
+  /** One line: the command, the path, the address, or the changes. */
   readonly summary: string
+  /** The hash of the plan, or the digest of the change set. */
+  readonly plan: string
   readonly created: number
   readonly expires: number
-  readonly changes?: { readonly diff: string; readonly files: readonly { readonly path: string; readonly kind: string }[] }
+  readonly state: 'open' | 'allowed' | 'denied' | 'used'
+  readonly about: 'call' | 'changes'
+  /** Only of one question, not in the list. */
+  readonly patch?: string
 }
 
 export type RunSummary = {
   readonly id: string
   readonly conversation_id: string
-  readonly message: string
   readonly channel: string
+  readonly provider: string
   readonly model: string
+  readonly prompt?: string
   readonly started: number
   /** Absent while it runs. */
   readonly ended?: number
   readonly code?: string
+  readonly message?: string
+  readonly running: boolean
 }
 
-export type ConversationSummary = { readonly id: string; readonly title: string; readonly updated: number }
+export type UsageShown = { readonly input_tokens: number; readonly output_tokens: number; readonly cost_micros?: number }
+
+export type Run = RunSummary & { readonly steps: readonly Step[]; readonly usage?: UsageShown; readonly digest?: string }
+
+export type Step = { readonly seq: number; readonly at: number } & (
+  | { readonly type: 'message'; readonly text: string }
+  | { readonly type: 'reply'; readonly text: string; readonly thinking?: string; readonly cut?: string }
+  | ({ readonly type: 'call' } & CallStep)
+  | { readonly type: 'error'; readonly code: string; readonly message: string }
+)
+
+export type CallStep = {
+  readonly call_id: string
+  readonly tool: string
+  readonly input: unknown
+  readonly risk: string
+  readonly verdict: 'allow' | 'ask' | 'deny'
+  readonly rule: string
+  readonly reason: string
+  readonly summary: string
+  readonly approvals: readonly {
+    readonly about: string
+    readonly decision?: { readonly allow: boolean; readonly by: string; readonly note?: string }
+  }[]
+  readonly outcome?: { readonly status: 'allowed' | 'denied' | 'failed'; readonly output: string; readonly error?: string }
+  readonly receipt?: string
+  readonly changes?: {
+    readonly fate: 'applied' | 'dropped' | 'pending' | 'none' | 'direct'
+    /** RUN/CALL: what the routes of changes take. */
+    readonly set?: string
+    readonly state?: string
+    readonly summary?: string
+    readonly count?: number
+  }
+}
+
+export type Undone = {
+  readonly ok: boolean
+  readonly name: string
+  readonly message?: string
+  readonly conflicts?: readonly { readonly path: string; readonly reason: string }[]
+}
+
+export type ConversationSummary = { readonly id: string; readonly title: string; readonly updated: number; readonly turns: number }
 
 export type Conversation = ConversationSummary & {
-  readonly turns: readonly { readonly role: string; readonly text: string; readonly calls?: readonly CallShown[] }[]
+  readonly messages: readonly Message[]
   /** The run of the turn that is under way. */
   readonly running_run_id?: string
+  /** All that happened up to this number is in `messages`. */
+  readonly seq: number
+}
+
+export type Message = {
+  readonly role: string
+  readonly content: string
+  readonly tool_calls: readonly { readonly id: string; readonly name: string; readonly input: unknown }[] | null
+  readonly tool_results: readonly { readonly call_id: string; readonly status: string }[] | null
+  readonly metadata: { readonly run_id?: string } | null
 }

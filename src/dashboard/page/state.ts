@@ -7,27 +7,32 @@ import type { Approval, Me, Status } from './shapes.ts'
 /** Undefined until the server said who we are; null when nobody is logged in. */
 export const me = signal<Me | null | undefined>(undefined)
 export const status = signal<Status | undefined>(undefined)
+/** Oldest first: who waits longest is asked about first. */
 export const approvals = signal<readonly Approval[]>([])
 /** A message for the person, read aloud by screen readers. */
 export const notice = signal<{ readonly text: string; readonly bad?: true } | undefined>(undefined)
 /** The page that is shown: the part of the address after "#/". */
 export const place = signal(location.hash.slice(2))
 
-export const stopped = computed(() => status.value?.estop.set === true)
+export const stopped = computed(() => status.value?.estop.stopped === true)
 
 export function may(scope: 'read' | 'chat' | 'approve' | 'admin'): boolean {
   const scopes = me.value?.scopes ?? []
   return scopes.includes(scope) || scopes.includes('admin')
 }
 
-/** Asks the server for what every page shows. */
+/** Asks the server for what every page shows. When it does not answer, the live connection says so, and this is called again. */
 export async function refresh(): Promise<void> {
-  const [nextStatus, waiting] = await Promise.all([
-    call<Status>('GET', '/status'),
-    call<{ approvals: readonly Approval[] }>('GET', '/approvals'),
-  ])
-  status.value = nextStatus
-  approvals.value = waiting.approvals
+  try {
+    const [now, waiting] = await Promise.all([
+      call<Status>('GET', '/status'),
+      call<{ approvals: readonly Approval[] }>('GET', '/approvals'),
+    ])
+    status.value = now
+    approvals.value = waiting.approvals.toReversed()
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 0)) tell(error)
+  }
 }
 
 /** Runs an action of the person and tells them when it failed. @returns whether it succeeded */
@@ -36,8 +41,16 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
     await action()
     return true
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) me.value = null
-    notice.value = { text: error instanceof Error ? error.message : String(error), bad: true }
+    tell(error)
     return false
   }
+}
+
+function tell(error: unknown): void {
+  if (error instanceof ApiError && error.status === 401) me.value = null
+  notice.value = { text: textOf(error), bad: true }
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -32,6 +32,8 @@ export type RunFacts = {
   readonly channel: string
   readonly provider: string
   readonly model: string
+  /** What it was asked, shortened. */
+  readonly prompt?: string
   readonly started: number
   readonly ended?: number
   readonly code?: Ending['code']

@@ -12,13 +12,19 @@ import { transcriptOf } from './transcript.ts'
 
 export function runRecords(base: RecordsBase): HostRecords['runs'] {
   const { memory, setup } = base
+
+  function told(run: RunRecord): RunFacts {
+    const prompt = memory.journal.prompt(run.runId)
+    return { ...factsOf(run), ...(prompt === undefined ? {} : { prompt }) }
+  }
+
   return {
     list({ limit: asked, before, conversationId, ownedBy } = {}) {
       const limit = limited(asked, 20)
       const found = memory.journal.runs({ limit: limit + 1, before, conversation: conversationId, ownedBy })
       const page = found.slice(0, limit)
       const next = found.length > limit ? page.at(-1)?.runId : undefined
-      return { runs: page.map(factsOf), ...(next === undefined ? {} : { next }) }
+      return { runs: page.map(told), ...(next === undefined ? {} : { next }) }
     },
     async show(wanted) {
       const run = resolveRun(memory, wanted)
@@ -26,7 +32,7 @@ export function runRecords(base: RecordsBase): HostRecords['runs'] {
       const isChanged = steps.some((step) => step.type === 'call' && step.changes?.set !== undefined)
       const sets = isChanged ? (await openKeptChanges(setup)).list().filter(({ about }) => about.run === run.runId) : []
       return {
-        ...factsOf(run),
+        ...told(run),
         steps: steps.map((step) => withSet(step, sets)),
         ...(usage ? { usage } : {}),
         ...(run.digest === null ? {} : { digest: run.digest }),

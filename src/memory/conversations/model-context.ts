@@ -34,7 +34,8 @@ const unanswered = 'No result: the run ended before this call was carried out.'
  */
 export function createContext(store: Store, now: Clock): (conversationId: string, tokenBudget: number) => Context {
   const toldRun = createToldRuns(store, (runId) => {
-    const messages = messagesOfRun(rowsOf(store, runId))
+    const told = messagesOfRun(rowsOf(store, runId))
+    const messages = told.length === 0 ? told : [...told, ...interruptionOf(store, runId)]
     return { messages, tokens: estimateTokens(messages) }
   })
   return (conversationId, tokenBudget) => {
@@ -120,6 +121,16 @@ function rowsOf(store: Store, runId: string): Row[] {
        WHERE turns.run_id = ? AND journal.type <> '${foreignLine}' ORDER BY id`,
     )
     .all(runId)
+}
+
+/** The model could take a turn without an answer for one that it was not to answer. A person who cancels a turn knows why. */
+function interruptionOf(store: Store, runId: string): Message[] {
+  const select =
+    "SELECT digest IS NULL AS died, message FROM runs WHERE run_id = ? AND (message = 'cancelled by SIGTERM' OR (code = 'error' AND digest IS NULL))"
+  const ended = store.sql<{ died: number; message: string }, [string]>(select).get(runId)
+  if (!ended) return []
+  const why = ended.died ? 'its process ended before it did' : 'the server was stopped'
+  return [{ role: 'user', content: `[BraidClaw: the turn above was interrupted: ${why}]` }]
 }
 
 function messagesOfRun(rows: readonly Row[]): Message[] {

@@ -61,6 +61,8 @@ export type Journal = {
   /** Newest first. */
   runs(filter: RunsAsked): RunRecord[]
   run(runId: string): RunRecord | undefined
+  /** What the run was asked, shortened to 200 characters. */
+  prompt(runId: string): string | undefined
   /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
   unfinished(): (RunRecord & { readonly intents: readonly OpenIntent[] })[]
   openIntent(runId: string, callId: string): OpenIntent | undefined
@@ -161,6 +163,13 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return store.sql<RunRecord, [string]>(`SELECT ${runColumns} FROM runs WHERE run_id = ?`).get(runId) ?? undefined
   }
 
+  function prompt(runId: string): string | undefined {
+    const said = store.sql<{ prompt: string | null }, [string]>(
+      `SELECT substr(json_extract(body, '$.prompt'), 1, 200) AS prompt FROM journal WHERE run_id = ? AND type = 'run.start' LIMIT 1`,
+    )
+    return said.get(runId)?.prompt ?? undefined
+  }
+
   function unfinished() {
     // Runs at every start, and most starts find nothing: uses an index, and avoids the temporary tables of the query below.
     const any = store.sql<{ one: number }, []>('SELECT 1 AS one FROM runs WHERE ended IS NULL UNION ALL SELECT 1 FROM intents LIMIT 1')
@@ -241,6 +250,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     events,
     runs,
     run,
+    prompt,
     unfinished,
     openIntent,
     begin,

@@ -96,6 +96,7 @@ export function backgroundManager({ folder, logPath, processes, now }: Backgroun
     kind: 'background',
     file,
     text: (run) => `${JSON.stringify({ run }, null, 2)}\n`,
+    argv: () => readNote(file).run?.argv,
     install: (run) => alone(async () => write({ ...readNote(file), run })),
     start: () => alone(start),
     stop: () => alone(stop),

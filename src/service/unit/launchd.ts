@@ -4,7 +4,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { mustRun, type RunProgram } from './run-program.ts'
 import { type ServiceManager, type ServiceRun, type ServiceState, stopSeconds } from './service-run.ts'
-import { writeUnit } from './write-unit.ts'
+import { readUnit, writeUnit } from './write-unit.ts'
 
 const label = 'com.braidclaw.serve'
 
@@ -26,6 +26,7 @@ export function launchdManager({ userHome, uid, run, exists, logPath }: LaunchdO
     kind: 'launchd',
     file,
     text: launchdPlist,
+    argv: () => argvIn(readUnit(file)),
     async install(given) {
       mkdirSync(dirname(file), { recursive: true })
       writeUnit(file, launchdPlist(given))
@@ -83,6 +84,12 @@ function string(text: string): string {
 
 function xml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+/** The reverse of what `launchdPlist` writes. */
+function argvIn(text: string): readonly string[] | undefined {
+  const array = /<key>ProgramArguments<\/key><array>(.*?)<\/array>/s.exec(text)?.[1]
+  return array?.match(/(?<=<string>)[^<]*/g)?.map((word) => word.replaceAll('&gt;', '>').replaceAll('&lt;', '<').replaceAll('&amp;', '&'))
 }
 
 function stateIn(installed: boolean, printed: string): ServiceState {

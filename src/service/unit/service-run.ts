@@ -30,6 +30,8 @@ export type ServiceManager = {
   readonly file: string
   /** The text of that file. */
   text(run: ServiceRun): string
+  /** The command line in that file; undefined when there is none that we wrote. */
+  argv(): readonly string[] | undefined
   install(run: ServiceRun): Promise<void>
   start(): Promise<void>
   stop(): Promise<void>

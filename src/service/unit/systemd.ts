@@ -4,7 +4,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { mustRun, type RunProgram } from './run-program.ts'
 import { type ServiceManager, type ServiceRun, type ServiceState, stopSeconds } from './service-run.ts'
-import { writeUnit } from './write-unit.ts'
+import { readUnit, writeUnit } from './write-unit.ts'
 
 /** What we are called there. */
 const unit = 'braidclaw.service'
@@ -23,13 +23,18 @@ export function systemdManager({ configHome, run, exists }: SystemdOptions): Ser
     kind: 'systemd',
     file,
     text: systemdUnit,
+    argv: () => argvIn(readUnit(file)),
     async install(given) {
       mkdirSync(dirname(file), { recursive: true })
       writeUnit(file, systemdUnit(given))
       await ask('daemon-reload')
       await ask('enable', unit)
     },
-    start: async () => void (await ask('restart', unit)),
+    async start() {
+      // A unit that failed too often is not started until this.
+      await run(['systemctl', '--user', 'reset-failed', unit])
+      await ask('start', unit)
+    },
     stop: async () => void (await ask('stop', unit)),
     async uninstall() {
       await run(['systemctl', '--user', 'disable', '--now', unit])
@@ -104,6 +109,15 @@ function quoted(word: string): string {
 function escaped(text: string): string {
   if (/[\n\r]/.test(text)) throw new Error(`${JSON.stringify(text)} contains a line break, which a systemd unit cannot hold`)
   return text.replaceAll('%', '%%')
+}
+
+/** The reverse of what `systemdUnit` writes. */
+function argvIn(text: string): readonly string[] | undefined {
+  const line = /^ExecStart=(.*)$/m.exec(text)?.[1] ?? ''
+  const words = line
+    .match(/"(?:[^"\\]|\\.)*"/g)
+    ?.map((word) => word.slice(1, -1).replace(/\\(.)|\$\$|%%/g, (pair: string, escapedOne?: string) => escapedOne ?? pair.slice(1)))
+  return words
 }
 
 const properties = ['ActiveState', 'SubState', 'MainPID', 'NRestarts', 'ExecMainStatus', 'ActiveEnterTimestamp'] as const

@@ -67,10 +67,20 @@ describe('systemd', () => {
     const manager = systemdManager({ configHome: fake.folder, run: runProgram(fake.env), exists: existsSync })
     await manager.install(run)
     expect(readFileSync(manager.file, 'utf8')).toBe(systemdUnit(run))
+    expect(manager.argv()).toEqual(run.argv)
     expect(fake.calls()).toEqual(['--user daemon-reload', '--user enable braidclaw.service'])
     expect(await manager.state()).toEqual({ installed: true, running: true, pid: 42, since: 1_700_000_000_000, restarts: 3 })
     await manager.uninstall()
     expect(existsSync(manager.file)).toBe(false)
+  })
+
+  test('the command line of a unit that somebody else wrote is not guessed', () => {
+    using run = odd()
+    const manager = systemdManager({ configHome: run.folder, run: runProgram({}), exists: existsSync })
+    expect(manager.argv()).toBeUndefined()
+    mkdirSync(join(manager.file, '..'), { recursive: true })
+    writeFileSync(manager.file, '[Service]\nExecStart=%h/.local/bin/braidclaw daemon\n')
+    expect(manager.argv()).toBeUndefined()
   })
 
   test('a failure of systemctl says which command failed and why', async () => {
@@ -102,6 +112,7 @@ describe('launchd', () => {
     using fake = fakeProgram('launchctl', 'case $1 in print) printf "x = {\\n\\tpid = 77\\n\\truns = 2\\n}\\n" ;; bootout) exit 3 ;; esac')
     const manager = launchdManager({ userHome: fake.folder, uid: 501, run: runProgram(fake.env), exists: existsSync, logPath: '/l' })
     await manager.install(run)
+    expect(manager.argv()).toEqual(run.argv)
     await manager.start()
     expect(fake.calls()).toEqual([
       'enable gui/501/com.braidclaw.serve',

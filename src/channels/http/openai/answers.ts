@@ -77,6 +77,11 @@ export function completionOf(named: Named, text: string, done: Ended) {
   return { ...named, object: 'chat.completion' as const, choices: [choice], usage: usageOf(done) }
 }
 
+/** Clients of OpenAI's API expect more than a code and a message. */
+export function errorFields(path: string, error: HttpError): object {
+  return path.startsWith('/v1/') ? openAiFields(error) : {}
+}
+
 /** The fields that errors have in OpenAI's API besides code and message. */
 export function openAiFields({ status }: HttpError): object {
   const types: { readonly [status: number]: string } = { 401: 'authentication_error', 403: 'permission_error', 429: 'rate_limit_error' }

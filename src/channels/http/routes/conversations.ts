@@ -12,7 +12,13 @@ const facts = { started: z.int(), updated: z.int(), turns: z.int(), title: z.str
 const line = z.object({ id: z.string(), ...facts })
 const page = z.object({ conversations: z.array(line), next: z.optional(z.int()) })
 const turn = z.looseObject({ turn_id: z.string(), timestamp: z.string(), role: z.string(), content: z.string() })
-const whole = z.object({ id: z.string(), ...facts, running_run_id: z.optional(z.string()), messages: z.array(turn) })
+const whole = z.object({
+  id: z.string(),
+  ...facts,
+  running_run_id: z.optional(z.string()),
+  seq: z.int().openapi({ description: 'All that happened up to this number of GET /events is in it' }),
+  messages: z.array(turn),
+})
 const deleted = z.object({ id: z.string(), turns: z.int(), runs: z.int() })
 
 const params = z.object({ id: conversationId })
@@ -48,9 +54,10 @@ export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): v
       const { id } = c.req.valid('param')
       talks.assertSees(c.var.caller, id)
       const { conversations } = await host.records()
+      const seq = host.events.latest()
       const { conversationId: _, messages, ...rest } = orMissing(() => conversations.read(id))
       const running = talks.runningIn(id)
-      return c.json({ id, ...rest, messages: plain(messages), ...(running ? { running_run_id: running } : {}) }, 200)
+      return c.json({ id, ...rest, seq, messages: plain(messages), ...(running ? { running_run_id: running } : {}) }, 200)
     },
   )
   app.openapi(

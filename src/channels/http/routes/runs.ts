@@ -15,6 +15,7 @@ const facts = z.looseObject({
   conversation_id: z.string(),
   channel: z.string(),
   model: z.string(),
+  prompt: z.optional(z.string().openapi({ description: 'What it was asked, shortened' })),
   started: z.int(),
   ended: z.optional(z.int()),
   code: z.optional(z.string()),

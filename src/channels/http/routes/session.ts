@@ -13,11 +13,6 @@ const ended = z.object({ ended: z.literal(true) })
 
 const lifeS = 7 * 86_400
 
-/** Cookies do not tell ports apart, so each port has a name of its own. */
-export function sessionCookie(port: number): string {
-  return `braidclaw_${port}`
-}
-
 export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): void {
   app.openapi(
     openRoute({

@@ -13,6 +13,7 @@ import type { Command, Flags, Given } from '../../args/command.ts'
 import { agentFlag, approveFlag, autonomyFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { roundsFlag } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
+import { withLogFile } from '../../log-file.ts'
 
 const flags = {
   port: { type: 'whole', min: 0, max: 65_535, setting: 'channels.http.port', about: 'The port; 0 is any free one' },
@@ -22,6 +23,7 @@ const flags = {
     about: 'The address to listen on; another one than this machine itself needs a token',
   },
   tokenFile: { type: 'text', about: 'A file (mode 0600) that holds one more admin token; read again when it changes' },
+  logFile: { type: 'text', about: 'Write the log and all messages to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
   envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
   ...workspaceFlag,
   ...sandboxFlag,
@@ -41,29 +43,31 @@ export const serve = {
     ['--port 0', 'on any free port, which the ready line names'],
     ['--host 0.0.0.0 --token-file ~/token', 'for other machines too'],
   ],
-  async run(context, given) {
-    const setup = withHttp(loaded(withEnvFile(context, given.envFile), given), given)
-    clearLeftovers(setup.paths.home, setup.log)
-    const stop = new AbortController()
-    const interrupt = onInterrupt(() => stop.abort())
-    try {
-      await serveChannels({
-        setup,
-        agentProfile: agentProfileOf(setup),
-        dir: setup.paths.home,
-        provider: await providerFor(setup, setup.config.defaultProvider),
-        ...(given.sandbox ? { sandbox: given.sandbox } : {}),
-        without: ['fifo'],
-        vital: [http.name],
-        ready: (places) =>
-          setup.context.say(`ready: ${places.join(', ')} (brain: ${setup.config.defaultProvider}); stop with Ctrl-C or SIGTERM\n`),
-        signal: stop.signal,
-      })
-    } finally {
-      interrupt.stop()
-    }
-  },
+  run: (context, given) => withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => run(logged, given)),
 } as const satisfies Command<typeof flags>
+
+async function run(context: CliContext, given: ServeFlags): Promise<void> {
+  const setup = withHttp(loaded(context, given), given)
+  clearLeftovers(setup.paths.home, setup.log)
+  const stop = new AbortController()
+  const interrupt = onInterrupt(() => stop.abort())
+  try {
+    await serveChannels({
+      setup,
+      agentProfile: agentProfileOf(setup),
+      dir: setup.paths.home,
+      provider: await providerFor(setup, setup.config.defaultProvider),
+      ...(given.sandbox ? { sandbox: given.sandbox } : {}),
+      without: ['fifo'],
+      vital: [http.name],
+      ready: (places) =>
+        setup.context.say(`ready: ${places.join(', ')} (brain: ${setup.config.defaultProvider}); stop with Ctrl-C or SIGTERM\n`),
+      signal: stop.signal,
+    })
+  } finally {
+    interrupt.stop()
+  }
+}
 
 /** Logs at level info unless the user chose a level, because a long-lived program should report what it does. */
 function loaded(context: CliContext, { workspace, model, agent, autonomy, maxTurns, approveAllMedium }: ServeFlags): CliSetup {

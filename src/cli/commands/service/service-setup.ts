@@ -2,7 +2,10 @@
 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { localUrl } from '../../../channels/http/access/address.ts'
+import { http } from '../../../channels/http/kind.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { channelSettings } from '../../../config/config.ts'
 import { keepKey, readKeys } from '../../../config/keys-file.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { keysIn } from '../../../host/setup/weak-keys.ts'
@@ -42,4 +45,12 @@ export function missingKeys({ config, context, paths }: CliSetup): readonly (rea
 /** @throws errno errors */
 export function storeKeys(home: string, keys: readonly (readonly [name: string, value: string])[]): void {
   for (const [name, value] of keys) keepKey(homePaths(home).keys, name, value)
+}
+
+/** Returns where the installed server answers; undefined when it takes any free port. Its flags come before the configuration. */
+export function serviceUrl({ config }: CliSetup, argv: readonly string[] = []): string | undefined {
+  const given = (flag: string) => argv[argv.indexOf(flag) + 1 || argv.length]
+  const { host, port, tlsCert } = channelSettings(config, http)
+  const wanted = { host: given('--host') ?? host, port: Number(given('--port') ?? port), ...(tlsCert === undefined ? {} : { tlsCert }) }
+  return wanted.port === 0 ? undefined : localUrl(wanted)
 }

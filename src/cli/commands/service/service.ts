@@ -1,8 +1,9 @@
 /** Implements `service`: the server as a service of the user, by systemd, launchd, or in the background where neither runs. */
 
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { FailureError } from '../../../host/failure.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { managerKinds } from '../../../service/unit/choose-manager.ts'
 import type { ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
@@ -10,6 +11,7 @@ import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { logPathOf, managerOf, missingKeys, serviceRun, storeKeys } from './service-setup.ts'
+import { startService } from './service-start.ts'
 
 const managerFlag = {
   manager: { type: 'choice', values: managerKinds, about: 'Which service manager (default: the one that answers here)' },
@@ -47,19 +49,25 @@ export const install = {
   },
 } as const satisfies Command<typeof installFlags>
 
-export const start = simple('Start it now', 'started', (manager) => manager.start(), { needsInstalled: true })
-export const stop = simple('Stop it; running turns get five seconds', 'stopped', (manager) => manager.stop())
-export const uninstall = simple('Stop it and remove its file; the home stays', 'uninstalled', (manager) => manager.uninstall())
-export const restart = simple(
-  'Stop it and start it again, for example after an update',
-  'restarted',
-  async (manager) => {
-    const { running } = await manager.state()
-    if (running && manager.kind !== 'systemd') await manager.stop()
-    await manager.start()
-  },
-  { needsInstalled: true },
-)
+export const start = simple('Start it now; it says where it answers, or why it ended', async (context, manager) => {
+  assertInstalled(manager)
+  const { running, pid } = await manager.state()
+  if (running) throw new Error(`it runs already${pid === undefined ? '' : ` (pid ${pid})`}; "service restart" starts it anew`)
+  return `started (${manager.kind})${await startService(context, manager)}`
+})
+export const stop = simple('Stop it; running turns get five seconds', async (_, manager) => {
+  await manager.stop()
+  return `stopped (${manager.kind})`
+})
+export const uninstall = simple('Stop it and remove its file; the home stays', async (_, manager) => {
+  await manager.uninstall()
+  return `uninstalled (${manager.kind})`
+})
+export const restart = simple('Stop it and start it again, for example after an update', async (context, manager) => {
+  assertInstalled(manager)
+  if ((await manager.state()).running) await manager.stop()
+  return `restarted (${manager.kind})${await startService(context, manager)}`
+})
 
 const statusFlags = { ...managerFlag, ...jsonFlag } as const satisfies Flags
 
@@ -93,6 +101,7 @@ export const logs = {
   async run(context, { lines, follow = false, manager: wanted }) {
     const manager = await managerOf(context, wanted)
     const log = manager.log({ lines, follow })
+    if ('path' in log) tellOfCrash(context, `${log.path}.crash`)
     const argv = 'argv' in log ? log.argv : ['tail', '-n', String(lines), ...(follow ? ['-F'] : []), existingLog(log.path)]
     const child = Bun.spawn([...argv], { env: { ...context.env }, stdin: 'ignore', stdout: 'pipe', stderr: 'ignore' })
     const interrupt = onInterrupt(() => child.kill())
@@ -107,25 +116,33 @@ export const logs = {
   },
 } as const satisfies Command<typeof logFlags>
 
+/** What it printed instead of logging, because it ended too early or by a bug. */
+function tellOfCrash({ process: { stderr } }: CliContext, path: string): void {
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) stderr.write(`note: it also printed something when it ended: ${path}\n`)
+}
+
 type Simple = Command<typeof managerFlag>
 
-function simple(does: string, done: string, act: (manager: ServiceManager) => Promise<void>, needs = { needsInstalled: false }): Simple {
+function simple(does: string, act: (context: CliContext, manager: ServiceManager) => Promise<string>): Simple {
   return {
     flags: managerFlag,
     examples: [['', does]],
     async run(context, { manager: wanted }) {
       const manager = await managerOf(context, wanted)
-      if (needs.needsInstalled && !existsSync(manager.file)) throw failure('the service is not installed; run "braidclaw service install"')
-      await working(() => act(manager))
-      context.process.stdout.write(`${done} (${manager.kind})\n`)
+      context.process.stdout.write(`${await working(() => act(context, manager))}\n`)
     },
   }
+}
+
+function assertInstalled({ file }: ServiceManager): void {
+  if (!existsSync(file)) throw new Error('the service is not installed; run "braidclaw service install"')
 }
 
 async function working<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {
+    if (error instanceof FailureError) throw error
     throw failure(error instanceof Error ? error.message : String(error))
   }
 }

@@ -6,6 +6,8 @@ export class ApiError extends Error {
     /** The gateway's word for the error; `unreachable` when nothing answered. */
     readonly code: string,
     message: string,
+    /** The body, when it is JSON of another shape than an error. */
+    readonly answer?: unknown,
   ) {
     super(message)
   }
@@ -25,7 +27,7 @@ export async function call<T>(method: Method, path: string, body?: unknown): Pro
 export async function stream(
   method: Method,
   path: string,
-  options: { body?: unknown; signal?: AbortSignal; headers?: HeadersInit },
+  options: { body?: unknown; signal?: AbortSignal; headers?: HeadersInit | undefined },
 ): Promise<Response> {
   const response = await send(method, path, options.body, options)
   if (response.ok) return response
@@ -36,7 +38,7 @@ async function send(
   method: Method,
   path: string,
   body: unknown,
-  { signal, headers }: { signal?: AbortSignal; headers?: HeadersInit } = {},
+  { signal, headers }: { signal?: AbortSignal; headers?: HeadersInit | undefined } = {},
 ): Promise<Response> {
   try {
     return await fetch(path, {
@@ -53,10 +55,17 @@ async function send(
 }
 
 function errorOf(status: number, text: string): ApiError {
+  const unexpected = `The server answered ${status}.`
   try {
-    const { error } = JSON.parse(text) as { error: { code: string; message: string } }
-    return new ApiError(status, error.code, error.message)
+    const answer: { readonly error?: { readonly code: string; readonly message: string } } = JSON.parse(text)
+    if (answer.error) return new ApiError(status, answer.error.code, sentence(answer.error.message))
+    return new ApiError(status, 'unexpected', unexpected, answer)
   } catch {
-    return new ApiError(status, 'unexpected', `The server answered ${status}.`)
+    return new ApiError(status, 'unexpected', unexpected)
   }
+}
+
+/** The gateway's messages begin like the rest of a sentence, as error messages of programs do. */
+function sentence(message: string): string {
+  return message.charAt(0).toUpperCase() + message.slice(1)
 }

@@ -1,16 +1,11 @@
 /** Follows everything that happens in the home, over one connection that finds its way back after a loss without missing an event. */
 
 import { signal } from '@preact/signals'
+import type { HostEvent } from '../../../host/events/host-event.ts'
 import { ApiError, stream } from './api.ts'
 import { readEvents } from './sse.ts'
 
-export type Live = {
-  readonly id?: string
-  readonly at: number
-  readonly conversationId?: string
-  readonly runId?: string
-  readonly event: { readonly type: string; readonly [key: string]: unknown }
-}
+export type Live = HostEvent
 
 type Listener = (live: Live) => void
 
@@ -22,34 +17,54 @@ const listeners = new Set<Listener>()
 /** @returns a function that ends the listening */
 export function listen(listener: Listener): () => void {
   listeners.add(listener)
-  return () => listeners.delete(listener)
+  return () => void listeners.delete(listener)
 }
 
-/** Follows until the signal aborts or the session ends. `reconnected` is called each time the connection is back. */
-export async function follow(signalGiven: AbortSignal, reconnected: () => void): Promise<void> {
-  let last: string | undefined
-  for (let wait = 250; !signalGiven.aborted; wait = Math.min(wait * 2, 5_000)) {
+/** Follows until the signal aborts or the session ends. `connected` is called each time the connection is there. */
+export async function follow(leaving: AbortSignal, connected: () => void): Promise<void> {
+  const position = { last: '' }
+  for (let wait = 250; !leaving.aborted; wait = Math.min(wait * 2, 4_000)) {
     try {
-      const response = await stream('GET', '/events', { signal: signalGiven, headers: last === undefined ? {} : { 'last-event-id': last } })
-      if (connection.value === 'lost') reconnected()
+      const headers = position.last === '' ? undefined : { 'last-event-id': position.last }
+      const response = await stream('GET', '/events', { signal: leaving, headers })
       connection.value = 'live'
+      connected()
       wait = 250
       for await (const { id, data } of readEvents(response)) {
-        if (id !== undefined) last = id
+        if (id !== undefined) position.last = id
         tell(JSON.parse(data) as Live)
       }
     } catch (error) {
-      if (signalGiven.aborted) return
+      if (leaving.aborted) return
       if (error instanceof ApiError && error.status === 401) {
         connection.value = 'out'
         return
       }
     }
     connection.value = 'lost'
-    await new Promise((resolve) => setTimeout(resolve, wait))
+    await pause(wait, leaving)
   }
 }
 
+/** Waits, but no longer than until the network or the person is back. */
+function pause(ms: number, leaving: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const over = new AbortController()
+    const go = () => {
+      clearTimeout(late)
+      over.abort()
+      resolve()
+    }
+    const late = setTimeout(go, ms)
+    for (const [target, name] of [
+      [window, 'online'],
+      [document, 'visibilitychange'],
+      [leaving, 'abort'],
+    ] as const)
+      target.addEventListener(name, go, { signal: over.signal })
+  })
+}
+
 function tell(live: Live): void {
-  for (const listener of listeners) listener(live)
+  for (const listener of [...listeners]) listener(live)
 }

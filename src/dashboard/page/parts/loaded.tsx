@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { type Live, listen } from '../net/live.ts'
+import { textOf } from '../state.ts'
 
 export type Loading<T> = { readonly value?: T; readonly error?: string; readonly again: () => void }
 
@@ -15,7 +16,7 @@ export function useLoaded<T>(load: () => Promise<T>, key: string, concerns?: (li
     let current = true
     load().then(
       (value) => current && setState({ value }),
-      (error: unknown) => current && setState((before) => ({ ...before, error: error instanceof Error ? error.message : String(error) })),
+      (error: unknown) => current && setState((before) => ({ ...before, error: textOf(error) })),
     )
     return () => {
       current = false

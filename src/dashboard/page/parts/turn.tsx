@@ -1,4 +1,4 @@
-/** Shows what happened in a turn: what was said, each call with its outcome, and questions where they were asked. */
+/** Shows what happened in a turn: what was said, and each call with its outcome. */
 
 import { Markdown } from './markdown.tsx'
 import { Block, Tag } from './small.tsx'
@@ -7,17 +7,16 @@ export type CallShown = {
   readonly id: string
   readonly tool: string
   readonly input: unknown
-  /** Absent while it runs. */
-  readonly status?: 'completed' | 'failed' | 'allowed' | 'denied'
+  /** Absent while it runs, or waits for an answer. */
+  readonly status?: string
   readonly output?: string
 }
 
 export type Piece =
   | { readonly kind: 'user'; readonly text: string }
-  | { readonly kind: 'text'; readonly text: string; readonly partial?: boolean }
-  | { readonly kind: 'thinking'; readonly text: string; readonly partial?: boolean }
+  /** `partial`: it still streams. */
+  | { readonly kind: 'text' | 'thinking'; readonly text: string; readonly partial?: boolean }
   | { readonly kind: 'call'; readonly call: CallShown }
-  | { readonly kind: 'asked'; readonly tool: string }
   | { readonly kind: 'problem'; readonly text: string }
 
 export function Pieces({ of }: { readonly of: readonly Piece[] }) {
@@ -48,94 +47,56 @@ function PieceView({ piece }: { readonly piece: Piece }) {
     case 'thinking':
       return (
         <details class="quiet small">
-          <summary>Thinking</summary>
-          <p>{piece.text}</p>
+          <summary>{piece.partial ? 'Thinking' : 'Thought'}</summary>
+          <p class="said">{piece.text}</p>
         </details>
       )
     case 'call':
       return <CallView call={piece.call} />
-    case 'asked':
-      return (
-        <p class="card ask">
-          {piece.tool} waits for an answer. <a href="#/">Answer it</a>
-        </p>
-      )
     case 'problem':
       return <p class="card bad">{piece.text}</p>
   }
 }
 
 function CallView({ call: { tool, input, status, output } }: { readonly call: CallShown }) {
-  const kind = status === undefined ? '' : status === 'completed' || status === 'allowed' ? 'good' : 'bad'
   return (
     <details class="call">
       <summary>
-        <code>{tool}</code> <span class="small">{oneLine(input)}</span> <Tag kind={kind}>{status ?? 'running'}</Tag>
+        <code>{tool}</code> <span class="small mono quiet">{oneLine(input)}</span> <Outcome status={status} />
       </summary>
-      <Block label={`Input of ${tool}`} text={JSON.stringify(input, null, 2)} />
+      <Input of={input} tool={tool} />
       {output !== undefined && <Block label={`Output of ${tool}`} text={output} />}
     </details>
   )
 }
 
+/** What became of a call. The words of the record are those of the gate: "allowed" means that it ran. */
+export function Outcome({ status }: { readonly status: string | undefined }) {
+  if (status === undefined) return <Tag>not yet</Tag>
+  const isGood = status === 'completed' || status === 'allowed'
+  return <Tag kind={isGood ? 'good' : 'bad'}>{isGood ? 'done' : status}</Tag>
+}
+
+/** Shows each member of the input by its name, texts as they are. */
+export function Input({ of, tool }: { readonly of: unknown; readonly tool: string }) {
+  const members = typeof of === 'object' && of !== null ? Object.entries(of) : [['input', of] as const]
+  return (
+    <>
+      {members.map(([name, value]) => (
+        <div key={name}>
+          <div class="quiet small">{name}</div>
+          <Block label={`${name} of ${tool}`} text={typeof value === 'string' ? value : JSON.stringify(value, null, 2)} />
+        </div>
+      ))}
+    </>
+  )
+}
+
 function oneLine(input: unknown): string {
-  const text = typeof input === 'object' && input !== null ? Object.values(input).map(String).join(' ') : String(input)
-  return text.length > 120 ? `${text.slice(0, 119)}…` : text
+  const text = typeof input === 'object' && input !== null ? Object.values(input).map(textIn).join(' ') : textIn(input)
+  return text.length > 100 ? `${text.slice(0, 99)}…` : text
 }
 
-/** Adds a live event to what a turn shows; numbered text replaces the pieces that streamed before it. */
-export function addEvent(pieces: readonly Piece[], event: { readonly type: string; readonly [key: string]: unknown }): readonly Piece[] {
-  const text = String(event.content ?? '')
-  switch (event.type) {
-    case 'run_started':
-      return [...pieces, { kind: 'user', text: String(event.message ?? '') }]
-    case 'text':
-    case 'thinking':
-      return event.isPartial === false || event.type === 'thinking' ? whole(pieces, event.type, text) : added(pieces, event.type, text)
-    case 'tool_use':
-      return [
-        ...settled(pieces),
-        { kind: 'call', call: { id: String(event.toolCallId), tool: String(event.toolName), input: event.input } },
-      ]
-    case 'tool_result':
-      return pieces.map((piece) => (piece.kind === 'call' && piece.call.id === event.toolCallId ? ended(piece.call, event) : piece))
-    case 'approval_gate':
-      return [...pieces, { kind: 'asked', tool: String(event.toolName) }]
-    case 'approval_closed':
-      return pieces.filter(({ kind }) => kind !== 'asked')
-    case 'error':
-      return [...pieces, { kind: 'problem', text: String(event.message ?? event.code) }]
-    case 'run_ended':
-      return endOf(settled(pieces), event)
-    default:
-      return pieces
-  }
-}
-
-function added(pieces: readonly Piece[], kind: 'text' | 'thinking', text: string): readonly Piece[] {
-  const last = pieces.at(-1)
-  if (last?.kind === kind && last.partial) return [...pieces.slice(0, -1), { kind, text: last.text + text, partial: true }]
-  return [...pieces, { kind, text, partial: true }]
-}
-
-function whole(pieces: readonly Piece[], kind: 'text' | 'thinking', text: string): readonly Piece[] {
-  const kept = pieces.filter((piece) => !(piece.kind === kind && piece.partial))
-  return text === '' ? kept : [...kept, { kind, text }]
-}
-
-function settled(pieces: readonly Piece[]): readonly Piece[] {
-  return pieces.map((piece) => ('partial' in piece ? { kind: piece.kind, text: piece.text } : piece))
-}
-
-function ended(call: CallShown, { status, output }: { readonly [key: string]: unknown }): Piece {
-  const text = output === undefined ? undefined : typeof output === 'string' ? output : JSON.stringify(output, null, 2)
-  return {
-    kind: 'call',
-    call: { ...call, status: status === 'completed' ? 'completed' : 'failed', ...(text === undefined ? {} : { output: text }) },
-  }
-}
-
-/** A turn that ended well needs no further words. */
-function endOf(pieces: readonly Piece[], { code, message }: { readonly [key: string]: unknown }): readonly Piece[] {
-  return code === 'answered' ? pieces : [...pieces, { kind: 'problem', text: `The turn ended: ${String(message || code)}` }]
+function textIn(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

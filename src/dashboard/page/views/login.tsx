@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { connection } from '../net/live.ts'
 import type { Me } from '../shapes.ts'
-import { me } from '../state.ts'
+import { me, textOf } from '../state.ts'
 
 export function Login() {
   const [problem, setProblem] = useState('')
@@ -19,7 +19,7 @@ export function Login() {
       connection.value = 'off'
       me.value = await call<Me>('GET', '/session')
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error))
+      setProblem(textOf(error))
     } finally {
       setBusy(false)
     }

@@ -1,0 +1,100 @@
+/** Shows one open question with exactly what a yes would do, and takes the answer. */
+
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { call } from '../net/api.ts'
+import type { Approval, Run } from '../shapes.ts'
+import { attempt, may, notice, refresh } from '../state.ts'
+import { Loaded, useLoaded } from './loaded.tsx'
+import { Diff, riskKind, Tag, Time } from './small.tsx'
+import { Input } from './turn.tsx'
+
+export function Question({ approval, marked = false }: { readonly approval: Approval; readonly marked?: boolean }) {
+  const { id, tool, risk, reason, summary, created, expires, about } = approval
+  const [note, setNote] = useState('')
+  const card = useRef<HTMLElement>(null)
+  const wasMarked = useRef(marked)
+  useEffect(() => {
+    if (marked && !wasMarked.current) card.current?.scrollIntoView({ block: 'nearest' })
+    wasMarked.current = marked
+  }, [marked])
+  return (
+    <article
+      ref={card}
+      class={marked ? 'card ask marked' : 'card ask'}
+      aria-label={`Question about ${tool}`}
+      aria-current={marked || undefined}
+    >
+      <div class="row spread">
+        <div class="row">
+          <strong>{about === 'changes' ? `May the changes of ${tool} enter the workspace?` : `May ${tool} run?`}</strong>
+          <Tag kind={riskKind(risk)}>{risk} risk</Tag>
+        </div>
+        <span class="quiet small">
+          <Time at={created} />
+        </span>
+      </div>
+      <p class="mono">{summary}</p>
+      <Exactly approval={approval} />
+      <p class="quiet small">
+        Why it asks: {reason}. Without an answer by <Time at={expires} /> it is a no.
+      </p>
+      {may('approve') ? (
+        <div class="row">
+          <button type="button" class="main" onClick={() => void decide(approval, 'allow', note)}>
+            Allow {marked && <kbd>y</kbd>}
+          </button>
+          <button type="button" onClick={() => void decide(approval, 'deny', note)}>
+            Deny {marked && <kbd>n</kbd>}
+          </button>
+          <input
+            class="grow"
+            aria-label="Why; the model is told when you deny"
+            placeholder="Why (the model is told when you deny)"
+            maxLength={2000}
+            value={note}
+            onInput={(event) => setNote(event.currentTarget.value)}
+          />
+        </div>
+      ) : (
+        <p class="quiet">Your token may not answer questions.</p>
+      )}
+      <p class="quiet small">
+        <a href={`#/talk/${approval.conversation_id}`}>The conversation</a> · <span class="mono">{id}</span>
+      </p>
+    </article>
+  )
+}
+
+/** The difference of the changes, or the input of the call. */
+function Exactly({ approval: { id, about, run_id, call_id, tool } }: { readonly approval: Approval }): ComponentChildren {
+  if (about === 'changes') return <Changes id={id} />
+  return <Planned runId={run_id} callId={call_id} tool={tool} />
+}
+
+function Changes({ id }: { readonly id: string }) {
+  const whole = useLoaded(() => call<Approval>('GET', `/approvals/${id}`), id)
+  return (
+    <Loaded from={whole}>
+      {({ patch }) => (patch === undefined ? <p class="card bad">Its changes are no longer kept.</p> : <Diff text={patch} />)}
+    </Loaded>
+  )
+}
+
+function Planned({ runId, callId, tool }: { readonly runId: string; readonly callId: string; readonly tool: string }) {
+  const run = useLoaded(() => call<Run>('GET', `/runs/${runId}`), runId)
+  return (
+    <Loaded from={run}>
+      {({ steps }) => {
+        const step = steps.find((each) => each.type === 'call' && each.call_id === callId)
+        return step?.type === 'call' ? <Input of={step.input} tool={tool} /> : null
+      }}
+    </Loaded>
+  )
+}
+
+export async function decide({ id, tool }: Approval, decision: 'allow' | 'deny', note = ''): Promise<void> {
+  const done = await attempt(() => call('POST', `/approvals/${id}`, { decision, ...(note === '' ? {} : { note }) }))
+  if (done) notice.value = { text: `${decision === 'allow' ? 'Allowed' : 'Denied'}: ${tool}` }
+  await refresh()
+}

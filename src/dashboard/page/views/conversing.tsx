@@ -1,0 +1,223 @@
+/** Shows one conversation as it streams, with the questions that it waits for, and takes what is said. */
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, call, stream } from '../net/api.ts'
+import { type Live, listen } from '../net/live.ts'
+import { addEvent, piecesOf } from '../parts/pieces.ts'
+import { Question } from '../parts/question.tsx'
+import { Empty } from '../parts/small.tsx'
+import { type Piece, Pieces } from '../parts/turn.tsx'
+import type { Conversation, RunSummary } from '../shapes.ts'
+import { approvals, attempt, may, textOf } from '../state.ts'
+
+export function Conversing({ id }: { readonly id: string }) {
+  const { title, pieces, running, problem } = useConversation(id)
+  const asked = approvals.value.filter(({ conversation_id }) => conversation_id === id)
+  const end = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (pieces.length > 0 && isAtEnd()) end.current?.scrollIntoView({ block: 'end' })
+  }, [pieces, asked.length])
+  if (problem !== '')
+    return (
+      <p class="card bad" role="alert">
+        {problem}
+      </p>
+    )
+  return (
+    <section aria-label="Conversation" class="conversing">
+      {id !== '' && <Head id={id} title={title} />}
+      <div role="log" aria-label="What was said">
+        {id === '' && <Empty>Say something; it begins a new conversation.</Empty>}
+        <Pieces of={pieces} />
+        {asked.map((approval) => (
+          <Question key={approval.id} approval={approval} />
+        ))}
+      </div>
+      {may('chat') ? <Say id={id} running={running} /> : <Empty>Your token may not talk.</Empty>}
+      <div ref={end} />
+    </section>
+  )
+}
+
+/** Whoever reads further up is left there. */
+function isAtEnd(): boolean {
+  return document.documentElement.scrollHeight - window.innerHeight - window.scrollY < 400
+}
+
+type Shown = {
+  readonly title: string
+  readonly pieces: readonly Piece[]
+  /** The run that is under way. */
+  readonly running?: string | undefined
+  readonly problem: string
+}
+
+function useConversation(id: string): Shown {
+  const [shown, setShown] = useState<Shown>({ title: '', pieces: [], problem: '' })
+  useEffect(() => {
+    if (id === '') return
+    // Undefined until it is loaded: what happens meanwhile is kept, and added if the loaded part does not have it.
+    const state: { seq?: number; held: Live[]; gone: boolean } = { held: [], gone: false }
+    const add = (live: Live) => {
+      if (live.seq === undefined || live.seq > (state.seq ?? 0)) setShown((before) => advanced(before, live))
+    }
+    const load = async () => {
+      const [conversation, { runs }] = await Promise.all([
+        call<Conversation>('GET', `/conversations/${id}`),
+        call<{ runs: readonly RunSummary[] }>('GET', `/runs?conversation_id=${id}&limit=500`),
+      ])
+      if (state.gone) return
+      state.seq = conversation.seq
+      const { title, running_run_id: running } = conversation
+      setShown({ title, pieces: piecesOf(conversation, runs), running, problem: '' })
+      for (const live of state.held) add(live)
+    }
+    load().catch((error: unknown) => setShown((before) => ({ ...before, problem: textOf(error) })))
+    const end = listen((live) => {
+      if (live.event.type === 'memory_cleared') return setShown({ title: '', pieces: [], problem: 'All conversations were deleted.' })
+      if (live.conversationId !== id) return
+      if (state.seq === undefined) state.held.push(live)
+      else add(live)
+    })
+    return () => {
+      state.gone = true
+      end()
+    }
+  }, [id])
+  return shown
+}
+
+function advanced(before: Shown, live: Live): Shown {
+  const { event, runId } = live
+  if (event.type === 'conversation_renamed') return { ...before, title: event.title }
+  if (event.type === 'conversation_deleted') return { ...before, pieces: [], problem: 'This conversation was deleted.' }
+  const running = event.type === 'run_started' ? runId : event.type === 'run_ended' ? undefined : before.running
+  return { ...before, pieces: addEvent(before.pieces, live), running }
+}
+
+function Head({ id, title }: { readonly id: string; readonly title: string }) {
+  const [draft, setDraft] = useState<string | undefined>()
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.select(), [draft === undefined])
+  if (draft !== undefined)
+    return (
+      <form
+        class="row head"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void attempt(() => call('PATCH', `/conversations/${id}`, { title: draft })).then((done) => done && setDraft(undefined))
+        }}
+      >
+        <input
+          ref={field}
+          class="grow"
+          aria-label="Title"
+          required
+          maxLength={200}
+          value={draft}
+          onInput={(event) => setDraft(event.currentTarget.value)}
+        />
+        <button type="submit" class="main">
+          Rename
+        </button>
+        <button type="button" onClick={() => setDraft(undefined)}>
+          Back
+        </button>
+      </form>
+    )
+  return (
+    <div class="row head">
+      <h2 class="grow">{title}</h2>
+      <a href={`#/runs/${id}`}>Runs</a>
+      {may('chat') && (
+        <>
+          <button type="button" class="small" onClick={() => setDraft(title)}>
+            Rename
+          </button>
+          <button type="button" class="small" onClick={() => void remove(id, title)}>
+            Delete
+          </button>
+        </>
+      )}
+    </div>
+  )
+}
+
+async function remove(id: string, title: string): Promise<void> {
+  if (!confirm(`Delete "${title}" with its runs? Its receipts stay.`)) return
+  if (await attempt(() => call('DELETE', `/conversations/${id}`))) location.hash = '#/talk'
+}
+
+function Say({ id, running }: { readonly id: string; readonly running: string | undefined }) {
+  const [text, setText] = useState('')
+  const [waiting, setWaiting] = useState(0)
+  async function send(): Promise<void> {
+    const prompt = text.trim()
+    if (prompt === '') return
+    setText('')
+    setWaiting((now) => now + 1)
+    const sent = await attempt(() => begin(id, prompt))
+    setWaiting((now) => now - 1)
+    // What could not be sent is not lost.
+    if (!sent) setText((now) => (now === '' ? prompt : `${prompt}\n${now}`))
+  }
+  return (
+    <form
+      class="say"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void send()
+      }}
+    >
+      <label for="say" class="hidden">
+        Message
+      </label>
+      <textarea
+        id="say"
+        rows={3}
+        placeholder="Message"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+          event.preventDefault()
+          void send()
+        }}
+      />
+      <div class="row">
+        <button type="submit" class="main">
+          Send
+        </button>
+        {running !== undefined && (
+          <button type="button" onClick={() => void attempt(() => cancel(running))}>
+            Cancel the turn
+          </button>
+        )}
+        <span class="quiet small" role="status">
+          {waiting > 0 && running !== undefined ? 'Your message waits for the turn before it.' : running === undefined ? '' : 'Working'}
+        </span>
+        <span class="quiet small keys">Enter sends, Shift and Enter begin a new line.</span>
+      </div>
+    </form>
+  )
+}
+
+/** A run that ended meanwhile needs no cancelling. */
+export async function cancel(runId: string): Promise<void> {
+  await call('POST', `/runs/${runId}/cancel`, {}).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.code === 'no_run')) throw error
+  })
+}
+
+/**
+ * Begins a turn; it goes on when this page is closed. What it says arrives with the live events, so the answer itself is not read: a browser
+ * has only a few connections to one server.
+ */
+async function begin(id: string, prompt: string): Promise<void> {
+  const enough = new AbortController()
+  const body = { prompt, on_disconnect: 'continue', on_approval: 'wait', ...(id === '' ? {} : { conversation_id: id }) }
+  const response = await stream('POST', '/run', { body, signal: enough.signal })
+  const conversation = response.headers.get('x-conversation-id')
+  enough.abort()
+  if (id === '' && conversation !== null) location.hash = `#/talk/${conversation}`
+}

@@ -1,0 +1,146 @@
+/** Shows the transcript of a run: what was said, and beside each call its verdict, its receipt and what it changed. */
+
+import type { ComponentChildren } from 'preact'
+import { call } from '../net/api.ts'
+import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Markdown } from '../parts/markdown.tsx'
+import { Block, Facts, money, riskKind, Tag, Time } from '../parts/small.tsx'
+import { Input, Outcome } from '../parts/turn.tsx'
+import type { CallStep, Run, Step } from '../shapes.ts'
+import { attempt, may } from '../state.ts'
+import { CallChanges, UndoButton } from './changes.tsx'
+import { cancel } from './conversing.tsx'
+import { Ended } from './runs.tsx'
+
+export function RunView({ id }: { readonly id: string }) {
+  const run = useLoaded(
+    () => call<Run>('GET', `/runs/${id}`),
+    id,
+    ({ id: number, runId, event }) => runId === id && (number !== undefined || event.type.startsWith('changes_')),
+  )
+  return (
+    <>
+      <p class="small">
+        <a href="#/runs">All runs</a>
+      </p>
+      <Loaded from={run}>{(value) => <Whole run={value} again={run.again} />}</Loaded>
+    </>
+  )
+}
+
+function Whole({ run, again }: { readonly run: Run; readonly again: () => void }) {
+  const { id, conversation_id, channel, provider, model, started, ended, code, message, running, usage, digest, steps } = run
+  const isUndoable = steps.some((step) => step.type === 'call' && canUndo(step))
+  const tokens = usage && `${usage.input_tokens.toLocaleString()} in, ${usage.output_tokens.toLocaleString()} out`
+  return (
+    <>
+      <div class="row">
+        <Ended running={running} code={code} />
+        {code !== 'answered' && message && <span>{message}</span>}
+        {running && may('chat') && (
+          <button type="button" class="small" onClick={() => void attempt(() => cancel(id))}>
+            Cancel
+          </button>
+        )}
+        {isUndoable && may('approve') && (
+          <UndoButton path={`/runs/${id}/undo`} done={again}>
+            Undo all its changes
+          </UndoButton>
+        )}
+      </div>
+      <Facts
+        of={[
+          ['Conversation', <a href={`#/talk/${conversation_id}`}>{conversation_id}</a>],
+          ['Run', <code>{id}</code>],
+          ['Model', `${provider}/${model}, over ${channel}`],
+          ['Began', <Time at={started} />],
+          ...(ended === undefined ? [] : ([['Took', `${((ended - started) / 1000).toFixed(1)} s`]] as const)),
+          ...(tokens ? ([['Tokens', `${tokens} (${money(usage.cost_micros)})`]] as const) : []),
+          ...(digest ? ([['Digest', <code class="clip">{digest}</code>]] as const) : []),
+        ]}
+      />
+      <h2>Transcript</h2>
+      {steps.map((step, at) => (
+        <StepView key={at} step={step} again={again} />
+      ))}
+    </>
+  )
+}
+
+function StepView({ step, again }: { readonly step: Step; readonly again: () => void }): ComponentChildren {
+  switch (step.type) {
+    case 'message':
+      return (
+        <div class="said user">
+          <p>{step.text}</p>
+        </div>
+      )
+    case 'reply':
+      return (
+        <div class="said">
+          {step.thinking && (
+            <details class="quiet small">
+              <summary>Thought</summary>
+              <p>{step.thinking}</p>
+            </details>
+          )}
+          {step.text && <Markdown text={step.text} />}
+          {step.cut && <Tag kind="warn">cut: {step.cut}</Tag>}
+        </div>
+      )
+    case 'call':
+      return <CallCard step={step} again={again} />
+    case 'error':
+      return (
+        <p class="card bad">
+          <code>{step.code}</code> {step.message}
+        </p>
+      )
+  }
+}
+
+const verdicts = { allow: 'good', ask: 'warn', deny: 'bad' } as const
+
+function CallCard({ step, again }: { readonly step: CallStep; readonly again: () => void }) {
+  const { tool, summary, risk, verdict, rule, reason, approvals, outcome, receipt, input, changes } = step
+  return (
+    <article class="card" aria-label={`Call of ${tool}`}>
+      <div class="row spread">
+        <span class="row">
+          <strong>{tool}</strong>
+          <Tag kind={riskKind(risk)}>{risk} risk</Tag>
+          <Outcome status={outcome?.status} />
+        </span>
+        <span class="small quiet">{receipt ? <code>{receipt}</code> : 'no receipt'}</span>
+      </div>
+      <p class="mono">{summary}</p>
+      <p class="small">
+        <Tag kind={verdicts[verdict]}>{verdict}</Tag> <code>{rule}</code> <span class="quiet">{reason}</span>
+      </p>
+      {approvals.map(({ about, decision }, at) => (
+        <p key={at} class="small">
+          Asked about {about === 'changes' ? 'its changes' : 'the call'}:{' '}
+          {decision ? `${decision.allow ? 'yes' : 'no'}, by ${decision.by}${decision.note ? ` (${decision.note})` : ''}` : 'no answer yet'}
+        </p>
+      ))}
+      {outcome?.error && <p class="small bad">{outcome.error}</p>}
+      <details class="small">
+        <summary>Input{outcome ? ' and output' : ''}</summary>
+        <Input of={input} tool={tool} />
+        {outcome && (
+          <>
+            <div class="quiet small">output</div>
+            <Block label={`Output of ${tool}`} text={outcome.output} />
+          </>
+        )}
+      </details>
+      {changes?.set !== undefined && (
+        <CallChanges set={changes.set} changes={changes} again={again} isUndoable={canUndo(step) && may('approve')} />
+      )}
+    </article>
+  )
+}
+
+function canUndo({ changes }: CallStep): boolean {
+  return changes?.state === 'applied' || changes?.state === 'partly undone'
+}

@@ -1,0 +1,36 @@
+/** Asks whether a server of ours answers at an address, for whoever starts or checks one. */
+
+import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
+
+/** `nothing`: nobody listens there; `other`: something listens that is no gateway of ours. */
+export type GatewayAnswer = { readonly kind: 'nothing' } | { readonly kind: 'other' } | { readonly kind: 'ours'; readonly version: string }
+
+const patienceMs = 2_000
+
+/** @param url such as `http://127.0.0.1:4127`; its certificate is not checked, because nothing secret is sent */
+export async function askGateway(url: string): Promise<GatewayAnswer> {
+  const ask = createProviderFetch({ baseUrl: url })
+  try {
+    const answer = await ask(`${url}/health`, { signal: AbortSignal.timeout(patienceMs), tls: { rejectUnauthorized: false } })
+    const version = versionIn(await answer.text())
+    return version === undefined ? { kind: 'other' } : { kind: 'ours', version }
+  } catch (error) {
+    return { kind: isUnreachable(error) ? 'nothing' : 'other' }
+  }
+}
+
+/** A time limit or a broken answer means that somebody listens. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && unreachable.some((code) => error.code === code)
+}
+
+const unreachable = ['ECONNREFUSED', 'ConnectionRefused', 'EADDRNOTAVAIL', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']
+
+function versionIn(text: string): string | undefined {
+  try {
+    const { ok, version } = JSON.parse(text)
+    return ok === true && typeof version === 'string' ? version : undefined
+  } catch {
+    return undefined
+  }
+}
