@@ -55,7 +55,7 @@ export function Cost(_: { readonly rest: string }) {
     <>
       <h1>Cost</h1>
       <About>See what the model calls have used over time and by whom, and how much of each limit is left. Days are those of UTC.</About>
-      <div class="row">
+      <div class="row actions">
         <label for="cost-days" class="beside">
           Time
         </label>
@@ -183,7 +183,7 @@ function Limits({ of }: { readonly of: readonly Limit[] }) {
           <li key={`${scope} ${setting}`} class="limit">
             <div class="row spread">
               <span class="breaks">
-                {scope} <span class="quiet small">{setting}</span>
+                {scope.replace(':', ' ')} <span class="quiet small">{setting}</span>
               </span>
               <span class={left === 0 ? 'over' : 'quiet'}>
                 {left === 0 ? 'nothing left' : `${shown(left, unit)} left`} of {shown(limit, unit)}

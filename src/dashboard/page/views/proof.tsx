@@ -151,6 +151,12 @@ function AnchorLine() {
   )
 }
 
+function endKind(code: string | undefined): 'good' | 'warn' | 'bad' | '' {
+  if (code === undefined) return ''
+  if (code === 'answered') return 'good'
+  return code === 'denied' || code === 'approval_needed' ? 'warn' : 'bad'
+}
+
 function LastRuns() {
   const runs = useLoaded(
     () => call<{ runs: readonly RunLine[] }>('GET', '/runs?limit=10'),
@@ -171,7 +177,7 @@ function LastRuns() {
                   <a class="grow breaks" href={`#/runs/${id}`}>
                     {message || id}
                   </a>
-                  <Tag kind={code === undefined ? '' : code === 'answered' ? 'good' : 'bad'}>{code ?? 'running'}</Tag>
+                  <Tag kind={endKind(code)}>{code ?? 'running'}</Tag>
                   <span class="quiet small">
                     {channel}, <Time at={started} />
                   </span>
