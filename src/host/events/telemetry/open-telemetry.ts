@@ -11,6 +11,7 @@ import type { HomePoll } from '../home-poll.ts'
 import type { EventHub } from '../host-event.ts'
 import { createExporter, type Exporter } from './exporter.ts'
 import { followRuns } from './telemetry.ts'
+import { headersIn, tracesUrl } from './traces-address.ts'
 
 type Environment = Readonly<Partial<Record<string, string>>>
 type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
@@ -100,29 +101,6 @@ function exporterOf({ context: { env }, log }: TelemetrySetup, version: string):
   }
   const resource = { version, serviceName: env.OTEL_SERVICE_NAME || 'braidclaw' }
   return createExporter({ url, headers: headersIn(env), resource, fetch: createProviderFetch({ baseUrl: url }), log, sleep })
-}
-
-function tracesUrl(env: Environment): string | undefined {
-  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_SDK_DISABLED: off } = env
-  if (off === 'true') return undefined
-  return own || (base ? `${base.replace(/\/+$/, '')}/v1/traces` : undefined)
-}
-
-/** `name=value,name=value`, each percent-encoded. */
-function headersIn({ OTEL_EXPORTER_OTLP_HEADERS: given = '' }: Environment): { readonly [name: string]: string } {
-  const pairs = given.split(',').flatMap((pair): [string, string][] => {
-    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? []
-    return name === undefined || value === undefined ? [] : [[name, decoded(value)]]
-  })
-  return Object.fromEntries(pairs)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 /** Keeps no process running. */
