@@ -43,7 +43,7 @@ async function pictures(browser: Browser, { url, token, ask }: Gateway, { name, 
   const { conversations } = (await ask('/conversations')).body
   const titled = conversations.find(({ title }: { title: string }) => title.startsWith('What changed'))
   const { runs } = (await ask('/runs')).body
-  const typo = runs.find(({ message = '' }: { message?: string }) => message.startsWith('Correct'))
+  const typo = runs.find(({ prompt = '' }: { prompt?: string }) => prompt.startsWith('Correct'))
   const places: { readonly [page: string]: string } = {
     now: '',
     talk: `talk/${titled?.id ?? ''}`,
@@ -66,6 +66,7 @@ async function pictures(browser: Browser, { url, token, ask }: Gateway, { name, 
       await page.getByRole('button', { name: 'Show the line' }).click()
       await page.getByRole('button', { name: 'Copy it' }).waitFor()
     }
+    await page.evaluate('scrollTo(0, 0)')
     await page.screenshot({ path: join(folder, `${each}${name}.png`), fullPage: whole })
   }
   await context.close()

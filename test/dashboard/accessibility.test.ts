@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { AxeResults } from 'axe-core'
 import { browserOfFile, hasBrowser } from '../support/browser.ts'
 import { type FilledHome, filledHome } from '../support/filled-home.ts'
+import type { Gateway } from '../support/gateway.ts'
 
 const test = always.if(hasBrowser)
 const open = browserOfFile()
@@ -21,11 +22,12 @@ const looks = [
   { name: 'on a phone', colorScheme: 'light', width: 360, height: 740 },
 ] as const
 
-/** The page, and what it shows when it has all its data. */
+/** The page, and what it shows when it has all its data. CONVERSATION and RUN stand for the first ones. */
 const pages: readonly (readonly [path: string, shows: string])[] = [
   ['', 'This home'],
-  ['talk', 'Say something.'],
-  ['runs', 'approval_needed'],
+  ['talk/CONVERSATION', 'Rename'],
+  ['runs', 'approval needed'],
+  ['runs/RUN', 'Correct the typo in the notes'],
   ['memory/typo notes', 'Open the conversation'],
   ['tools', 'Commands that never run'],
   ['schedules', 'Add a schedule'],
@@ -34,10 +36,10 @@ const pages: readonly (readonly [path: string, shows: string])[] = [
 ]
 
 for (const [path, shows] of pages)
-  test(`the page "${path.split('/')[0] || 'now'}" in light, in dark and on a phone`, async () => {
+  test(`the page "${path || 'now'}" in light, in dark and on a phone`, async () => {
     state.home ??= filledHome()
     const { server } = await state.home
-    await using visit = await open(server, { at: path })
+    await using visit = await open(server, { at: await addressOf(server, path) })
     const { page, complaints } = visit
     await page.getByText(shows).first().waitFor()
     // What is folded counts too.
@@ -54,3 +56,9 @@ for (const [path, shows] of pages)
     }
     expect(complaints).toEqual([])
   }, 60_000)
+
+async function addressOf({ ask }: Gateway, path: string): Promise<string> {
+  const [conversations, runs] = [(await ask('/conversations')).body.conversations, (await ask('/runs')).body.runs]
+  const run = runs.find(({ prompt }: { prompt?: string }) => prompt === 'Correct the typo in the notes')
+  return path.replace('CONVERSATION', conversations.at(-1).id).replace('RUN', run.id)
+}

@@ -51,7 +51,7 @@ function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
       y: { range: (_, __, high) => [0, high > 0 ? high * 1.1 : 1] },
     },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, values: (_, at) => at.map(dayName) },
+      { ...axis, grid: { show: false }, size: 30, space: 70, values: (_, at) => at.map(dayName) },
       { ...axis, size: 70, values: (_, at) => at.map(shown) },
     ],
     series: [

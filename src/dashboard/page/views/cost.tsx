@@ -114,10 +114,10 @@ function Tile({ name, value }: { readonly name: string; readonly value: string }
   )
 }
 
-/** Nothing is shown as free only because its price is not known. */
+/** Nothing is shown as free only because its price is not known; a plus says that it cost more. */
 function costOf({ cost_micros, unpriced_calls, calls }: Amounts): string {
-  if (unpriced_calls > 0 && unpriced_calls === calls) return 'price unknown'
-  return unpriced_calls > 0 ? `${money(cost_micros)} and more` : money(cost_micros)
+  if (unpriced_calls > 0 && unpriced_calls === calls) return 'unknown'
+  return unpriced_calls > 0 ? `${money(cost_micros)}+` : money(cost_micros)
 }
 
 function OverTime({ of }: { readonly of: Report }) {

@@ -32,7 +32,7 @@ export function ScheduleCard({ schedule, changed }: Props) {
         of={[
           ['Next', next.length === 0 ? state === 'paused' ? 'never while it is paused' : 'not due any more' : <Times of={next} />],
           ['Last run', last === null ? 'none yet' : <Ended run={last} />],
-          ...(why === null ? [] : [['Paused', why] as const]),
+          ...(why === null ? [] : [['Reason', why] as const]),
           ...(check === null ? [] : [['Good when', <code>{check}</code>] as const]),
           ...(channel === null ? [] : [['Answer to', to === null ? channel : `${channel}, ${to}`] as const]),
         ]}
