@@ -46,7 +46,7 @@ export function receiptRecords({ setup, memory }: RecordsBase): HostRecords['rec
     async verify({ deep = false, against } = {}) {
       if (against !== undefined) anchorIn(against)
       if (bytesOf(path) > longLog) {
-        const { verifyInChild } = await import('./verify-in-child.ts')
+        const { verifyInChild } = await import('./integrity/verify-in-child.ts')
         return verifyInChild(setup, { deep, ...(against === undefined ? {} : { against }) })
       }
       const anchor = against === undefined ? undefined : anchorIn(against)

@@ -1,10 +1,10 @@
 /** Has the receipts checked by a process of its own: the check of a long log takes seconds, which nothing else here should wait for. */
 
-import { isObject } from '../../kit/json.ts'
-import { ownProgram } from '../../service/own-program.ts'
-import type { Setup } from '../api.ts'
-import type { ReceiptCheck, VerifyOptions } from '../contract/records-api.ts'
-import { FailureError } from '../failure.ts'
+import { isObject } from '../../../kit/json.ts'
+import { ownProgram } from '../../../service/own-program.ts'
+import type { Setup } from '../../api.ts'
+import type { ReceiptCheck, VerifyOptions } from '../../contract/records-api.ts'
+import { FailureError } from '../../failure.ts'
 
 /** @throws FailureError when the check itself could not be made */
 export async function verifyInChild({ context, paths }: Setup, { deep = false, against }: VerifyOptions): Promise<ReceiptCheck> {
