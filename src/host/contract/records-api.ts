@@ -93,7 +93,7 @@ export type CallApproval = {
 
 /**
  * `fate`: `applied`, `dropped`, `pending` (waiting for a person), `none`, or `direct` (the call ran on the workspace itself). `state` is that
- * of the kept change set now, absent when it is no longer kept. `set` is what `changes.show` and `changes.undo` take.
+ * of the kept change set now, absent when it is no longer kept. `set` is what the functions of `changes` take.
  */
 export type CallChanges = {
   readonly fate: 'applied' | 'dropped' | 'pending' | 'none' | 'direct'
