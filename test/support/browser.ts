@@ -61,3 +61,9 @@ async function sessionOf(url: string, token: string): Promise<{ readonly name: s
   if (name === undefined || value === undefined) throw new Error(`the gateway does not take the token: ${answer.status}`)
   return { name, value }
 }
+
+/** Says something in the conversation that the page shows. */
+export async function say(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Message').fill(text)
+  await page.getByLabel('Message').press('Enter')
+}

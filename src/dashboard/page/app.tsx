@@ -115,27 +115,36 @@ function Frame() {
         )}
         {stopped.value && (
           <div class="banner" role="alert">
-            Emergency stop: no tool runs. {status.value?.estop.reason}
+            Emergency stop: no tool runs ({status.value?.estop.reason}).
           </div>
         )}
-        {notice.value && (
-          <div class={notice.value.bad ? 'banner' : 'banner warn'} role="alert">
-            {notice.value.text}{' '}
-            <button
-              type="button"
-              class="link"
-              onClick={() => {
-                notice.value = undefined
-              }}
-            >
-              Close
-            </button>
-          </div>
-        )}
+        <Notice />
         <main id="main" ref={main} tabIndex={-1}>
           <page.View rest={rest.join('/')} />
         </main>
       </div>
+    </div>
+  )
+}
+
+/** Good news goes away by itself. */
+function Notice() {
+  const told = notice.value
+  const close = () => {
+    if (notice.value === told) notice.value = undefined
+  }
+  useEffect(() => {
+    if (!told || told.bad) return
+    const late = setTimeout(close, 4_000)
+    return () => clearTimeout(late)
+  }, [told])
+  if (!told) return null
+  return (
+    <div class={told.bad ? 'banner toast' : 'banner toast good'} role={told.bad ? 'alert' : 'status'}>
+      {told.text}{' '}
+      <button type="button" class="link" onClick={close}>
+        Close
+      </button>
     </div>
   )
 }
@@ -162,7 +171,7 @@ function Estop() {
   const act = () =>
     void attempt(async () => {
       if (!set && !confirm('Let tools run again?')) return
-      await call('POST', '/estop', set ? {} : { clear: true })
+      await call('POST', '/estop', set ? { reason: `stopped in the dashboard by ${me.value?.name}` } : { clear: true })
       await refresh()
     })
   return (

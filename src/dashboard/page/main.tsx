@@ -9,4 +9,5 @@ if (root) render(<App />, root)
 addEventListener('hashchange', () => {
   place.value = location.hash.slice(2)
   notice.value = undefined
+  scrollTo(0, 0)
 })

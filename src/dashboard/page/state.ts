@@ -47,10 +47,11 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
 }
 
 function tell(error: unknown): void {
-  if (error instanceof ApiError && error.status === 401) me.value = null
   notice.value = { text: textOf(error), bad: true }
 }
 
+/** Returns what to tell the person. A session that has ended leads back to the login. */
 export function textOf(error: unknown): string {
+  if (error instanceof ApiError && error.status === 401) me.value = null
   return error instanceof Error ? error.message : String(error)
 }

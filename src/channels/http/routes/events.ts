@@ -11,7 +11,10 @@ import { conversationId, eventStream, runId } from '../shapes.ts'
 const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is no id of an event')
 const query = z.object({ after: z.optional(position), conversation_id: z.optional(conversationId), run_id: z.optional(runId) })
 
-export function eventRoutes(app: GatewayApi, { host, talks, setup }: Gateway): void {
+/** How long a token that was revoked may still be told something, in ms. */
+const recheckMs = 1_000
+
+export function eventRoutes(app: GatewayApi, { host, holders, talks, setup }: Gateway): void {
   app.openapi(
     route('read', {
       method: 'get',
@@ -40,13 +43,25 @@ export function eventRoutes(app: GatewayApi, { host, talks, setup }: Gateway): v
       const over = new AbortController()
       stream.gone.addEventListener('abort', () => over.abort(), { once: true })
       talks.stopping.addEventListener('abort', () => over.abort(), { once: true })
-      void pass(host.events.subscribe(wanted, over.signal), stream).catch((error: unknown) => {
+      void pass(host.events.subscribe(wanted, over.signal), stream, inForce(caller)).catch((error: unknown) => {
         setup.log('warn', 'events ended', { why: error instanceof Error ? error.message : String(error) })
         stream.end()
       })
       return stream.response
     },
   )
+
+  /** Asks at most once in a while, because a run has many events. */
+  function inForce({ id }: Caller): () => boolean {
+    const state = { until: Date.now() + recheckMs, holds: true }
+    return () => {
+      if (state.holds && Date.now() >= state.until) {
+        state.holds = holders.byId(id) !== undefined
+        state.until = Date.now() + recheckMs
+      }
+      return state.holds
+    }
+  }
 
   /** A token with a memory of its own learns nothing about other conversations, only the stop. */
   function isFor(caller: Caller, { conversationId, event }: HostEvent): boolean {
@@ -55,7 +70,10 @@ export function eventRoutes(app: GatewayApi, { host, talks, setup }: Gateway): v
   }
 }
 
-async function pass(events: AsyncIterable<HostEvent>, stream: EventStream): Promise<void> {
-  for await (const event of events) stream.send({ ...(event.id === undefined ? {} : { id: event.id }), data: event })
+async function pass(events: AsyncIterable<HostEvent>, stream: EventStream, isInForce: () => boolean): Promise<void> {
+  for await (const event of events) {
+    if (!isInForce()) break
+    stream.send({ ...(event.id === undefined ? {} : { id: event.id }), data: event })
+  }
   stream.end()
 }

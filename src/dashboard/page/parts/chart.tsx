@@ -8,7 +8,7 @@ export type DayValue = { readonly day: number; readonly value: number }
 
 type Props = { readonly values: readonly DayValue[]; readonly label: string; readonly unit: 'cost' | 'tokens' }
 
-const height = 240
+const height = 220
 
 export function DayChart({ values, label, unit }: Props) {
   const place = useRef<HTMLDivElement>(null)
@@ -37,7 +37,8 @@ export function DayChart({ values, label, unit }: Props) {
 
 function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
   const axis: uPlot.Axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
-  const shown = (value: number) => (unit === 'cost' ? `$${value.toLocaleString(undefined, { maximumFractionDigits: 4 })}` : short(value))
+  const shown = (value: number) =>
+    unit === 'cost' ? `$${value.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 })}` : short(value)
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
   return {
     width,
@@ -50,7 +51,7 @@ function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
       y: { range: (_, __, high) => [0, high > 0 ? high * 1.1 : 1] },
     },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, values: (_, at) => at.map(dayName) },
+      { ...axis, grid: { show: false }, size: 30, space: 70, values: (_, at) => at.map(dayName) },
       { ...axis, size: 70, values: (_, at) => at.map(shown) },
     ],
     series: [

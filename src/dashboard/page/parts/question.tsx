@@ -13,8 +13,10 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
   const { id, tool, risk, reason, summary, created, expires, about } = approval
   const [note, setNote] = useState('')
   const card = useRef<HTMLElement>(null)
+  const wasMarked = useRef(marked)
   useEffect(() => {
-    if (marked) card.current?.scrollIntoView({ block: 'nearest' })
+    if (marked && !wasMarked.current) card.current?.scrollIntoView({ block: 'nearest' })
+    wasMarked.current = marked
   }, [marked])
   return (
     <article
@@ -35,7 +37,7 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
       <p class="mono">{summary}</p>
       <Exactly approval={approval} />
       <p class="quiet small">
-        Asked because: {reason}. Without an answer it is a no at <Time at={expires} />.
+        Why it asks: {reason}. Without an answer by <Time at={expires} /> it is a no.
       </p>
       {may('approve') ? (
         <div class="row">

@@ -8,10 +8,16 @@ export function Tag({ kind = '', children }: { readonly kind?: Kind; readonly ch
   return <span class={`tag ${kind}`}>{children}</span>
 }
 
-/** Milliseconds since 1970, in the reader's own time zone. */
+/** Milliseconds since 1970, in the reader's own time zone; today's times have no date. */
 export function Time({ at }: { readonly at: number }) {
   const date = new Date(at)
-  return <time dateTime={date.toISOString()}>{date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })}</time>
+  const whole = date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+  const isToday = date.toDateString() === new Date().toDateString()
+  return (
+    <time dateTime={date.toISOString()} title={whole}>
+      {isToday ? date.toLocaleTimeString(undefined, { timeStyle: 'medium' }) : whole}
+    </time>
+  )
 }
 
 export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
@@ -54,11 +60,14 @@ export function Diff({ text }: { readonly text: string }) {
   return (
     <Scroll label="Difference">
       <pre class="diff">
-        {text.split('\n').map((line, at) => (
-          <span key={at} class={kindOf(line)}>
-            {line || ' '}
-          </span>
-        ))}
+        {text
+          .replace(/\n$/, '')
+          .split('\n')
+          .map((line, at) => (
+            <span key={at} class={kindOf(line)}>
+              {line || ' '}
+            </span>
+          ))}
       </pre>
     </Scroll>
   )

@@ -55,7 +55,7 @@ export function Cost(_: { readonly rest: string }) {
     <>
       <h1>Cost</h1>
       <About>See what the model calls have used over time and by whom, and how much of each limit is left. Days are those of UTC.</About>
-      <div class="row">
+      <div class="row actions">
         <label for="cost-days" class="beside">
           Time
         </label>
@@ -114,10 +114,10 @@ function Tile({ name, value }: { readonly name: string; readonly value: string }
   )
 }
 
-/** Nothing is shown as free only because its price is not known. */
+/** Nothing is shown as free only because its price is not known; a plus says that it cost more. */
 function costOf({ cost_micros, unpriced_calls, calls }: Amounts): string {
-  if (unpriced_calls > 0 && unpriced_calls === calls) return 'price unknown'
-  return unpriced_calls > 0 ? `${money(cost_micros)} and more` : money(cost_micros)
+  if (unpriced_calls > 0 && unpriced_calls === calls) return 'unknown'
+  return unpriced_calls > 0 ? `${money(cost_micros)}+` : money(cost_micros)
 }
 
 function OverTime({ of }: { readonly of: Report }) {
@@ -183,7 +183,7 @@ function Limits({ of }: { readonly of: readonly Limit[] }) {
           <li key={`${scope} ${setting}`} class="limit">
             <div class="row spread">
               <span class="breaks">
-                {scope} <span class="quiet small">{setting}</span>
+                {scope.replace(':', ' ')} <span class="quiet small">{setting}</span>
               </span>
               <span class={left === 0 ? 'over' : 'quiet'}>
                 {left === 0 ? 'nothing left' : `${shown(left, unit)} left`} of {shown(limit, unit)}

@@ -83,7 +83,7 @@ function Results({ asked }: { readonly asked: string }) {
             {results.map(({ conversation_id, turn_id, role, at, snippet }) => (
               <li key={`${turn_id} ${role}`} class="card">
                 <div class="row spread">
-                  <Tag>{role === 'user' ? 'You' : role === 'assistant' ? 'Agent' : role}</Tag>
+                  <Tag>{role === 'user' ? 'You' : role === 'assistant' ? 'Agent' : 'Tool'}</Tag>
                   <span class="quiet small">
                     <Time at={at} />
                   </span>
@@ -160,7 +160,7 @@ function NewPin({ added }: { readonly added: () => void }) {
   }
   return (
     <form
-      class="row"
+      class="row actions"
       onSubmit={(event) => {
         event.preventDefault()
         void add(event.currentTarget)

@@ -1,6 +1,7 @@
 /** Answers "what needs me": the open questions with their exact plan or difference, then what runs. */
 
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import { decide, Question } from '../parts/question.tsx'
 import { Empty, Facts } from '../parts/small.tsx'
 import { approvals, may, status } from '../state.ts'
@@ -49,31 +50,40 @@ export function Now() {
 /** A key pressed twice must not answer the next question, which nobody has read yet. */
 const unseenMs = 400
 
+type Mark = { readonly id: string; readonly at: number }
+
 /** Returns the id of the marked question. An answered one passes the mark to the question that takes its place. */
 function useMark(): string | undefined {
-  const waiting = approvals.value
-  const [mark, setMark] = useState({ id: '', at: 0 })
-  const answered = useRef(-unseenMs)
-  const known = waiting.findIndex(({ id }) => id === mark.id)
-  const at = known >= 0 ? known : Math.min(mark.at, waiting.length - 1)
-  const current = waiting[at]
+  const mark = useSignal<Mark>({ id: '', at: 0 })
   useEffect(() => {
-    const move = (to: number) => setMark({ id: waiting[to]?.id ?? '', at: to })
+    let answered = -unseenMs
+    // Reads the mark as it is now: two keys may come before the page is drawn again.
     const press = (event: KeyboardEvent) => {
-      if (!current || event.ctrlKey || event.metaKey || event.altKey || event.repeat || isTyping(event.target)) return
-      if (event.key === 'j') move(Math.min(at + 1, waiting.length - 1))
-      else if (event.key === 'k') move(Math.max(at - 1, 0))
-      else if ((event.key === 'y' || event.key === 'n') && may('approve')) {
-        if (event.timeStamp - answered.current < unseenMs) return
-        answered.current = event.timeStamp
-        move(at)
+      if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isTyping(event.target)) return
+      const at = placeOf(mark.value)
+      const current = approvals.value[at]
+      if (event.key === 'j') mark.value = markAt(at + 1)
+      else if (event.key === 'k') mark.value = markAt(at - 1)
+      else if (current && (event.key === 'y' || event.key === 'n') && may('approve') && event.timeStamp - answered >= unseenMs) {
+        answered = event.timeStamp
+        mark.value = markAt(at)
         void decide(current, event.key === 'y' ? 'allow' : 'deny')
       }
     }
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
-  }, [current?.id, at, waiting])
-  return current?.id
+  }, [])
+  return approvals.value[placeOf(mark.value)]?.id
+}
+
+function placeOf({ id, at }: Mark): number {
+  const known = approvals.value.findIndex((each) => each.id === id)
+  return known >= 0 ? known : Math.min(at, approvals.value.length - 1)
+}
+
+function markAt(wanted: number): Mark {
+  const at = Math.max(0, Math.min(wanted, approvals.value.length - 1))
+  return { id: approvals.value[at]?.id ?? '', at }
 }
 
 function isTyping(target: EventTarget | null): boolean {

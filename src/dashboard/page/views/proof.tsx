@@ -4,9 +4,11 @@ import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { About, counted, Field } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Block, Empty, Tag, Time } from '../parts/small.tsx'
+import { Block, Empty, Time } from '../parts/small.tsx'
+import type { RunSummary } from '../shapes.ts'
 import { attempt, notice, status } from '../state.ts'
 import { Receipts } from './details/receipts.tsx'
+import { Ended } from './run.tsx'
 
 type Checked = {
   readonly ok: boolean
@@ -17,14 +19,6 @@ type Checked = {
   readonly warnings: readonly string[]
   readonly unfinished: readonly string[]
 }
-type RunLine = {
-  readonly id: string
-  readonly channel: string
-  readonly started: number
-  readonly code?: string
-  readonly message?: string
-}
-
 export function Proof(_: { readonly rest: string }) {
   return (
     <>
@@ -153,7 +147,7 @@ function AnchorLine() {
 
 function LastRuns() {
   const runs = useLoaded(
-    () => call<{ runs: readonly RunLine[] }>('GET', '/runs?limit=10'),
+    () => call<{ runs: readonly RunSummary[] }>('GET', '/runs?limit=10'),
     'runs',
     ({ event }) => event.type === 'run_ended' || event.type === 'run_started',
   )
@@ -166,12 +160,12 @@ function LastRuns() {
             <Empty>Nothing has run yet.</Empty>
           ) : (
             <ol class="list">
-              {all.map(({ id, channel, started, code, message }) => (
+              {all.map(({ id, channel, started, running, code, prompt }) => (
                 <li key={id} class="line">
                   <a class="grow breaks" href={`#/runs/${id}`}>
-                    {message || id}
+                    {prompt || id}
                   </a>
-                  <Tag kind={code === undefined ? '' : code === 'answered' ? 'good' : 'bad'}>{code ?? 'running'}</Tag>
+                  <Ended running={running} code={code} />
                   <span class="quiet small">
                     {channel}, <Time at={started} />
                   </span>

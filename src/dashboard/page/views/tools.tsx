@@ -79,7 +79,7 @@ function Always() {
                 <li key={id} class="line">
                   <div class="grow">
                     <p>
-                      <code class="breaks">{allows}</code> <span class="quiet">by {tool}</span>
+                      <code class="breaks">{allows}</code> <span class="quiet">with the tool {tool}</span>
                     </p>
                     <span class="quiet small">
                       allowed by {added_by}, <Time at={added_at} />

@@ -84,11 +84,14 @@ function Said({ of }: { readonly of: Explanation }) {
   return (
     <div class={`card ${frames[verdict]}`}>
       <p>
-        <strong>{sentences[verdict]}</strong> {reason}
+        <strong>
+          {changes !== null && verdict === 'allow' ? 'It runs without a question, and its changes are judged then.' : sentences[verdict]}
+        </strong>
       </p>
       <Facts
         of={[
           ['Call', <code class="breaks">{summary}</code>],
+          ['Why', reason],
           ['Rule', meaning === null ? <code>{rule}</code> : [<code>{rule}</code>, ` ${meaning}`]],
           ['Risk', risk],
           ...(changes === null ? [] : [['Changes', changes] as const]),

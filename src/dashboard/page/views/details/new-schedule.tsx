@@ -6,7 +6,7 @@ import { Field, filled } from '../../parts/fields.tsx'
 import { attempt, notice } from '../../state.ts'
 
 const kinds = {
-  cron: { name: 'At times of the day or week (cron)', example: '0 9 * * mon-fri', help: 'Minute, hour, day, month, weekday; or @daily' },
+  cron: { name: 'At set times (cron)', example: '0 9 * * mon-fri', help: 'Minute, hour, day, month, weekday; or @daily' },
   every: { name: 'At an interval', example: '2h', help: 'Such as 30m, 2h, 1h30m or 1d, from now on' },
   at: { name: 'Once', example: 'in 20m', help: 'Such as "in 20m", "18:30" or "2026-12-24 09:00"' },
 } as const

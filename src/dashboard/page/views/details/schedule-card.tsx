@@ -27,12 +27,12 @@ export function ScheduleCard({ schedule, changed }: Props) {
           {when.startsWith('cron') ? `, ${zone}` : ''}
         </span>
       </div>
-      {why !== null && <p>{why}</p>}
       <p class="breaks">{message}</p>
       <Facts
         of={[
-          ['Next', next.length === 0 ? 'not due any more' : <Times of={next} />],
+          ['Next', next.length === 0 ? state === 'paused' ? 'never while it is paused' : 'not due any more' : <Times of={next} />],
           ['Last run', last === null ? 'none yet' : <Ended run={last} />],
+          ...(why === null ? [] : [['Reason', why] as const]),
           ...(check === null ? [] : [['Good when', <code>{check}</code>] as const]),
           ...(channel === null ? [] : [['Answer to', to === null ? channel : `${channel}, ${to}`] as const]),
         ]}
@@ -83,7 +83,7 @@ function Actions({ schedule: { id, name, state }, changed }: Props) {
   }
   const remove = act('DELETE', `Removed: ${name}`)
   return (
-    <div class="row">
+    <div class="row actions">
       <button type="button" onClick={() => void act('POST', `Started: ${name}`, {})()}>
         Run now<span class="hidden">: {name}</span>
       </button>

@@ -1,0 +1,73 @@
+#!/usr/bin/env bun
+/** Makes the pictures of docs/dashboard.md: each page of the dashboard over a filled home, in real Chromium. Run by hand; `--all`: also dark and phone. */
+
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Browser, chromium } from 'playwright-core'
+import { filledHome } from '../test/support/filled-home.ts'
+import type { Gateway } from '../test/support/gateway.ts'
+
+const pages = ['now', 'talk', 'runs', 'memory', 'tools', 'schedules', 'cost', 'proof'] as const
+const looks = [
+  { name: '', colorScheme: 'light', viewport: { width: 1100, height: 760 } },
+  { name: '-dark', colorScheme: 'dark', viewport: { width: 1100, height: 760 } },
+  { name: '-phone', colorScheme: 'light', viewport: { width: 390, height: 844 } },
+] as const
+
+if (import.meta.main) await main(Bun.argv.slice(2))
+
+async function main(args: readonly string[]): Promise<void> {
+  const folder = args.find((arg) => !arg.startsWith('--')) ?? join(import.meta.dir, '../docs/dashboard')
+  mkdirSync(folder, { recursive: true })
+  await using filled = await filledHome()
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+  const wanted = args.includes('--all') ? looks : looks.slice(0, 1)
+  for (const look of wanted) await pictures(browser, filled.server, { ...look, folder, whole: args.includes('--whole') })
+  await browser.close()
+}
+
+type Look = Omit<(typeof looks)[number], 'name' | 'viewport' | 'colorScheme'> & {
+  readonly name: string
+  readonly colorScheme: 'light' | 'dark'
+  readonly viewport: { readonly width: number; readonly height: number }
+  readonly folder: string
+  /** The whole length of each page instead of what the window shows. */
+  readonly whole: boolean
+}
+
+async function pictures(browser: Browser, { url, token, ask }: Gateway, { name, folder, whole, ...look }: Look): Promise<void> {
+  const context = await browser.newContext({ ...look, locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
+  const session = await context.request.post(`${url}/session`, { data: { token }, headers: { origin: url } })
+  if (!session.ok()) throw new Error(await session.text())
+  const page = await context.newPage()
+  const { conversations } = (await ask('/conversations')).body
+  const titled = conversations.find(({ title }: { title: string }) => title.startsWith('What changed'))
+  const { runs } = (await ask('/runs')).body
+  const typo = runs.find(({ prompt = '' }: { prompt?: string }) => prompt.startsWith('Correct'))
+  const places: { readonly [page: string]: string } = {
+    now: '',
+    talk: `talk/${titled?.id ?? ''}`,
+    runs: `runs/${typo?.id ?? ''}`,
+    memory: 'memory/typo notes',
+  }
+  for (const each of pages) {
+    await page.goto(`${url}/#/${places[each] ?? each}`)
+    await page.reload()
+    await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    await page.waitForTimeout(700)
+    if (each === 'tools') {
+      await page.getByLabel('The command').fill('git push --force origin main')
+      await page.getByRole('button', { name: 'Explain' }).click()
+      await page.getByText('At each level').or(page.locator('.levels')).first().waitFor()
+    }
+    if (each === 'proof') {
+      await page.getByRole('button', { name: 'Verify now' }).click()
+      await page.getByText('The record').first().waitFor()
+      await page.getByRole('button', { name: 'Show the line' }).click()
+      await page.getByRole('button', { name: 'Copy it' }).waitFor()
+    }
+    await page.evaluate('scrollTo(0, 0)')
+    await page.screenshot({ path: join(folder, `${each}${name}.png`), fullPage: whole })
+  }
+  await context.close()
+}

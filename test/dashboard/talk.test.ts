@@ -1,0 +1,141 @@
+/** The page Talk in a real browser: streaming, cancelling, conversations in two tabs, renaming and deleting. */
+
+import { test as always, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
+import { gateway } from '../support/gateway.ts'
+import { everyTool, home, scripted } from '../support/turns.ts'
+
+const test = always.if(hasBrowser)
+const open = browserOfFile()
+
+const log = (page: Page) => page.getByRole('log')
+
+/** A model that streams what the test gives it, when the test gives it. */
+function heldModel() {
+  const held = Promise.withResolvers<ReadableStreamDefaultController<string>>()
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: () =>
+      new Response(new ReadableStream<string>({ start: (controller) => held.resolve(controller) }).pipeThrough(new TextEncoderStream()), {
+        headers: { 'content-type': 'text/event-stream' },
+      }),
+  })
+  const frame = (delta: object, finish_reason: string | null = null) =>
+    `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+  return {
+    url: `http://127.0.0.1:${server.port}/v1`,
+    say: async (content: string) => (await held.promise).enqueue(frame({ role: 'assistant', content })),
+    end: async () => {
+      const controller = await held.promise
+      controller.enqueue(`${frame({}, 'stop')}data: [DONE]\n\n`)
+      controller.close()
+    },
+    [Symbol.dispose]: () => void server.stop(true),
+  }
+}
+
+test('text shows while it streams, and is whole when the turn ends', async () => {
+  using model = heldModel()
+  using at = home()
+  at.config(
+    everyTool
+      .replace('default_provider = "local"', 'default_provider = "openai_compatible"')
+      .replace('default_model = "mock"', 'default_model = "local-model"')
+      .replace('http://localhost:1234/v1', model.url),
+  )
+  await using server = await gateway(at, [], { env: { OPENAI_API_KEY: 'none' } })
+  await using visit = await open(server, { at: 'talk' })
+  const { page, complaints } = visit
+  await say(page, 'tell me')
+  await log(page).getByText('tell me').waitFor()
+  await model.say('The **first** half')
+  const said = log(page).locator('.said.working')
+  await said.getByText('first', { exact: true }).waitFor()
+  expect(await said.textContent()).toBe('The first half')
+  await page.getByRole('button', { name: 'Cancel the turn' }).waitFor()
+  await model.say(' and the second.')
+  await log(page).getByText('and the second.').waitFor()
+  await model.end()
+  await page.getByRole('button', { name: 'Cancel the turn' }).waitFor({ state: 'detached' })
+  expect(await log(page).locator('.said').allTextContents()).toEqual(['You: tell me', 'The first half and the second.'])
+  expect(await log(page).locator('.working').count()).toBe(0)
+  expect(complaints).toEqual([])
+})
+
+test('a turn is cancelled, what it was asked stays, and the next message is answered', async () => {
+  using at = home()
+  const { env } = scripted(at, [{ text: 'Too late.', delay_ms: 20_000 }, { text: 'In time.' }])
+  await using server = await gateway(at, [], { env })
+  await using visit = await open(server, { at: 'talk' })
+  const { page } = visit
+  await say(page, 'wait')
+  await page.getByRole('button', { name: 'Cancel the turn' }).click()
+  await log(page).getByText('The turn ended (cancelled)').waitFor()
+  await say(page, 'and now')
+  await log(page).getByText('In time.').waitFor()
+  await page.reload()
+  await log(page).getByText('In time.').waitFor()
+  expect(await log(page).textContent()).toMatch(/wait.*The turn ended \(cancelled\).*and now.*In time\./)
+  expect(await log(page).textContent()).not.toContain('Too late.')
+})
+
+test('a message that cannot be sent is not lost', async () => {
+  using at = home()
+  const server = await gateway(at)
+  await using visit = await open(server, { at: 'talk' })
+  const { page } = visit
+  await page.getByLabel('Message').fill('keep me')
+  await server.stop()
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByText('The server does not answer').first().waitFor()
+  await expect(page.getByLabel('Message').inputValue()).resolves.toBe('keep me')
+})
+
+test('two tabs show the same conversation, in the same order, each line once', async () => {
+  using at = home()
+  const { env } = scripted(at, [{ text: 'One.' }, { text: 'Two.', delay_ms: 300 }, { text: 'Three.' }])
+  await using server = await gateway(at, [], { env })
+  await using visit = await open(server, { at: 'talk' })
+  const { page: left, complaints } = visit
+  await say(left, 'first')
+  await log(left).getByText('One.').waitFor()
+  const right = await left.context().newPage()
+  await right.goto(left.url())
+  await log(right).getByText('One.').waitFor()
+  // The second is answered while the third waits for its turn.
+  await say(right, 'second')
+  await log(left).getByText('second').waitFor()
+  await say(left, 'third')
+  for (const page of [left, right]) {
+    await log(page).getByText('Three.').waitFor()
+    expect(await log(page).locator('.said').allTextContents()).toEqual([
+      ...['You: first', 'One.', 'You: second', 'Two.', 'You: third', 'Three.'],
+    ])
+  }
+  expect(complaints).toEqual([])
+})
+
+test('a conversation is renamed and deleted, and the other tab learns of both', async () => {
+  using at = home()
+  const { env } = scripted(at, [{ text: 'Hello.' }])
+  await using server = await gateway(at, [], { env })
+  await using visit = await open(server, { at: 'talk' })
+  const { page: left } = visit
+  await say(left, 'a first question')
+  await log(left).getByText('Hello.').waitFor()
+  const right = await left.context().newPage()
+  await right.goto(left.url())
+  await right.getByRole('heading', { name: 'a first question' }).waitFor()
+  await left.getByRole('button', { name: 'Rename' }).click()
+  await left.getByLabel('Title').fill('Greetings')
+  await left.getByLabel('Title').press('Enter')
+  await right.getByRole('heading', { name: 'Greetings' }).waitFor()
+  await right.getByRole('navigation', { name: 'Conversations' }).getByText('Greetings').waitFor()
+  left.on('dialog', (dialog) => void dialog.accept())
+  await left.getByRole('button', { name: 'Delete' }).click()
+  await left.getByText('No conversations yet.').waitFor()
+  await right.getByText('This conversation was deleted.').waitFor()
+  expect((await server.ask('/conversations')).body.conversations).toEqual([])
+})
