@@ -73,7 +73,9 @@ export type HostNotice =
   | { readonly type: 'conversation_deleted' }
   /** All conversations and runs were deleted, except those of runs under way. */
   | { readonly type: 'memory_cleared' }
-  | { readonly type: 'schedule_fired'; readonly schedule: string; readonly runId?: string }
+  /** `schedule` is a name. A run that was missed or skipped only ends. `state`: good, bad, interrupted, missed, skipped. */
+  | { readonly type: 'schedule_fired'; readonly schedule: string }
+  | { readonly type: 'schedule_ended'; readonly schedule: string; readonly state: string }
   /**
    * The last event of a subscription that ended by itself. `slow`: the subscriber took events too slowly; `closed`: the host was closed;
    * `failed`: the record cannot be read. Subscribe again with the last `id`.

@@ -2,7 +2,7 @@
 
 import type { Store } from '../store.ts'
 import { type AddressesTable, createAddressesTable } from './addresses-table.ts'
-import { createFiredTable, type FiredTable } from './fired-table.ts'
+import { createFiredTable, type FiredTable, type Note } from './fired-table.ts'
 import { createLease, type Lease } from './lease.ts'
 import { createScheduleTable, type ScheduleTable } from './schedule-table.ts'
 
@@ -18,10 +18,11 @@ export type ScheduleStore = {
 
 type Code = { readonly code: number | null }
 
-export function createScheduleStore(store: Store): ScheduleStore {
+/** `note` journals that a run began or ended, for whoever follows the events of the home. */
+export function createScheduleStore(store: Store, note: Note): ScheduleStore {
   return {
     schedules: createScheduleTable(store),
-    fired: createFiredTable(store),
+    fired: createFiredTable(store, note),
     lease: createLease(store),
     addresses: createAddressesTable(store),
     transaction: store.write,
