@@ -3,10 +3,18 @@
 import { isObject } from '../../src/kit/json.ts'
 import type { Server } from './start.ts'
 
-/** Does that many turns, one after the other, each in a new conversation. @returns their times in milliseconds */
+/** As people talk: so many turns in each conversation. The floor knows no conversations. */
+const talkLength = 10
+
+/** Does that many turns, one after the other. @returns their times in milliseconds */
 export async function turns(server: Server, token: string, count: number): Promise<number[]> {
   const times: number[] = []
-  for (let at = 0; at < count; at++) times.push(await turn(server, token))
+  const talk: { id?: string } = {}
+  for (let at = 0; at < count; at++) {
+    const { ms, conversation } = await turn(server, token, at % talkLength === 0 ? undefined : talk.id)
+    times.push(ms)
+    talk.id = conversation
+  }
   return times
 }
 
@@ -16,16 +24,17 @@ export async function turnsPerSecond(server: Server, token: string, clients: num
   return (clients * each) / ((performance.now() - begun) / 1_000)
 }
 
-async function turn({ url }: Server, token: string): Promise<number> {
+async function turn({ url }: Server, token: string, id?: string): Promise<{ readonly ms: number; readonly conversation?: string }> {
   const begun = performance.now()
   const response = await fetch(`${url}/chat`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: '{"message":"What is in the notes?"}',
+    body: JSON.stringify({ message: 'What is in the notes?', ...(id === undefined ? {} : { conversation_id: id }) }),
   })
   const answer: unknown = await response.json()
   const ms = performance.now() - begun
-  if (response.status === 200 && isObject(answer) && String(answer.text).length > 10) return ms
+  if (response.status === 200 && isObject(answer) && String(answer.text).length > 10)
+    return { ms, ...(typeof answer.conversation_id === 'string' ? { conversation: answer.conversation_id } : {}) }
   throw new Error(`the turn was answered with ${response.status} ${JSON.stringify(answer)}`)
 }
 

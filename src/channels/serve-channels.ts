@@ -96,6 +96,8 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
     const schedules = await scheduled(host, channels, answering)
     const failed = await Promise.race([over, Bun.sleep(0)])
+    // The executable is built for short lives (scripts/compile.ts): from here on, what runs often becomes machine code as usual.
+    Bun.unsafe.setJITPolicy(1)
     if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = failed ?? (await Promise.race([aborted(signal), over]))
     const leaving = schedules.close(FINISH_MS, 'SIGTERM')

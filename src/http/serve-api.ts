@@ -41,8 +41,8 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
     try {
       assertOurs(request, state.places)
       const url = plainUrl(request.url)
-      const open = request.method === 'GET' ? openAnswer(options, url) : undefined
-      if (open) return open
+      const simple = request.method === 'GET' ? simpleAnswer(options.simple, url) : undefined
+      if (simple) return simple
       const [read, body] = hasBody(request) ? await withBody(request, url) : [url === request.url ? request : new Request(url, request), '']
       const env: ApiEnv<Caller>['Bindings'] = {
         ...{ connection, body, idempotency: options.idempotency, cookie: state.cookie },
@@ -98,7 +98,7 @@ function identifier<Caller extends Identity>({ callerOf, now }: ServeApiOptions<
 }
 
 /** Answers what needs neither a token nor the routes. */
-function openAnswer({ simple }: Pick<ServeApiOptions<Identity>, 'simple'>, url: string): Response | undefined {
+function simpleAnswer(simple: { readonly [path: string]: object }, url: string): Response | undefined {
   const [path = ''] = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)
   return Object.hasOwn(simple, path) ? Response.json(simple[path], { headers: quiet }) : undefined
 }

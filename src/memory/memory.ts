@@ -103,8 +103,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
-      schedules: async () =>
-        (await import('./schedules/schedule-store.ts')).createScheduleStore(store, (type, body) => noteInHome(store, now, type, body)),
+      schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store, now),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
       copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,

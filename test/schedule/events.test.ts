@@ -21,7 +21,7 @@ test('a run of a schedule is told at its begin and at its end, with its state, a
   await reader?.cancel()
   const told = [...seen.text.matchAll(/^data: (.*schedule_(?:fired|ended).*)$/gm)].map(([, data = '']) => JSON.parse(data).event)
   expect(told).toEqual([
-    { type: 'schedule_fired', schedule: 'tidy' },
+    { type: 'schedule_fired', schedule: 'tidy', runId: expect.stringMatching(/^run_/) },
     { type: 'schedule_ended', schedule: 'tidy', state: 'good' },
   ])
 })

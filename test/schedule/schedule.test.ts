@@ -153,6 +153,14 @@ test('over HTTP: only an admin changes schedules; adding one wakes the process, 
     if (body.last?.state === 'good') break
     await Bun.sleep(50)
   }
+  const headers = { authorization: `Bearer ${server.token}`, 'last-event-id': '0' }
+  const stream = (await fetch(`${server.url}/events`, { headers })).body?.pipeThrough(new TextDecoderStream())
+  let told = ''
+  for await (const piece of stream ?? []) {
+    told += piece
+    if (told.includes('schedule_fired')) break
+  }
+  expect(told).toMatch(/"runId":"run_\w+","event":\{"type":"schedule_fired","schedule":"report"/)
   const started = await server.ask(`/schedules/${added.body.id}/run`, {})
   expect([started.status, started.body.state, started.body.started_by]).toEqual([202, 'running', 'hand'])
   const patch = (body: object) => server.ask('/schedules/report', body, { method: 'PATCH' })

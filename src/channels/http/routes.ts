@@ -1,6 +1,7 @@
 /** Lists the route modules of the gateway. */
 
 import type { Routes } from './gateway.ts'
+import { openAiRoutes } from './openai/openai-routes.ts'
 import { approvalRoutes } from './routes/approvals.ts'
 import { chatRoutes } from './routes/chat.ts'
 import { conversationRoutes } from './routes/conversations.ts'
@@ -8,7 +9,6 @@ import { costRoutes } from './routes/cost.ts'
 import { dashboardRoutes } from './routes/dashboard.ts'
 import { eventRoutes } from './routes/events.ts'
 import { metricsRoutes } from './routes/metrics.ts'
-import { openAiRoutes } from './routes/openai.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
 import { runRoutes } from './routes/run.ts'

@@ -112,7 +112,7 @@ export const commands: List = [
   { name: 'home backup', about: 'Write a consistent copy while the home is in use: conversations, receipts, agents, settings', load: async () => (await import('./home/backup.ts')).backup },
   { name: 'home restore', about: 'Make a home of a backup, in an empty folder; every digest is checked first', load: async () => (await import('./home/backup.ts')).restore },
   { name: 'home prune', about: 'Delete conversations that are older than the retention (receipts stay)', load: async () => (await import('./home/prune.ts')).prune },
-  { name: 'doctor', about: 'Check home, config, memory, receipts, tools and terminal; say what to do about each finding', load: async () => (await import('./home/doctor.ts')).doctor },
+  { name: 'doctor', about: 'Check home, config, memory, receipts, tools and terminal; say what to do about each finding', load: async () => (await import('./doctor/doctor.ts')).doctor },
   { name: 'trust', about: "Let a folder's own AGENTS.md, settings and rules count", load: async () => (await import('./home/trust.ts')).trust },
   { name: 'completion', about: 'Print a completion script', load: async () => (await import('./home/completion.ts')).completion },
 ]

@@ -26,7 +26,7 @@ export function noticeOf({ type, body }: Pick<JournalEntry, 'type' | 'body'>): N
   if (type === 'approval.decided') return decided(whose, body)
   if (type === 'conversation.renamed') return { ...whose, event: { type: 'conversation_renamed', title: textIn(body, 'title') ?? '' } }
   if (type === 'conversation.delete') return { ...whose, event: { type: 'conversation_deleted' } }
-  if (type === 'schedule.fired') return { event: { type: 'schedule_fired', schedule: textIn(body, 'schedule') ?? '' } }
+  if (type === 'schedule.fired') return fired(whose, body)
   if (type === 'schedule.ended')
     return { event: { type: 'schedule_ended', schedule: textIn(body, 'schedule') ?? '', state: textIn(body, 'state') ?? '' } }
 }
@@ -45,6 +45,11 @@ function decided(whose: Pick<Notice, 'conversationId'>, body: Body): Notice {
   const state = body.allow === true ? 'allowed' : 'denied'
   const said = { id: textIn(body, 'id') ?? '', state, by: textIn(body, 'by') ?? '', ...member('note', textIn(body, 'note')) } as const
   return { ...whose, ...member('runId', textIn(body, 'runId')), event: { type: 'approval_closed', ...said } }
+}
+
+function fired(whose: Pick<Notice, 'conversationId'>, body: Body): Notice {
+  const run = member('runId', textIn(body, 'runId'))
+  return { ...whose, ...run, event: { type: 'schedule_fired', schedule: textIn(body, 'schedule') ?? '', ...run } }
 }
 
 function member<Name extends string>(name: Name, value: string | undefined): { readonly [key in Name]?: string } {

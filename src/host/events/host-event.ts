@@ -73,8 +73,8 @@ export type HostNotice =
   | { readonly type: 'conversation_deleted' }
   /** All conversations and runs were deleted, except those of runs under way. */
   | { readonly type: 'memory_cleared' }
-  /** `schedule` is a name. A run that was missed or skipped only ends. `state`: good, bad, interrupted, missed, skipped. */
-  | { readonly type: 'schedule_fired'; readonly schedule: string }
+  | { readonly type: 'schedule_fired'; readonly schedule: string; readonly runId?: string }
+  /** `state`: good, bad, interrupted; missed and skipped runs only end. */
   | { readonly type: 'schedule_ended'; readonly schedule: string; readonly state: string }
   /**
    * The last event of a subscription that ended by itself. `slow`: the subscriber took events too slowly; `closed`: the host was closed;

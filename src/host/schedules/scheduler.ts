@@ -47,7 +47,7 @@ const followMs = 5_000
 const mostAttempts = 3
 
 export function createScheduler({ store, log, now, owner, isAlive, run, ended = () => {} }: SchedulerOptions): Scheduler {
-  const { schedules, fired, lease, transaction } = store
+  const { schedules, fired, lease, transaction, noteFired } = store
   const running = new Map<string, { readonly over: Promise<void>; cancel?: (by?: string) => void }>()
 
   function tick(): number {
@@ -95,14 +95,19 @@ export function createScheduler({ store, log, now, owner, isAlive, run, ended = 
   function dispatch(row: ScheduleRow, key: Started, progress: Pick<RunProgress, 'show'> = {}): Promise<void> {
     const name = keyName(key)
     log('info', 'schedule started', { schedule: row.name, due: iso(key.due), ...(key.attempt > 1 ? { attempt: key.attempt } : {}) })
-    const entry: { over: Promise<void>; cancel?: (by?: string) => void } = { over: Promise.resolve() }
+    const entry: { over: Promise<void>; conversationId?: string; cancel?: (by?: string) => void } = { over: Promise.resolve() }
     entry.over = run(row, {
       ...progress,
       opened(conversation) {
         if (!entry.cancel) fired.setConversation(key, conversation.id)
         entry.cancel = conversation.cancel
+        entry.conversationId = conversation.id
       },
-      began: (runId) => fired.setRun(key, runId),
+      began: (runId) =>
+        transaction(() => {
+          fired.setRun(key, runId)
+          noteFired({ schedule: row.name, runId, ...(entry.conversationId === undefined ? {} : { conversationId: entry.conversationId }) })
+        }),
     })
       .then((end) => finish(row, key, end))
       .catch((error: unknown) => log('error', 'schedule not recorded', { schedule: row.name, why: wordsOf(error) }))

@@ -31,7 +31,13 @@ export type Attempt = {
 type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
 
 /** `changed`: the digest of what the call changed on its view; `applied`: of what of that may enter the workspace. */
-type Open = { readonly attempt: Attempt; readonly changed?: string; readonly applied?: string; readonly contradiction?: string }
+type Open = {
+  readonly attempt: Attempt
+  readonly owner: string
+  readonly changed?: string
+  readonly applied?: string
+  readonly contradiction?: string
+}
 
 /** Yields the attempts of one run or of all; oldest first, those without a result last. */
 export function* attempts(store: Store, runId?: string): Generator<Attempt> {
@@ -42,7 +48,7 @@ export function* attempts(store: Store, runId?: string): Generator<Attempt> {
     if (!isObject(body)) continue
     const key = `${row.runId}\n${body.id}`
     const before = open.get(key)
-    if (row.type === 'act') open.set(key, { attempt: begun(row, body) })
+    if (row.type === 'act') open.set(key, { attempt: begun(row, body), owner: row.owner })
     else if (row.type === 'tool.changed' || row.type === 'apply') {
       if (before) open.set(key, reviewed(before, row.type, body))
     } else {
@@ -51,8 +57,10 @@ export function* attempts(store: Store, runId?: string): Generator<Attempt> {
       open.delete(key)
     }
   }
-  for (const [key, { attempt }] of open)
-    yield { ...attempt, pending: attempt.pending && owed.has(key), unfinished: !attempt.pending && owed.has(key) }
+  for (const [key, { attempt, owner }] of open) {
+    const lives = isAlive(owner)
+    yield { ...attempt, pending: lives && owed.has(key), unfinished: !lives && owed.has(key) }
+  }
 }
 
 function reviewed(open: Open, type: 'tool.changed' | 'apply', { review, part }: { [key: string]: unknown }): Open {
@@ -90,17 +98,16 @@ function rowsOf(store: Store, runId: string | undefined): Iterable<Row> {
     : store.sql<Row, [string]>(`${select} AND journal.run_id = ? ORDER BY seq`).iterate(runId)
 }
 
-function begun({ runId, conversationId, owner }: Row, { id, call }: { [key: string]: unknown }): Attempt {
+function begun({ runId, conversationId }: Row, { id, call }: { [key: string]: unknown }): Attempt {
   const known = isObject(call) ? call : {}
   const argsHash = argsHashOf({ input: known.input, malformed: known.malformed })
-  return { runId, callId: String(id), conversationId, tool: String(known.name), argsHash, pending: isAlive(owner), unfinished: false }
+  return { runId, callId: String(id), conversationId, tool: String(known.name), argsHash, pending: false, unfinished: false }
 }
 
 function done(before: Attempt, { outcome }: { [key: string]: unknown }): Attempt {
   const told = isObject(outcome) ? outcome : {}
   return {
     ...before,
-    pending: false,
     status: String(told.status),
     resultHash: toldResultHash(told),
     ...seenIn(isObject(told.metadata) ? told.metadata : {}),
@@ -119,7 +126,7 @@ function dropped({ attempt, changed }: Open, body: { [key: string]: unknown }): 
 
 function refused(before: Attempt, { by, reason, receipt }: { [key: string]: unknown }): Attempt {
   const resultHash = resultHashOf({ status: 'denied', output: '', error: `${by}: ${reason}` })
-  return { ...before, pending: false, status: 'denied', resultHash, ...receiptOf(receipt) }
+  return { ...before, status: 'denied', resultHash, ...receiptOf(receipt) }
 }
 
 function receiptOf(receipt: unknown): { receiptId?: string } {

@@ -68,7 +68,7 @@ export function createFiredTable({ sql, write }: Store, note: Note): FiredTable 
       const isNew = put.run(scheduleId, due, attempt, state, fired, owner, startedBy, passedOver, message).changes > 0
       if (isNew) {
         trim.run(scheduleId, scheduleId, kept)
-        note(state === 'running' ? 'schedule.fired' : 'schedule.ended', { schedule: nameOf(scheduleId), state })
+        if (state !== 'running') note('schedule.ended', { schedule: nameOf(scheduleId), state })
       }
       return isNew
     })

@@ -23,6 +23,7 @@ const keys: readonly (readonly [name: string, key: string])[] = [
   ['Slack token', `xoxp-${body(12, '0123456789')}-${body(24)}`],
   ['Google key', `AIza${body(35)}`],
   ['GitLab token', `glpat-${body(20)}`],
+  ['BraidClaw token', 'bct_bpaa8x90xkcrt_nd0xvrb9bd8ws5asxg2fbfm19x7s24js'],
   ['npm token', `npm_${body(36)}`],
   ['PyPI token', `pypi-AgEIcHlwaS5vcmc${body(60)}`],
   ['Stripe key', `sk_live_${body(24)}`],

@@ -56,6 +56,7 @@ const formats: readonly Format[] = [
   ...tokens('API key', token, 20, ['sk-']),
   ...tokens('Stripe key', alnum, 20, ['sk_live_', 'sk_test_', 'rk_live_']),
   ...tokens('Slack token', token, 20, ['xoxb-', 'xoxp-', 'xoxa-', 'xoxs-', 'xoxr-', 'xapp-']),
+  ...tokens('BraidClaw token', 'a-z0-9_', 46, ['bct_']),
   ...tokens('Google key', token, 35, ['AIza']),
   ...tokens('GitLab token', token, 20, ['glpat-', 'gldt-', 'glrt-']),
   ...tokens('npm token', alnum, 36, ['npm_']),

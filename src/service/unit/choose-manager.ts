@@ -25,7 +25,9 @@ export async function chooseManager(options: ManagerOptions, wanted?: ServiceMan
   const run = runProgram(env)
   const logPath = join(home, 'logs', 'service.log')
   const kind = wanted ?? (process.platform === 'darwin' ? 'launchd' : (await hasSystemd(run)) ? 'systemd' : 'background')
-  if (kind === 'systemd') return systemdManager({ configHome: env.XDG_CONFIG_HOME || join(userHome, '.config'), run, exists: existsSync })
-  if (kind === 'launchd') return launchdManager({ userHome, uid: process.getuid?.() ?? 0, run, exists: existsSync, logPath })
+  const uid = process.getuid?.() ?? 0
+  if (kind === 'systemd')
+    return systemdManager({ configHome: env.XDG_CONFIG_HOME || join(userHome, '.config'), uid, run, exists: existsSync })
+  if (kind === 'launchd') return launchdManager({ userHome, uid, run, exists: existsSync, logPath })
   return backgroundManager({ folder: join(home, 'run'), logPath, processes, now })
 }

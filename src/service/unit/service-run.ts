@@ -23,6 +23,8 @@ export type ServiceState = {
   readonly problem?: string
 }
 
+export type ServiceHint = { readonly says: string; readonly remedy: string }
+
 /** Each function rejects with an Error whose message says what failed and what to do. */
 export type ServiceManager = {
   readonly kind: 'systemd' | 'launchd' | 'background'
@@ -37,6 +39,8 @@ export type ServiceManager = {
   stop(): Promise<void>
   uninstall(): Promise<void>
   state(): Promise<ServiceState>
+  /** What else of this manager keeps the service from running as its user expects. */
+  hints?(): Promise<readonly ServiceHint[]>
   /** The command that prints its log, `follow` until it is ended; a path when the log is a plain file. */
   log(options: { readonly lines: number; readonly follow: boolean }): { readonly argv: readonly string[] } | { readonly path: string }
 }

@@ -12,11 +12,12 @@ const unit = 'braidclaw.service'
 export type SystemdOptions = {
   /** $XDG_CONFIG_HOME, or ~/.config. */
   readonly configHome: string
+  readonly uid: number
   readonly run: RunProgram
   readonly exists: (path: string) => boolean
 }
 
-export function systemdManager({ configHome, run, exists }: SystemdOptions): ServiceManager {
+export function systemdManager({ configHome, uid, run, exists }: SystemdOptions): ServiceManager {
   const file = `${configHome}/systemd/user/${unit}`
   const ask = (...words: readonly string[]) => mustRun(run, ['systemctl', '--user', ...words])
   return {
@@ -42,6 +43,11 @@ export function systemdManager({ configHome, run, exists }: SystemdOptions): Ser
       await ask('daemon-reload')
     },
     state: async () => stateIn(exists(file), await ask('show', unit, '--timestamp=unix', '--property', properties.join())),
+    async hints() {
+      const { stdout } = await run(['loginctl', 'show-user', String(uid), '--property=Linger', '--value'])
+      if (stdout.trim() !== 'no') return []
+      return [{ says: 'it ends when you log out, and does not start before you log in', remedy: 'loginctl enable-linger' }]
+    },
     log: ({ lines, follow }) => ({
       argv: ['journalctl', '--user', '--unit', unit, '--lines', String(lines), '--no-pager', ...(follow ? ['--follow'] : [])],
     }),

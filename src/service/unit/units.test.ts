@@ -64,7 +64,7 @@ describe('systemd', () => {
       'systemctl',
       'case "$*" in *show\\ *) printf "ActiveState=active\\nSubState=running\\nMainPID=42\\nNRestarts=3\\nExecMainStatus=0\\nActiveEnterTimestamp=@1700000000\\n" ;; esac',
     )
-    const manager = systemdManager({ configHome: fake.folder, run: runProgram(fake.env), exists: existsSync })
+    const manager = systemdManager({ configHome: fake.folder, uid: 1000, run: runProgram(fake.env), exists: existsSync })
     await manager.install(run)
     expect(readFileSync(manager.file, 'utf8')).toBe(systemdUnit(run))
     expect(manager.argv()).toEqual(run.argv)
@@ -76,7 +76,7 @@ describe('systemd', () => {
 
   test('the command line of a unit that somebody else wrote is not guessed', () => {
     using run = odd()
-    const manager = systemdManager({ configHome: run.folder, run: runProgram({}), exists: existsSync })
+    const manager = systemdManager({ configHome: run.folder, uid: 1000, run: runProgram({}), exists: existsSync })
     expect(manager.argv()).toBeUndefined()
     mkdirSync(join(manager.file, '..'), { recursive: true })
     writeFileSync(manager.file, '[Service]\nExecStart=%h/.local/bin/braidclaw daemon\n')
@@ -86,7 +86,7 @@ describe('systemd', () => {
   test('a failure of systemctl says which command failed and why', async () => {
     using run = odd()
     using fake = fakeProgram('systemctl', 'echo "Failed to connect to bus" >&2; exit 1')
-    const manager = systemdManager({ configHome: fake.folder, run: runProgram(fake.env), exists: existsSync })
+    const manager = systemdManager({ configHome: fake.folder, uid: 1000, run: runProgram(fake.env), exists: existsSync })
     expect(manager.install(run)).rejects.toThrow('"systemctl --user daemon-reload" failed with exit code 1: Failed to connect to bus')
   })
 })

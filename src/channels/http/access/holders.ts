@@ -61,7 +61,8 @@ function stampOf(path: string): string {
   return found ? `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs} ${found.mode}` : 'none'
 }
 
-function readTokenFile(path: string): Held {
+/** @throws FailureError that says what is wrong with the file */
+export function readTokenFile(path: string): Held {
   const wrong = (why: string) => new FailureError('error', `the token file "${path}" ${why}`)
   if (!existsSync(path)) throw wrong('does not exist; write one: (umask 077; head -c 24 /dev/urandom | base64 > FILE)')
   const found = statSync(path)

@@ -8,7 +8,7 @@ import { Block, Empty, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { attempt, notice, status } from '../state.ts'
 import { Receipts } from './details/receipts.tsx'
-import { Ended } from './runs.tsx'
+import { Ended } from './run.tsx'
 
 type Checked = {
   readonly ok: boolean

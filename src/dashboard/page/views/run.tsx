@@ -10,7 +10,6 @@ import type { CallStep, Run, Step } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
 import { CallChanges, UndoButton } from './changes.tsx'
 import { cancel } from './conversing.tsx'
-import { Ended } from './runs.tsx'
 
 export function RunView({ id }: { readonly id: string }) {
   const run = useLoaded(
@@ -143,4 +142,10 @@ function CallCard({ step, again }: { readonly step: CallStep; readonly again: ()
 
 function canUndo({ changes }: CallStep): boolean {
   return changes?.state === 'applied' || changes?.state === 'partly undone'
+}
+
+export function Ended({ running, code }: { readonly running: boolean; readonly code: string | undefined }) {
+  if (running) return <Tag kind="warn">running</Tag>
+  if (code === undefined) return <Tag kind="bad">died</Tag>
+  return <Tag kind={code === 'answered' ? 'good' : 'bad'}>{code.replaceAll('_', ' ')}</Tag>
 }

@@ -3,10 +3,10 @@
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Empty, Tag, Time } from '../parts/small.tsx'
+import { Empty, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { attempt } from '../state.ts'
-import { RunView } from './run.tsx'
+import { Ended, RunView } from './run.tsx'
 
 /** `rest` is empty, the id of a run, or that of a conversation whose runs are shown. */
 export function Runs({ rest }: { readonly rest: string }) {
@@ -83,10 +83,4 @@ function Line({ run: { id, prompt, started, channel, model, running, code } }: {
       </a>
     </li>
   )
-}
-
-export function Ended({ running, code }: { readonly running: boolean; readonly code: string | undefined }) {
-  if (running) return <Tag kind="warn">running</Tag>
-  if (code === undefined) return <Tag kind="bad">died</Tag>
-  return <Tag kind={code === 'answered' ? 'good' : 'bad'}>{code.replaceAll('_', ' ')}</Tag>
 }

@@ -11,11 +11,12 @@ import type { HomePoll } from '../home-poll.ts'
 import type { EventHub } from '../host-event.ts'
 import { createExporter, type Exporter } from './exporter.ts'
 import { followRuns } from './telemetry.ts'
+import { headersIn, tracesUrl } from './traces-address.ts'
 
 type Environment = Readonly<Partial<Record<string, string>>>
 type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
 
-export type TelemetryWish = {
+export type TelemetryOptions = {
   readonly setup: TelemetrySetup
   readonly memory: Memory
   readonly events: EventHub
@@ -33,8 +34,8 @@ export type TelemetryWish = {
 const sliceMs = 5
 const secondMs = 1_000
 
-export async function openTelemetry(wish: TelemetryWish): Promise<Telemetry> {
-  const { setup, memory, events, receipts, poll, turns, questions, version, signal } = wish
+export async function openTelemetry(options: TelemetryOptions): Promise<Telemetry> {
+  const { setup, memory, events, receipts, poll, turns, questions, version, signal } = options
   const failed = (error: unknown) => setup.log('error', 'metrics ended', { why: error instanceof Error ? error.message : String(error) })
   const exporter = exporterOf(setup, version)
   const runs = followRuns({ events, feed: await memory.feed(), ...(exporter ? { exporter } : {}), signal, failed })
@@ -50,15 +51,17 @@ export async function openTelemetry(wish: TelemetryWish): Promise<Telemetry> {
   })
 
   function homeMetrics(): readonly Metric[] {
-    chain.read(sliceMs)
-    const { valid } = chain.state()
+    // Read first: receipts that are appended meanwhile are in the log, and not yet in this count.
+    const counted = memory.checkpoint.get()?.count ?? 0
+    const isRead = !chain.read(sliceMs)
+    const { valid, count } = chain.state()
     const { running, waiting } = turns()
     const delay = loop.delay
     loop.delay = 0
-    const broken = valid === false || (valid === true && chain.state().count < (memory.checkpoint.get()?.count ?? 0))
+    const broken = valid === false || (isRead && count < counted)
     return [
       one('counter', 'braidclaw_conversations_total', 'Conversations in this home.', memory.conversations.count()),
-      one('counter', 'braidclaw_receipts_total', 'Receipts in the chain.', memory.checkpoint.get()?.count ?? 0),
+      one('counter', 'braidclaw_receipts_total', 'Receipts in the chain.', counted),
       ...(valid === undefined
         ? []
         : [
@@ -98,29 +101,6 @@ function exporterOf({ context: { env }, log }: TelemetrySetup, version: string):
   }
   const resource = { version, serviceName: env.OTEL_SERVICE_NAME || 'braidclaw' }
   return createExporter({ url, headers: headersIn(env), resource, fetch: createProviderFetch({ baseUrl: url }), log, sleep })
-}
-
-function tracesUrl(env: Environment): string | undefined {
-  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_SDK_DISABLED: off } = env
-  if (off === 'true') return undefined
-  return own || (base ? `${base.replace(/\/+$/, '')}/v1/traces` : undefined)
-}
-
-/** `name=value,name=value`, each percent-encoded. */
-function headersIn({ OTEL_EXPORTER_OTLP_HEADERS: given = '' }: Environment): { readonly [name: string]: string } {
-  const pairs = given.split(',').flatMap((pair): [string, string][] => {
-    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? []
-    return name === undefined || value === undefined ? [] : [[name, decoded(value)]]
-  })
-  return Object.fromEntries(pairs)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 /** Keeps no process running. */

@@ -6,7 +6,7 @@ import type { Exporter } from './exporter.ts'
 import { createRunMetrics, type RunMetrics } from './run-metrics.ts'
 import { createSpanReader } from './run-spans.ts'
 
-export type TelemetryOptions = {
+export type FollowOptions = {
   readonly events: EventHub
   readonly feed: JournalFeed
   readonly exporter?: Exporter
@@ -17,7 +17,7 @@ export type TelemetryOptions = {
 const pageSize = 256
 
 /** Reads what the runs do from now on; runs of other processes on this home count too. */
-export function followRuns({ events, feed, exporter, signal, failed }: TelemetryOptions): Pick<RunMetrics, 'metrics'> {
+export function followRuns({ events, feed, exporter, signal, failed }: FollowOptions): Pick<RunMetrics, 'metrics'> {
   const metrics = createRunMetrics()
   const spansOf = createSpanReader()
   const state = { after: events.latest() }

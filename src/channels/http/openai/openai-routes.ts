@@ -6,11 +6,11 @@ import { errorResponse, HttpError } from '../../../http/http-error.ts'
 import { createId } from '../../../kit/id.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { completionOf, createPieces, failureOf, openAiFields } from '../openai/answers.ts'
-import { chunksOf } from '../openai/chunks.ts'
-import { askedOf, completionRequest } from '../openai/messages.ts'
 import { eventStream, json } from '../shapes.ts'
 import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
+import { completionOf, createPieces, failureOf, openAiFields } from './answers.ts'
+import { chunksOf } from './chunks.ts'
+import { askedOf, completionRequest } from './messages.ts'
 
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
 const models = z.object({ object: z.literal('list'), data: z.array(model) })

@@ -1,0 +1,129 @@
+/** Checks for `doctor` the gateway: its address, its certificate, its names, who has a token, and the files of the dashboard. */
+
+import { isLoopback, localUrl } from '../../../channels/http/access/address.ts'
+import { readTokenFile } from '../../../channels/http/access/holders.ts'
+import { certificateEnd, tlsOf } from '../../../channels/http/access/tls-files.ts'
+import { http } from '../../../channels/http/kind.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { channelSettings } from '../../../config/config.ts'
+import { askGateway } from '../../../host/access/gateway-probe.ts'
+import { FailureError } from '../../../host/failure.ts'
+import { count } from '../../../kit/count.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import type { Finding } from './doctor-finding.ts'
+
+const what = 'gateway'
+const makeToken = 'make one: braidclaw token new me --scope admin'
+const restart = 'then start the server anew: braidclaw service restart'
+
+export type GatewayOptions = {
+  readonly setup: CliSetup
+  /** Absent when there is no database yet. */
+  readonly memory: Memory | undefined
+  /** Where a server that is installed as a service answers. */
+  readonly url: string | undefined
+}
+
+/** Nothing is reported of a gateway that nobody switched on. */
+export async function gatewayFindings({ setup, memory, url }: GatewayOptions): Promise<Finding[]> {
+  const settings = channelSettings(setup.config, http)
+  const { host, port, tlsCert, tlsKey, tokenFile, allowedHosts } = settings
+  const isWanted = settings.enabled || url !== undefined || tlsCert !== undefined || tlsKey !== undefined || !isLoopback(host)
+  if (!isWanted) return []
+  return [
+    ...(await placeFindings(url ?? (port === 0 ? undefined : localUrl(settings)))),
+    ...tlsFindings(settings),
+    ...nameFindings(allowedHosts),
+    ...tokenFindings({ memory, host, tokenFile }),
+    ...openFindings(host, tlsCert !== undefined),
+  ]
+}
+
+async function placeFindings(url: string | undefined): Promise<Finding[]> {
+  if (url === undefined) return [{ what, state: 'ok', says: 'port 0: any free port' }]
+  const answer = await askGateway(url)
+  if (answer.kind === 'ours') return [{ what, state: 'ok', says: `our server answers at ${url} (version ${answer.version})` }]
+  if (answer.kind === 'nothing') return [{ what, state: 'ok', says: `${url} is free; no server runs there now` }]
+  return [
+    {
+      what,
+      state: 'bad',
+      says: `another program listens at ${url}`,
+      remedy: ['stop it, or choose another port: [channels.http] port = …', 'for the service: braidclaw service install --port PORT'],
+    },
+  ]
+}
+
+const soonMs = 14 * 86_400_000
+
+function tlsFindings(settings: { readonly tlsCert?: string; readonly tlsKey?: string }): Finding[] {
+  try {
+    const files = tlsOf(settings)
+    if (!files) return []
+    const end = certificateEnd(files)
+    const day = new Date(end).toISOString().slice(0, 10)
+    const remedy = ['put a new certificate and its key into the two files', restart]
+    if (end <= Date.now()) return [{ what, state: 'bad', says: `the certificate ${settings.tlsCert} expired on ${day}`, remedy }]
+    const says = `TLS until ${day}: ${settings.tlsCert}`
+    return [end - Date.now() < soonMs ? { what, state: 'note', says, remedy } : { what, state: 'ok', says }]
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error
+    const remedy = [
+      'a pair to try with: openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=localhost -keyout key.pem -out cert.pem',
+    ]
+    return [{ what, state: 'bad', says: error.message, remedy }]
+  }
+}
+
+/** A browser sends the bare name, in lower case, with the port unless it is the usual one. */
+function nameFindings(names: readonly string[]): Finding[] {
+  const wrong = names.filter((name) => !/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i.test(name))
+  if (wrong.length === 0) return []
+  return [
+    {
+      what,
+      state: 'bad',
+      says: `channels.http.allowed_hosts: ${wrong.map((name) => JSON.stringify(name)).join(', ')} can never be the name that a client sends`,
+      remedy: [
+        'write the bare name, with the port if people type one: "agent.example.org", "agent.example.org:8443"; no "*", no "https://"',
+      ],
+    },
+  ]
+}
+
+type Tokens = { readonly memory: Memory | undefined; readonly host: string; readonly tokenFile: string | undefined }
+
+function tokenFindings({ memory, host, tokenFile }: Tokens): Finding[] {
+  const tokens = memory?.tokens.list().filter(({ revoked }) => revoked === undefined) ?? []
+  const admins = tokens.filter(({ scopes }) => scopes.includes('admin')).length
+  const holders = tokenFile === undefined ? tokens.length : tokens.length + 1
+  try {
+    if (tokenFile !== undefined) readTokenFile(tokenFile)
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error
+    return [{ what: 'tokens', state: 'bad', says: `channels.http.token_file: ${error.message}`, remedy: [makeToken] }]
+  }
+  if (holders > 0) {
+    const says = `${count(tokens.length, 'token')} in force, ${admins} with scope admin${tokenFile === undefined ? '' : `, and the one of ${tokenFile}`}`
+    return [{ what: 'tokens', state: 'ok', says, remedy: ['revoke what nobody uses: braidclaw token list, braidclaw token revoke NAME'] }]
+  }
+  const says = isLoopback(host)
+    ? 'nobody has a token, so every request is refused'
+    : `nobody has a token, so the server does not start on ${host}`
+  return [{ what: 'tokens', state: 'bad', says, remedy: [makeToken] }]
+}
+
+function openFindings(host: string, isSecure: boolean): Finding[] {
+  if (isLoopback(host) || isSecure) return []
+  return [
+    {
+      what,
+      state: 'bad',
+      says: `channels.http.host = "${host}" without TLS: tokens and answers can be read on the way by whoever is on that network`,
+      remedy: [
+        'name a certificate: [channels.http] tls_cert = … and tls_key = …',
+        'or listen on 127.0.0.1 behind a proxy that speaks HTTPS, with its name in allowed_hosts',
+      ],
+    },
+  ]
+}

@@ -1,0 +1,101 @@
+/** Checks for `doctor` the home: its folder and disk, the configuration, the workspace, the records, the stop, and backups. */
+
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { describeProblem } from '../../../config/config.ts'
+import { workspaceProblems } from '../../../config/validate.ts'
+import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
+import { count } from '../../../kit/count.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { clearLeftovers } from '../../../sandbox/owner/private-folder.ts'
+import { readStop } from '../../../service/stop-file.ts'
+import type { Finding } from './doctor-finding.ts'
+
+export function homeFindings(setup: CliSetup): Finding[] {
+  const { home } = setup.paths
+  return [homeFolder(setup), ...(existsSync(home) ? diskFindings(home, freeBytes(home)) : []), configuration(setup), workspace(setup)]
+}
+
+function homeFolder({ paths }: CliSetup): Finding {
+  if (!existsSync(paths.home)) return { what: 'home', state: 'note', says: `${paths.home} does not exist yet; "braidclaw init" makes it` }
+  const mode = statSync(paths.home).mode & 0o077
+  if (mode !== 0) return { what: 'home', state: 'bad', says: `others may read ${paths.home}; run: chmod 700 ${paths.home}` }
+  return { what: 'home', state: 'ok', says: paths.home }
+}
+
+const MIB = 2 ** 20
+/** Below the first no turn can be recorded soon; below the second it is time to look. */
+const [tooLittle, little] = [100 * MIB, 1_000 * MIB]
+
+export function diskFindings(home: string, free: number): Finding[] {
+  const says = `${Math.floor(free / MIB).toLocaleString('en')} MiB are free for ${home}`
+  if (free >= little) return [{ what: 'disk', state: 'ok', says }]
+  const remedy = ['forget old conversations: braidclaw home prune --older-than 90', `see what takes the space: du -sh ${home}/*`]
+  if (free >= tooLittle) return [{ what: 'disk', state: 'note', says, remedy }]
+  return [{ what: 'disk', state: 'bad', says: `${says}; on a full disk no turn begins`, remedy }]
+}
+
+/** What an ordinary user may still use. */
+function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+function configuration({ file, paths }: CliSetup): Finding {
+  return file
+    ? { what: 'config', state: 'ok', says: `${file} is valid` }
+    : { what: 'config', state: 'note', says: `no ${paths.config}: the defaults hold` }
+}
+
+function workspace({ config, origins }: CliSetup): Finding {
+  const [problem] = workspaceProblems(config, origins)
+  if (problem) return { what: 'workspace', state: 'bad', says: describeProblem(problem) }
+  try {
+    accessSync(config.workspaceDir, constants.R_OK | constants.W_OK)
+    return { what: 'workspace', state: 'ok', says: config.workspaceDir }
+  } catch {
+    return { what: 'workspace', state: 'bad', says: `${config.workspaceDir} cannot be written`, remedy: [`ls -ld ${config.workspaceDir}`] }
+  }
+}
+
+export function recordFindings(setup: CliSetup, memory: Memory): Finding[] {
+  const { config } = setup
+  const open = memory.journal.unfinished().length
+  const chain = existsSync(config.receipts.path) || memory.checkpoint.get() ? checkChain({ setup, memory, deep: false }).found : undefined
+  return [
+    {
+      what: 'memory',
+      state: open > 0 ? 'note' : 'ok',
+      says: open > 0 ? `${config.memory.path}: ${count(open, 'open run')} (running now, or left by a crash)` : config.memory.path,
+    },
+    !chain
+      ? { what: 'receipts', state: 'note', says: 'none yet' }
+      : chain.ok
+        ? { what: 'receipts', state: 'ok', says: `${chain.count} in a valid chain` }
+        : {
+            what: 'receipts',
+            state: 'bad',
+            says: chain.problems.slice(0, 1).map(brokenChain).join(),
+            remedy: ['all that is wrong: braidclaw receipt verify --deep', 'a copy from before: braidclaw home restore BACKUP --to FOLDER'],
+          },
+    {
+      what: 'backup',
+      state: 'note',
+      says: 'none is made by itself (docs/backup.md)',
+      remedy: ['make one now, also while a server runs: braidclaw home backup ~/backups/NAME.tar.gz'],
+    },
+  ]
+}
+
+export function stopFinding({ paths }: CliSetup): Finding {
+  const reason = readStop(paths.estop)
+  if (reason === undefined) return { what: 'estop', state: 'ok', says: 'not set' }
+  return { what: 'estop', state: 'bad', says: `set: ${reason}; lift it with: braidclaw estop --clear` }
+}
+
+/** Reports nothing when no run was killed. */
+export function leftovers({ paths, log }: CliSetup): Finding[] {
+  const ended = clearLeftovers(paths.home, log)
+  if (ended === 0) return []
+  return [{ what: 'sandbox', state: 'note', says: `a killed run had left sandbox processes (${ended}); they are ended now` }]
+}

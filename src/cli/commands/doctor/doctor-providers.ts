@@ -1,0 +1,118 @@
+/** Checks for `doctor` the providers: their keys, and whether limits of money can hold with the prices that are known. */
+
+import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { type Config, isWireProvider, type LimitsConfig, providerNamed, type WireProvider } from '../../../config/config.ts'
+import { proposeProviders } from '../../../config/known-providers.ts'
+import { factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/cost/model-facts.ts'
+import { FailureError } from '../../../host/failure.ts'
+import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
+import { isInitsChoice } from '../../offline-notice.ts'
+import type { Finding } from './doctor-finding.ts'
+
+export function providerFindings(setup: CliSetup): Finding[] {
+  const weak = weakKeys(setup).map((key): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(key) }))
+  return [...providers(setup), ...unusedKeys(setup), ...weak]
+}
+
+function providers({ config, context }: CliSetup): Finding[] {
+  return Object.values(config.providers.models).map((model): Finding => {
+    const what = model.name === config.defaultProvider ? 'provider *' : 'provider'
+    if (!isWireProvider(model) || !model.apiKeyEnv || context.env[model.apiKeyEnv])
+      return { what, state: 'ok', says: `${model.name} (${model.kind})` }
+    const state = model.name === config.defaultProvider ? 'bad' : 'note'
+    const remedy = state === 'bad' ? [`export ${model.apiKeyEnv}=…, or store it: braidclaw onboard`] : []
+    return { what, state, says: `${model.name} (${model.kind}): ${model.apiKeyEnv} is not set`, remedy }
+  })
+}
+
+/** Reports a key that is set although another provider answers: its owner most likely thinks that it is used. */
+function unusedKeys({ config, context, file }: CliSetup): Finding[] {
+  const used = reachable(config, config.defaultProvider).flatMap((name) => {
+    const model = providerNamed(config, name)
+    return [name, ...(model && isWireProvider(model) ? [model.apiKeyEnv] : [])]
+  })
+  const unused = proposeProviders(context.env).filter(({ name, apiKeyEnv }) => !used.includes(apiKeyEnv ?? name))
+  const byInit = file !== undefined && isInitsChoice(file)
+  return unused.map(({ name, model, because }): Finding => {
+    const advice = byInit ? `"braidclaw init" makes "${name}" answer` : `to ask "${name}": -m ${name}/${model}`
+    return { what: 'key', state: 'note', says: `${because} is set and unused: "${config.defaultProvider}" answers; ${advice}` }
+  })
+}
+
+/** Returns a provider and all providers that it passes requests to. The configuration has no cycles. */
+function reachable(config: Config, name: string): readonly string[] {
+  const found = providerNamed(config, name)
+  const next = !found
+    ? []
+    : found.kind === 'reliable'
+      ? found.providers
+      : found.kind === 'router'
+        ? [found.default, ...Object.values(found.routes)]
+        : []
+  return [name, ...next.flatMap((other) => reachable(config, other))]
+}
+
+/** Looks at every model that can be asked without naming one. */
+export async function costFindings({ config, context }: CliSetup): Promise<Finding[]> {
+  const asked = [...new Set(reachable(config, config.defaultProvider))].flatMap((name) => {
+    const found = providerNamed(config, name)
+    return found && isWireProvider(found) ? [found] : []
+  })
+  try {
+    const file = await factsFileOf(context.home)
+    const each = asked.map(async (provider) => {
+      const model = provider.name === config.defaultProvider ? config.defaultModel : provider.model
+      const known = await factsOf(provider, model, file)
+      return [...priceFindings({ provider, model, known, limits: config.limits }), ...ageFindings(model, known, Date.now())]
+    })
+    return (await Promise.all(each)).flat()
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error
+    return [
+      { what: 'cost', state: 'bad', says: error.message, remedy: ['correct models.toml (docs/cost.md); until then no model is asked'] },
+    ]
+  }
+}
+
+type Priced = { readonly provider: WireProvider; readonly model: string; readonly known: KnownFacts; readonly limits: LimitsConfig }
+
+function priceFindings({ provider, model, known, limits }: Priced): Finding[] {
+  if (hasPrices(known)) return []
+  const set = moneyLimits.filter(([, money]) => limits[money] !== undefined)
+  if (set.length === 0) return []
+  const unbounded = set.filter(([, , tokens]) => tokens === undefined || limits[tokens] === undefined).map(([key]) => `limits.${key}`)
+  const names = set.map(([key]) => `limits.${key}`).join(', ')
+  const remedy = [
+    `[providers.models.${provider.name}] price_input = … and price_output = … (US dollars per million tokens; 0 when it costs nothing)`,
+    'or list the model in models.toml (docs/cost.md)',
+  ]
+  const says = `the prices of ${provider.name}/${model} are not known, so ${names} cannot hold`
+  if (unbounded.length === 0) return [{ what: 'cost', state: 'note', says: `${says}; only the limits of tokens do`, remedy }]
+  return [{ what: 'cost', state: 'bad', says, remedy }]
+}
+
+/** The key, and the names of the money and of the tokens. The run's limit of tokens does not replace the one of money. */
+const moneyLimits = [
+  ['daily_usd', 'dailyUsd', 'dailyTokens'],
+  ['channel_daily_usd', 'channelDailyUsd', 'channelDailyTokens'],
+  ['token_daily_usd', 'tokenDailyUsd', 'tokenDailyTokens'],
+  ['agent_daily_usd', 'agentDailyUsd', 'agentDailyTokens'],
+  ['max_conversation_usd', 'maxConversationUsd', 'maxConversationTokens'],
+  ['max_run_usd', 'maxRunUsd', 'maxRunTokens'],
+] as const
+
+const yearMs = 365 * 86_400_000
+
+export function ageFindings(model: string, known: KnownFacts, now: number): Finding[] {
+  const dates = [known.prices, known.contextTokens, known.maxOutputTokens].flatMap((fact) => fact?.origin.date ?? [])
+  const [oldest] = dates.toSorted()
+  if (oldest === undefined || now - Date.parse(oldest) <= yearMs) return []
+  return [
+    {
+      what: 'cost',
+      state: 'note',
+      says: `what is known of ${model} is of ${oldest}, over a year ago; its prices may have changed`,
+      remedy: ['update BraidClaw, or write the facts of today into models.toml (docs/cost.md)'],
+    },
+  ]
+}

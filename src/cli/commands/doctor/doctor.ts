@@ -1,0 +1,103 @@
+/**
+ * Implements `doctor`: it checks the installation and says how to fix each problem. It changes nothing, except that it ends sandbox
+ * processes of a killed run and removes caches of commands that nobody uses.
+ */
+
+import { existsSync } from 'node:fs'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { FailureError } from '../../../host/failure.ts'
+import { openRecords } from '../../../host/open/open-records.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import type { Command, Flags } from '../../args/command.ts'
+import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import { managerOf, serviceUrl } from '../service/service-setup.ts'
+import { channelFindings } from './doctor-channels.ts'
+import { dashboardFindings } from './doctor-dashboard.ts'
+import type { Finding } from './doctor-finding.ts'
+import { gatewayFindings } from './doctor-gateway.ts'
+import { homeFindings, leftovers, recordFindings, stopFinding } from './doctor-home.ts'
+import { machineFindings } from './doctor-machine.ts'
+import { costFindings, providerFindings } from './doctor-providers.ts'
+import { sandboxFindings } from './doctor-sandbox.ts'
+import { scheduleFindings } from './doctor-schedules.ts'
+import { serviceFindings } from './doctor-service.ts'
+import { traceFindings } from './doctor-telemetry.ts'
+
+const flags = {
+  probeSandbox: { type: 'boolean', about: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)' },
+  ...workspaceFlag,
+  ...jsonFlag,
+} as const satisfies Flags
+
+export const doctor = {
+  flags: flags,
+  examples: [
+    ['', 'read, then do what it says'],
+    ['--probe-sandbox', 'prove that commands are confined'],
+    ['--json', 'for scripts'],
+  ],
+  async run(context, { workspace, probeSandbox = false, json = false }) {
+    const setup = loadSetup(context, { workspace })
+    if (probeSandbox) return (await import('./probe-sandbox.ts')).probe(setup, json)
+    const findings = setup.redactor.value([
+      ...homeFindings(setup),
+      ...providerFindings(setup),
+      ...(await costFindings(setup)),
+      ...(await withMemory(setup, (memory, problem) => recorded(setup, memory, problem))),
+      stopFinding(setup),
+      ...(await sandboxFindings(setup)),
+      ...channelFindings(setup),
+      ...(await traceFindings(setup)),
+      ...leftovers(setup),
+      ...machineFindings(),
+    ])
+    if (json) context.process.stdout.write(`${JSON.stringify(findings)}\n`)
+    else context.process.stdout.write(findings.map(told).join(''))
+    if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
+  },
+} as const satisfies Command<typeof flags>
+
+function told({ what, state, says, remedy = [] }: Finding): string {
+  const first = `${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`
+  return first + remedy.map((line) => `${' '.repeat(14)}${line}\n`).join('')
+}
+
+/** What depends on the records: they may be absent or damaged, and everything else is checked all the same. */
+async function recorded(setup: CliSetup, memory: Memory | undefined, problem: Finding | undefined): Promise<Finding[]> {
+  const manager = await managerOf(setup.context)
+  const url = existsSync(manager.file) ? serviceUrl(setup, manager.argv()) : undefined
+  const gateway = await gatewayFindings({ setup, memory, url })
+  return [
+    ...(problem ? [problem] : []),
+    ...(memory ? [...recordFindings(setup, memory), ...(await scheduleFindings(setup, memory))] : []),
+    ...(await serviceFindings(manager)),
+    ...gateway,
+    ...(gateway.length > 0 ? await dashboardFindings(async () => (await import('../../../dashboard/files.ts')).dashboardFiles()) : []),
+  ]
+}
+
+type Use = (memory: Memory | undefined, problem: Finding | undefined) => Promise<Finding[]>
+
+async function withMemory(setup: CliSetup, use: Use): Promise<Finding[]> {
+  const { path } = setup.config.memory
+  const what = 'memory'
+  if (!existsSync(path)) return use(undefined, { what, state: 'note', says: `${path} does not exist yet` })
+  const memory = opened(setup)
+  if (memory instanceof FailureError) return use(undefined, { what, state: 'bad', says: memory.message })
+  try {
+    return await use(memory, undefined)
+  } finally {
+    memory.close()
+  }
+}
+
+function opened(setup: CliSetup): Memory | FailureError {
+  try {
+    return openRecords(setup)
+  } catch (error) {
+    if (error instanceof FailureError) return error
+    throw error
+  }
+}
