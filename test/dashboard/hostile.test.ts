@@ -56,7 +56,7 @@ test('no page makes anything of it but text, and the content security policy has
   await page.goto(`${server.url}/#/`)
   await page.locator('.diff').getByText('onerror=window.broken=9').first().waitFor()
   await unharmed(page, 'onerror=window.broken=9')
-  await page.keyboard.press('y')
+  await page.getByRole('button', { name: 'Allow' }).click()
   const { conversation_id, run_id } = (await turn).body
   const second = server.ask('/chat', { message: 'more', conversation_id, on_approval: 'wait' })
   await page.locator('article.ask').waitFor()

@@ -205,3 +205,15 @@ function withCookie(
 ): Promise<Response> {
   return fetch(`${server.url}${path}`, { ...init, headers: { cookie, ...headers } })
 }
+
+test('a revoked token hears nothing more: its stream of events ends with the next one', async () => {
+  using at = home()
+  const token = await tokenOf(at, 'watcher')
+  await using server = await gateway(at)
+  const response = await fetch(`${server.url}/events`, { headers: { authorization: `Bearer ${token}` } })
+  expect(response.status).toBe(200)
+  expect((await at.run(['token', 'revoke', 'watcher'])).code).toBe(0)
+  await Bun.sleep(1_000)
+  await server.ask('/estop', { reason: 'secret reason' })
+  expect(await response.text()).not.toContain('secret reason')
+})

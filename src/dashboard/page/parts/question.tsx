@@ -13,6 +13,10 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
   const { id, tool, risk, reason, summary, created, expires, about } = approval
   const [note, setNote] = useState('')
   const card = useRef<HTMLElement>(null)
+  // The second click of a double click may meet the question that took the place of this one.
+  const answer = (decision: 'allow' | 'deny') => (event: MouseEvent) => {
+    if (event.detail < 2) void decide(approval, decision, note)
+  }
   const wasMarked = useRef(marked)
   useEffect(() => {
     if (marked && !wasMarked.current) card.current?.scrollIntoView({ block: 'nearest' })
@@ -41,10 +45,10 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
       </p>
       {may('approve') ? (
         <div class="row">
-          <button type="button" class="main" onClick={() => void decide(approval, 'allow', note)}>
+          <button type="button" class="main" onClick={answer('allow')}>
             Allow {marked && <kbd>y</kbd>}
           </button>
-          <button type="button" onClick={() => void decide(approval, 'deny', note)}>
+          <button type="button" onClick={answer('deny')}>
             Deny {marked && <kbd>n</kbd>}
           </button>
           <input

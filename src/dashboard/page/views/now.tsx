@@ -1,7 +1,7 @@
 /** Answers "what needs me": the open questions with their exact plan or difference, then what runs. */
 
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { decide, Question } from '../parts/question.tsx'
 import { Empty, Facts } from '../parts/small.tsx'
 import { approvals, may, status } from '../state.ts'
@@ -47,16 +47,20 @@ export function Now() {
   )
 }
 
-/** A key pressed twice must not answer the next question, which nobody has read yet. */
-const unseenMs = 400
+/** A question that takes the place of an answered one must not be answered by a key that was meant for that one. */
+const unreadMs = 400
 
 type Mark = { readonly id: string; readonly at: number }
 
 /** Returns the id of the marked question. An answered one passes the mark to the question that takes its place. */
 function useMark(): string | undefined {
   const mark = useSignal<Mark>({ id: '', at: 0 })
+  const id = approvals.value[placeOf(mark.value)]?.id
+  const shown = useRef(0)
+  useLayoutEffect(() => {
+    shown.current = performance.now()
+  }, [id])
   useEffect(() => {
-    let answered = -unseenMs
     // Reads the mark as it is now: two keys may come before the page is drawn again.
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isTyping(event.target)) return
@@ -64,8 +68,9 @@ function useMark(): string | undefined {
       const current = approvals.value[at]
       if (event.key === 'j') mark.value = markAt(at + 1)
       else if (event.key === 'k') mark.value = markAt(at - 1)
-      else if (current && (event.key === 'y' || event.key === 'n') && may('approve') && event.timeStamp - answered >= unseenMs) {
-        answered = event.timeStamp
+      else if (current && (event.key === 'y' || event.key === 'n') && may('approve')) {
+        const isRead = current.id === mark.value.id || performance.now() - shown.current >= unreadMs
+        if (!isRead) return
         mark.value = markAt(at)
         void decide(current, event.key === 'y' ? 'allow' : 'deny')
       }
@@ -73,7 +78,7 @@ function useMark(): string | undefined {
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
   }, [])
-  return approvals.value[placeOf(mark.value)]?.id
+  return id
 }
 
 function placeOf({ id, at }: Mark): number {
