@@ -1,11 +1,11 @@
 /** Help with examples, version, and completion in real shells. */
 
 import { describe, expect, test } from 'bun:test'
-import { symlinkSync } from 'node:fs'
+import { existsSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../../package.json'
 import { pages } from '../../scripts/docs.ts'
-import { executable, nest } from '../support/cli.ts'
+import { executable, type Nest, nest } from '../support/cli.ts'
 import { home } from '../support/turns.ts'
 
 describe('help', () => {
@@ -15,6 +15,8 @@ describe('help', () => {
     'config show', 'config validate', 'config schema', 'provider list', 'provider test', 'tool list', 'tool run', 'policy explain',
     'memory list', 'memory search', 'memory show', 'memory clear', 'memory export',
     'receipt list', 'receipt show', 'receipt verify', 'receipt anchor',
+    'serve', 'service install', 'service start', 'service status', 'service logs', 'token new', 'token list', 'token revoke',
+    'schedule add', 'schedule list', 'home backup', 'home restore', 'home prune', 'cost',
   ] // biome-ignore format: a list to be read
 
   test.each(commands)('%s: an example with its meaning', async (command) => {
@@ -69,31 +71,62 @@ COMMANDS
 })
 
 describe('completion', () => {
-  test('in a real bash: commands, sub-commands, flags, values and names', async () => {
-    using at = home()
+  /** Completes each line in a real bash; returns what it proposes. */
+  async function proposed(at: Nest, lines: readonly string[]): Promise<readonly string[]> {
     symlinkSync(executable, join(at.dir, 'braidclaw'))
     const script = `source <(braidclaw completion bash)
       try() { COMP_LINE="$*"; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=($COMP_LINE); [[ $COMP_LINE == *" " ]] && COMP_WORDS+=("")
         COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); COMPREPLY=(); _braidclaw; echo "\${COMPREPLY[*]}"; }
       complete -p braidclaw
-      try "braidclaw me"; try "braidclaw memory s"; try "braidclaw agent --out"; try "braidclaw agent --output-format j"
-      try "braidclaw provider test op"; try "braidclaw tool run file_w"; try "braidclaw completion z"; try "braidclaw nonsense "`
+      ${lines.map((line) => `try "${line}"`).join('; ')}`
     const env = { ...at.env, PATH: `${at.dir}:${at.env.PATH}` }
     const bash = Bun.spawn(['bash', '--norc', '-c', script], { cwd: at.workspace, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
     const [stdout, stderr] = await Promise.all([bash.stdout.text(), bash.stderr.text()])
     expect(stderr).toBe('')
-    expect(stdout.split('\n').map((line) => line.trim())).toEqual([
-      'complete -o default -F _braidclaw braidclaw',
-      'memory',
-      'search show',
-      '--output-format',
-      'json',
-      'openai_compatible',
-      'file_write',
-      'zsh',
-      '',
-      '',
-    ])
+    const [registered, ...found] = stdout.trimEnd().split('\n')
+    expect(registered).toBe('complete -o default -F _braidclaw braidclaw')
+    return found.map((line) => line.trim())
+  }
+
+  test('in a real bash: commands, sub-commands, flags, values and names', async () => {
+    using at = home()
+    const expected = {
+      'braidclaw me': 'memory',
+      'braidclaw memory s': 'search show',
+      'braidclaw agent --out': '--output-format',
+      'braidclaw agent --output-format j': 'json',
+      'braidclaw provider test op': 'openai_compatible',
+      'braidclaw tool run file_w': 'file_write',
+      'braidclaw nonsense ': '',
+      'braidclaw completion z': 'zsh',
+    }
+    expect(await proposed(at, Object.keys(expected))).toEqual(Object.values(expected))
+  })
+
+  test('in a real bash: the commands of a server, and the names of its tokens and schedules', async () => {
+    using at = home()
+    expect(await proposed(at, ['braidclaw token revoke l'])).toEqual([])
+    expect(existsSync(join(at.home, '.braidclaw/memory.sqlite'))).toBe(false)
+    rmSync(join(at.dir, 'braidclaw'))
+    for (const name of ['laptop', 'lost']) await at.run(['token', 'new', name])
+    await at.run(['token', 'revoke', 'lost'])
+    await at.run(['schedule', 'add', 'report', '--cron', '0 9 * * *', '-m', 'go'])
+    const expected = {
+      'braidclaw serv': 'service serve',
+      'braidclaw service ': 'install start stop restart status logs uninstall',
+      'braidclaw service install --manager ': 'systemd launchd background',
+      'braidclaw token r': 'revoke rotate',
+      'braidclaw token revoke l': 'laptop',
+      'braidclaw token new x --scope a': 'approve admin',
+      'braidclaw schedule p': 'pause',
+      'braidclaw schedule show r': 'report',
+      'braidclaw schedule add x --missed ': 'run-once skip run-all',
+      'braidclaw cost --by co': 'conversation',
+      'braidclaw home ': 'backup restore prune',
+      'braidclaw home backup --w': '--with-keys',
+      'braidclaw serve --log': '--log-file',
+    }
+    expect(await proposed(at, Object.keys(expected))).toEqual(Object.values(expected))
   })
 
   test.each(['zsh', 'fish'])('%s gets a script of its own that asks us, with meanings', async (shell) => {

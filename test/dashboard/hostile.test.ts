@@ -67,7 +67,7 @@ test('no page makes anything of it but text, and the content security policy has
   await page.goto(`${server.url}/#/talk/${conversation_id}`)
   await unharmed(page, 'Enough.')
   expect(await page.locator('.said').filter({ hasText: 'entity' }).textContent()).toContain('<b>entity</b> &lt;twice&gt;')
-  const links = await page.locator('.said a').evaluateAll('(all) => all.map(({ href, target, rel }) => [href, target, rel])')
+  const links = await page.evaluate(`[...document.querySelectorAll('.said a')].map(({ href, target, rel }) => [href, target, rel])`)
   expect(links).toEqual([
     ['https://ok.example/', '_blank', 'noreferrer noopener'],
     ['https://ok.example/', '_blank', 'noreferrer noopener'],

@@ -15,6 +15,9 @@ const sources = [...new Bun.Glob('**/*.ts').scanSync({ cwd: root })]
 /** Happenings are spelt like rules. */
 const events = new Set([...readFileSync(join(root, 'runtime/event.ts'), 'utf8').matchAll(/type: '([a-z.]+)'/g)].map(([, name]) => name))
 
+/** So are the notes of a home. */
+for (const [, text] of sources) for (const [, note = ''] of text.matchAll(/memory\.note\('([a-z.]+)'/g)) events.add(note)
+
 /** So are the actions of an operator, which have receipts. */
 const actions = new Set(['apply', 'drop', 'restore', 'undo', 'redo'].map((name) => `changes.${name}`))
 

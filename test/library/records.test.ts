@@ -33,7 +33,7 @@ async function noticesOf(host: Host): Promise<string[]> {
 /** The projections and all receipts agree with the journal. */
 async function assertSound(at: Place, host: Host): Promise<void> {
   const { receipts } = await host.records()
-  expect(receipts.verify({ deep: true })).toMatchObject({ ok: true, problems: [], unfinished: [] })
+  expect(await receipts.verify({ deep: true })).toMatchObject({ ok: true, problems: [], unfinished: [] })
   const memory = openRecords(at.setup())
   expect((await memory.projections()).check()).toMatchObject({ equal: true })
   memory.close()
@@ -150,14 +150,14 @@ test('an altered receipt of a deletion explains nothing', async () => {
   const gone = await turn(host, calling('file_read', { path: 'notes.md' }))
   const { conversations, receipts } = await host.records()
   conversations.delete(gone, 'ann')
-  expect(receipts.verify({ deep: true }).ok).toBe(true)
+  expect((await receipts.verify({ deep: true })).ok).toBe(true)
   await host.close()
   const { Database } = await import('bun:sqlite')
   const database = new Database(join(at.home, 'memory.sqlite'))
   database.run(`UPDATE operator_actions SET input = replace(input, '"last":1', '"last":9')`)
   database.close()
   const again = at.host()
-  expect((await again.records()).receipts.verify({ deep: true }).problems[0]).toContain('belongs to no run')
+  expect((await (await again.records()).receipts.verify({ deep: true })).problems[0]).toContain('belongs to no run')
   await again.close()
 })
 

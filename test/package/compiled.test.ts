@@ -36,6 +36,7 @@ describe('the compiled executable passes the acceptance tests', () => {
     'test/seed-002.test.ts',
     'test/seed-000.test.ts',
     'test/gate/secrets.test.ts',
+    'test/dashboard/files.test.ts',
   ])
     test(file, async () => {
       const { code, ran, failures } = await again(file)

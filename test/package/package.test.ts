@@ -49,6 +49,19 @@ describe('in the package', () => {
     expect(missing).toEqual([])
   })
 
+  test('is the page of the dashboard, which its gateway serves', async () => {
+    symlinkSync(join(root, 'node_modules'), join(unpacked, 'node_modules'))
+    const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', 'test', './test/dashboard/files.test.ts'], {
+      cwd: root,
+      env: { ...process.env, BRAIDCLAW_TEST_BINARY: join(unpacked, 'bin/braidclaw') },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    const [said, code] = await Promise.all([child.stderr.text(), child.exited])
+    rmSync(join(unpacked, 'node_modules'))
+    expect(code === 0 ? '' : said).toBe('')
+    expect(said).toMatch(/Ran [1-9]\d* tests/)
+  }, 60_000)
+
   test('is Bun among its dependencies', () => {
     const { dependencies, bin, engines } = JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
     expect([dependencies.bun, bin.braidclaw, engines.node]).toEqual([expect.any(String), 'bin/braidclaw', '>=20'])

@@ -1,5 +1,6 @@
 /** Proposes known names for shell completion. On any error it proposes nothing, because a completion must not print errors. */
 
+import { existsSync } from 'node:fs'
 import type { CliContext } from '../../channels/terminal/context.ts'
 
 export async function proposeProviders(context: CliContext, partial: string): Promise<readonly string[]> {
@@ -44,6 +45,20 @@ export async function proposeChanges(context: CliContext, partial: string): Prom
     ])
     const kept = (await openKeptChanges(loadSetup(context))).list()
     return ['last', ...kept.map(nameOf)].filter((name) => name.startsWith(partial))
+  })
+}
+
+/** Names of tokens in force. */
+export async function proposeTokens(context: CliContext, partial: string): Promise<readonly string[]> {
+  return quietly(async () => {
+    const [{ loadSetup }, { withMemory }] = await Promise.all([
+      import('../../host/setup/setup.ts'),
+      import('../../host/open/open-records.ts'),
+    ])
+    const setup = loadSetup(context)
+    if (!existsSync(setup.config.memory.path)) return []
+    const rows = await withMemory(setup, ({ tokens }) => tokens.list())
+    return rows.flatMap(({ name, revoked }) => (revoked === undefined && name.startsWith(partial) ? [name] : []))
   })
 }
 

@@ -93,7 +93,7 @@ export type CallApproval = {
 
 /**
  * `fate`: `applied`, `dropped`, `pending` (waiting for a person), `none`, or `direct` (the call ran on the workspace itself). `state` is that
- * of the kept change set now, absent when it is no longer kept. `set` is what `changes.show` and `changes.undo` take.
+ * of the kept change set now, absent when it is no longer kept. `set` is what the functions of `changes` take.
  */
 export type CallChanges = {
   readonly fate: 'applied' | 'dropped' | 'pending' | 'none' | 'direct'
@@ -131,6 +131,9 @@ export type DecidedApproval = Approval & { readonly applied?: { readonly count: 
 
 /** Oldest first. `next`: pass it as `after` for the next page; absent on the last one. */
 export type ReceiptPage = { readonly receipts: readonly Receipt[]; readonly next?: number; readonly unreadable: number }
+
+/** `against`: an anchor line that was kept elsewhere; then the check also says whether anything was cut since. */
+export type VerifyOptions = { readonly deep?: boolean; readonly against?: string }
 
 /** `problems`: sentences; the first says what to look at. `deep`: the journal was compared too. */
 export type ReceiptCheck = {
@@ -220,8 +223,8 @@ export type HostRecords = {
   readonly receipts: {
     /** @param limit 50 by default, at most 500. `after`: the number of the last receipt that was seen; absent: the newest ones */
     page(page?: { readonly after?: number; readonly limit?: number }): ReceiptPage
-    /** `against`: an anchor line that was kept elsewhere; then it also says whether anything was cut since. */
-    verify(options?: { readonly deep?: boolean; readonly against?: string }): ReceiptCheck
+    /** A long log is checked by a process of its own, so that no turn waits for it. */
+    verify(options?: VerifyOptions): Promise<ReceiptCheck>
     /** The short line to keep elsewhere; `error` when there are no receipts yet, `integrity` when the chain is broken. */
     anchor(): { readonly line: string; readonly count: number; readonly head: string }
   }

@@ -1,11 +1,13 @@
 /** Reads receipts page by page, and checks the whole chain. */
 
+import { statSync } from 'node:fs'
 import { quote } from '../../kit/text.ts'
 import { findLine } from '../../receipts/find-receipt.ts'
 import { type Anchor, anchorLine, parseAnchor } from '../../receipts/form/anchor.ts'
 import { readReceipt } from '../../receipts/form/grammar.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
 import { listReceipts } from '../../receipts/list-receipts.ts'
+import { filesOf } from '../../receipts/segments.ts'
 import type { HostRecords, ReceiptPage } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
 import { anchorNow } from './integrity/anchor-now.ts'
@@ -41,7 +43,12 @@ export function receiptRecords({ setup, memory }: RecordsBase): HostRecords['rec
       const anchor = anchorNow(setup, memory)
       return { line: anchorLine(anchor), count: anchor.count, head: anchor.head }
     },
-    verify({ deep = false, against } = {}) {
+    async verify({ deep = false, against } = {}) {
+      if (against !== undefined) anchorIn(against)
+      if (bytesOf(path) > longLog) {
+        const { verifyInChild } = await import('./integrity/verify-in-child.ts')
+        return verifyInChild(setup, { deep, ...(against === undefined ? {} : { against }) })
+      }
       const anchor = against === undefined ? undefined : anchorIn(against)
       const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, ...(anchor ? { anchor } : {}) })
       const { count, completeness } = found
@@ -50,6 +57,13 @@ export function receiptRecords({ setup, memory }: RecordsBase): HostRecords['rec
       return { ok: found.ok && joined.length === 0, deep, count, completeness, problems, warnings, unfinished }
     },
   }
+}
+
+/** Beyond this size, about 4,000 receipts, a check would hold up the turns of this process for too long. */
+const longLog = 2_000_000
+
+function bytesOf(path: string): number {
+  return filesOf(path).reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
 }
 
 function anchorIn(line: string): Anchor {

@@ -101,7 +101,7 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
       },
       responses: { 200: json(verified, 'ok is false when something was altered; problems says what') },
     }),
-    async (c) => c.json(plain((await host.records()).receipts.verify(given(c.req.valid('json')))), 200),
+    async (c) => c.json(plain(await (await host.records()).receipts.verify(given(c.req.valid('json')))), 200),
   )
   app.openapi(
     route('read', {

@@ -30,7 +30,7 @@ const [tooLittle, little] = [100 * MIB, 1_000 * MIB]
 export function diskFindings(home: string, free: number): Finding[] {
   const says = `${Math.floor(free / MIB).toLocaleString('en')} MiB are free for ${home}`
   if (free >= little) return [{ what: 'disk', state: 'ok', says }]
-  const remedy = ['forget old conversations: braidclaw home prune --older-than 90', `see what takes the space: du -sh ${home}/*`]
+  const remedy = ['forget old conversations: braidclaw home prune --days 90', `see what takes the space: du -sh ${home}/*`]
   if (free >= tooLittle) return [{ what: 'disk', state: 'note', says, remedy }]
   return [{ what: 'disk', state: 'bad', says: `${says}; on a full disk no turn begins`, remedy }]
 }

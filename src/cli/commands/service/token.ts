@@ -7,11 +7,13 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import type { TokenLimits, TokenRow } from '../../../memory/access/tokens.ts'
 import { autonomyLevels } from '../../../security/settings.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { proposeTokens } from '../../args/completions.ts'
 import { jsonFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
 const name = { name: { type: 'text', about: 'The name of the token' } } as const satisfies Arguments
+const known = { name: { type: 'text', about: 'The name of the token', complete: proposeTokens } } as const satisfies Arguments
 const newFlags = {
   scope: { type: 'choice', values: tokenScopes, many: true, about: 'What it may do; may be repeated (default: read and chat)' },
   tools: { type: 'text', about: 'The tools its turns may use, separated by commas' },
@@ -47,23 +49,23 @@ export const list = {
 } as const satisfies Command<typeof jsonFlag>
 
 export const revoke = {
-  args: name,
+  args: known,
   examples: [['bot', 'requests with it are refused from now on']],
   async run(context, _flags, { name }) {
     await withMemory(loadSetup(context), ({ tokens }) => revokeToken(tokens, name))
     context.process.stdout.write(`revoked: ${name}\n`)
   },
-} as const satisfies Command<Record<never, never>, typeof name>
+} as const satisfies Command<Record<never, never>, typeof known>
 
 export const rotate = {
   flags: jsonFlag,
-  args: name,
+  args: known,
   examples: [['bot', 'a new secret; it keeps its conversations']],
   async run(context, { json = false }, { name }) {
     const secret = await withMemory(loadSetup(context), ({ tokens }) => rotateToken(tokens, name))
     show(context, { name, secret, json })
   },
-} as const satisfies Command<typeof jsonFlag, typeof name>
+} as const satisfies Command<typeof jsonFlag, typeof known>
 
 type Shown = { readonly name: string; readonly secret: string; readonly json: boolean }
 
