@@ -32,6 +32,8 @@ export type TelemetryOptions = {
 
 /** The chain is read in slices of this length, so that no turn waits for it. */
 const sliceMs = 5
+/** As the event hub, which is awake then: a server that is idle wakes for nothing else. */
+const lookMs = 300
 const secondMs = 1_000
 
 export async function openTelemetry(options: TelemetryOptions): Promise<Telemetry> {
@@ -48,7 +50,7 @@ export async function openTelemetry(options: TelemetryOptions): Promise<Telemetr
     if (loop.last !== undefined) loop.delay = Math.max(loop.delay, since - loop.usual)
     loop.last = now
     if (chain.state().valid === undefined) chain.read(sliceMs)
-  })
+  }, lookMs)
 
   function homeMetrics(): readonly Metric[] {
     // Read first: receipts that are appended meanwhile are in the log, and not yet in this count.
