@@ -15,7 +15,7 @@ test('a wrong token is refused with a sentence, the right one opens the page, an
   const { page, complaints } = visit
   await page.getByLabel('Access token').fill('not-a-token')
   await page.getByRole('button', { name: 'Log in' }).click()
-  expect(await page.getByRole('alert').textContent()).toContain('this token is not in force')
+  expect(await page.getByRole('alert').textContent()).toContain('This token is not in force')
   await page.getByLabel('Access token').fill(server.token)
   await page.getByLabel('Access token').press('Enter')
   await page.getByRole('heading', { name: 'Now' }).waitFor()
