@@ -32,6 +32,8 @@ export type TelemetryOptions = {
 
 /** The chain is read in slices of this length, so that no turn waits for it. */
 const sliceMs = 5
+/** Whoever asks for the metrics waits for the answer. */
+const askedMs = 50
 /** As the event hub, which is awake then: a server that is idle wakes for nothing else. */
 const lookMs = 500
 const secondMs = 1_000
@@ -42,6 +44,7 @@ export async function openTelemetry(options: TelemetryOptions): Promise<Telemetr
   const exporter = exporterOf(setup, version)
   const runs = followRuns({ events, feed: await memory.feed(), ...(exporter ? { exporter } : {}), signal, failed })
   const chain = createChainWatch({ ...receipts, now: () => performance.now() })
+  chain.read(sliceMs)
   const loop = { delay: 0 }
   const rest = poll(() => {
     const asked = performance.now()
@@ -54,7 +57,7 @@ export async function openTelemetry(options: TelemetryOptions): Promise<Telemetr
   function homeMetrics(): readonly Metric[] {
     // Read first: receipts that are appended meanwhile are in the log, and not yet in this count.
     const counted = memory.checkpoint.get()?.count ?? 0
-    const isRead = !chain.read(sliceMs)
+    const isRead = !chain.read(askedMs)
     const { valid, count } = chain.state()
     const { running, waiting } = turns()
     const delay = loop.delay
