@@ -72,10 +72,14 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     /** The profile belongs to the channel that heard the message, whatever the message says. */
     const hostFor = (access: ChannelProfile): ChannelHost => ({
       ...host,
-      conversation: (which, given) => host.conversation(which, { ...answering, ...given }),
+      conversation(which, given) {
+        warmUp()
+        return host.conversation(which, { ...answering, ...given })
+      },
       stopping: signal,
       running: () => channels.map(({ kind }) => kind.name),
       receive(message) {
+        warmUp()
         const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
         if (admitted && !questions.hear(admitted)) queue.put(admitted)
       },
@@ -96,8 +100,6 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
     const schedules = await scheduled(host, channels, answering)
     const failed = await Promise.race([over, Bun.sleep(0)])
-    // The executable is built for short lives (scripts/compile.ts): from here on, what runs often becomes machine code as usual.
-    Bun.unsafe.setJITPolicy(1)
     if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = failed ?? (await Promise.race([aborted(signal), over]))
     const leaving = schedules.close(FINISH_MS, 'SIGTERM')
@@ -147,6 +149,14 @@ async function finish(close: () => Promise<void>, cancel: (by: string) => void, 
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+}
+
+/**
+ * The executable is built for short lives (scripts/compile.ts). From the first message on, what runs often becomes machine code as usual; a
+ * process that only waits keeps 5 MB.
+ */
+function warmUp(): void {
+  Bun.unsafe.setJITPolicy(1)
 }
 
 function wordsOf(error: unknown): string {

@@ -98,6 +98,15 @@ test('gateway: certificates that cannot be read, do not fit their key, or have e
   expect(words(await findings(at, ['gateway']))).toContain('bad\nchannels.http: tls_cert and tls_key belong together')
 }, 60_000)
 
+test('gateway: an installed service is judged by the address of its own command line', async () => {
+  using at = home()
+  const env = fakeSystemd(at, {})
+  await at.run(['service', 'install', '--port', '4999', '--host', '0.0.0.0'], { env })
+  const found = words(bad(await findings(at, ['gateway', 'tokens'], env)))
+  expect(found).toContain('so the server does not start on 0.0.0.0')
+  expect(found).toContain('host = "0.0.0.0" without TLS')
+})
+
 test('gateway: names that no client ever sends', async () => {
   using at = home(http('allowed_hosts = ["agent.example.org", "[::1]:8443", "https://a.example", "*.example.org"]\n'))
   expect(words(bad(await findings(at, ['gateway'])))).toBe(
@@ -217,6 +226,16 @@ function fakeSystemd(at: Nest, { state = 'active', linger = 'yes' }): { readonly
   program('loginctl', `echo ${linger}`)
   return { PATH: `${folder}:${at.env.PATH}` }
 }
+
+test('service: a unit that somebody else wrote is not overwritten', async () => {
+  using at = home()
+  const unit = join(at.home, '.config/systemd/user/braidclaw.service')
+  mkdirSync(join(unit, '..'), { recursive: true })
+  writeFileSync(unit, '[Service]\nExecStart=%h/.local/bin/braidclaw daemon\n')
+  const { code, stderr } = await at.run(['service', 'install'], { env: fakeSystemd(at, {}) })
+  expect([code, stderr]).toEqual([1, `error: ${unit} is there already, and was not written by "service install"; move it away first\n`])
+  expect(await Bun.file(unit).text()).toContain('braidclaw daemon')
+})
 
 test('service: not running, another program, lingering off', async () => {
   using at = home()

@@ -64,8 +64,14 @@ async function talk({ ask }: Gateway): Promise<void> {
   const first = await ask('/chat', { message: 'What changed in this project since Monday?' })
   await ask(`/conversations/${first.body.conversation_id}`, { title: 'What changed since Monday' }, { method: 'PATCH' })
   await ask('/chat', { message: 'Remove the build folder' })
-  const typo = await ask('/chat', { message: 'Correct the typo in the notes' })
-  for (const id of typo.body.approvals) await ask(`/approvals/${id}`, { decision: 'allow' })
+  const typo = ask('/chat', { message: 'Correct the typo in the notes', on_approval: 'wait' })
+  for (let tries = 0; tries < 400; tries++) {
+    const { approvals } = (await ask('/approvals')).body
+    for (const { id } of approvals) await ask(`/approvals/${id}`, { decision: 'allow' })
+    if (approvals.length > 0) break
+    await Bun.sleep(25)
+  }
+  await typo
   await ask('/chat', { message: 'Write a short report' })
   await ask('/chat', { message: 'Keep a list of changes, please' })
 }

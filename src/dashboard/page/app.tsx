@@ -87,7 +87,13 @@ function Frame() {
         <span class="brand">BraidClaw</span>
         <nav aria-label="Pages">
           {pages.map((each) => (
-            <a href={`#/${each.path}`} aria-current={each === page ? 'page' : undefined}>
+            <a
+              href={`#/${each.path}`}
+              aria-current={each === page ? 'page' : undefined}
+              ref={(link) => {
+                if (each === page) link?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+              }}
+            >
               {each.name}
               {each.path === '' && approvals.value.length > 0 && (
                 <span class="count">

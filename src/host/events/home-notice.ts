@@ -27,6 +27,8 @@ export function noticeOf({ type, body }: Pick<JournalEntry, 'type' | 'body'>): N
   if (type === 'conversation.renamed') return { ...whose, event: { type: 'conversation_renamed', title: textIn(body, 'title') ?? '' } }
   if (type === 'conversation.delete') return { ...whose, event: { type: 'conversation_deleted' } }
   if (type === 'schedule.fired') return fired(whose, body)
+  if (type === 'schedule.ended')
+    return { event: { type: 'schedule_ended', schedule: textIn(body, 'schedule') ?? '', state: textIn(body, 'state') ?? '' } }
 }
 
 const isChangeAction = (type: string): type is keyof typeof changeActions => Object.hasOwn(changeActions, type)

@@ -74,6 +74,8 @@ export type HostNotice =
   /** All conversations and runs were deleted, except those of runs under way. */
   | { readonly type: 'memory_cleared' }
   | { readonly type: 'schedule_fired'; readonly schedule: string; readonly runId?: string }
+  /** `state`: good, bad, interrupted; missed and skipped runs only end. */
+  | { readonly type: 'schedule_ended'; readonly schedule: string; readonly state: string }
   /**
    * The last event of a subscription that ended by itself. `slow`: the subscriber took events too slowly; `closed`: the host was closed;
    * `failed`: the record cannot be read. Subscribe again with the last `id`.

@@ -40,7 +40,7 @@ export type HubOptions = {
 const usualCapacity = 1_024
 const pageSize = 256
 /** How often to look for what other processes did, in milliseconds; what this process does is told at once. */
-const lookMs = 300
+const lookMs = 500
 
 export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions): Hub {
   const subscribers = new Set<Subscriber>()

@@ -83,8 +83,12 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   })
 
   const schedules = once(async () => {
-    const [{ createSchedules }, store] = await Promise.all([import('../schedules/schedules.ts'), home.memory.schedules()])
-    return createSchedules({ setup, store, now: Date.now })
+    const [{ createSchedules }, { tellRuns }, store] = await Promise.all([
+      import('../schedules/schedules.ts'),
+      import('../schedules/told-runs.ts'),
+      home.memory.schedules(),
+    ])
+    return createSchedules({ setup, store: tellRuns(store, home.services.events.committed), now: Date.now })
   })
 
   const records = once(async () => {

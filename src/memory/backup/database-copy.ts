@@ -1,5 +1,6 @@
 /** Copies the database while other processes write, and adapts a restored copy to the folder it was restored to. */
 
+import { allPointers, type Pointer } from '../rebuild/pointer-files.ts'
 import type { Store } from '../store.ts'
 
 /** How far a file of an agent is accounted for in the database. */
@@ -9,12 +10,16 @@ export type DatabaseCopies = {
   /** Writes one consistent copy, without the free pages of deleted rows. The file must not exist. @throws SQLiteError */
   copyTo(path: string): void
   marks(): readonly AgentFileMark[]
+  /** The files that name the conversation that a session continues, beside the database, and what each should name. */
+  pointers(): readonly Pointer[]
   /** Folders of agents below `from` are below `to` from now on. */
   moveAgents(from: string, to: string): void
 }
 
-export function createDatabaseCopies({ sql, write }: Store): DatabaseCopies {
+export function createDatabaseCopies(store: Store): DatabaseCopies {
+  const { sql, write } = store
   return {
+    pointers: () => allPointers(store),
     copyTo: (path) => void sql<never, [string]>('VACUUM INTO ?').run(path),
     marks: () => sql<AgentFileMark, []>(`SELECT folder, file, bytes FROM agent_files WHERE folder <> ''`).all(),
     moveAgents(from, to) {

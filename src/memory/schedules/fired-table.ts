@@ -45,10 +45,14 @@ const kept = 200
 
 const columns = `schedule_id AS scheduleId, due, attempt, state, fired, owner, started_by AS startedBy, passed_over AS passedOver,
   conversation_id AS conversationId, run_id AS runId, ended, ending, message, checked, tokens, micros, unsent, sender, tries, sent`
+/** Journals what happened outside of any run. Called inside the transaction of what it tells. */
+export type Note = (type: string, body: object) => void
+
 const ofKey = 'schedule_id = ? AND due = ? AND attempt = ?'
 type Key = [string, number, number]
 
-export function createFiredTable({ sql, write }: Store): FiredTable {
+export function createFiredTable({ sql, write }: Store, note: Note): FiredTable {
+  const nameOf = (id: string) => sql<{ name: string }, [string]>('SELECT name FROM schedules WHERE id = ?').get(id)?.name ?? id
   const put = sql<never, [string, number, number, string, number, string, string, number, string | null]>(
     `INSERT INTO schedule_runs(schedule_id, due, attempt, state, fired, owner, started_by, passed_over, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET state = excluded.state, fired = excluded.fired, owner = excluded.owner, message = excluded.message
@@ -62,7 +66,10 @@ export function createFiredTable({ sql, write }: Store): FiredTable {
   function fire({ scheduleId, due, attempt, state, fired, owner, startedBy, passedOver, message = '' }: Firing): boolean {
     return write(() => {
       const isNew = put.run(scheduleId, due, attempt, state, fired, owner, startedBy, passedOver, message).changes > 0
-      if (isNew) trim.run(scheduleId, scheduleId, kept)
+      if (isNew) {
+        trim.run(scheduleId, scheduleId, kept)
+        if (state !== 'running') note('schedule.ended', { schedule: nameOf(scheduleId), state })
+      }
       return isNew
     })
   }
@@ -72,7 +79,11 @@ export function createFiredTable({ sql, write }: Store): FiredTable {
       `UPDATE schedule_runs SET state = ?, ended = ?, ending = ?, message = ?, checked = ?, tokens = ?, micros = ?, unsent = ?
        WHERE ${ofKey} AND state = 'running'`,
     )
-    return write(() => update.run(state, ended, ending, message, checked, tokens, micros, unsent, ...keyOf(key)).changes > 0)
+    return write(() => {
+      const isOpen = update.run(state, ended, ending, message, checked, tokens, micros, unsent, ...keyOf(key)).changes > 0
+      if (isOpen) note('schedule.ended', { schedule: nameOf(key.scheduleId), state })
+      return isOpen
+    })
   }
 
   function claimUnsent(channels: readonly string[], { owner, wants }: Parameters<FiredTable['claimUnsent']>[1]): Unsent | undefined {

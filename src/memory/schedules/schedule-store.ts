@@ -25,7 +25,7 @@ type Code = { readonly code: number | null }
 export function createScheduleStore(store: Store, now: Clock): ScheduleStore {
   return {
     schedules: createScheduleTable(store),
-    fired: createFiredTable(store),
+    fired: createFiredTable(store, (type, body) => noteInHome(store, now, type, body)),
     lease: createLease(store),
     addresses: createAddressesTable(store),
     transaction: store.write,

@@ -3,12 +3,11 @@
 import { isLoopback, localUrl } from '../../../channels/http/access/address.ts'
 import { readTokenFile } from '../../../channels/http/access/holders.ts'
 import { certificateEnd, tlsOf } from '../../../channels/http/access/tls-files.ts'
-import { http } from '../../../channels/http/kind.ts'
-import type { CliSetup } from '../../../channels/terminal/context.ts'
-import { channelSettings } from '../../../config/config.ts'
+import type { httpRows } from '../../../channels/http/settings.ts'
 import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { count } from '../../../kit/count.ts'
+import type { Values } from '../../../kit/settings.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Finding } from './doctor-finding.ts'
 
@@ -17,21 +16,21 @@ const makeToken = 'make one: braidclaw token new me --scope admin'
 const restart = 'then start the server anew: braidclaw service restart'
 
 export type GatewayOptions = {
-  readonly setup: CliSetup
   /** Absent when there is no database yet. */
   readonly memory: Memory | undefined
-  /** Where a server that is installed as a service answers. */
-  readonly url: string | undefined
+  /** Those of the installed service, when there is one. */
+  readonly settings: Values<typeof httpRows>
+  /** Whether a service is installed. */
+  readonly installed: boolean
 }
 
 /** Nothing is reported of a gateway that nobody switched on. */
-export async function gatewayFindings({ setup, memory, url }: GatewayOptions): Promise<Finding[]> {
-  const settings = channelSettings(setup.config, http)
+export async function gatewayFindings({ memory, settings, installed }: GatewayOptions): Promise<Finding[]> {
   const { host, port, tlsCert, tlsKey, tokenFile, allowedHosts } = settings
-  const isWanted = settings.enabled || url !== undefined || tlsCert !== undefined || tlsKey !== undefined || !isLoopback(host)
+  const isWanted = settings.enabled || installed || tlsCert !== undefined || tlsKey !== undefined || !isLoopback(host)
   if (!isWanted) return []
   return [
-    ...(await placeFindings(url ?? (port === 0 ? undefined : localUrl(settings)))),
+    ...(await placeFindings(port === 0 ? undefined : localUrl(settings))),
     ...tlsFindings(settings),
     ...nameFindings(allowedHosts),
     ...tokenFindings({ memory, host, tokenFile }),

@@ -12,7 +12,7 @@ import type { Memory } from '../../../memory/memory.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { managerOf, serviceUrl } from '../service/service-setup.ts'
+import { gatewaySettings, managerOf } from '../service/service-setup.ts'
 import { channelFindings } from './doctor-channels.ts'
 import { dashboardFindings } from './doctor-dashboard.ts'
 import type { Finding } from './doctor-finding.ts'
@@ -67,8 +67,8 @@ function told({ what, state, says, remedy = [] }: Finding): string {
 /** What depends on the records: they may be absent or damaged, and everything else is checked all the same. */
 async function recorded(setup: CliSetup, memory: Memory | undefined, problem: Finding | undefined): Promise<Finding[]> {
   const manager = await managerOf(setup.context)
-  const url = existsSync(manager.file) ? serviceUrl(setup, manager.argv()) : undefined
-  const gateway = await gatewayFindings({ setup, memory, url })
+  const installed = existsSync(manager.file)
+  const gateway = await gatewayFindings({ memory, settings: gatewaySettings(setup, installed ? manager.argv() : []), installed })
   return [
     ...(problem ? [problem] : []),
     ...(memory ? [...recordFindings(setup, memory), ...(await scheduleFindings(setup, memory))] : []),

@@ -4,11 +4,13 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { localUrl } from '../../../channels/http/access/address.ts'
 import { http } from '../../../channels/http/kind.ts'
+import type { httpRows } from '../../../channels/http/settings.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { channelSettings } from '../../../config/config.ts'
 import { keepKey, readKeys } from '../../../config/keys-file.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { keysIn } from '../../../host/setup/weak-keys.ts'
+import type { Values } from '../../../kit/settings.ts'
 import { takeLock } from '../../../memory/agent-files/folder-lock.ts'
 import { isAlive, ownerOf } from '../../../memory/journal/process-owner.ts'
 import { ownProgram } from '../../../service/own-program.ts'
@@ -47,10 +49,15 @@ export function storeKeys(home: string, keys: readonly (readonly [name: string, 
   for (const [name, value] of keys) keepKey(homePaths(home).keys, name, value)
 }
 
-/** Returns where the installed server answers; undefined when it takes any free port. Its flags come before the configuration. */
-export function serviceUrl({ config }: CliSetup, argv: readonly string[] = []): string | undefined {
+/** Returns the settings of the server that this command line starts: its flags come before the configuration. */
+export function gatewaySettings({ config }: CliSetup, argv: readonly string[] = []): Values<typeof httpRows> {
+  const settings = channelSettings(config, http)
   const given = (flag: string) => argv[argv.indexOf(flag) + 1 || argv.length]
-  const { host, port, tlsCert } = channelSettings(config, http)
-  const wanted = { host: given('--host') ?? host, port: Number(given('--port') ?? port), ...(tlsCert === undefined ? {} : { tlsCert }) }
-  return wanted.port === 0 ? undefined : localUrl(wanted)
+  return { ...settings, host: given('--host') ?? settings.host, port: Number(given('--port') ?? settings.port) }
+}
+
+/** Returns where that server answers; undefined when it takes any free port. */
+export function serviceUrl(setup: CliSetup, argv?: readonly string[]): string | undefined {
+  const settings = gatewaySettings(setup, argv)
+  return settings.port === 0 ? undefined : localUrl(settings)
 }

@@ -42,6 +42,8 @@ export const install = {
       ...(manager.kind === 'systemd' ? [] : ['--log-file', logPathOf(context)]),
     ])
     if (print) return void context.process.stdout.write(manager.text(run))
+    if (manager.kind !== 'background' && existsSync(manager.file) && manager.argv() === undefined)
+      throw failure(`${manager.file} is there already, and was not written by "service install"; move it away first`)
     await working(() => manager.install(run))
     context.process.stdout.write(`installed: ${manager.file}\n`)
     tellOfKeys(context, missingKeys(setup), keepKeys)

@@ -55,7 +55,7 @@ function Whole({ run, again }: { readonly run: Run; readonly again: () => void }
           ['Began', <Time at={started} />],
           ...(ended === undefined ? [] : ([['Took', `${((ended - started) / 1000).toFixed(1)} s`]] as const)),
           ...(tokens ? ([['Tokens', `${tokens} (${money(usage.cost_micros)})`]] as const) : []),
-          ...(digest ? ([['Digest', <code class="clip">{digest}</code>]] as const) : []),
+          ...(digest ? ([['Digest', <code>{digest}</code>]] as const) : []),
         ]}
       />
       <h2>Transcript</h2>

@@ -1,7 +1,7 @@
 /** Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows them. */
 
 import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import type { Checkpoint } from '../../../memory/checkpoint.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { headLine } from '../../../receipts/form/anchor.ts'
@@ -56,12 +56,18 @@ async function copyHome(
   mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
   ;(await memory.copies()).copyTo(database)
   chmodSync(database, 0o600)
-  const known = await openCopy(database, async (copy) => ({ checkpoint: copy.checkpoint.get(), marks: (await copy.copies()).marks() }))
+  const known = await openCopy(database, async (copy) => {
+    const { marks, pointers } = await copy.copies()
+    return { checkpoint: copy.checkpoint.get(), marks: marks(), pointers: pointers() }
+  })
   const made: ManifestFile[] = [recorded(folder, names.database, 0o600)]
 
   const receipts = receiptFiles(config.receipts.path, known.checkpoint)
   const special = new Set([names.database, `${names.database}-wal`, `${names.database}-shm`, ...['receipts.head', names.log]])
   for (const { from } of receipts) special.add(inHome(paths.home, from))
+  // They are written anew at each turn, so what lies in the home may belong to a later one than the copied database.
+  const pointers = known.pointers.map(({ path, due }) => ({ path: relative(dirname(database), path), due }))
+  for (const { path } of pointers) special.add(path)
   const marked = new Map(known.marks.map(({ folder: at, file, bytes }) => [join(at, file), bytes]))
   const { files, leftOut } = homeFiles(paths.home, { withKeys, except: special })
   const wanted: readonly Wanted[] = [
@@ -83,6 +89,7 @@ async function copyHome(
     await Bun.sleep(0)
   }
   if (filesOf(config.receipts.path).join() !== segments) return undefined
+  for (const { path, due } of pointers) if (due !== undefined) made.push(written(folder, path, `${due}\n`))
   if (known.checkpoint) made.push(written(folder, 'receipts.head', `${headLine(known.checkpoint)}\n`))
   const manifest: Manifest = {
     ...{
@@ -154,6 +161,7 @@ function copyFile(folder: string, { from, to, mode, most, exact }: Wanted): Mani
 }
 
 function written(folder: string, path: string, text: string): ManifestFile {
+  mkdirSync(dirname(join(folder, path)), { recursive: true, mode: 0o700 })
   writeFileSync(join(folder, path), text, { mode: 0o600, flush: true })
   return recorded(folder, path, 0o600)
 }

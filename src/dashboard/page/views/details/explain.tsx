@@ -12,13 +12,17 @@ export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
   const [text, setText] = useState('')
   const [said, setSaid] = useState<Explanation | undefined>()
   const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
   async function ask(): Promise<void> {
+    setBusy(true)
     try {
       setSaid(await call<Explanation>('POST', '/policy/explain', questionOf(tool, text)))
       setProblem('')
     } catch (error) {
       setSaid(undefined)
       setProblem(error instanceof Error ? error.message : String(error))
+    } finally {
+      setBusy(false)
     }
   }
   return (
@@ -56,7 +60,7 @@ export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
             Explain
           </button>
         </div>
-        <p class="quiet small">Nothing runs: only the gate is asked.</p>
+        <p class={busy ? 'quiet small working' : 'quiet small'}>{busy ? 'Asking the gate' : 'Nothing runs: only the gate is asked.'}</p>
       </form>
       <div role="status">
         {problem !== '' && <p class="card bad breaks">{problem}</p>}
