@@ -13,6 +13,7 @@ import { randomFrom } from './home.ts'
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
 const watcher = join(import.meta.dir, '../support/watch-events.ts')
 
+type Watched = { readonly state: string; readonly workspace: string; readonly lifeMs: () => number }
 type Watching = { readonly seen: string[]; readonly lives: number }
 
 test('two processes that are killed in turns and a follower that is killed too: no event is missing or doubled', async () => {
@@ -42,7 +43,9 @@ test('two processes that are killed in turns and a follower that is killed too: 
   await run().exited
   const usualMs = performance.now() - before
   const over = { yes: false }
-  const watching = watch(() => over.yes, state, at.workspace, random)
+  // About twice as many lives as a lane has turns, however fast the machine is.
+  const lifeMs = () => usualMs * (0.3 + random() * 0.6)
+  const watching = watch(() => over.yes, { state, workspace: at.workspace, lifeMs })
   const work = async () => {
     for (let count = 0; count < 6; count += 1) {
       const turn = run()
@@ -80,7 +83,7 @@ function child(cwd: string, env: { readonly [name: string]: string | undefined }
 }
 
 /** Follows until it has seen everything after the work is over; each life continues after the last complete line of the one before. */
-async function watch(isOver: () => boolean, state: string, workspace: string, random: () => number): Promise<Watching> {
+async function watch(isOver: () => boolean, { state, workspace, lifeMs }: Watched): Promise<Watching> {
   const seen: string[] = []
   let lives = 0
   for (let quiet = 0; quiet < 1; ) {
@@ -90,7 +93,7 @@ async function watch(isOver: () => boolean, state: string, workspace: string, ra
       child(workspace, { HOME: workspace, PATH: process.env.PATH }),
     )
     const wasOver = isOver()
-    setTimeout(() => follower.kill('SIGKILL'), wasOver ? 2_000 : 300 + random() * 1_200)
+    setTimeout(() => follower.kill('SIGKILL'), wasOver ? 2_000 : lifeMs())
     const lines = (await follower.stdout.text()).split('\n').slice(0, -1)
     await follower.exited
     seen.push(...lines)
