@@ -21,6 +21,7 @@ test('a search marks the words and leads to the conversation; pins are added, ke
   const { page, complaints } = visit
   await page.getByLabel('Words to search for').fill('xylophone (c++')
   await page.getByRole('button', { name: 'Search' }).click()
+  await page.locator('mark').first().waitFor()
   expect(await page.locator('mark').allTextContents()).toEqual(['xylophone'])
   expect(await page.locator('.snippet').textContent()).toContain(hostile)
   expect(await page.locator('main img, main script').count()).toBe(0)
@@ -113,10 +114,10 @@ test('cost says what has no price, shows the days as a table too, and what is le
   await using visit = await open(server, { at: 'cost' })
   const { page, complaints } = visit
   await page.getByText('is not known').waitFor()
-  expect(await page.getByRole('img', { name: 'the table below' }).locator('canvas').count()).toBe(1)
+  await page.getByRole('img', { name: 'the table below' }).locator('canvas').waitFor()
   await page.getByText('The days as a table').click()
   const today = new Date().toISOString().slice(0, 10)
-  expect(await page.getByRole('rowheader', { name: today }).count()).toBe(1)
+  await page.getByRole('rowheader', { name: today }).waitFor()
   const row = page.getByRole('row', { name: 'near/' })
   expect(await row.textContent()).toBe(`near/${hostile}unknown551`)
   expect(await page.getByRole('progressbar').first().getAttribute('max')).toBe('100000')
@@ -144,6 +145,7 @@ test('the record is verified in words, also against a kept line, and what was al
   await page.getByLabel('A line that you kept elsewhere').fill(line)
   await page.getByRole('button', { name: 'Verify now' }).click()
   await page.getByText('The record is intact.').waitFor()
+  await page.locator('.receipts > li').nth(1).waitFor()
   expect(await page.locator('.receipts > li').count()).toBe(2)
   const log = join(at.home, '.braidclaw', 'tool_receipts.log')
   writeFileSync(

@@ -90,5 +90,6 @@ test('the list has older pages, and can be of one conversation', async () => {
   await page.goto(`${server.url}/#/runs/${first}`)
   await page.getByText('Only those of').waitFor()
   await page.getByText('number 34', { exact: true }).waitFor({ state: 'detached' })
+  await page.getByText('number 1', { exact: true }).waitFor()
   expect(await page.locator('.runs .grow').allTextContents()).toEqual(['number 2', 'number 1'])
 })
