@@ -47,9 +47,9 @@ test('two processes that are killed in turns and a follower that is killed too: 
   const lifeMs = () => usualMs * (0.3 + random() * 0.6)
   const watching = watch(() => over.yes, { state, workspace: at.workspace, lifeMs })
   const work = async () => {
-    for (let count = 0; count < 6; count += 1) {
+    for (let count = 0; count < 10; count += 1) {
       const turn = run()
-      const late = setTimeout(() => turn.kill('SIGKILL'), usualMs * (0.3 + random()))
+      const late = setTimeout(() => turn.kill('SIGKILL'), usualMs * (0.3 + random() * 1.5))
       await turn.exited
       clearTimeout(late)
     }
