@@ -48,12 +48,12 @@ export function assertOurs({ headers, url }: Pick<Request, 'headers' | 'url'>, {
 }
 
 /**
- * Returns the URL with its escaped slashes written plainly: an id may contain one. @throws HttpError for a path with parts that some programs
+ * Returns the URL with its escaped slashes unescaped: an id may contain one. @throws HttpError for a path with parts that some programs
  * read in another way than others
  */
 export function plainUrl(url: string): string {
   const path = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)[0] ?? ''
   if (/%2e|%5c|%00|\\|\/\/|[^\x21-\x7e]/i.test(path))
-    throw new HttpError(400, 'bad_path', 'the path has an escaped or doubled separator; write it plainly')
+    throw new HttpError(400, 'bad_path', 'the path has an escaped or doubled separator; write it without')
   return /%2f/i.test(path) ? url.replace(path, path.replace(/%2f/gi, '/')) : url
 }

@@ -1,4 +1,4 @@
-/** Formats what a channel is told about a run: the answer, or plainly why there is none. */
+/** Formats what a channel is told about a run: the answer, or why there is none. */
 
 import type { Ending } from '../../runtime/event.ts'
 import { endingNote } from '../../runtime/history-text.ts'
