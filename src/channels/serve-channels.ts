@@ -7,6 +7,7 @@ import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'
+import { warmUp } from '../service/warm-up.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
@@ -149,14 +150,6 @@ async function finish(close: () => Promise<void>, cancel: (by: string) => void, 
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
-}
-
-/**
- * The executable is built for short lives (scripts/compile.ts). From the first message on, what runs often becomes machine code as usual; a
- * process that only waits keeps 5 MB.
- */
-function warmUp(): void {
-  Bun.unsafe.setJITPolicy(1)
 }
 
 function wordsOf(error: unknown): string {

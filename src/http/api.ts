@@ -4,26 +4,28 @@ import { createRoute, OpenAPIHono, type RouteConfig } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { sha256 } from '../kit/sha256.ts'
-import { unauthorized } from './credentials.ts'
+import { unauthorized } from './callers/credentials.ts'
+import type { Identity, ScopedIdentity, Sender } from './callers/sender.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Connection } from './listen.ts'
-
-/** Who sent the request, as far as this layer cares: `scopes` is a plain list of words, and "admin" includes all of them. */
-export type Identity = { readonly id: string; readonly scopes: readonly string[] }
 
 export type ApiEnv<Caller extends Identity> = {
   Bindings: {
     readonly connection: Connection
     /** Returns who sent it; undefined when it carries no secret. @throws HttpError 401 for a wrong secret */
-    readonly caller: () => Caller | undefined
+    readonly sender: () => Promise<Sender<Caller> | undefined>
+    /** Whether the secret of this request is still in force. */
+    readonly isInForce: () => Promise<boolean>
+    /** Says how one gets a token. */
+    readonly tokenHint: string
     /** The body as it was sent; empty when there is none. */
     readonly body: string
     readonly idempotency: Idempotency
     /** The name of the cookie of a session. */
     readonly cookie: string
     /** Tries a secret that the body holds. @throws HttpError 429 when this address tried too many wrong ones */
-    readonly attempt: <T>(find: () => T | undefined) => T | undefined
+    readonly attempt: <T>(find: () => T | undefined | Promise<T | undefined>) => Promise<T | undefined>
   }
   Variables: { caller: Caller }
 }
@@ -60,6 +62,8 @@ export function createApi<Caller extends Identity>({ errorOf, failed, errorField
     )
   })
   app.use(async (context, next) => {
+    const { body } = context.env
+    if (body !== '') Object.assign(context.req.bodyCache, { text: Promise.resolve(body) })
     await next()
     for (const [name, value] of Object.entries(quiet)) if (!context.res.headers.has(name)) context.res.headers.set(name, value)
   })
@@ -71,7 +75,7 @@ export const anyScope = ''
 
 /** Declares a route that only callers with this scope may use. */
 export function route<const R extends RouteConfig>(scope: string, config: R) {
-  return createRoute({ ...config, security: [{ bearer: [scope] }], middleware: needs(scope) })
+  return guardedRoute(config, { words: [scope], permit: hasScope(scope) })
 }
 
 /** Declares a route for everybody. */
@@ -79,27 +83,49 @@ export function openRoute<const R extends RouteConfig>(config: R) {
   return createRoute({ ...config, security: [] })
 }
 
-function needs<Caller extends Identity>(scope: string): MiddlewareHandler<ApiEnv<Caller>> {
+export type Guard<Caller extends Identity> = {
+  /** What /openapi.json says that a token needs. */
+  readonly words: readonly string[]
+  /** @throws HttpError 403 when this caller may not do it */
+  readonly permit: (caller: Caller, context: Context<ApiEnv<Caller>>) => void
+  /** Whether a repeated request gets the first answer: absent, when it has an Idempotency-Key; "never" for a route that sees to that itself. */
+  readonly replay?: 'never'
+}
+
+/** Declares a route for those callers that `permit` lets pass. */
+export function guardedRoute<const R extends RouteConfig, Caller extends Identity>(config: R, guard: Guard<Caller>) {
+  return createRoute({ ...config, security: [{ bearer: [...guard.words] }], middleware: guarding(guard) })
+}
+
+function guarding<Caller extends Identity>({ permit, replay }: Guard<Caller>): MiddlewareHandler<ApiEnv<Caller>> {
   return async (context, next) => {
-    const caller = context.env.caller()
-    if (!caller) throw unauthorized('this needs a token: send Authorization: Bearer TOKEN (braidclaw token new NAME makes one)')
-    if (scope !== anyScope && !caller.scopes.includes(scope) && !caller.scopes.includes('admin'))
-      throw new HttpError(
-        403,
-        'forbidden',
-        `this token may not do that: it needs the scope "${scope}" and has ${caller.scopes.join(', ') || 'none'}`,
-      )
-    context.set('caller', caller)
-    if (context.req.method === 'GET') return next()
+    const sender = await context.env.sender()
+    if (!sender) throw unauthorized(`this needs a token: send Authorization: Bearer TOKEN (${context.env.tokenHint})`)
+    permit(sender.caller, context)
+    context.set('caller', sender.caller)
+    if (context.req.method === 'GET' || replay === 'never') return next()
     const { body, idempotency, connection } = context.env
     return idempotency.answer(context, {
-      owner: caller.id,
-      digest: () => sha256(`${context.req.method} ${context.req.path}\n${body}`),
+      owner: sender.key,
+      digest: () => requestDigest(context.req, body),
       record: (recorder) => {
         connection.recorder = recorder
       },
       next,
     })
+  }
+}
+
+/** The SHA-256 of what a request asks for. */
+export function requestDigest({ method, path }: { readonly method: string; readonly path: string }, body: string): string {
+  return sha256(`${method} ${path}\n${body}`)
+}
+
+function hasScope(scope: string) {
+  return ({ scopes }: ScopedIdentity): void => {
+    if (scope === anyScope || scopes.includes(scope) || scopes.includes('admin')) return
+    const has = scopes.join(', ') || 'none'
+    throw new HttpError(403, 'forbidden', `this token may not do that: it needs the scope "${scope}" and has ${has}`)
   }
 }
 

@@ -9,6 +9,8 @@ export type EventStream = {
   readonly response: Response
   /** Does nothing once the client has gone. `data` is sent as JSON unless it is a text. */
   send(event: ServerEvent): void
+  /** Resolves when little waits to be sent, or the client has gone: for whoever has more to send than a client reads at once. */
+  hasRoom(): Promise<void>
   /** Closes the stream when everything is sent. */
   end(): void
   /** Aborted when the client has gone, or was dropped. */
@@ -27,7 +29,15 @@ export type StreamOptions = {
   readonly opening?: boolean
 }
 
-type State = { bytes: number; ended: boolean; over: boolean; since: number; wake: () => void; timer?: ReturnType<typeof setTimeout> }
+type State = {
+  bytes: number
+  ended: boolean
+  over: boolean
+  since: number
+  wake: () => void
+  drained: () => void
+  timer?: ReturnType<typeof setTimeout>
+}
 
 const encoder = new TextEncoder()
 
@@ -42,7 +52,7 @@ export function openEventStream({
   connection.stay()
   const gone = new AbortController()
   const queue: Uint8Array[] = []
-  const state: State = { bytes: 0, ended: false, over: false, since: 0, wake: () => {} }
+  const state: State = { bytes: 0, ended: false, over: false, since: 0, wake: () => {}, drained: () => {} }
 
   function close(controller?: ReadableStreamDefaultController<Uint8Array>): void {
     if (state.over) return
@@ -50,6 +60,7 @@ export function openEventStream({
     clearTimeout(state.timer)
     queue.length = 0
     state.wake()
+    state.drained()
     if (controller && state.ended) controller.close()
     else gone.abort()
   }
@@ -89,6 +100,7 @@ export function openEventStream({
         if (queue.length === 0) return close(controller)
         controller.enqueue(Buffer.concat(queue.splice(0)))
         state.bytes = 0
+        state.drained()
       },
       cancel: () => close(),
     },
@@ -104,6 +116,13 @@ export function openEventStream({
       const frame = frameOf(event)
       connection.recorder?.frame(frame)
       put(frame)
+    },
+    async hasRoom() {
+      while (!state.over && state.bytes > maxBytes / 8) {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        state.drained = resolve
+        await promise
+      }
     },
     end() {
       connection.recorder?.end()

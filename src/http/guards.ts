@@ -28,16 +28,16 @@ export function placesOf({ names, port, secure, proxies = [] }: PlaceOptions): P
 }
 
 /** @throws HttpError for a request that is not meant for this server, or that a page of another site sent */
-export function assertOurs({ headers, url }: Pick<Request, 'headers' | 'url'>, { hosts, origins }: Places): void {
+export function assertOurs({ headers, url }: Pick<Request, 'headers' | 'url'>, { hosts, origins }: Places, hint: string): void {
   const host = headers.get('host')
   // Without a host Bun leaves only the path in the url.
-  if (host === null || host === '' || !URL.canParse(url))
+  if (host === null || host === '' || !/^https?:/.test(url))
     throw new HttpError(400, 'no_host', 'the request names no host: send HTTP/1.1 with exactly one Host header')
   if (!hosts.has(host.toLowerCase()))
     throw new HttpError(
       403,
       'foreign_host',
-      `the host ${JSON.stringify(host.slice(0, 100))} is not one of this server; use ${[...hosts][0]}, or list the name in channels.http.allowed_hosts`,
+      `the host ${JSON.stringify(host.slice(0, 100))} is not one of this server; use ${[...hosts][0]}, or ${hint}`,
     )
   const origin = headers.get('origin')
   if (origin !== null && !origins.has(origin.toLowerCase()))
@@ -52,8 +52,13 @@ export function assertOurs({ headers, url }: Pick<Request, 'headers' | 'url'>, {
  * read in another way than others
  */
 export function plainUrl(url: string): string {
+  if (/%00/.test(url)) throw new HttpError(400, 'bad_path', 'the URL has a NUL character; take it out')
   const path = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)[0] ?? ''
-  if (/%2e|%5c|%00|\\|\/\/|[^\x21-\x7e]/i.test(path))
+  if (/%2e|%5c|\\|\/\/|[^\x21-\x7e]/i.test(path))
     throw new HttpError(400, 'bad_path', 'the path has an escaped or doubled separator; write it without')
-  return /%2f/i.test(path) ? url.replace(path, path.replace(/%2f/gi, '/')) : url
+  if (!/%2f/i.test(path)) return url
+  const unescaped = path.replace(/%2f/gi, '/')
+  if (/\/\.{1,2}(?:\/|$)/.test(unescaped))
+    throw new HttpError(400, 'bad_path', 'the path leads elsewhere once its separators are unescaped; write it without "." and ".."')
+  return url.replace(path, unescaped)
 }

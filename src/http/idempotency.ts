@@ -13,10 +13,10 @@ export type Begun = { readonly state: 'new' | 'other' | 'elsewhere' | 'lost' | '
 
 export type ReplyStore = {
   /** Notes that the request is being answered, on disk when it returns; or says what became of the first one. */
-  begin(name: RequestName): Begun
-  finish(name: RequestName, reply: Reply): void
+  begin(name: RequestName): Begun | Promise<Begun>
+  finish(name: RequestName, reply: Reply): void | Promise<void>
   /** The request was refused before anything happened. */
-  forget(name: RequestName): void
+  forget(name: RequestName): void | Promise<void>
 }
 
 /** Takes the events of a stream, also those that the client no longer reads. */
@@ -38,61 +38,95 @@ export type Asked = {
   readonly next: () => Promise<void>
 }
 
+type Running = { readonly digest: string; readonly reply: Promise<Reply | undefined> }
+
 export function createIdempotency(store: ReplyStore): Idempotency {
   /** The requests that this process is answering. */
-  const running = new Map<string, Promise<Reply | undefined>>()
+  const running = new Map<string, Running>()
 
-  async function earlier(name: RequestName, begun: Begun): Promise<Response> {
-    if (begun.state === 'done') return replay(begun.reply)
-    if (begun.state === 'other')
-      throw new HttpError(
-        422,
-        'key_reused',
-        `the Idempotency-Key ${JSON.stringify(name.key)} was sent with another request before; use a new one`,
-      )
-    if (begun.state === 'lost')
-      throw new HttpError(
-        409,
-        'interrupted',
-        'the server stopped while it answered this request: look how far it came, then send what is missing with a new Idempotency-Key',
-      )
-    const reply = await running.get(runningKey(name))
-    if (reply) return replay(reply)
-    throw new HttpError(409, 'in_progress', 'this request is being answered; ask again later', { 'retry-after': '2' })
+  async function whenAnswered(name: RequestName, { digest, reply }: Running): Promise<Response> {
+    if (digest !== name.digest) throw keyReused(name.key)
+    const first = await reply
+    if (!first) throw inProgress()
+    return replay(first)
+  }
+
+  /** Nothing is awaited before it is among the running ones: the next request with this key looks there. */
+  function enter(name: RequestName) {
+    const { promise, resolve } = Promise.withResolvers<Reply | undefined>()
+    running.set(runningKey(name), { digest: name.digest, reply: promise })
+    return (reply: Reply | undefined) => {
+      running.delete(runningKey(name))
+      resolve(reply)
+    }
   }
 
   return {
     async answer(context, { owner, digest, record, next }) {
-      const key = context.req.header('idempotency-key')
+      const key = keyOf(context)
       if (key === undefined) return void (await next())
-      if (!keyPattern.test(key)) throw new HttpError(400, 'bad_key', 'Idempotency-Key: 1 to 255 visible ASCII characters')
       const name = { owner, key, digest: digest() }
-      const begun = store.begin(name)
-      // Nothing may be awaited until it is among the running ones: the next request with this key looks there.
-      if (begun.state !== 'new') return earlier(name, begun)
-      const done = Promise.withResolvers<Reply | undefined>()
-      const finish = (reply: Reply | undefined) => {
-        running.delete(runningKey(name))
-        if (reply && reply.body.length <= maxKept) store.finish(name, reply)
-        else if (!reply) store.forget(name)
-        done.resolve(reply)
+      const before = running.get(runningKey(name))
+      if (before) return whenAnswered(name, before)
+      const leave = enter(name)
+      const begun = await orLeave(() => store.begin(name), leave)
+      if (begun.state !== 'new') return earlier(name, begun, leave)
+      const finish = async (reply: Reply | undefined) => {
+        if (reply && reply.body.length <= maxKept) await orLeave(() => store.finish(name, reply), leave)
+        else if (!reply) await orLeave(() => store.forget(name), leave)
+        leave(reply)
       }
-      running.set(runningKey(name), done.promise)
       const frames: string[] = []
-      record({ frame: (text) => void frames.push(text), end: () => finish(streamReply(frames)) })
+      record({ frame: (text) => void frames.push(text), end: () => void finish(streamReply(frames)) })
       try {
         await next()
       } catch (error) {
-        finish(undefined)
+        await finish(undefined)
         throw error
       }
       const { res } = context
       const type = res.headers.get('content-type') ?? ''
-      if (context.error || refused(res.status)) finish(undefined)
-      else if (!type.startsWith('text/event-stream')) finish({ status: res.status, type, body: await res.clone().text() })
+      if (context.error || refused(res.status)) await finish(undefined)
+      else if (!type.startsWith('text/event-stream')) await finish({ status: res.status, type, body: await res.clone().text() })
       return undefined
     },
   }
+}
+
+/** @returns undefined when the request has none. @throws HttpError 400 for a key in another form */
+export function keyOf({ req }: Pick<Context, 'req'>): string | undefined {
+  const key = req.header('idempotency-key')
+  if (key !== undefined && !keyPattern.test(key)) throw new HttpError(400, 'bad_key', 'Idempotency-Key: 1 to 255 visible ASCII characters')
+  return key
+}
+
+async function orLeave<T>(work: () => T | Promise<T>, leave: (reply: undefined) => void): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    leave(undefined)
+    throw error
+  }
+}
+
+function earlier({ key }: RequestName, begun: Begun, leave: (reply: Reply | undefined) => void): Response {
+  leave(begun.state === 'done' ? begun.reply : undefined)
+  if (begun.state === 'done') return replay(begun.reply)
+  if (begun.state === 'other') throw keyReused(key)
+  if (begun.state !== 'lost') throw inProgress()
+  throw new HttpError(
+    409,
+    'interrupted',
+    'the server stopped while it answered this request: look how far it came, then send what is missing with a new Idempotency-Key',
+  )
+}
+
+function keyReused(key: string): HttpError {
+  return new HttpError(422, 'key_reused', `the Idempotency-Key ${JSON.stringify(key)} was sent with another request before; use a new one`)
+}
+
+function inProgress(): HttpError {
+  return new HttpError(409, 'in_progress', 'this request is being answered; ask again later', { 'retry-after': '2' })
 }
 
 /** The status of a request that can be sent again, because nothing happened. */

@@ -2,12 +2,21 @@
 
 import { HttpError } from './http-error.ts'
 
-export type BodyLimits = { readonly maxBytes: number; readonly maxDepth: number; readonly maxMs: number }
+export type BodyLimits = {
+  readonly maxBytes: number
+  readonly maxDepth: number
+  readonly maxMs: number
+  /** Whether its texts may have NUL characters and halves of characters, which no database keeps as they are (default: yes). */
+  readonly anyText?: boolean
+}
 
 export const bodyLimits: BodyLimits = { maxBytes: 1_048_576, maxDepth: 64, maxMs: 30_000 }
 
 /** Returns the body as text of one JSON value, `{}` when there is none. @throws HttpError 400, 408, 413, 415 */
-export async function readJsonBody(request: Request, { maxBytes, maxDepth, maxMs }: BodyLimits = bodyLimits): Promise<string> {
+export async function readJsonBody(
+  request: Request,
+  { maxBytes, maxDepth, maxMs, anyText = true }: BodyLimits = bodyLimits,
+): Promise<string> {
   const { headers } = request
   const coding = headers.get('content-encoding')
   if (coding !== null && coding !== 'identity')
@@ -15,7 +24,7 @@ export async function readJsonBody(request: Request, { maxBytes, maxDepth, maxMs
       'accept-encoding': 'identity',
     })
   if (Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
-  const text = await withinTime(collect(request, maxBytes), maxMs)
+  const text = textIn(await withinTime(headers.has('content-length') ? request.bytes() : collect(request, maxBytes), maxMs))
   if (text.trim() === '') return '{}'
   const type = headers.get('content-type') ?? ''
   if (!/^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i.test(type))
@@ -26,16 +35,29 @@ export async function readJsonBody(request: Request, { maxBytes, maxDepth, maxMs
       { accept: 'application/json' },
     )
   if (depthOf(text, maxDepth) > maxDepth) throw new HttpError(400, 'too_deep', `the JSON is nested more than ${maxDepth} levels deep`)
-  try {
-    JSON.parse(text)
-  } catch (error) {
-    throw new HttpError(400, 'bad_json', `the body is no JSON: ${error instanceof Error ? error.message : String(error)}`)
-  }
+  const value = parsed(text)
+  if (!anyText && /\\u(?:0000|d[89a-f])/i.test(text) && !isStorable(value))
+    throw new HttpError(400, 'bad_text', 'a text of the body has a NUL character or half of a character (a lone surrogate); take it out')
   return text
 }
 
-async function collect({ body }: Request, maxBytes: number): Promise<string> {
-  if (!body) return ''
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new HttpError(400, 'bad_json', `the body is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function isStorable(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed() && !value.includes('\0')
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([name, member]) => isStorable(name) && isStorable(member))
+}
+
+/** For a body whose length is not said beforehand. */
+async function collect({ body }: Request, maxBytes: number): Promise<Uint8Array> {
+  if (!body) return new Uint8Array()
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of body) {
@@ -43,8 +65,12 @@ async function collect({ body }: Request, maxBytes: number): Promise<string> {
     if (bytes > maxBytes) throw tooLarge(maxBytes)
     pieces.push(piece)
   }
+  return Buffer.concat(pieces)
+}
+
+function textIn(bytes: Uint8Array): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces))
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     throw new HttpError(400, 'bad_json', 'the body is not UTF-8')
   }

@@ -24,26 +24,29 @@ export type ListenOptions = {
   readonly failed: (error: unknown) => void
   /** How many requests may be under way at once. */
   readonly maxRequests?: number
+  /** More than the limit of the body itself, which answers with a sentence. */
+  readonly maxBodyBytes?: number
 }
 
 export type Listening = {
   readonly port: number
   /** Stops at once: open connections are closed. */
   stop(): Promise<void>
+  /** Takes no new connections, lets what runs end within this time, then stops. */
+  finish(ms: number): Promise<void>
 }
 
 /** How long a connection may be quiet, in seconds. */
 const idleSeconds = 30
 
 /** @throws Error with an errno when it cannot listen there */
-export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_024 }: ListenOptions): Listening {
+export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_024, maxBodyBytes = 2_097_152 }: ListenOptions): Listening {
   const server = Bun.serve({
     hostname,
     port,
     ...(tls ? { tls } : {}),
     idleTimeout: idleSeconds,
-    // A little more than the limit of the body itself, which answers with a sentence.
-    maxRequestBodySize: 2_097_152,
+    maxRequestBodySize: maxBodyBytes,
     development: false,
     // A second process on the same port would get half of the requests.
     reusePort: false,
@@ -63,5 +66,12 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
       return errorResponse(new HttpError(500, 'internal', 'this is a bug in BraidClaw; its log says more'))
     },
   })
-  return { port: server.port ?? port, stop: () => server.stop(true) }
+  return {
+    port: server.port ?? port,
+    stop: () => server.stop(true),
+    async finish(ms) {
+      await Promise.race([server.stop(false), Bun.sleep(ms)])
+      await server.stop(true)
+    },
+  }
 }

@@ -2,6 +2,8 @@
 
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const wanted = plain(word)
+  const begun = wanted.length < 4 ? [] : known.filter((name) => plain(name).startsWith(wanted))
+  if (begun.length === 1) return begun[0]
   const allowed = Math.max(1, Math.floor(wanted.length / 3))
   const ranked = known.map((name) => ({ name, off: distance(wanted, plain(name)) })).sort((a, b) => a.off - b.off)
   const best = ranked[0]

@@ -71,3 +71,10 @@ function distance(from: string, to: string): number {
   }
   return row.at(-1) ?? 0
 }
+
+/** Says for a log where an error comes from, with its message, which the traces of some errors leave out. */
+export function traceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { stack = '', message } = error
+  return stack.includes(message) ? stack : `${stack}: ${message}`
+}

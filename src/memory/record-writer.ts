@@ -65,6 +65,8 @@ export type OperatorAction = {
   /** What became of the changes that the action applied, and why they were not applied, if so. */
   readonly changes?: string
   readonly error?: string
+  /** With `error`: the action was refused and nothing happened. */
+  readonly denied?: true
 }
 
 export type RecordWriter = {
@@ -168,9 +170,9 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     if (receipts?.seal) journal.sealEnd(runId, receipts.seal)
   }
 
-  function recordAction({ conversationId, tool, input, risk, sandbox, changes, error }: OperatorAction): string | undefined {
+  function recordAction({ conversationId, tool, input, risk, sandbox, changes, error, denied }: OperatorAction): string | undefined {
     const clean = withoutSecrets(input)
-    const outcome = { output: '', ...(changes ? { metadata: { changes } } : {}), ...actionEnd(error) }
+    const outcome = { output: '', ...(changes ? { metadata: { changes } } : {}), ...actionEnd(error, denied) }
     const what = { tool, argsHash: argsHashOf({ input: clean }), risk, approval: 'operator' }
     return transaction(() => {
       const { receipt } = receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
@@ -278,8 +280,10 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 }
 
-function actionEnd(error: string | undefined): { readonly status: 'allowed' } | { readonly status: 'failed'; readonly error: string } {
-  return error === undefined ? { status: 'allowed' } : { status: 'failed', error }
+type ActionEnd = { readonly status: 'allowed' } | { readonly status: 'failed' | 'denied'; readonly error: string }
+
+function actionEnd(error: string | undefined, denied = false): ActionEnd {
+  return error === undefined ? { status: 'allowed' } : { status: denied ? 'denied' : 'failed', error }
 }
 
 function whatBecame({ changes, error }: Pick<OperatorAction, 'changes' | 'error'>): JsonObject {

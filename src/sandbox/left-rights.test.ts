@@ -153,7 +153,7 @@ describe.each(kinds.map((kind) => [kind]))('in %s no program with rights is left
       '2775',
       '2775',
     ])
-  }, 20_000)
+  }, 120_000)
 })
 
 describe('what is looked for', () => {

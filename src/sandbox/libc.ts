@@ -20,6 +20,7 @@ export function openLibc() {
 function load(name: string) {
   const { symbols } = dlopen(name, {
     flock: { args: ['i32', 'i32'], returns: 'i32' },
+    getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
     prlimit: { args: ['i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
     prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' },
     syscall: { args: ['i64', 'i64', 'i64', 'i64', 'i64', 'i64'], returns: 'i64' },

@@ -90,7 +90,7 @@ real(
     }
     expect(JSON.stringify(results)).not.toContain('canary-')
   },
-  20_000,
+  120_000,
 )
 
 test('without any sandbox the probe finds its way out, and hurts only its own canaries', async () => {

@@ -71,5 +71,5 @@ test.if(canSwitch)(
       'take memory without end': 'limits',
     })
   },
-  15_000,
+  120_000,
 )

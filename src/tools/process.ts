@@ -1,5 +1,6 @@
 /** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
+import { closeSync } from 'node:fs'
 import type { Change } from '../runtime/changes.ts'
 import type { Transfer } from '../security/command/transfer/transfer.ts'
 
@@ -19,6 +20,8 @@ export type SpawnPlan = {
   readonly network?: readonly string[]
   /** A git fetch, pull or push; the function that starts commands for a conversation carries it out, a sandbox never sees it. */
   readonly transfer?: Transfer
+  /** One pipe for stdout and stderr, so that the order between them is exact; all of it is then "stdout". It is closed at the end. */
+  readonly together?: { readonly ours: number; readonly theirs: number }
   /** Receives chunks as they arrive, in order within each stream and, as far as the pipes allow, between the streams. */
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
@@ -75,15 +78,23 @@ export function cleanEnvironment({ home, timeZone }: { readonly home: string; re
  * function waits at most 250 ms for pipes that such a process keeps open.
  */
 export const spawnPlain: Spawn = async (plan) => {
+  if (plan.together === undefined) return run(plan, { stdout: 'pipe', stderr: 'pipe' })
+  const { ours, theirs } = plan.together
+  const ended = run(plan, { stdout: theirs, stderr: theirs, from: ours })
+  closeSync(theirs)
+  return ended.finally(() => closeSync(ours))
+}
+
+/** `from` is the descriptor to read both streams from. It starts the child before it waits for anything. */
+type Streams = { readonly stdout: 'pipe' | number; readonly stderr: 'pipe' | number; readonly from?: number }
+
+async function run(plan: SpawnPlan, streams: Streams): Promise<Ended> {
   if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
-  const child = start(plan)
+  const child = start(plan, streams)
   if (child instanceof Error) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0])}: ${reason(child)}` }
   const group = endable(child.pid)
   plan.signal.addEventListener('abort', group.end, { once: true })
-  const pumps = [
-    pump(child.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),
-    pump(child.stderr, (chunk) => plan.onOutput(chunk, 'stderr')),
-  ]
+  const pumps = pumpsOf(streams.from === undefined ? child : { stdout: Bun.file(streams.from).stream(), stderr: child.stderr }, plan)
   await child.exited
   plan.signal.removeEventListener('abort', group.end)
   const leftBehind = group.kill()
@@ -96,9 +107,9 @@ export const spawnPlain: Spawn = async (plan) => {
   }
 }
 
-function start({ argv, cwd, env }: SpawnPlan) {
+function start({ argv, cwd, env }: SpawnPlan, { stdout, stderr }: Streams) {
   try {
-    return Bun.spawn([...argv], { cwd, env: { ...env }, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe', detached: true })
+    return Bun.spawn([...argv], { cwd, env: { ...env }, stdin: 'ignore', stdout, stderr, detached: true })
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
   }
@@ -140,6 +151,17 @@ function signalGroup(pid: number, name: 'SIGTERM' | 'SIGKILL'): boolean {
 }
 
 type Pump = { readonly done: Promise<void>; stop(): void }
+
+/** A stream that the child writes into a descriptor of ours is no stream here, only its number. */
+function pumpsOf(
+  { stdout, stderr }: { readonly [from in 'stdout' | 'stderr']: number | ReadableStream<Uint8Array> },
+  plan: SpawnPlan,
+): Pump[] {
+  const pumps: Pump[] = []
+  if (typeof stdout !== 'number') pumps.push(pump(stdout, (chunk) => plan.onOutput(chunk, 'stdout')))
+  if (typeof stderr !== 'number') pumps.push(pump(stderr, (chunk) => plan.onOutput(chunk, 'stderr')))
+  return pumps
+}
 
 function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => void): Pump {
   const reader = stream.getReader()

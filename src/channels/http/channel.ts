@@ -4,13 +4,14 @@ import { version } from '../../../package.json'
 import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/contract/telemetry-api.ts'
 import { FailureError } from '../../host/failure.ts'
+import { isLoopback, nameOf, namesOf } from '../../http/address.ts'
+import { openSession } from '../../http/callers/session-cookie.ts'
 import { createIdempotency } from '../../http/idempotency.ts'
 import type { Listening } from '../../http/listen.ts'
-import { serveApi } from '../../http/serve-api.ts'
-import { openSession } from '../../http/session-cookie.ts'
+import { serveApi, simpleJson } from '../../http/serve-api.ts'
 import { once } from '../../kit/once.ts'
 import type { Values } from '../../kit/settings.ts'
-import { isLoopback, nameOf, namesOf } from './access/address.ts'
+import { traceOf } from '../../kit/text.ts'
 import { createHolders, type Holders } from './access/holders.ts'
 import { tlsOf } from './access/tls-files.ts'
 import { accessOf } from './access/token-access.ts'
@@ -75,8 +76,7 @@ type Opening = {
 
 /** @throws FailureError when it cannot listen there */
 function open({ setup, settings, host, holders, talks, telemetry }: Opening): Listening {
-  const failed = (error: unknown) =>
-    setup.log('error', 'request failed', { why: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  const failed = (error: unknown) => setup.log('error', 'request failed', { why: traceOf(error) })
   const tls = tlsOf(settings)
   const app = once(async () => {
     const { gatewayApi } = await import('./gateway-api.ts')
@@ -85,7 +85,7 @@ function open({ setup, settings, host, holders, talks, telemetry }: Opening): Li
   try {
     return serveApi({
       app: app.get,
-      simple: { '/health': { ok: true, version } },
+      simple: { '/health': () => simpleJson({ ok: true, version }) },
       hostname: settings.host,
       port: settings.port,
       ...(tls ? { tls } : {}),
@@ -100,6 +100,7 @@ function open({ setup, settings, host, holders, talks, telemetry }: Opening): Li
       },
       idempotency: createIdempotency(host.replies),
       errorFields,
+      hints: { token: 'braidclaw token new NAME makes one', host: 'list the name in channels.http.allowed_hosts' },
       failed,
       now: Date.now,
     })

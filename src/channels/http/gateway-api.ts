@@ -1,12 +1,12 @@
 /** Puts the routes of the gateway together, and describes them in /openapi.json. */
 
 import { z } from '@hono/zod-openapi'
+import { json } from '../../http/answers/shapes.ts'
 import { createApi, openRoute } from '../../http/api.ts'
 import type { Caller } from './access/token-access.ts'
 import type { Gateway, GatewayApi } from './gateway.ts'
 import { errorFields } from './openai/answers.ts'
 import { gatewayRoutes } from './routes.ts'
-import { json } from './shapes.ts'
 import { httpErrorOf } from './turns/talks.ts'
 
 export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): GatewayApi {

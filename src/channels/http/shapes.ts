@@ -4,14 +4,6 @@ import { z } from '@hono/zod-openapi'
 import type { Caller } from './access/token-access.ts'
 import type { TurnRequest } from './turns/talks.ts'
 
-/** An answer or a body of JSON. */
-export function json<S extends z.ZodType>(schema: S, description: string) {
-  return { description, content: { 'application/json': { schema } } }
-}
-
-/** The content of a stream of server-sent events. */
-export const eventStream = { 'text/event-stream': { schema: z.string() } }
-
 export const conversationId = z
   .string()
   .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a conversation')
@@ -21,11 +13,6 @@ export const runId = z
   .string()
   .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a run')
   .openapi({ example: 'run_3k5v9q0d2m7x1c8b6z4a' })
-
-/** How many at most, in a query. */
-export function count(most: number) {
-  return z.optional(z.coerce.number().pipe(z.int().min(1).max(most)))
-}
 
 export const messageText = z
   .string()

@@ -6,13 +6,6 @@ type Spelled<Name> = Name extends `${infer Head}${infer Tail}`
 
 export type Snake<T> = { -readonly [Name in keyof T as Spelled<Name>]: T[Name] }
 
-type Plain<T> = T extends readonly (infer Item)[] ? Plain<Item>[] : T extends object ? { -readonly [Name in keyof T]: Plain<T[Name]> } : T
-
-/** Returns the same value under a type that the route's schema accepts: what is sent as JSON is a copy that nobody changes. */
-export function plain<T>(value: T): Plain<T> {
-  return value as Plain<T>
-}
-
 /** Leaves the values alone: what a call received or a tool returned keeps its own names. */
 export function snake<T extends object>(record: T): Snake<T> {
   return Object.fromEntries(

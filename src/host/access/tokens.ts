@@ -1,6 +1,5 @@
 /** Makes, lists and checks the access tokens of a home. A secret is shown once, when it is made; the store holds its SHA-256. */
 
-import { timingSafeEqual } from 'node:crypto'
 import { createId } from '../../kit/id.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { StoredToken, TokenLimits, TokenRow, TokenTable } from '../../memory/access/tokens.ts'
@@ -60,7 +59,7 @@ export function holderOf(table: Pick<TokenTable, 'get'>, secret: string): TokenH
 
 /** Compares two SHA-256 in hex in constant time. */
 export function sameDigest(one: string, other: string): boolean {
-  return timingSafeEqual(Buffer.from(one, 'hex'), Buffer.from(other, 'hex'))
+  return crypto.timingSafeEqual(Buffer.from(one, 'hex'), Buffer.from(other, 'hex'))
 }
 
 const noDigest = '0'.repeat(64)

@@ -54,5 +54,6 @@ test.each([
 test('a zone is checked, and a misspelt one is recognised', () => {
   expect(readZone('europe/berlin')).toBe('Europe/Berlin')
   expect(() => readZone('Europe/Berln')).toThrow('--tz "Europe/Berln" is no time zone; did you mean "Europe/Berlin"?')
+  expect(() => readZone('Europe/Ljubl', '--zone')).toThrow('--zone "Europe/Ljubl" is no time zone; did you mean "Europe/Ljubljana"?')
   expect(() => readZone('')).toThrow('--tz "" is no time zone')
 })

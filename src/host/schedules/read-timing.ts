@@ -21,12 +21,12 @@ export function readTiming({ at, every, cron }: WrittenTiming, reading: Reading)
 }
 
 /** @throws FailureError `usage` for a zone that the system does not know */
-export function readZone(zone: string): string {
+export function readZone(zone: string, flag = '--tz'): string {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone
   } catch {
     const near = didYouMean(zone, [...Intl.supportedValuesOf('timeZone'), 'UTC'])
-    throw wrong(`--tz "${zone}" is no time zone${near || '; write one like Europe/Berlin, America/New_York or UTC'}`)
+    throw wrong(`${flag} "${zone}" is no time zone${near || '; write one like Europe/Berlin, America/New_York or UTC'}`)
   }
 }
 

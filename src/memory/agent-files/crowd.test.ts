@@ -52,7 +52,7 @@ test('processes that talk and compact at the same time lose nothing, keep pairs 
   const records = den.read('compactions.jsonl').trim().split('\n')
   expect(den.read('summary.md')).toBe(`${records.length}\n`)
   expect(lastRecord(join(den.folder, 'compactions.jsonl'))?.to_line).toBe(den.read('history.archive.jsonl').split('\n').length - 1)
-}, 60_000)
+}, 120_000)
 
 test('kill -9 at any moment loses nothing that was acknowledged, and the summary is that of the archive', async () => {
   let told = 0
@@ -83,4 +83,4 @@ test('kill -9 at any moment loses nothing that was acknowledged, and the summary
     expect(den.read('summary.md').trim()).toBe(records.length === 0 ? '' : String(records.length))
   }
   expect(everything()).toHaveLength(2 * told)
-}, 60_000)
+}, 120_000)

@@ -63,7 +63,7 @@ test('an end before any step of a compaction leaves summary and history both old
   }
   expect(outcomes).toEqual(outcomes.toSorted().toReversed())
   expect(new Set(outcomes).size).toBe(2)
-}, 60_000)
+}, 120_000)
 
 test('an end before any step of putting that right, too', async () => {
   const steps = await stepsOfOne()
@@ -81,7 +81,7 @@ test('an end before any step of putting that right, too', async () => {
       expectOldOrNew()
     }
   }
-}, 60_000)
+}, 120_000)
 
 test('what a process that dies by kill -9 before any step leaves is old or new', async () => {
   const steps = await stepsOfOne()
@@ -99,7 +99,7 @@ test('what a process that dies by kill -9 before any step leaves is old or new',
     den.open()
     expectOldOrNew()
   }
-}, 60_000)
+}, 120_000)
 
 describe('what a crash left', () => {
   /** Crashes directly after the marker's rename. */

@@ -82,7 +82,7 @@ describe('a rule about changes', () => {
     const threads = rules(migrations).map(ruleThread)
     expect(threads[0]?.samples.map(({ name, writes }) => [name, writes?.at(-1)])).toEqual([['file_write', '/w/migrations/a']])
     expect(verifyProgram({ rules: threads }).ok).toBe(true)
-  }, 30_000)
+  }, 120_000)
 
   test('is told by policy explain for a command, and for a file tool only where it denies the call', () => {
     const said = (name: string, writes: string[] = []) => explainRules(rules(migrations), call(name, writes))

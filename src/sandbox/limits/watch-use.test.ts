@@ -21,7 +21,7 @@ describe('what all processes of a command use together', () => {
       })
       expect(await box.run('echo next')).toMatchObject({ code: 0, stdout: 'next\n' })
     },
-    20_000,
+    120_000,
   )
 
   real(
@@ -31,7 +31,7 @@ describe('what all processes of a command use together', () => {
       const { ended } = await box.run('head -c 40M /dev/zero > /tmp/a; head -c 40M /dev/zero > /tmp/b; sleep 10')
       expect(ended).toMatchObject({ stopped: expect.stringContaining('files in /tmp included') })
     },
-    20_000,
+    120_000,
   )
 
   real(
@@ -43,7 +43,7 @@ describe('what all processes of a command use together', () => {
       )
       expect(ended).toMatchObject({ ok: true, code: 0 })
     },
-    20_000,
+    120_000,
   )
 
   real(
@@ -53,7 +53,7 @@ describe('what all processes of a command use together', () => {
       const { ended } = await box.run('for i in 1 2 3 4 5 6 7 8; do head -c 8M /dev/zero > f$i; sync f$i; done; sleep 10')
       expect(ended).toMatchObject({ stopped: expect.stringContaining(`wrote more than ${30 * MIB} bytes to disk`) })
     },
-    20_000,
+    120_000,
   )
 
   real('lets a command go on that stays below', async () => {

@@ -96,7 +96,7 @@ describe('the home folder of a command', () => {
       expect(await box.run(steps)).toMatchObject({ code: 0, stderr: '' })
       expect(readdirSync(box.workspace).toSorted()).toEqual(['d', 'node_modules', 'package-lock.json', 'package.json'])
     },
-    20_000,
+    120_000,
   )
 
   test('its caches are measured, and removed when the workspace is gone or they are too large', () => {
@@ -213,7 +213,7 @@ describe('what works inside', () => {
       const { stdout, stderr } = await box.run(script)
       expect({ stdout, stderr }).toEqual({ stdout: `${says}\n`, stderr: '' })
     },
-    20_000,
+    120_000,
   )
 })
 

@@ -79,7 +79,8 @@ function kindOf(address: Address): string | undefined {
   return address.bits === 128 && address.value >> 125n !== 1n ? 'reserved' : undefined
 }
 
-function contains(cidr: string, address: Address): boolean {
+/** `cidr`: an address, a slash and how many of its bits count. */
+export function contains(cidr: string, address: Address): boolean {
   const [base = '', length = ''] = cidr.split('/')
   const range = parseAddress(base)
   if (range?.bits !== address.bits) return false

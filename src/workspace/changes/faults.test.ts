@@ -33,7 +33,7 @@ describe.each([
         expect(await doing(fixture.store)).toMatchObject({ ok: true })
       }
     },
-    60_000,
+    120_000,
   )
 })
 

@@ -117,7 +117,7 @@ describe.each(places)('%s', (_, where) => {
       await openChangeStore(fixture.options).recover()
       expect(readFileSync(fixture.at('src/a.txt'), 'utf8')).toBe('alpha')
     }
-  }, 60_000)
+  }, 120_000)
 })
 
 test('hard links among new files stay links', async () => {

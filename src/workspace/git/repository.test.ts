@@ -225,7 +225,7 @@ describe('whatever is written, in whatever order', () => {
         { numRuns: 20 },
       )
     },
-    60_000,
+    120_000,
   )
 
   test('exactly the write that completes one is refused', () => {
@@ -243,7 +243,7 @@ describe('whatever is written, in whatever order', () => {
       }),
       { numRuns: 40 },
     )
-  }, 20_000)
+  }, 120_000)
 })
 
 describe('two writers at once', () => {

@@ -1,12 +1,12 @@
 /** Answers clients of OpenAI's API: GET /v1/models and POST /v1/chat/completions. Each request is one turn with the history that it brings. */
 
 import { z } from '@hono/zod-openapi'
+import { eventStream, json } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { errorResponse, HttpError } from '../../../http/http-error.ts'
 import { createId } from '../../../kit/id.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { eventStream, json } from '../shapes.ts'
 import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
 import { completionOf, createPieces, failureOf, openAiFields } from './answers.ts'
 import { chunksOf } from './chunks.ts'

@@ -2,12 +2,12 @@
 
 import { z } from '@hono/zod-openapi'
 import type { ApprovalDecision } from '../../../host/contract/records-api.ts'
+import { count, json } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { orMissingLater } from '../missing.ts'
-import { count, json } from '../shapes.ts'
 import { snake } from '../snake.ts'
 
 const approval = z.looseObject({

@@ -1,11 +1,12 @@
 /** Answers POST /chat: one turn, the whole answer at once. */
 
 import { z } from '@hono/zod-openapi'
+import { eventStream, json } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import type { EventStream } from '../../../http/event-stream.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { conversationId, ending, eventStream, json, messageText, onApproval, onDisconnect, toTurn } from '../shapes.ts'
+import { conversationId, ending, messageText, onApproval, onDisconnect, toTurn } from '../shapes.ts'
 import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
 import { createTurnNotes } from '../turns/turn-notes.ts'
 

@@ -1,12 +1,12 @@
 /** Lists, reads, renames and deletes conversations. */
 
 import { z } from '@hono/zod-openapi'
+import { count, json, plain } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { ownerOf, signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { orMissing } from '../missing.ts'
-import { conversationId, count, json } from '../shapes.ts'
-import { plain } from '../snake.ts'
+import { conversationId } from '../shapes.ts'
 
 const facts = { started: z.int(), updated: z.int(), turns: z.int(), title: z.string() }
 const line = z.object({ id: z.string(), ...facts })

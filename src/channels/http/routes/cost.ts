@@ -2,10 +2,10 @@
 
 import { z } from '@hono/zod-openapi'
 import type { CostReport, CostRow } from '../../../host/cost/cost.ts'
+import { json } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { spendKeys } from '../../../memory/spend/spend.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { json } from '../shapes.ts'
 
 const query = z.object({
   days: z.coerce.number().int().min(1).max(3660).default(30).openapi({ description: 'How many days in UTC, today included' }),

@@ -6,6 +6,7 @@ import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { type PolicyInForce, policyInForce } from '../../../host/toolset/policy/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
+import { json, plain } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { isObject, type JsonObject } from '../../../kit/json.ts'
@@ -13,8 +14,7 @@ import { type Explanation, explainCall, explainCommand } from '../../../security
 import type { Caller } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { orMissing } from '../missing.ts'
-import { json } from '../shapes.ts'
-import { plain, snake } from '../snake.ts'
+import { snake } from '../snake.ts'
 
 const verdict = z.enum(['allow', 'ask', 'deny'])
 const words = z.array(z.string())

@@ -2,13 +2,12 @@
 
 import { z } from '@hono/zod-openapi'
 import { FailureError } from '../../../host/failure.ts'
+import { count, json, plain } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { orMissing } from '../missing.ts'
-import { count, json } from '../shapes.ts'
-import { plain } from '../snake.ts'
 
 const tool = z.looseObject({ name: z.string(), description: z.string(), risk: z.string(), active: z.boolean(), source: z.string() })
 const hit = z.object({

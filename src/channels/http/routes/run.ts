@@ -1,11 +1,12 @@
 /** Answers POST /run with the events of one turn as they happen, and POST /runs/{id}/cancel. */
 
 import { z } from '@hono/zod-openapi'
+import { eventStream, json } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { conversationId, eventStream, json, messageText, onApproval, onDisconnect, runId, toTurn } from '../shapes.ts'
+import { conversationId, messageText, onApproval, onDisconnect, runId, toTurn } from '../shapes.ts'
 import { streamTurn } from '../turns/stream-turn.ts'
 
 const request = z.strictObject({

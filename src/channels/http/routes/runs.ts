@@ -2,13 +2,14 @@
 
 import { z } from '@hono/zod-openapi'
 import type { RunFacts, Step, Undone } from '../../../host/contract/records-api.ts'
+import { count, json, plain } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { orMissingLater } from '../missing.ts'
-import { conversationId, count, json, runId } from '../shapes.ts'
-import { plain, snake } from '../snake.ts'
+import { conversationId, runId } from '../shapes.ts'
+import { snake } from '../snake.ts'
 
 const facts = z.looseObject({
   id: z.string(),

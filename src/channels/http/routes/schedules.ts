@@ -2,10 +2,11 @@
 
 import { z } from '@hono/zod-openapi'
 import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } from '../../../host/contract/schedules-api.ts'
+import { json } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { json, messageText } from '../shapes.ts'
+import { messageText } from '../shapes.ts'
 
 const word = z.string().max(1_000)
 const options = {

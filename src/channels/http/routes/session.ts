@@ -1,17 +1,15 @@
 /** Begins and ends the session of a browser: POST, GET and DELETE /session. */
 
 import { z } from '@hono/zod-openapi'
+import { json } from '../../../http/answers/shapes.ts'
 import { anyScope, openRoute, route } from '../../../http/api.ts'
-import { unauthorized } from '../../../http/credentials.ts'
-import { sealSession, setCookie } from '../../../http/session-cookie.ts'
+import { unauthorized } from '../../../http/callers/credentials.ts'
+import { beginSession, endSession, sessionSeconds } from '../../../http/callers/session-cookie.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { json } from '../shapes.ts'
 
 const who = z.object({ name: z.string(), scopes: z.array(z.string()) })
 const begun = z.object({ ...who.shape, expires: z.int().openapi({ description: 'Milliseconds since 1970' }) })
 const ended = z.object({ ended: z.literal(true) })
-
-const lifeS = 7 * 86_400
 
 export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): void {
   app.openapi(
@@ -22,14 +20,12 @@ export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): vo
       request: { body: json(z.strictObject({ token: z.string().min(1).max(512) }), 'The token') },
       responses: { 200: json(begun, 'The cookie is set') },
     }),
-    (c) => {
-      const holder = c.env.attempt(() => holders.bySecret(c.req.valid('json').token))
+    async (c) => {
+      const holder = await c.env.attempt(() => holders.bySecret(c.req.valid('json').token))
       const held = holder && holders.byId(holder.id)
       if (!holder || !held) throw unauthorized('this token is not in force')
-      const expires = Date.now() + lifeS * 1000
-      const nonce = Buffer.from(crypto.getRandomValues(new Uint8Array(12))).toString('base64url')
-      const value = sealSession({ id: holder.id, expires, digest: held.digest, nonce })
-      c.header('set-cookie', setCookie(value, { name: c.env.cookie, secure, maxAgeS: lifeS }))
+      const expires = Date.now() + sessionSeconds * 1000
+      c.header('set-cookie', beginSession({ id: holder.id, expires, digest: held.digest }, { name: c.env.cookie, secure }))
       return c.json({ name: holder.name, scopes: [...holder.scopes], expires }, 200)
     },
   )
@@ -40,7 +36,7 @@ export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): vo
   app.openapi(
     openRoute({ method: 'delete', path: '/session', summary: 'Log out', responses: { 200: json(ended, 'The cookie is gone') } }),
     (c) => {
-      c.header('set-cookie', setCookie('', { name: c.env.cookie, secure, maxAgeS: 0 }))
+      c.header('set-cookie', endSession({ name: c.env.cookie, secure }))
       return c.json({ ended: true } as const, 200)
     },
   )

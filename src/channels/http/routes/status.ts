@@ -1,10 +1,10 @@
 /** Answers what the server is and what it does: GET /health and GET /status. */
 
 import { z } from '@hono/zod-openapi'
+import { json } from '../../../http/answers/shapes.ts'
 import { openRoute, route } from '../../../http/api.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { json } from '../shapes.ts'
 
 const health = z.object({ ok: z.literal(true), version: z.string() })
 const status = z.object({

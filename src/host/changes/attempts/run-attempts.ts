@@ -1,16 +1,12 @@
 /** Runs one question several times side by side, each attempt in a copy of the workspace, and keeps what each changed as a change set. */
 
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import type { Change, ChangeReview, ChangeSet } from '../../../runtime/changes.ts'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Change } from '../../../runtime/changes.ts'
 import type { Ending, Usage } from '../../../runtime/event.ts'
-import { reviewChanges } from '../../../security/changes/review-changes.ts'
-import { createLook } from '../../../workspace/changes/look.ts'
 import type { Conversation, Host, Setup } from '../../api.ts'
-import { policyOf } from '../../setup/effective-policy.ts'
 import { workspaceOf } from '../../setup/workspace-folder.ts'
-import { createChangeRules } from '../../transactions/change-rules.ts'
-import { changeSetOf } from '../kept-changes.ts'
+import { type KeptCopy, keepCopy } from './keep-copy.ts'
 import { attemptFolders, copyWorkspace, takeChanges } from './workspace-copy.ts'
 
 export type Attempt = {
@@ -21,7 +17,7 @@ export type Attempt = {
   readonly usage?: Usage
   readonly seconds: number
   /** What it changed; absent when it changed nothing. `id` names it in the store, where it waits for a decision. */
-  readonly changed?: { readonly id: string; readonly set: ChangeSet; readonly review: ChangeReview }
+  readonly changed?: KeptCopy
 }
 
 export type Attempts = {
@@ -81,25 +77,7 @@ type Keeping = {
   readonly conversationId: string
 }
 
-/** The whole change set is judged as if one command had made it. */
-async function keep({ host, setup, prompt }: Attempts, { base, set, workspace, changes, runId, conversationId }: Keeping) {
-  const { config, paths, context } = setup
-  const policy = policyOf(config, paths, context.env)
-  using look = createLook({ workspace, upper: join(set, 'up'), changes })
-  const review = reviewChanges(changes, {
-    policy,
-    level: 'supervised',
-    approved: false,
-    look,
-    ruled: await createChangeRules(setup)(changes),
-  })
-  const { store } = await host.changes()
-  const id = `attempt-${runId}`
-  // Renamed within its file system, so that the mark of the beginning keeps its time; the store links to it.
-  const folder = join(dirname(base), id)
-  renameSync(set, folder)
-  const about = { run: runId, call: 'attempt', conversation: conversationId, tool: 'attempt', command: prompt, at: Date.now() }
-  await store.hold(id, { changes, review, about, folder })
-  const shown = store.show(id)
-  return { id, review, set: shown ? changeSetOf(shown) : { stage: 'made' as const, changes, content: () => undefined } }
+function keep({ host, setup, prompt }: Attempts, { runId, conversationId, ...made }: Keeping): Promise<KeptCopy> {
+  const about = { run: runId, call: 'attempt', conversation: conversationId, tool: 'attempt', command: prompt }
+  return keepCopy({ ...made, host, setup, id: `attempt-${runId}`, about })
 }

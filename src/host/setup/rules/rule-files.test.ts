@@ -143,7 +143,7 @@ test('the examples of the documentation are rules, keep every property, and each
     expect({ command, blocked: asked(command) }).toEqual({ command, blocked: true })
   for (const command of ['git push origin main', 'git status', 'gitk push -f'])
     expect({ command, blocked: asked(command) }).toEqual({ command, blocked: false })
-}, 30_000)
+}, 120_000)
 
 test('a file for verify that does not exist is a problem', () => {
   expect(readRules('/nowhere/x.json', { workspace: '/w', home: '/h' }).problems).toEqual(['/nowhere/x.json does not exist'])

@@ -81,7 +81,7 @@ test.if(possible)(
     expect(seen).toEqual([`GET ${place} /plain`, `GET ${place} /tunnel`, `POST ${place} /sent`])
     expect(said.filter((line) => line.startsWith('sandbox network refused'))).toHaveLength(5)
   },
-  20_000,
+  120_000,
 )
 
 test.if(possible)(
@@ -101,5 +101,5 @@ test.if(possible)(
       ground.remove()
     }
   },
-  30_000,
+  120_000,
 )

@@ -106,7 +106,7 @@ describe('reads as git does', () => {
       { numRuns: Number(process.env.FUZZ_GIT ?? 300) },
     )
     expect(understood).toBeGreaterThan(40)
-  }, 60_000)
+  }, 120_000)
 })
 
 test('what git refuses, or what another reader could read otherwise, is not understood', () => {

@@ -17,6 +17,6 @@ export async function removeTree(path: string): Promise<void> {
 function openUp(folder: Buffer): void {
   if (!lstatSync(folder).isDirectory()) return
   chmodSync(folder, 0o700)
-  for (const entry of readdirSync(folder, { withFileTypes: true, encoding: 'buffer' }))
-    if (entry.isDirectory()) openUp(Buffer.concat([folder, Buffer.from('/'), entry.name]))
+  // With file types, the runtime gives names instead of entries for a path of bytes.
+  for (const name of readdirSync(folder, { encoding: 'buffer' })) openUp(Buffer.concat([folder, Buffer.from('/'), name]))
 }

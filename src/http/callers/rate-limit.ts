@@ -1,6 +1,6 @@
 /** Limits how often each key may do something: a bucket that refills steadily. Nobody is exempt. */
 
-import type { Clock } from '../runtime/port.ts'
+import type { Clock } from '../../runtime/port.ts'
 
 export type RateLimit = {
   /** @returns undefined when it may, else after how many seconds to try again */

@@ -1,6 +1,6 @@
 /** Finds the secret that a request carries: a bearer token, or the cookie of a browser session. */
 
-import { HttpError } from './http-error.ts'
+import { HttpError } from '../http-error.ts'
 
 export type Credential = { readonly kind: 'bearer' | 'cookie'; readonly secret: string }
 
