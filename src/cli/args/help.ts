@@ -86,11 +86,17 @@ function flagRow(name: string, flag: Flag): Row {
 
 function limits(flag: Flag): string {
   const said = [
-    ...(flag.type === 'choice' ? [flag.values.join('|')] : []),
+    ...(flag.type === 'choice' ? [choices(flag.values)] : []),
     ...(flag.type !== 'boolean' && flag.default !== undefined ? [`default = ${flag.default}`] : []),
     ...(flag.setting === undefined ? [] : [`instead of ${flag.setting}`]),
   ]
   return said.length === 0 ? '' : ` [${said.join(', ')}]`
+}
+
+/** Many values may be broken over several lines. */
+function choices(values: readonly string[]): string {
+  const all = values.join('|')
+  return all.length > width / 2 ? values.join(' | ') : all
 }
 
 function argumentRow(name: string, { about, optional, many }: Argument): Row {

@@ -1,11 +1,11 @@
 /** Checks for `doctor` the gateway: its address, its certificate, its names, who has a token, and the files of the dashboard. */
 
-import { isLoopback, localUrl } from '../../../channels/http/access/address.ts'
 import { readTokenFile } from '../../../channels/http/access/holders.ts'
 import { certificateEnd, tlsOf } from '../../../channels/http/access/tls-files.ts'
 import type { httpRows } from '../../../channels/http/settings.ts'
 import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
+import { isLoopback, localUrl } from '../../../http/address.ts'
 import { count } from '../../../kit/count.ts'
 import type { Values } from '../../../kit/settings.ts'
 import type { Memory } from '../../../memory/memory.ts'

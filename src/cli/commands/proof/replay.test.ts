@@ -184,10 +184,10 @@ describe('verify', () => {
     expect(stdout).toContain('✓ P1  No call runs that the gate forbade')
     expect(stdout).toContain('· P6  ')
     expect(stdout).toMatch(/[\d,]+ states and [\d,]+ transitions explored, with rule\.no-net\n$/)
-  }, 20_000)
+  }, 120_000)
 
   test('as JSON', async () => {
     const report = JSON.parse((await run(verify, { json: true, threads: threads('[]') })).stdout)
     expect(report).toMatchObject({ ok: true, idleRules: [], reached: { answer: true } })
-  }, 20_000)
+  }, 120_000)
 })

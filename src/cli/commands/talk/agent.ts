@@ -3,7 +3,7 @@
 import { attend } from '../../../channels/attend.ts'
 import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
-import type { CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import type { LoopOptions } from '../../../channels/terminal/conversation-loop.ts'
 import { cliChannel } from '../../../channels/terminal/settings.ts'
 import { channelSettings } from '../../../config/config.ts'
@@ -27,6 +27,11 @@ const flags = {
     about: 'With -m: answer so many times side by side, each in a copy of the workspace; keep one',
   },
   keep: { type: 'whole', min: 1, max: 8, about: 'With --attempts: keep the changes of this attempt without a question' },
+  control: {
+    type: 'boolean',
+    about: 'Work for a control plane: claim its tasks until Ctrl-C, with our own runner (docs/control-plane.md)',
+  },
+  role: { type: 'text', about: 'With --control: whose tasks it claims (default: the agent)' },
 } as const satisfies Flags
 type AgentFlags = Given<typeof flags>
 
@@ -37,12 +42,15 @@ export const agent = {
     ['-m "What files are in this project?"', 'one turn'],
     ['-c -m "And the largest?"', 'go on with the latest conversation'],
     ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
+    ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
   details: async () => (await import('../../args/limits-help.ts')).limitsHelp(),
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
   advice: question,
   async run(context, given) {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
+    if (given.control) return forControlPlane(context, given)
+    if (given.role !== undefined) throw new CliExit(exitCodes.usage, 'error: --role belongs to --control')
     const setup = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
@@ -61,6 +69,14 @@ export const agent = {
     if (exitCode !== 0) throw new CliExit(exitCode)
   },
 } as const satisfies Command<typeof flags>
+
+async function forControlPlane(context: CliContext, given: AgentFlags): Promise<void> {
+  const { message, continue: latest, resume, attempts, agent, role, workspace, model, autonomy, approveAllMedium } = given
+  if ([message, latest, resume, attempts].some((each) => each !== undefined))
+    throw new CliExit(exitCodes.usage, 'error: --control takes its tasks from the control plane; leave out -m, -c, --resume and --attempts')
+  const { workFor } = await import('../control/worker-command.ts')
+  await workFor(context, { agent, role, workspace, model, autonomy, approveAllMedium, runner: 'own' })
+}
 
 /** Words that are not flags are most likely a question. */
 async function question(words: readonly string[]): Promise<string | undefined> {

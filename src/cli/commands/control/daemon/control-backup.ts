@@ -1,0 +1,132 @@
+/** Implements `control backup | restore | migrate`: the whole control plane into a file, out of it, and into PostgreSQL. */
+
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { CliContext } from '../../../../channels/terminal/context.ts'
+import { backup as backUp, restore as bringBack } from '../../../../control/store/backup.ts'
+import { copyStore } from '../../../../control/store/copy-store.ts'
+import type { TableDigest } from '../../../../control/store/table-digests.ts'
+import { count } from '../../../../kit/count.ts'
+import { sha256 } from '../../../../kit/sha256.ts'
+import { visible } from '../../../../kit/text.ts'
+import type { Arguments, Command, Flags } from '../../../args/command.ts'
+import { jsonFlag } from '../../../args/flags.ts'
+import { withEnvFile } from '../../../env-file.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+import { show } from '../connect/screen.ts'
+import { lockDatabase } from './daemon-lock-file.ts'
+import { controlEnv, controlLog, type DatabasePlace, placeOf, settingsOf, sqlitePath, withStore } from './open-plane.ts'
+
+const databaseFlag = {
+  database: { type: 'text', about: 'postgres://… (default: CONTROLPLANE_DATABASE_URL, else SQLite in the home)' },
+  ...jsonFlag,
+} as const satisfies Flags
+const backupArgs = { file: { type: 'text', about: 'A new file; only you can read it' } } as const satisfies Arguments
+const restoreArgs = { file: { type: 'text', about: 'What "control backup" wrote' } } as const satisfies Arguments
+
+export const backup = {
+  flags: databaseFlag,
+  args: backupArgs,
+  examples: [['~/control-monday.sqlite', 'one state of the database, while the daemon serves']],
+  details: () =>
+    'The file has all tasks, logs and artifacts, and hashes of keys and tokens, never these themselves. With PostgreSQL stop the daemons first, or use pg_dump.',
+  async run(bare, { database, json = false }, { file }) {
+    const context = withEnvFile(bare)
+    const path = resolve(context.cwd, file)
+    if (existsSync(path)) throw new CliExit(exitCodes.error, `error: ${visible(path)} exists; name a new file`)
+    const env = controlEnv(context, database === undefined ? {} : { database })
+    assertThere(context, env)
+    const settings = settingsOf(env)
+    const tables = await withStore(context, settings, (store) => backUp({ store, path, log: controlLog(context) }))
+    const bytes = statSync(path).size
+    show(context, {
+      json,
+      value: { file: path, bytes, ...summaryOf(tables) },
+      text: `backed up ${placeOf(context, settings)} to ${path}: ${sentenceOf(tables)}, ${Math.ceil(bytes / 1024)} KiB\n`,
+    })
+  },
+} as const satisfies Command<typeof databaseFlag, typeof backupArgs>
+
+export const restore = {
+  flags: databaseFlag,
+  args: restoreArgs,
+  examples: [['~/control-monday.sqlite', 'into a home without a control plane; BRAIDCLAW_HOME names another home']],
+  details: () => 'Every table is compared with the file afterwards. For a new operator token: braidclaw control init --new-token.',
+  async run(bare, { database, json = false }, { file }) {
+    const context = withEnvFile(bare)
+    const env = controlEnv(context, database === undefined ? {} : { database })
+    const settings = settingsOf(env)
+    const path = resolve(context.cwd, file)
+    using _lock = lockDatabase(context, settings, 'stop it, and restore into a home of its own')
+    const tables = await withStore(context, settings, (store) => bringBack({ path, store, log: controlLog(context) }))
+    const place = placeOf(context, settings)
+    show(context, { json, value: { database: place, ...summaryOf(tables) }, text: `restored to ${place}: ${sentenceOf(tables)}\n` })
+  },
+} as const satisfies Command<typeof databaseFlag, typeof restoreArgs>
+
+const migrateFlags = {
+  from: { type: 'text', about: 'Where it is now: postgres://…, or a SQLite file (default: the one in the home)' },
+  to: { type: 'text', about: 'An empty database, postgres://… (default: CONTROLPLANE_DATABASE_URL)' },
+  ...jsonFlag,
+} as const satisfies Flags
+
+export const migrate = {
+  flags: migrateFlags,
+  examples: [
+    ['--to postgres://control@db.example.org/control', 'copies, compares every table, says how to switch'],
+    ['', 'to CONTROLPLANE_DATABASE_URL, whose password is then on no command line'],
+  ],
+  details: () =>
+    'Stop the daemon first: what it writes meanwhile is not copied, and the comparison then fails. A copy that broke off is begun again by the same command.',
+  async run(bare, { from, to = withEnvFile(bare).env.CONTROLPLANE_DATABASE_URL, json = false }) {
+    const context = withEnvFile(bare)
+    if (!to) throw new CliExit(exitCodes.usage, 'error: where to? Say --to postgres://…, or set CONTROLPLANE_DATABASE_URL')
+    const [source, target] = [settingsFor(context, from), settingsFor(context, to)]
+    const path = source.databaseUrl === undefined ? (source.path ?? sqlitePath(context)) : undefined
+    if (path !== undefined && !existsSync(path))
+      throw new CliExit(exitCodes.error, `error: there is no control plane to copy: ${path} does not exist; name another with --from`)
+    using _lock = lockDatabase(context, source, 'stop it first: what it writes meanwhile would not be copied')
+    const copied = (table: string, rows: number) => context.process.stderr.write(`${table}: ${count(rows, 'row')}\n`)
+    const tables = await withStore(context, source, (from) => withStore(context, target, (to) => copyStore({ from, to, copied })))
+    const place = placeOf(context, target)
+    show(context, {
+      json,
+      value: { database: place, ...summaryOf(tables) },
+      text: `copied to ${place}: ${sentenceOf(tables)}; both hold the same\n`,
+    })
+    context.process.stderr.write(next)
+  },
+} as const satisfies Command<typeof migrateFlags>
+
+const next = `to switch: set CONTROLPLANE_DATABASE_URL in config.env of the home, where "control backup" reads it too, and start the daemon.
+Keep the old file until you have seen that all is well; do not start a daemon on it again: the two would go different ways.
+`
+
+function settingsFor(context: CliContext, place: string | undefined): DatabasePlace {
+  const { CONTROLPLANE_DATABASE_URL: _, ...env } = context.env
+  if (place === undefined) return settingsOf(env)
+  if (/^postgres(ql)?:/.test(place)) return settingsOf({ ...env, CONTROLPLANE_DATABASE_URL: place })
+  return { ...settingsOf(env), path: resolve(context.cwd, place) }
+}
+
+/** A backup of nothing would look like one of everything. @throws CliExit 1 */
+function assertThere(context: CliContext, env: CliContext['env']): void {
+  if (settingsOf(env).databaseUrl !== undefined || existsSync(sqlitePath(context))) return
+  throw new CliExit(
+    exitCodes.error,
+    `error: there is no control plane here: ${sqlitePath(context)} does not exist; BRAIDCLAW_HOME names another home`,
+  )
+}
+
+type Summary = { readonly tables: readonly TableDigest[]; readonly rows: number; readonly digest: string }
+
+/** `digest`: SHA-256 over the names, counts and digests of all tables; the same for a backup and what is restored from it. */
+function summaryOf(tables: readonly TableDigest[]): Summary {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0)
+  return { rows, digest: sha256(JSON.stringify(tables.map(({ table, rows, digest }) => [table, rows, digest]))), tables }
+}
+
+function sentenceOf(tables: readonly TableDigest[]): string {
+  const { rows, digest } = summaryOf(tables)
+  return `${count(rows, 'row')} of ${count(tables.length, 'table')}, digest ${digest.slice(0, 16)}`
+}

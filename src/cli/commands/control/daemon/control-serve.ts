@@ -1,0 +1,127 @@
+/** Implements `control serve`, which is what `control` alone does. */
+
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { CliContext } from '../../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../../channels/terminal/signals.ts'
+import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
+import { type OpenControlOptions, type OpenedControl, openControl } from '../../../../control/server/open-control.ts'
+import { isLoopback } from '../../../../http/address.ts'
+import type { Command, Flags, Given } from '../../../args/command.ts'
+import { withEnvFile } from '../../../env-file.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+import { withLogFile } from '../../../log-file.ts'
+import { knownOperatorToken } from '../connect/operator-token.ts'
+import { lockDatabase } from './daemon-lock-file.ts'
+import { controlEnv, controlLog, placeOf, settingsOf, unrefused, withPlane } from './open-plane.ts'
+
+const flags = {
+  port: { type: 'whole', min: 0, max: 65_535, about: 'The port; 0 is any free one (default: CONTROLPLANE_API_PORT, else 3100)' },
+  host: { type: 'text', about: 'The address to listen on (default: 127.0.0.1); another one needs an operator first' },
+  allowHost: { type: 'text', many: true, about: 'A name under which a proxy or another machine reaches it; may be repeated' },
+  compatFrom: {
+    type: 'text',
+    many: true,
+    about: 'A network, such as 10.0.0.0/24, from which the shared secret counts besides this machine; may be repeated',
+  },
+  database: { type: 'text', about: 'postgres://… (default: CONTROLPLANE_DATABASE_URL, else SQLite in the home)' },
+  tlsCert: { type: 'text', about: 'The certificate chain, PEM; with --tls-key it speaks HTTPS' },
+  tlsKey: { type: 'text', about: 'The private key of the certificate, PEM' },
+  logFile: { type: 'text', about: 'Write the log and all messages to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
+  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+} as const satisfies Flags
+type ServeFlags = Given<typeof flags>
+
+/** @throws CliExit when it cannot start; it ends with exit code 0 on a stop signal */
+export const serve = {
+  flags,
+  examples: [
+    ['', 'on http://127.0.0.1:3100, with SQLite in the home'],
+    ['--port 0', 'on any free port, which the ready line names'],
+    ['--compat-from 10.17.0.0/16', 'jails of that network may use the shared secret'],
+    ['--allow-host control.example.org', 'behind a proxy that other machines reach under this name'],
+  ],
+  run: (context, given) => withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => run(logged, given)),
+} as const satisfies Command<typeof flags>
+
+async function run(context: CliContext, given: ServeFlags): Promise<void> {
+  const env = controlEnv(context, given)
+  const settings = settingsOf(env)
+  using _lock = lockDatabase(context, settings, 'stop that one first. Several daemons may share a PostgreSQL database: --database')
+  if (!isLoopback(given.host ?? '127.0.0.1')) await assertOperator(context, env, given.host ?? '')
+  const stop = new AbortController()
+  const interrupt = onInterrupt(() => stop.abort())
+  try {
+    const control = await opened(context, given, env)
+    context.say(`ready: ${control.url} (${placeOf(context, settings)}); stop with Ctrl-C or SIGTERM\n`)
+    await hintOperator(context, control)
+    await aborted(stop.signal)
+    await control.close()
+  } finally {
+    interrupt.stop()
+  }
+}
+
+async function opened(context: CliContext, given: ServeFlags, env: CliContext['env']): Promise<OpenedControl> {
+  const options = { env, home: context.home, log: controlLog(context), ...listenOptions(context, given) }
+  try {
+    return await unrefused(() => openControl(options))
+  } catch (error) {
+    if (error instanceof CliExit) throw error
+    throw new CliExit(exitCodes.error, `error: ${given.host ?? '127.0.0.1'}:${given.port ?? settingsOf(env).port}: ${reasonOf(error)}`)
+  }
+}
+
+type ListenOptions = Pick<OpenControlOptions, 'host' | 'port' | 'tls' | 'allowedHosts' | 'compatFrom'>
+
+function listenOptions(context: CliContext, { host, port, allowHost, compatFrom, tlsCert, tlsKey }: ServeFlags): ListenOptions {
+  if ((tlsCert === undefined) !== (tlsKey === undefined))
+    throw new CliExit(exitCodes.usage, 'error: --tls-cert and --tls-key belong together; pass both')
+  const tls = tlsCert === undefined || tlsKey === undefined ? undefined : { cert: pem(context, tlsCert), key: pem(context, tlsKey) }
+  return {
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port }),
+    ...(tls ? { tls } : {}),
+    allowedHosts: allowHost ?? [],
+    compatFrom: compatFrom ?? [],
+  }
+}
+
+function pem({ cwd }: CliContext, path: string): string {
+  try {
+    return readFileSync(resolve(cwd, path), 'utf8')
+  } catch (error) {
+    throw new CliExit(exitCodes.error, `error: ${path}: ${explainErrno(errorCode(error))}`)
+  }
+}
+
+/** Nobody else than this machine may reach a control plane that has no operator yet. @throws CliExit 1 */
+async function assertOperator(context: CliContext, env: CliContext['env'], host: string): Promise<void> {
+  if (env.CONTROLPLANE_OPERATOR_TOKEN) return
+  if ((await withPlane(context, env, ({ plane }) => plane.access.operators(self))).some(({ revoked_at: revoked }) => revoked === null))
+    return
+  throw new CliExit(
+    exitCodes.error,
+    `error: --host ${host}: other machines reach this address, and there is no operator yet; make one first: braidclaw control init`,
+  )
+}
+
+const self = { kind: 'operator', id: 'self', name: 'this machine' } as const
+
+async function hintOperator(context: CliContext, { plane }: OpenedControl): Promise<void> {
+  const operators = await plane.access.operators(self)
+  if (operators.length === 0) context.say('note: there is no operator yet; in another terminal: braidclaw control init\n')
+  else if (!knownOperatorToken(context))
+    context.say('note: no operator token is kept in this home; commands here need CONTROLPLANE_OPERATOR_TOKEN\n')
+}
+
+function reasonOf(error: unknown): string {
+  const code = errorCode(error)
+  if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
+  if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
+  return error instanceof Error ? error.message : String(error)
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+}

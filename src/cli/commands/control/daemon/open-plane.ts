@@ -1,0 +1,105 @@
+/** Opens the database of the control plane without serving it, for commands of the machine that it lives on. */
+
+import { join } from 'node:path'
+import type { CliContext } from '../../../../channels/terminal/context.ts'
+import type { Plane, PlaneOptions } from '../../../../control/contract/plane.ts'
+import { PlaneRefusal } from '../../../../control/contract/plane-refusal.ts'
+import type { Store } from '../../../../control/contract/store-port.ts'
+import { createPlane } from '../../../../control/plane/create-plane.ts'
+import { type ControlSettings, controlSettings } from '../../../../control/server/daemon/control-options.ts'
+import { openSqlite } from '../../../../control/store/open-sqlite.ts'
+import { createLog } from '../../../../host/setup/logger.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+
+export function controlFolder({ home }: Pick<CliContext, 'home'>): string {
+  return join(home, 'control')
+}
+
+export function sqlitePath(context: Pick<CliContext, 'home'>): string {
+  return join(controlFolder(context), 'control.sqlite')
+}
+
+/** The environment as the control plane reads it: a flag wins. */
+export function controlEnv(
+  { env }: Pick<CliContext, 'env'>,
+  { database, port }: { readonly database?: string; readonly port?: number },
+): CliContext['env'] {
+  return {
+    ...env,
+    ...(database === undefined ? {} : { CONTROLPLANE_DATABASE_URL: database }),
+    ...(port === undefined ? {} : { CONTROLPLANE_API_PORT: String(port) }),
+  }
+}
+
+/** A server that nobody watches says what it does, unless BRAIDCLAW_LOG says otherwise. */
+export function controlLog({ env, say, redactor }: CliContext): PlaneOptions['log'] {
+  const log = createLog({ request: env.BRAIDCLAW_LOG, level: 'info', write: say, redact: redactor.text, now: Date.now })
+  return (level, event, fields) => log(level, event, { ...fields })
+}
+
+/** @throws CliExit 2 that names the variable and its value */
+export function settingsOf(env: CliContext['env']): ControlSettings {
+  try {
+    return controlSettings(env)
+  } catch (error) {
+    throw new CliExit(exitCodes.usage, `error: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+export type OpenPlane = { readonly plane: Plane; readonly place: string }
+
+/** @throws CliExit when the database cannot be opened */
+export function withPlane<T>(context: CliContext, env: CliContext['env'], use: (open: OpenPlane) => Promise<T>): Promise<T> {
+  const settings = settingsOf(env)
+  return withStore(context, settings, (store) => use({ plane: planeOver(store, settings, context), place: placeOf(context, settings) }))
+}
+
+/** @throws CliExit when the database cannot be opened */
+export function withStore<T>(context: CliContext, place: DatabasePlace, use: (store: Store) => Promise<T>): Promise<T> {
+  return unrefused(async () => {
+    const store = await openStore(context, place)
+    try {
+      return await use(store)
+    } finally {
+      await store.close()
+    }
+  })
+}
+
+/** `path`: another SQLite file than that of the home. */
+export type DatabasePlace = Pick<ControlSettings, 'databaseUrl'> & { readonly path?: string }
+
+/** Where the database is, without its password. */
+export function placeOf(context: Pick<CliContext, 'home'>, { databaseUrl, path }: DatabasePlace): string {
+  return databaseUrl === undefined ? (path ?? sqlitePath(context)) : withoutPassword(databaseUrl)
+}
+
+/** A password that cannot be told apart is left out together with the rest. */
+export function withoutPassword(url: string): string {
+  const parsed = URL.parse(url)
+  if (parsed === null) return 'the database of CONTROLPLANE_DATABASE_URL'
+  return `postgres://${parsed.username === '' ? '' : `${parsed.username}@`}${parsed.host}${parsed.pathname}`
+}
+
+async function openStore(context: CliContext, { databaseUrl, path = sqlitePath(context) }: DatabasePlace): Promise<Store> {
+  const log = controlLog(context)
+  if (databaseUrl === undefined) return openSqlite({ path, log })
+  context.redactor.register(databaseUrl, 'CONTROLPLANE_DATABASE_URL')
+  const { openPostgres } = await import('../../../../control/store/open-postgres.ts')
+  return openPostgres({ url: databaseUrl, log })
+}
+
+function planeOver(store: Store, { leaseSeconds, approvalHours }: ControlSettings, context: CliContext): Plane {
+  const randomBytes = (count: number) => crypto.getRandomValues(new Uint8Array(count))
+  return createPlane({ store, leaseSeconds, approvalHours, randomBytes, now: Date.now, random: Math.random, log: controlLog(context) })
+}
+
+/** What the database refuses is a sentence for a person, not a bug. */
+export async function unrefused<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof PlaneRefusal) throw new CliExit(exitCodes.error, `error: ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,159 @@
+/** Implements `control agent list | add | edit | remove | pause | resume | wake`. */
+
+import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
+import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+import { printList } from '../../../print-list.ts'
+import { controlExits, controlFlags } from '../connect/control-flags.ts'
+import { proposeControlAgents, proposeRoles } from '../connect/control-names.ts'
+import { nameOf } from '../connect/ids.ts'
+import { present } from '../connect/present.ts'
+import { screenWidth, show } from '../connect/screen.ts'
+import { type Control, withControl } from '../connect/with-control.ts'
+import { tokensOf } from '../tasks/read-draft.ts'
+import { agentLines, agentState } from '../text/fleet-text.ts'
+import { keyFlags, showKey } from './show-key.ts'
+
+export const list = {
+  flags: controlFlags,
+  examples: [
+    ['', 'who there is, what each works on, when it was last seen'],
+    ['--json', 'for scripts'],
+  ],
+  exits: controlExits,
+  async run(context, given) {
+    await withControl(context, given, async (control) => {
+      const agents = await control.fleet.list()
+      const none = 'no agents yet; add one: braidclaw control agent add sysadmin --role sysadmin'
+      printList(context, { items: agents, json: given.json ?? false, lines: agentLines(agents, Date.now(), screenWidth()), none })
+    })
+  },
+} as const satisfies Command<typeof controlFlags>
+
+const newAgent = { agent: { type: 'text', about: 'Its name: letters, digits, ".", "_" and "-"' } } as const satisfies Arguments
+export const agentArgs = { agent: { type: 'text', about: 'Its name', complete: proposeControlAgents } } as const satisfies Arguments
+
+const addFlags = {
+  role: {
+    type: 'text',
+    short: 'r',
+    about: 'What it does; it may claim the tasks of this role (default: its name)',
+    complete: proposeRoles,
+  },
+  description: { type: 'text', short: 'd', about: 'A note about it' },
+  daily: { type: 'text', about: 'The tokens that it may spend a day: 5000, 100k' },
+  noHeartbeat: { type: 'boolean', about: 'Its heartbeat is off: the state says so to it' },
+  key: { type: 'boolean', about: 'Also make its key, which is shown once' },
+  ...keyFlags,
+  ...controlFlags,
+} as const satisfies Flags
+
+export const add = {
+  flags: addFlags,
+  args: newAgent,
+  examples: [
+    ['sysadmin', 'of the role sysadmin'],
+    ['db-admin-2 --role db-admin --daily 50k --key --to db-admin-2.key', 'with a key, into a file that only you can read'],
+  ],
+  exits: controlExits,
+  async run(context, given, { agent }) {
+    const id = nameOf('agent', agent)
+    const { role = id, description = '', daily, noHeartbeat = false, key = false, to, json = false } = given
+    if (to !== undefined && !key) throw new CliExit(exitCodes.usage, 'error: --to is where the key goes; add --key to make one')
+    const limit = daily === undefined ? null : tokensOf('--daily', daily)
+    await withControl(context, given, async (control) => {
+      const agent = await control.fleet.add({ id, role, description, daily_tokens: limit, heartbeat_enabled: !noHeartbeat })
+      if (!key) return show(context, { json, value: agent, text: `added ${id} (${role}); its key: braidclaw control key new ${id}\n` })
+      showKey(context, { made: await control.fleet.newKey(id), json, to })
+      const who = `--agent ${id}${role === id ? '' : ` --role ${role}`}`
+      if (!json)
+        context.process.stderr.write(`added ${id} (${role}); its worker: braidclaw control worker ${who} --key-file ${to ?? 'FILE'}\n`)
+    })
+  },
+} as const satisfies Command<typeof addFlags, typeof newAgent>
+
+const editFlags = {
+  role: { type: 'text', short: 'r', about: 'Its role from now on', complete: proposeRoles },
+  description: { type: 'text', short: 'd', about: 'A note about it' },
+  daily: { type: 'text', about: 'The tokens that it may spend a day, or none' },
+  heartbeat: { type: 'choice', values: ['on', 'off'], about: 'Whether its heartbeat is on' },
+  ...controlFlags,
+} as const satisfies Flags
+
+export const edit = {
+  flags: editFlags,
+  args: agentArgs,
+  examples: [['sysadmin --daily 20k --heartbeat on', 'what is not named stays']],
+  exits: controlExits,
+  async run(context, given, { agent: typed }) {
+    const id = nameOf('agent', typed)
+    const { role, description, daily, heartbeat } = given
+    const patch = present({
+      ...{ role, description },
+      daily_tokens: daily === undefined ? undefined : tokensOf('--daily', daily),
+      heartbeat_enabled: heartbeat === undefined ? undefined : heartbeat === 'on',
+    })
+    if (Object.keys(patch).length === 0) throw new CliExit(exitCodes.usage, 'error: nothing to change; name a field, such as --daily 20k')
+    await withControl(context, given, async (control) => {
+      const agent = await control.fleet.edit(id, patch)
+      show(context, { json: given.json ?? false, value: agent, text: `${told(agent)}\n` })
+    })
+  },
+} as const satisfies Command<typeof editFlags, typeof agentArgs>
+
+export const remove = {
+  flags: controlFlags,
+  args: agentArgs,
+  examples: [['db-admin-2', 'its keys end, its leases are released; what it did stays in the records']],
+  exits: controlExits,
+  async run(context, given, { agent: typed }) {
+    const id = nameOf('agent', typed)
+    await withControl(context, given, async (control) => {
+      await control.fleet.remove(id)
+      show(context, { json: given.json ?? false, value: { id, removed: true }, text: `removed ${id}\n` })
+    })
+  },
+} as const satisfies Command<typeof controlFlags, typeof agentArgs>
+
+const pauseFlags = {
+  reason: { type: 'text', about: 'Why; its worker and the dashboard show it' },
+  ...controlFlags,
+} as const satisfies Flags
+
+export const pause = {
+  flags: pauseFlags,
+  args: agentArgs,
+  examples: [['sysadmin --reason "maintenance until 14:00"', 'it claims nothing until it is resumed; what runs goes on']],
+  exits: controlExits,
+  async run(context, given, { agent: typed }) {
+    const id = nameOf('agent', typed)
+    await withControl(context, given, async (control) => {
+      const agent = await control.fleet.pause(id, given.reason ?? '')
+      show(context, { json: given.json ?? false, value: agent, text: `${told(agent)}; to go on: braidclaw control agent resume ${id}\n` })
+    })
+  },
+} as const satisfies Command<typeof pauseFlags, typeof agentArgs>
+
+function changing(example: Example, change: (control: Control, id: string) => Promise<Agent>) {
+  return {
+    flags: controlFlags,
+    args: agentArgs,
+    examples: [example],
+    exits: controlExits,
+    async run(context, given, { agent: typed }) {
+      const id = nameOf('agent', typed)
+      await withControl(context, given, async (control) => {
+        const agent = await change(control, id)
+        show(context, { json: given.json ?? false, value: agent, text: `${told(agent)}\n` })
+      })
+    },
+  } as const satisfies Command<typeof controlFlags, typeof agentArgs>
+}
+
+export const resume = changing(['sysadmin', 'it claims tasks again'], (control, id) => control.fleet.resume(id))
+export const wake = changing(['sysadmin', 'a worker that waits looks for tasks at once'], (control, id) => control.fleet.wake(id))
+
+function told(agent: Agent): string {
+  const { id, role, paused_reason: reason } = agent
+  return `${id} (${role})  ${agentState(agent)}${agent.paused && reason ? `: ${reason}` : ''}`
+}

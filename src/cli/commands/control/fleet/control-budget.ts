@@ -1,0 +1,82 @@
+/** Implements `control budget show | set`. */
+
+import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
+import type { Command, Flags, Given } from '../../../args/command.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+import { controlExits, controlFlags } from '../connect/control-flags.ts'
+import { present } from '../connect/present.ts'
+import { show as print, screenWidth } from '../connect/screen.ts'
+import { type Control, withControl } from '../connect/with-control.ts'
+import { namedTokens, tokensOf, zoneOf } from '../tasks/read-draft.ts'
+import { budgetText } from '../text/budget-text.ts'
+
+export const show = {
+  flags: controlFlags,
+  examples: [
+    ['', 'limit, spent, reserved and left: all, each role, each agent'],
+    ['--json', 'for scripts; with the last 30 days'],
+  ],
+  exits: controlExits,
+  async run(context, given) {
+    await withControl(context, given, async (control) => {
+      const budget = await control.budget.get()
+      print(context, { json: given.json ?? false, value: budget, text: pageOf(budget) })
+    })
+  },
+} as const satisfies Command<typeof controlFlags>
+
+const setFlags = {
+  daily: { type: 'text', about: 'Tokens that all may spend a day: 100000, 100k, 2M, or none for no limit' },
+  role: { type: 'text', short: 'r', many: true, about: 'NAME=TOKENS a day for a role, or NAME=none; other roles stay as they are' },
+  agent: { type: 'text', many: true, about: 'NAME=TOKENS a day for an agent, or NAME=none' },
+  zone: { type: 'text', about: 'The time zone in which a day begins, like Europe/Ljubljana' },
+  ...controlFlags,
+} as const satisfies Flags
+
+export const set = {
+  flags: setFlags,
+  examples: [
+    ['--daily 100k --role orchestrator=80k --role sysadmin=10k --zone Europe/Ljubljana', 'a limit for all, and for two roles'],
+    ['--daily none', 'no limit for all; those of roles and agents stay'],
+    ['--agent db-admin=5000', 'a limit for one agent'],
+  ],
+  details: () =>
+    'What a role spends is part of what all spend. A limit below what is spent already stops new work until the next day begins.',
+  exits: controlExits,
+  async run(context, given) {
+    const agents = (given.agent ?? []).map((text) => namedTokens('--agent', text))
+    const change = changeOf(context.env, given)
+    if (Object.keys(change).length === 0 && agents.length === 0)
+      throw new CliExit(exitCodes.usage, 'error: nothing to set; name a limit, such as --daily 100k or --role sysadmin=5000')
+    await withControl(context, given, async (control) => {
+      for (const [id, daily] of agents) await control.fleet.edit(id, { daily_tokens: daily })
+      const budget = await changed(control, change)
+      print(context, { json: given.json ?? false, value: budget, text: pageOf(budget) })
+    })
+  },
+} as const satisfies Command<typeof setFlags>
+
+type Change = Omit<BudgetPatch, 'allocation'> & { readonly roles?: readonly (readonly [string, number | null])[] }
+
+function changeOf(env: { readonly TZ?: string }, { daily, role, zone }: Given<typeof setFlags>): Change {
+  return present({
+    daily_tokens: daily === undefined ? undefined : tokensOf('--daily', daily),
+    timezone: zone === undefined ? undefined : zoneOf(zone, env, '--zone'),
+    roles: role?.map((text) => namedTokens('--role', text)),
+  })
+}
+
+/** The control plane keeps the allocation as a whole, so that of the other roles is sent along. */
+async function changed(control: Control, { roles, ...patch }: Change): Promise<Budget> {
+  if (roles === undefined) return Object.keys(patch).length === 0 ? control.budget.get() : control.budget.set(patch)
+  const { allocation } = await control.budget.get()
+  const merged = new Map<string, number | null>([...Object.entries(allocation), ...roles])
+  const kept = [...merged].filter((entry): entry is [string, number] => entry[1] !== null)
+  return control.budget.set({ ...patch, allocation: Object.fromEntries(kept) })
+}
+
+function pageOf(budget: Budget): string {
+  return budgetText(budget, Date.now(), screenWidth())
+    .map((line) => `${line}\n`)
+    .join('')
+}

@@ -1,0 +1,126 @@
+/** Implements `control schedule list | add | enable | disable | remove`: tasks that the control plane makes by the clock. */
+
+import type { ControlSchedule } from '../../../../control/contract/schedule-shapes.ts'
+import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+import { printList } from '../../../print-list.ts'
+import { controlExits, controlFlags } from '../connect/control-flags.ts'
+import { proposeControlSchedules } from '../connect/control-names.ts'
+import { nameOf } from '../connect/ids.ts'
+import { present } from '../connect/present.ts'
+import { screenWidth, show } from '../connect/screen.ts'
+import { type Control, withControl } from '../connect/with-control.ts'
+import { zoneOf } from '../tasks/read-draft.ts'
+import { draftFlags, draftOf } from '../tasks/task-add.ts'
+import { scheduleLines } from '../text/fleet-text.ts'
+import { moment } from '../text/time-text.ts'
+
+export const list = {
+  flags: controlFlags,
+  examples: [['', 'which there are, when each is due, and its last task']],
+  exits: controlExits,
+  async run(context, given) {
+    await withControl(context, given, async (control) => {
+      const schedules = await control.schedules.list()
+      const none = 'no schedules yet; braidclaw control schedule add --help shows how'
+      printList(context, { items: schedules, json: given.json ?? false, lines: scheduleLines(schedules, Date.now(), screenWidth()), none })
+    })
+  },
+} as const satisfies Command<typeof controlFlags>
+
+const { at: _at, after: _after, tz: _tz, parent: _parent, ...taskFlags } = draftFlags
+const addFlags = {
+  every: { type: 'text', about: 'At an interval: 30m, 2h, 1d' },
+  cron: { type: 'text', about: 'By a cron expression: minute hour day month weekday, or @daily' },
+  tz: { type: 'text', about: 'The time zone of --cron, like Europe/Ljubljana (default: the one of this system)' },
+  missed: {
+    type: 'choice',
+    values: ['run-once', 'skip', 'run-all'],
+    about: 'What to do about times when no control plane ran: one task for all (default), none, or one each (100 at most)',
+  },
+  overlap: {
+    type: 'choice',
+    values: ['skip', 'allow'],
+    about: 'While the task before has not ended: make no new one (default), or make it',
+  },
+  disabled: { type: 'boolean', about: 'Add it disabled' },
+  ...taskFlags,
+  ...controlFlags,
+} as const satisfies Flags
+const addArgs = {
+  name: { type: 'text', about: 'Its name: letters, digits, ".", "_" and "-"' },
+  title: { type: 'text', many: true, about: 'The title of its tasks' },
+} as const satisfies Arguments
+
+export const add = {
+  flags: addFlags,
+  args: addArgs,
+  examples: [
+    ['jails --every 30m --role sysadmin Check that every jail runs', 'a heartbeat'],
+    ['vacuum --cron "0 3 * * sun" --tz Europe/Ljubljana --role db-admin --budget 20k Vacuum the database', 'once a week'],
+  ],
+  exits: controlExits,
+  async run(context, given, { name, title }) {
+    const { every, cron, missed = 'run-once', overlap = 'skip', disabled = false } = given
+    if ((every === undefined) === (cron === undefined))
+      throw new CliExit(exitCodes.usage, 'error: say when with exactly one of --every and --cron, such as --every 30m')
+    const { at: _, ...task } = { ...(await draftOf(context, given, title)), at: undefined }
+    const draft = present({
+      name: nameOf('schedule', name),
+      cron,
+      every,
+      timezone: zoneOf(given.tz, context.env),
+      missed,
+      overlap,
+      enabled: !disabled,
+      task,
+    })
+    await withControl(context, given, async (control) => {
+      const added = await control.schedules.add(draft)
+      show(context, { json: given.json ?? false, value: added, text: `added ${told(added)}\n` })
+    })
+  },
+} as const satisfies Command<typeof addFlags, typeof addArgs>
+
+const args = { schedule: { type: 'text', about: 'Its name or id', complete: proposeControlSchedules } } as const satisfies Arguments
+
+function changing(example: Example, change: (control: Control, id: string) => Promise<ControlSchedule>) {
+  return {
+    flags: controlFlags,
+    args,
+    examples: [example],
+    exits: controlExits,
+    async run(context, given, { schedule }) {
+      await withControl(context, given, async (control) => {
+        const changed = await change(control, await idOf(control, schedule))
+        show(context, { json: given.json ?? false, value: changed, text: `${told(changed)}\n` })
+      })
+    },
+  } as const satisfies Command<typeof controlFlags, typeof args>
+}
+
+export const enable = changing(['jails', 'from the next due time on'], (control, id) => control.schedules.setEnabled(id, true))
+export const disable = changing(['jails', 'it makes no task until it is enabled'], (control, id) => control.schedules.setEnabled(id, false))
+
+export const remove = {
+  flags: controlFlags,
+  args,
+  examples: [['jails', 'the tasks that it made stay']],
+  exits: controlExits,
+  async run(context, given, { schedule }) {
+    await withControl(context, given, async (control) => {
+      await control.schedules.remove(await idOf(control, schedule))
+      show(context, { json: given.json ?? false, value: { schedule, removed: true }, text: `removed ${schedule}\n` })
+    })
+  },
+} as const satisfies Command<typeof controlFlags, typeof args>
+
+/** People type the name, the control plane wants the id. */
+async function idOf(control: Control, typed: string): Promise<string> {
+  const all = await control.schedules.list()
+  return all.find(({ name, schedule_id: id }) => name === typed || id === typed)?.schedule_id ?? typed
+}
+
+function told({ name, schedule_id: id, enabled, next_at: next }: ControlSchedule): string {
+  return `${name} (${id}): ${enabled && next !== null ? `next ${moment(next, Date.now())}` : 'disabled'}`
+}

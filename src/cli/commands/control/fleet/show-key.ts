@@ -1,0 +1,55 @@
+/** Hands a new secret over: to a file that only its owner can read, or to stdout, once. */
+
+import { chmodSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { CliContext } from '../../../../channels/terminal/context.ts'
+import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
+import type { Flags } from '../../../args/command.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+
+export const keyFlags = {
+  to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' },
+} as const satisfies Flags
+
+type Made = { readonly agent_id: string; readonly key_id: string; readonly key: string }
+type Secret = {
+  readonly secret: string
+  readonly name: string
+  readonly value: object
+  readonly json: boolean
+  readonly to: string | undefined
+}
+
+export function showKey(
+  context: CliContext,
+  { made, json, to }: { readonly made: Made; readonly json: boolean; readonly to: string | undefined },
+): void {
+  showSecret(context, { secret: made.key, name: `key ${made.key_id} of ${made.agent_id}`, value: made, json, to })
+}
+
+/** With `to`, the JSON has no secret either. @throws CliExit 1 when the file cannot be written */
+export function showSecret(context: CliContext, { secret, name, value, json, to }: Secret): void {
+  const { stdout, stderr } = context.process
+  if (to !== undefined) {
+    const path = resolve(context.cwd, to)
+    writeSecret(path, secret)
+    const known = Object.fromEntries(Object.entries(value).filter(([, each]) => each !== secret))
+    return void stdout.write(json ? `${JSON.stringify({ ...known, file: path })}\n` : `${name}: ${path}\n`)
+  }
+  if (json) return void stdout.write(`${JSON.stringify(value)}\n`)
+  stderr.write(`${name}: it is not shown again\n`)
+  stdout.write(`${secret}\n`)
+}
+
+/** @throws CliExit 1 */
+export function writeSecret(path: string, secret: string): void {
+  try {
+    writeFileSync(path, `${secret}\n`, { mode: 0o600, flush: true })
+    chmodSync(path, 0o600)
+  } catch (error) {
+    throw new CliExit(
+      exitCodes.error,
+      `error: the secret cannot be written to ${path}: ${explainErrno(errorCode(error))}; it was made: revoke it, or rotate it to get another one`,
+    )
+  }
+}

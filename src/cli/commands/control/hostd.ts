@@ -1,0 +1,199 @@
+/** Implements `hostd`: serve, check and list. */
+
+import { join, resolve } from 'node:path'
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { rowOf } from '../../../control/hostd/catalogue/availability.ts'
+import type { Catalogue } from '../../../control/hostd/catalogue/operation.ts'
+import { readCatalogue } from '../../../control/hostd/catalogue/read-catalogue.ts'
+import type { CatalogueProblem } from '../../../control/hostd/catalogue/table-reader.ts'
+import { listOps } from '../../../control/hostd/client.ts'
+import type { OperationRow } from '../../../control/hostd/hostd-wire.ts'
+import type { CallRecord, RecordCall } from '../../../control/hostd/operation/receipt-record.ts'
+import { serveHostd } from '../../../control/hostd/serve-hostd.ts'
+import { idOf } from '../../../control/hostd/user-ids.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { createRecord, recoverRecord } from '../../../host/records/integrity/recovery.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { count } from '../../../kit/count.ts'
+import { visible } from '../../../kit/text.ts'
+import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { jsonFlag } from '../../args/flags.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+import { withLogFile } from '../../log-file.ts'
+import { printList } from '../../print-list.ts'
+
+const socketFlag = {
+  socket: {
+    type: 'text',
+    about: 'The Unix socket (default: CONTROLPLANE_HOSTD_SOCKET, else /run/braidclaw/hostd.sock for root, else run/hostd.sock in the home)',
+  },
+} as const satisfies Flags
+const catalogueFlag = {
+  catalogue: { type: 'text', about: 'A TOML file with the operations, instead of the built-in ones' },
+} as const satisfies Flags
+const serveFlags = {
+  ...socketFlag,
+  ...catalogueFlag,
+  group: { type: 'text', about: 'A group whose members may connect, besides our own user' },
+  controlUser: { type: 'text', about: 'The user of the control plane: it may connect, and its word about approvals counts' },
+  logFile: { type: 'text', about: 'Write the log to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
+} as const satisfies Flags
+const listFlags = { ...socketFlag, ...catalogueFlag, ...jsonFlag } as const satisfies Flags
+const checkArgs = { file: { type: 'text', about: 'The catalogue' } } as const satisfies Arguments
+
+/** @throws CliExit when it cannot start; it ends with exit code 0 on a stop signal */
+export const serve = {
+  flags: serveFlags,
+  examples: [
+    ['', 'the built-in operations, for our own user'],
+    ['--catalogue /etc/braidclaw/hostd.toml --group braidclaw', 'own operations, for a group'],
+  ],
+  run: (context, given) => withLogFile(context, given.logFile, (logged) => run(logged, given)),
+} as const satisfies Command<typeof serveFlags>
+
+async function run(context: CliContext, given: Given<typeof serveFlags>): Promise<void> {
+  const setup = loadSetup(context, {}, { stays: true })
+  if (!setup.config.receipts.enabled) throw failure('hostd keeps a receipt of every attempt; set "enabled = true" in [receipts]')
+  const gid = given.group === undefined ? undefined : idIn('group', given.group)
+  const catalogue = withPeers(usable(context, given.catalogue), { gid, control: controlIds(given) })
+  const socket = socketIn(context, given.socket)
+  const stop = new AbortController()
+  const interrupt = onInterrupt(() => stop.abort())
+  try {
+    await withMemory(setup, async (memory) => {
+      const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+      recoverRecord(setup, record)
+      const served = await serveHostd({
+        socket,
+        catalogue,
+        folder: join(setup.paths.home, 'hostd', 'running'),
+        record: recordWith(record.recordAction),
+        log: setup.log,
+        ready: ({ available, all }) => setup.context.say(readyLine({ socket, available, all })),
+        signal: stop.signal,
+        now: Date.now,
+        ...(gid === undefined ? {} : { gid }),
+      })
+      if (!served.ok) throw failure(served.message)
+    })
+  } finally {
+    interrupt.stop()
+  }
+}
+
+function readyLine({ socket, available, all }: { readonly socket: string; readonly available: number; readonly all: number }): string {
+  return `ready: ${socket} (${available} of ${count(all, 'operation')} available here; see "hostd list"); stop with Ctrl-C or SIGTERM\n`
+}
+
+type RecordAction = ReturnType<typeof createRecord>['recordAction']
+
+function recordWith(recordAction: RecordAction): RecordCall {
+  return ({ op, risk, outcome, error, details }: CallRecord) => {
+    const denied = outcome === 'denied' ? { denied: true as const } : {}
+    const receipt = recordAction({
+      conversationId: 'hostd',
+      tool: `hostd.${op}`,
+      input: details,
+      risk,
+      ...(error ? { error } : {}),
+      ...denied,
+    })
+    if (receipt === undefined) throw new Error('receipts are off')
+    return receipt
+  }
+}
+
+function controlIds({ controlUser }: Given<typeof serveFlags>): readonly number[] {
+  return controlUser === undefined ? [] : [idIn('user', controlUser)]
+}
+
+function withPeers(
+  catalogue: Catalogue,
+  { gid, control }: { readonly gid: number | undefined; readonly control: readonly number[] },
+): Catalogue {
+  const { server } = catalogue
+  const gids = gid === undefined ? server.gids : [...server.gids, gid]
+  // Who may bring approvals has to connect first.
+  const controlUids = [...server.controlUids, ...control]
+  return { ...catalogue, server: { ...server, gids, controlUids, uids: [...server.uids, ...controlUids] } }
+}
+
+export const check = {
+  args: checkArgs,
+  flags: jsonFlag,
+  examples: [['/etc/braidclaw/hostd.toml', 'every problem at once, by line and field']],
+  run(context, { json = false }, { file }) {
+    const read = readCatalogue(resolve(context.cwd, file), ownUid())
+    if (!read.ok) throw failure(read.message)
+    const { problems, catalogue } = read.parsed
+    if (json) context.process.stdout.write(`${JSON.stringify({ ok: problems.length === 0, problems })}\n`)
+    else if (problems.length === 0) context.process.stdout.write(`valid: ${countsOf(rows(catalogue))}\n`)
+    else context.process.stdout.write(problems.map((problem) => `${file}:${problemLine(problem)}\n`).join(''))
+    if (problems.length > 0) throw new CliExit(exitCodes.error)
+  },
+} as const satisfies Command<typeof jsonFlag, typeof checkArgs>
+
+/** Without a catalogue it asks the running hostd, if there is one. */
+export const list = {
+  flags: listFlags,
+  examples: [
+    ['', 'of the running hostd, else the built-in ones'],
+    ['--catalogue /etc/braidclaw/hostd.toml', 'of a file'],
+  ],
+  async run(context, { socket, catalogue, json = false }) {
+    const asked = catalogue === undefined ? await listOps(socketIn(context, socket)) : undefined
+    if (asked && !asked.ok && socket !== undefined) throw failure(asked.error.message)
+    if (asked && !asked.ok) context.process.stderr.write(`these are the built-in operations: ${asked.error.message}\n`)
+    const items = asked?.ok ? asked.operations : rows(usable(context, catalogue))
+    printList(context, { items, json, lines: items.map(rowLine), none: 'the catalogue has no operations' })
+  },
+} as const satisfies Command<typeof listFlags>
+
+function rowLine({ op, about, risk, approval, params, available, unavailable }: OperationRow): string {
+  const what = visible(available ? about : `not available: ${unavailable}`)
+  const first = `${op.padEnd(18)} ${risk.padEnd(6)} ${(approval ? 'approval' : '').padEnd(8)}  ${what}`
+  return [first, ...Object.entries(params).map(([name, words]) => `${''.padEnd(20)}${visible(`${name}: ${words}`)}`)].join('\n')
+}
+
+function rows(catalogue: Catalogue): readonly OperationRow[] {
+  return catalogue.operations.map((operation) => rowOf(operation, { platform: process.platform, uid: ownUid() }))
+}
+
+function countsOf(found: readonly OperationRow[]): string {
+  return `${count(found.length, 'operation')}, ${found.filter(({ available }) => available).length} available here`
+}
+
+/** @throws CliExit that names every problem */
+function usable(context: CliContext, path: string | undefined): Catalogue {
+  const read = readCatalogue(path === undefined ? undefined : resolve(context.cwd, path), ownUid())
+  if (!read.ok) throw failure(read.message)
+  const { problems, catalogue } = read.parsed
+  if (problems.length > 0)
+    throw new CliExit(exitCodes.error, problems.map((problem) => `error: ${path}:${problemLine(problem)}`).join('\n'))
+  return catalogue
+}
+
+function problemLine({ line, field, message }: CatalogueProblem): string {
+  return visible(`${line === undefined ? '' : `${line}: `}${field === '' ? '' : `${field} `}${message}`)
+}
+
+function socketIn({ cwd, home, env }: CliContext, given: string | undefined): string {
+  const named = given ?? env.CONTROLPLANE_HOSTD_SOCKET
+  if (named) return resolve(cwd, named)
+  return ownUid() === 0 ? '/run/braidclaw/hostd.sock' : join(home, 'run', 'hostd.sock')
+}
+
+function idIn(kind: 'user' | 'group', name: string): number {
+  const found = idOf(kind, name)
+  if (found.ok) return found.id
+  throw new CliExit(exitCodes.usage, `error: ${found.message}`)
+}
+
+function ownUid(): number {
+  return process.getuid?.() ?? -1
+}
+
+function failure(message: string): CliExit {
+  return new CliExit(exitCodes.error, `error: ${message}`)
+}

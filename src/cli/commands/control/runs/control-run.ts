@@ -1,0 +1,118 @@
+/** Implements `control run list | show | log | artifacts`. */
+
+import type { CliContext } from '../../../../channels/terminal/context.ts'
+import type { Run } from '../../../../control/contract/run-shapes.ts'
+import { runStates } from '../../../../control/contract/state-names.ts'
+import type { Arguments, Command, Flags } from '../../../args/command.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+import { printList } from '../../../print-list.ts'
+import { controlExits, controlFlags, urlFlag } from '../connect/control-flags.ts'
+import { proposeControlAgents, proposeControlRuns, proposeTasks } from '../connect/control-names.ts'
+import { idOf } from '../connect/ids.ts'
+import { present } from '../connect/present.ts'
+import { show as print, screenWidth } from '../connect/screen.ts'
+import { type Control, pause, withControl } from '../connect/with-control.ts'
+import { runLines, runText } from '../text/run-text.ts'
+
+const listFlags = {
+  task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
+  agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
+  state: { type: 'choice', values: runStates, about: 'Only in this state' },
+  limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
+  after: { type: 'text', about: 'Go on behind this run of the list before' },
+  ...controlFlags,
+} as const satisfies Flags
+
+export const list = {
+  flags: listFlags,
+  examples: [
+    ['', 'the latest 50: one claim of one task each'],
+    ['--state running', 'what goes on now'],
+  ],
+  exits: controlExits,
+  async run(context, given) {
+    const { task, agent, state, limit, after, json = false } = given
+    await withControl(context, given, async (control) => {
+      const { runs, next } = await control.runs.list(
+        present({ task_id: task && idOf('task', task), agent_id: agent, state, limit, after: after && idOf('run', after) }),
+      )
+      printList(context, { items: runs, json, lines: runLines(runs, Date.now(), screenWidth()), none: 'no runs here' })
+      if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
+    })
+  },
+} as const satisfies Command<typeof listFlags>
+
+export const runArgs = {
+  run: { type: 'text', about: 'Its id, such as RUN-001', complete: proposeControlRuns },
+} as const satisfies Arguments
+
+export const show = {
+  flags: controlFlags,
+  args: runArgs,
+  examples: [['RUN-001', 'who ran it, how it ended, its tokens, changes and artifacts']],
+  exits: controlExits,
+  async run(context, given, { run: typed }) {
+    const id = idOf('run', typed)
+    await withControl(context, given, async (control) => {
+      const run = await control.runs.get(id)
+      print(context, { json: given.json ?? false, value: run, text: runText(run, Date.now()) })
+    })
+  },
+} as const satisfies Command<typeof controlFlags, typeof runArgs>
+
+const logFlags = {
+  follow: { type: 'boolean', short: 'f', about: 'Go on printing until the run has ended, or Ctrl-C' },
+  ...urlFlag,
+} as const satisfies Flags
+
+export const log = {
+  flags: logFlags,
+  args: runArgs,
+  examples: [
+    ['RUN-001', 'what its runner printed, byte for byte into a pipe; on a terminal escaped'],
+    ['RUN-001 -f', 'and what follows, until the run has ended'],
+  ],
+  exits: [...controlExits, 130],
+  async run(context, given, { run: typed }) {
+    const id = idOf('run', typed)
+    await withControl(context, given, async (control, { signal }) => {
+      const printed = await printLog(context, control, { id, follow: given.follow ?? false, signal })
+      if (signal.aborted) throw new CliExit(exitCodes.cancelled)
+      if (printed === 0) context.process.stderr.write(`${id} printed nothing${given.follow ? '' : ' so far'}\n`)
+    })
+  },
+} as const satisfies Command<typeof logFlags, typeof runArgs>
+
+type LogAsked = { readonly id: string; readonly follow: boolean; readonly signal: AbortSignal }
+
+/** Returns the number of bytes. A run that has ended gets no more log, so its state is read before its log. */
+async function printLog(context: CliContext, control: Control, { id, follow, signal }: LogAsked): Promise<number> {
+  const decoder = new TextDecoder()
+  let at = 0
+  for (;;) {
+    const run = await control.runs.get(id)
+    at += await printRest(context, control, { id, at, decoder })
+    if (!follow || hasEnded(run) || context.outputClosed() || signal.aborted) return at
+    await pause(lookAgainMs, signal)
+  }
+}
+
+const lookAgainMs = 400
+
+type Rest = { readonly id: string; readonly at: number; readonly decoder: TextDecoder }
+
+async function printRest({ process: { stdout }, outputClosed }: CliContext, control: Control, { id, at, decoder }: Rest): Promise<number> {
+  let count = 0
+  for (let total = at + 1; at + count < total && !outputClosed(); ) {
+    const piece = await control.runs.log(id, at + count)
+    total = piece.total
+    count += piece.bytes.length
+    if (piece.bytes.length === 0) break
+    stdout.stream(decoder.decode(piece.bytes, { stream: true }))
+  }
+  return count
+}
+
+function hasEnded({ state }: Run): boolean {
+  return state !== 'running'
+}

@@ -1,0 +1,41 @@
+import { expect, test } from 'bun:test'
+import { jsonObjectOf, namedTokens, timeOf, tokensOf } from './read-draft.ts'
+
+test.each(['', '-5', '1.5', 'five', '10x', '2000000M', '1e9', '0x10'])('%p is no number of tokens', (text) => {
+  expect(() => tokensOf('--daily', text)).toThrow(`--daily: ${JSON.stringify(text)} is no number of tokens`)
+})
+
+test.each([
+  ['0', 0],
+  ['5000', 5000],
+  ['100_000', 100_000],
+  ['100,000', 100_000],
+  ['100k', 100_000],
+  ['2.5M', 2_500_000],
+  ['none', null],
+])('%s is %p', (text, tokens) => expect(tokensOf('--daily', text)).toBe(tokens))
+
+test.each(['sysadmin', '=5', 'a b=5', '-x=5', '../x=5'])('%p is no limit of a name', (text) => {
+  expect(() => namedTokens('--role', text)).toThrow('--role')
+})
+
+test('a limit of a name', () => {
+  expect(namedTokens('--role', 'db-admin=5k')).toEqual(['db-admin', 5000])
+  expect(namedTokens('--role', 'db-admin=none')).toEqual(['db-admin', null])
+})
+
+test.each(['[1]', 'null', '"x"', '{', '{a:1}'])('%s is no context', (text) =>
+  expect(() => jsonObjectOf('--context', text)).toThrow('--context'),
+)
+
+test('a context is a JSON object', () => expect(jsonObjectOf('--context', '{"jail_name":"db"}')).toEqual({ jail_name: 'db' }))
+
+test('a time is read in the zone that was given, and one in the past is refused', () => {
+  const now = Date.parse('2026-11-23T18:00:00Z')
+  const reading = { zone: 'Europe/Ljubljana', now, env: {} }
+  expect(timeOf('2026-11-24 09:00', reading)).toBe('2026-11-24T08:00:00.000Z')
+  expect(timeOf('in 20m', reading)).toBe('2026-11-23T18:20:00.000Z')
+  expect(() => timeOf('2026-11-22 09:00', reading)).toThrow('that is past')
+  expect(() => timeOf('soon', reading)).toThrow('is no time')
+  expect(() => timeOf('in 20m', { ...reading, zone: 'Europe/Lubljana' })).toThrow('did you mean "Europe/Ljubljana"')
+})

@@ -1,0 +1,65 @@
+/** Reads what people write for parts of a task: a JSON object, a time, a number of tokens. */
+
+import type { Environment } from '../../../../host/api.ts'
+import { readTiming, readZone } from '../../../../host/schedules/read-timing.ts'
+import { CliExit, exitCodes } from '../../../exit.ts'
+
+/** @throws CliExit 2 for what is no JSON object */
+export function jsonObjectOf(flag: string, text: string): Record<string, unknown> {
+  const value = parsed(flag, text)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  throw wrong(`${flag}: ${JSON.stringify(text)} is no JSON object; write one like '{"jail_name":"clawdie-db"}'`)
+}
+
+/** @throws CliExit 2 for what is no JSON */
+export function jsonOf(flag: string, text: string): unknown {
+  return parsed(flag, text)
+}
+
+/** `100000`, `100_000`, `100k`, `2.5M`; undefined for `none`. @throws CliExit 2 */
+export function tokensOf(flag: string, text: string): number | null {
+  if (text === 'none') return null
+  const [, digits, unit = ''] = /^(\d[\d_,]*(?:\.\d+)?)([kKmM]?)$/.exec(text) ?? []
+  const value = Number((digits ?? '').replaceAll(/[_,]/g, '')) * (unit === '' ? 1 : unit.toLowerCase() === 'k' ? 1e3 : 1e6)
+  if (digits === undefined || !Number.isSafeInteger(value) || value > 1e12)
+    throw wrong(
+      `${flag}: ${JSON.stringify(text)} is no number of tokens; write one like 5000, 100k or 2M (at most 1,000,000,000,000), or none`,
+    )
+  return value
+}
+
+/** `NAME=100k`. @throws CliExit 2 */
+export function namedTokens(flag: string, text: string): readonly [name: string, tokens: number | null] {
+  const at = text.lastIndexOf('=')
+  const name = text.slice(0, Math.max(0, at))
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) throw wrong(`${flag}: ${JSON.stringify(text)} is not like sysadmin=5000`)
+  return [name, tokensOf(`${flag} ${name}`, text.slice(at + 1))]
+}
+
+/** A time as ISO 8601 in UTC. @throws FailureError 2 */
+export function timeOf(
+  text: string,
+  { zone, now, env }: { readonly zone: string | undefined; readonly now: number; readonly env: Environment },
+): string {
+  const timing = readTiming({ at: text }, { now, zone: zoneOf(zone, env) })
+  if (timing.kind !== 'at') throw wrong(`--at "${text}" is no time`)
+  return new Date(timing.at).toISOString()
+}
+
+/** The zone that was given, else TZ, else the one of the system. @throws FailureError 2 */
+export function zoneOf(zone: string | undefined, env: Environment, flag?: string): string {
+  return readZone(zone ?? env.TZ ?? Intl.DateTimeFormat().resolvedOptions().timeZone, flag)
+}
+
+function parsed(flag: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const why = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : String(error)
+    throw wrong(`${flag}: ${JSON.stringify(text)} is no JSON: ${why}`)
+  }
+}
+
+function wrong(text: string): CliExit {
+  return new CliExit(exitCodes.usage, `error: ${text}`)
+}

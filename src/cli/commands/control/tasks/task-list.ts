@@ -1,0 +1,110 @@
+/** Implements `control task list | show | log`. */
+
+import { taskStatuses } from '../../../../control/contract/state-names.ts'
+import type { TaskQuery } from '../../../../control/contract/task-shapes.ts'
+import type { Arguments, Command, Flags, Given } from '../../../args/command.ts'
+import { printList } from '../../../print-list.ts'
+import { controlExits, controlFlags } from '../connect/control-flags.ts'
+import { proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-names.ts'
+import { idOf } from '../connect/ids.ts'
+import { present } from '../connect/present.ts'
+import { show as print, screenWidth } from '../connect/screen.ts'
+import { withControl } from '../connect/with-control.ts'
+import { printEvents } from '../runs/print-events.ts'
+import { runLines } from '../text/run-text.ts'
+import { effectLines, taskLines, taskText } from '../text/task-text.ts'
+
+const listFlags = {
+  role: { type: 'text', short: 'r', about: 'Only of this role', complete: proposeRoles },
+  agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
+  status: { type: 'choice', values: taskStatuses, about: 'Only with this status' },
+  open: { type: 'boolean', about: 'Only tasks that have not ended' },
+  label: { type: 'text', about: 'Only with this label' },
+  search: { type: 'text', short: 's', about: 'Only with this text in title or description' },
+  parent: { type: 'text', about: 'Only parts of this task', complete: proposeTasks },
+  order: { type: 'choice', values: ['newest', 'queue'], about: 'Newest first (default), or as they will be claimed' },
+  limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
+  after: { type: 'text', about: 'Go on behind this task of the list before' },
+  ...controlFlags,
+} as const satisfies Flags
+
+export const taskArgs = { task: { type: 'text', about: 'Its id, such as TASK-001', complete: proposeTasks } } as const satisfies Arguments
+
+export const list = {
+  flags: listFlags,
+  examples: [
+    ['', 'the latest 50'],
+    ['--open --role sysadmin --order queue', 'what this role does next'],
+    ['--status dead --json', 'for scripts'],
+  ],
+  exits: controlExits,
+  async run(context, given) {
+    await withControl(context, given, async (control) => {
+      const { tasks, next } = await control.tasks.list(queryOf(given))
+      const none = 'no tasks here; braidclaw control task add --help shows how to make one'
+      printList(context, { items: tasks, json: given.json ?? false, lines: taskLines(tasks, Date.now(), screenWidth()), none })
+      if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
+    })
+  },
+} as const satisfies Command<typeof listFlags>
+
+function queryOf(given: Given<typeof listFlags>): TaskQuery {
+  const { role, agent, status, open, label, search, parent, order = 'newest', limit, after } = given
+  return present({
+    role,
+    agent_id: agent,
+    status,
+    open,
+    label,
+    q: search,
+    parent_task_id: parent && idOf('task', parent),
+    order,
+    limit,
+    after: after && idOf('task', after),
+  })
+}
+
+export const show = {
+  flags: controlFlags,
+  args: taskArgs,
+  examples: [
+    ['TASK-001', 'everything that is known of it: result, error, effects, runs'],
+    ['TASK-001 --json', 'for scripts'],
+  ],
+  exits: controlExits,
+  async run(context, given, { task }) {
+    const id = idOf('task', task)
+    await withControl(context, given, async (control) => {
+      const [task, effects, { runs }] = await Promise.all([
+        control.tasks.get(id),
+        control.tasks.effects(id),
+        control.runs.list({ task_id: id, limit: 20 }),
+      ])
+      const now = Date.now()
+      const more = [effectLines(effects), runs.length === 0 ? [] : runLines(runs, now, screenWidth())].filter((lines) => lines.length > 0)
+      const text = [taskText(task, now), ...more.map((lines) => `${lines.join('\n')}\n`)].join('\n')
+      print(context, { json: given.json ?? false, value: { ...task, effects, runs }, text })
+    })
+  },
+} as const satisfies Command<typeof controlFlags, typeof taskArgs>
+
+const logFlags = {
+  follow: { type: 'boolean', short: 'f', about: 'Go on printing what happens to it, until Ctrl-C' },
+  ...controlFlags,
+} as const satisfies Flags
+
+export const log = {
+  flags: logFlags,
+  args: taskArgs,
+  examples: [
+    ['TASK-001', 'what happened to it: who claimed it, which runs, approvals, its end'],
+    ['TASK-001 -f', 'and what follows'],
+  ],
+  details: () => 'What a runner printed is the log of its run: braidclaw control run log RUN',
+  exits: [...controlExits, 130],
+  async run(context, given, { task }) {
+    const { follow = false, json = false } = given
+    const asked = { query: { task_id: idOf('task', task) }, after: 0, follow, json }
+    await withControl(context, given, (control, { signal }) => printEvents(context, control, { ...asked, signal }))
+  },
+} as const satisfies Command<typeof logFlags, typeof taskArgs>

@@ -1,0 +1,76 @@
+/** Follows the events of the control plane: when the stream breaks it asks again after the last event it has, so that none is missing or doubled. */
+
+import type { ControlEvent, EventQuery } from '../contract/activity-shapes.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import type { Transport, TransportOptions } from './transport.ts'
+
+export type Followed = Partial<Pick<EventQuery, 'after' | 'type' | 'task_id' | 'run_id' | 'agent_id'>>
+
+/** No ping arrives for so long when the connection is dead, in ms. */
+const silentMs = 40_000
+const longestWaitMs = 5_000
+/** A refusal that asking again does not change. */
+const final: readonly string[] = ['unauthorized', 'forbidden', 'bad_request', 'not_found']
+
+/** Ends when the signal aborts. @throws PlaneRefusal when the token is not in force or the query is wrong */
+export async function* followEvents(
+  transport: Transport,
+  options: Pick<TransportOptions, 'pause' | 'random'>,
+  query: Followed,
+  signal: AbortSignal,
+): AsyncGenerator<ControlEvent> {
+  const state: { last: number | undefined; failures: number } = { last: query.after, failures: 0 }
+  while (!signal.aborted) {
+    try {
+      for await (const event of oneStream(transport, { ...query, after: state.last }, signal)) {
+        state.failures = 0
+        if (event === 'open') continue
+        state.last = event.id
+        yield event
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      if (error instanceof PlaneRefusal && final.includes(error.code)) throw error
+    }
+    state.failures += 1
+    await options.pause(Math.min(longestWaitMs, 50 * 2 ** Math.min(state.failures, 10)) * (0.5 + options.random() / 2), signal)
+  }
+}
+
+type StreamQuery = { readonly [Name in keyof Followed]: Followed[Name] | undefined }
+
+async function* oneStream(transport: Transport, query: StreamQuery, signal: AbortSignal): AsyncGenerator<ControlEvent | 'open'> {
+  const silence = new AbortController()
+  const both = AbortSignal.any([signal, silence.signal])
+  const state: { timer?: ReturnType<typeof setTimeout> } = {}
+  const heard = () => {
+    clearTimeout(state.timer)
+    state.timer = setTimeout(() => silence.abort(), silentMs)
+  }
+  heard()
+  try {
+    const response = await transport.send({
+      ...{ method: 'GET', path: 'events', query, signal: both, repeatable: false, timeoutMs: 2_147_483_647 },
+      headers: { accept: 'text/event-stream' },
+    })
+    yield 'open'
+    for await (const frame of framesOf(response, heard)) yield frame
+  } finally {
+    clearTimeout(state.timer)
+    silence.abort()
+  }
+}
+
+async function* framesOf(response: Response, heard: () => void): AsyncGenerator<ControlEvent> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const piece of response.body ?? []) {
+    heard()
+    const frames = (rest + decoder.decode(piece, { stream: true })).split('\n\n')
+    rest = frames.pop() ?? ''
+    for (const frame of frames) {
+      const data = frame.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice(6)] : []))
+      if (data.length > 0) yield JSON.parse(data.join('\n'))
+    }
+  }
+}

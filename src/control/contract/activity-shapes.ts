@@ -1,0 +1,96 @@
+/** Shapes of activity (what agents post), events (what happened) and the answers of the seed's routes. */
+
+import { z } from 'zod'
+import { jsonObject, name, runId, taskId } from './task-shapes.ts'
+
+/** Agents pass on what programs printed: a NUL, which PostgreSQL keeps in no text, and half of a character become U+FFFD. */
+const text = (most: number, least = 0) =>
+  z
+    .string()
+    .min(least)
+    .max(most)
+    .overwrite((value) => value.toWellFormed().replaceAll('\0', '\u{fffd}'))
+const tokens = z.int().min(0).max(1e12)
+
+/** The seed's three posts; unknown fields are accepted and ignored, as a client written after the seed may send more. */
+export const activityPost = z.discriminatedUnion('event_type', [
+  z.object({
+    event_type: z.literal('task_completed'),
+    task_id: taskId,
+    agent_id: name,
+    skill_executed: z.optional(text(200)),
+    result: z.object({ status: text(64), output: z._default(text(1_000_000), ''), tokens_used: z._default(tokens, 0) }).loose(),
+  }),
+  z.object({
+    event_type: z.literal('approval_request'),
+    agent_id: name,
+    task_id: z.optional(taskId),
+    operation: text(2_000, 1),
+    reasoning: z._default(text(8_192), ''),
+    estimated_tokens: z._default(tokens, 0),
+    /** Ours: what a use of the approval must repeat. */
+    details: z.optional(jsonObject),
+  }),
+  z.object({
+    event_type: z.literal('error'),
+    agent_id: name,
+    task_id: z.optional(taskId),
+    error_message: text(8_192, 1),
+    action_taken: z._default(text(2_000), ''),
+    tokens_used: z._default(tokens, 0),
+  }),
+])
+export type ActivityPost = z.infer<typeof activityPost>
+export const activityReply = z.object({
+  ok: z.literal(true),
+  activity_id: z.int(),
+  task_id: z.nullable(z.string()),
+  approval_id: z.nullable(z.string()),
+  escalation_task_id: z.nullable(z.string()),
+})
+export type ActivityReply = z.infer<typeof activityReply>
+
+/** `id` strictly increases and is the id of the SSE event. `type` is `entity.happening`, for example task.completed. */
+export const controlEvent = z.object({
+  id: z.int(),
+  at: z.string(),
+  type: z.string(),
+  actor: z.string(),
+  task_id: z.nullable(z.string()),
+  run_id: z.nullable(z.string()),
+  agent_id: z.nullable(z.string()),
+  role: z.nullable(z.string()),
+  data: z.record(z.string(), z.unknown()),
+})
+export type ControlEvent = z.infer<typeof controlEvent>
+
+export const eventQuery = z.object({
+  after: z.optional(z.coerce.number().int().min(0)),
+  before: z.optional(z.coerce.number().int().min(0)),
+  type: z.optional(text(64)),
+  task_id: z.optional(taskId),
+  run_id: z.optional(runId),
+  agent_id: z.optional(name),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+})
+export type EventQuery = z.infer<typeof eventQuery>
+
+/** Exactly the seed's keys in the seed's order. Times without milliseconds: 2026-04-07T10:30:00Z. */
+export type SeedState = {
+  agents: { id: string; role: string; heartbeat_enabled: boolean }[]
+  budget: { daily_tokens: number; spent_today: number; remaining: number; hard_limit_exceeded: boolean; allocation: Record<string, number> }
+}
+export type SeedTask = {
+  task_id: string
+  title: string
+  description: string
+  assigned_to: string
+  priority: string
+  status: string
+  created_at: string
+  context: Record<string, unknown>
+}
+export type SeedApprovals = {
+  pending: { approval_id: string; task_id: string | null; operation: string; estimated_tokens: number; operator_approved: false }[]
+  approved: { approval_id: string; operation: string; operator_approved: true; approved_at: string }[]
+}

@@ -1,0 +1,36 @@
+/** Defines who sends a request to the control plane, and what each kind of sender may do. */
+
+/**
+ * `operator`: a person or a program with an operator token: everything.
+ * `agent`: an agent's own key: claims and creates tasks for its role, reads its own tasks.
+ * `run`: the token of one lease, given to the runner: writes for its one task, as long as the lease is in force.
+ * `seed`: the shared secret, on loopback (and `--compat-from`) only: the five routes of the seed, without operator rights.
+ */
+export type Caller =
+  | { readonly kind: 'operator'; readonly id: string; readonly name: string }
+  | {
+      readonly kind: 'agent'
+      readonly id: string
+      readonly role: string
+      /** Which key it came with: a request that waits looks again whether the key is in force. */
+      readonly keyId?: string
+    }
+  | {
+      readonly kind: 'run'
+      readonly id: string
+      readonly role: string
+      readonly taskId: string
+      readonly runId: string
+      readonly attempt: number
+      /** It ended by its own word, and may only ask again for an answer that it lost. */
+      readonly hasEnded?: true
+    }
+  | { readonly kind: 'seed'; readonly id: 'shared-secret' }
+
+/** Names the caller in records: `operator anna`, `operator` where the name says no more, `agent sysadmin`, `run RUN-7 of sysadmin`, `shared secret`. */
+export function signatureOf(caller: Caller): string {
+  if (caller.kind === 'operator') return caller.name === 'operator' ? caller.name : `operator ${caller.name}`
+  if (caller.kind === 'agent') return `agent ${caller.id}`
+  if (caller.kind === 'run') return `run ${caller.runId} of ${caller.id}`
+  return 'shared secret'
+}

@@ -1,0 +1,48 @@
+/** Shapes of runs (one claim of one task), their logs, artifacts and sessions. */
+
+import { z } from 'zod'
+import { runStates } from './state-names.ts'
+import { name, runId, taskId } from './task-shapes.ts'
+
+export const run = z.object({
+  run_id: z.string(),
+  task_id: z.string(),
+  task_title: z.string(),
+  agent_id: z.string(),
+  role: z.string(),
+  attempt: z.int(),
+  state: z.enum(runStates),
+  began_at: z.string(),
+  ended_at: z.nullable(z.string()),
+  last_beat_at: z.string(),
+  tokens_used: z.int(),
+  skill: z.nullable(z.string()),
+  error: z.nullable(z.string()),
+  log_bytes: z.int(),
+  log_truncated: z.boolean(),
+  /** The signed manifest, once the worker delivered it (docs/control-plane.md). */
+  manifest: z.nullable(z.record(z.string(), z.unknown())),
+  artifacts: z.array(z.object({ name: z.string(), digest: z.string(), bytes: z.int() })),
+  /** `changes`: none, waiting for a person, applied or dropped. */
+  changes: z.nullable(z.enum(['none', 'waiting', 'applied', 'dropped'])),
+})
+export type Run = z.infer<typeof run>
+
+export const runQuery = z.object({
+  task_id: z.optional(taskId),
+  agent_id: z.optional(name),
+  state: z.optional(z.enum(runStates)),
+  limit: z.int().min(1).max(200).default(50),
+  after: z.optional(runId),
+})
+export type RunQuery = z.infer<typeof runQuery>
+
+/** A line of `CONTROLPLANE_SESSION_CWD/{agent}.jsonl`, as the seed gives it, key order included. */
+export const sessionLine = z.object({
+  timestamp: z.string(),
+  task: z.string(),
+  skill: z.string(),
+  outcome: z.string(),
+  tokens_used: z.int(),
+})
+export type SessionLine = z.infer<typeof sessionLine>

@@ -1,0 +1,47 @@
+/** Says whether an operation can run here: on this platform, with a program that is there and that nobody else can change. */
+
+import { accessSync, constants, realpathSync, statSync } from 'node:fs'
+import type { OperationRow } from '../hostd-wire.ts'
+import { describeParam } from './check-value.ts'
+import type { Operation } from './operation.ts'
+import { unsafeFolder, whyUnsafe } from './read-catalogue.ts'
+
+export type Machine = { readonly platform: string; readonly uid: number }
+
+/** @returns why a call would be refused; undefined when it can run */
+export function whyUnavailable({ platforms, program }: Operation, { platform, uid }: Machine): string | undefined {
+  if (!platforms.some((one) => one === platform)) return `it is for ${platforms.join(', ')}; this is ${platform}`
+  const real = realOf(program)
+  const found = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false })
+  if (real === undefined || !found) return `there is no program "${program}"`
+  if (!found.isFile()) return `"${program}" is no regular file`
+  // Who may write to a folder on the way could put another program, or a link to one, in its place.
+  const unsafe = whyUnsafe(found, program, uid) ?? unsafeFolder(program, uid) ?? unsafeFolder(real, uid)
+  if (unsafe !== undefined) return unsafe
+  return isExecutable(real) ? undefined : `"${program}" cannot be executed by us`
+}
+
+export function rowOf(operation: Operation, machine: Machine): OperationRow {
+  const { op, about, platforms, risk, approval, timeoutMs } = operation
+  const why = whyUnavailable(operation, machine)
+  const params = Object.fromEntries(Object.entries(operation.params).map(([name, param]) => [name, describeParam(param)]))
+  const row = { op, about, platforms: [...platforms], risk, approval, params, timeout_s: timeoutMs / 1_000 }
+  return why === undefined ? { ...row, available: true } : { ...row, available: false, unavailable: why }
+}
+
+function realOf(program: string): string | undefined {
+  try {
+    return realpathSync(program)
+  } catch {
+    return undefined
+  }
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,127 @@
+/** Reads a catalogue of operations from TOML, and reports every problem at once, by line and field. */
+
+import { readToml } from '../../../config/text/toml.ts'
+import { didYouMean } from '../../../kit/did-you-mean.ts'
+import { isObject } from '../../../kit/json.ts'
+import { listOperation, risks } from '../hostd-wire.ts'
+import { type ArgvElement, paramsOf, parseElement } from './argv-template.ts'
+import { type Catalogue, type Operation, type Param, type Platform, platforms, type ServerRules } from './operation.ts'
+import { parseParam } from './parse-param.ts'
+import { type CatalogueProblem, createTableReader, type TableReader } from './table-reader.ts'
+
+export type ParsedCatalogue = { readonly catalogue: Catalogue; readonly problems: readonly CatalogueProblem[] }
+
+const ids = { min: 0, max: 4_294_967_294 }
+
+export function parseCatalogue(text: string): ParsedCatalogue {
+  const { data, problems: broken, place } = readToml(text)
+  const problems: CatalogueProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
+  const root = createTableReader({ data, path: '', place }, problems)
+  const server = root.raw('server')
+  const rules = serverRules(createTableReader({ data: isObject(server) ? server : {}, path: 'server', place }, problems))
+  if (server !== undefined && !isObject(server)) root.wrong('server', 'is a table')
+  const operations = root.tables('operations').map(([op, table]) => parseOperation(op, table))
+  root.end()
+  return { catalogue: { server: rules, operations }, problems: problems.sort((a, b) => (a.line ?? 0) - (b.line ?? 0)) }
+}
+
+function serverRules(table: TableReader): ServerRules {
+  const token = table.text('token_sha256', '')
+  if (token !== '' && !/^[0-9a-f]{64}$/.test(token)) table.wrong('token_sha256', 'is the SHA-256 of the token, 64 hex digits')
+  const rules = {
+    uids: table.numbers('uids', ids),
+    gids: table.numbers('gids', ids),
+    controlUids: table.numbers('control_uids', ids),
+    connections: table.whole('connections', { min: 1, max: 1_000, fallback: 32 }),
+    concurrent: table.whole('concurrent', { min: 1, max: 64, fallback: 4 }),
+    perMinute: table.whole('per_minute', { min: 1, max: 100_000, fallback: 3_000 }),
+  }
+  table.end()
+  return token === '' ? rules : { ...rules, tokenSha256: token }
+}
+
+function parseOperation(op: string, table: TableReader): Operation {
+  if (!/^[a-z][a-z0-9-]{0,63}$/.test(op)) table.wrong('', 'is named with small letters, digits and "-"')
+  if (op === listOperation) table.wrong('', 'is built in and lists the operations')
+  const params = Object.fromEntries(table.tables('params').map(([name, param]) => [name, namedParam(name, param)]))
+  const [program = '', ...rest] = table.texts('argv')
+  if (table.has('argv') && !isProgram(program)) table.wrong('argv', 'begins with the absolute path of a program, without parameters')
+  const operation: Operation = {
+    op,
+    about: table.text('about'),
+    platforms: platformsOf(table),
+    risk: table.oneOf('risk', risks),
+    approval: table.truth('approval', false),
+    program,
+    arguments: argumentsOf(rest, table),
+    params,
+    timeoutMs: table.whole('timeout_s', { min: 1, max: 3_600, fallback: 30 }) * 1_000,
+    outputBytes: table.whole('output_bytes', { min: 1, max: 1_048_576, fallback: 65_536 }),
+    env: Object.fromEntries(environment(table)),
+    doneCodes: table.numbers('done_codes', { min: 0, max: 255 }),
+  }
+  checkUse(operation, table)
+  table.end()
+  return operation
+}
+
+function namedParam(name: string, table: TableReader): Param {
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) table.wrong('', 'is named with small letters, digits and "_"')
+  return parseParam(table)
+}
+
+function isProgram(path: string): boolean {
+  return /^\/[^{}\0]+$/.test(path) && !/(?:^|\/)\.\.?(?:\/|$)/.test(path)
+}
+
+function argumentsOf(sources: readonly string[], table: TableReader): readonly ArgvElement[] {
+  return sources.flatMap((source) => {
+    const parsed = parseElement(source)
+    if (parsed.ok && !source.includes('\0')) return [parsed.element]
+    table.wrong('argv', parsed.ok ? 'contains a NUL character' : parsed.message)
+    return []
+  })
+}
+
+function environment(table: TableReader): (readonly [string, string])[] {
+  const raw = table.raw('env') ?? {}
+  if (!isObject(raw)) {
+    table.wrong('env', 'is a table of texts')
+    return []
+  }
+  return Object.entries(raw).flatMap(([name, value]) => {
+    if (
+      typeof value === 'string' &&
+      /^[A-Z_][A-Z0-9_]*$/.test(name) &&
+      !/^(?:LD_|DYLD_|BASH_ENV$|ENV$|IFS$)/.test(name) &&
+      !value.includes('\0')
+    )
+      return [[name, value] as const]
+    table.wrong('env', `${name} cannot be set: names are capital letters, values are texts, and the loader's variables (LD_…) are refused`)
+    return []
+  })
+}
+
+function platformsOf(table: TableReader): readonly Platform[] {
+  const named = table.texts('platforms', platforms)
+  for (const name of named)
+    if (!platforms.some((one) => one === name))
+      table.wrong('platforms', `"${name}" is none of ${platforms.join(', ')}${didYouMean(name, platforms)}`)
+  if (named.length === 0) table.wrong('platforms', 'names no platform')
+  return platforms.filter((one) => named.includes(one))
+}
+
+/** Every parameter is used, every used one is there, a list is a whole element, and two parameters never touch. */
+function checkUse({ arguments: elements, params }: Operation, table: TableReader): void {
+  const used = new Set(elements.flatMap(paramsOf))
+  for (const name of used)
+    if (!Object.hasOwn(params, name))
+      table.wrong('argv', `{${name}} is no parameter of this operation${didYouMean(name, Object.keys(params))}`)
+  for (const name of Object.keys(params)) if (!used.has(name)) table.wrong(`params.${name}`, 'is used in no element of argv')
+  for (const element of elements) {
+    const isList = paramsOf(element).some((name) => params[name]?.type === 'list')
+    if (isList && element.length > 1) table.wrong('argv', 'a list is an element of its own: "{name}" without other text')
+    const touches = element.some((piece, at) => 'param' in piece && 'param' in (element[at + 1] ?? { text: '' }))
+    if (touches) table.wrong('argv', 'two parameters in one element need a text between them')
+  }
+}

@@ -1,0 +1,104 @@
+/** Reads one table of a TOML file field by field, and collects every problem with its line. */
+
+import type { TomlDocument } from '../../../config/text/toml.ts'
+import { shown } from '../../../config/text/toml-quote.ts'
+import { didYouMean } from '../../../kit/did-you-mean.ts'
+import { isObject } from '../../../kit/json.ts'
+
+export type CatalogueProblem = { readonly line?: number; readonly field: string; readonly message: string }
+
+export type TableReader = {
+  readonly path: string
+  text(name: string, fallback?: string): string
+  oneOf<const T extends string>(name: string, values: readonly T[], fallback?: T): T
+  whole(name: string, range: { readonly min: number; readonly max: number; readonly fallback?: number }): number
+  truth(name: string, fallback: boolean): boolean
+  texts(name: string, fallback?: readonly string[]): readonly string[]
+  numbers(name: string, range: { readonly min: number; readonly max: number }): readonly number[]
+  tables(name: string): readonly (readonly [name: string, table: TableReader])[]
+  has(name: string): boolean
+  raw(name: string): unknown
+  wrong(name: string, message: string): void
+  /** Reports the fields that nobody asked for. */
+  end(): void
+}
+
+type Source = { readonly data: { readonly [name: string]: unknown }; readonly path: string; readonly place: TomlDocument['place'] }
+
+/** A field that is wrong reads as its fallback, or as an empty value, so that the other problems are found too. */
+export function createTableReader({ data, path, place }: Source, problems: CatalogueProblem[]): TableReader {
+  const asked = new Set<string>()
+  const nameOf = (name: string) => (path === '' ? name : `${path}.${name}`)
+
+  function wrong(name: string, message: string): void {
+    const field = name === '' ? path : nameOf(name)
+    const line = (place(field) ?? place(path))?.line
+    problems.push({ field, message, ...(line === undefined ? {} : { line }) })
+  }
+
+  function value<T>(name: string, what: string, fallback: T | undefined, empty: T, fits: (found: unknown) => found is T): T {
+    asked.add(name)
+    const found = data[name]
+    if (found === undefined && fallback !== undefined) return fallback
+    if (fits(found)) return found
+    wrong(name, found === undefined ? `is missing; it is ${what}` : `is ${what}; got ${shown(found)}`)
+    return fallback ?? empty
+  }
+
+  const tables: TableReader['tables'] = (name) => {
+    const found = value<{ [name: string]: unknown }>(name, 'a table', {}, {}, isObject)
+    return Object.entries(found).flatMap(([key, table]) => {
+      const under = `${nameOf(name)}.${key}`
+      if (isObject(table)) return [[key, createTableReader({ data: table, path: under, place }, problems)] as const]
+      problems.push({ field: under, message: `is a table; got ${shown(table)}`, ...lineOf(place, under) })
+      return []
+    })
+  }
+
+  return {
+    path,
+    tables,
+    wrong,
+    text: (name, fallback) => value(name, 'a text', fallback, '', isText),
+    oneOf: (name, values, fallback) => {
+      const isOne = (found: unknown): found is (typeof values)[number] => values.some((one) => one === found)
+      const first = values[0]
+      if (first === undefined) throw new Error(`${name}: no values`)
+      const near = isText(data[name]) ? didYouMean(data[name], values) : ''
+      return value(name, `one of ${values.join(', ')}${near}`, fallback, first, isOne)
+    },
+    whole: (name, { min, max, fallback }) =>
+      value(name, `a whole number from ${min} to ${max}`, fallback, min, (found) => isWhole(found, min, max)),
+    truth: (name, fallback) => value(name, 'true or false', fallback, fallback, (found) => typeof found === 'boolean'),
+    texts: (name, fallback) => value(name, 'a list of texts', fallback, [], (found) => Array.isArray(found) && found.every(isText)),
+    numbers: (name, { min, max }) =>
+      value(
+        name,
+        `a list of whole numbers from ${min} to ${max}`,
+        [],
+        [],
+        (found): found is number[] => Array.isArray(found) && found.every((one) => isWhole(one, min, max)),
+      ),
+    has: (name) => data[name] !== undefined,
+    raw: (name) => {
+      asked.add(name)
+      return data[name]
+    },
+    end() {
+      for (const name of Object.keys(data)) if (!asked.has(name)) wrong(name, `is no field of this table${didYouMean(name, [...asked])}`)
+    },
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+function isWhole(value: unknown, min: number, max: number): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max
+}
+
+function lineOf(place: TomlDocument['place'], path: string): { readonly line?: number } {
+  const line = place(path)?.line
+  return line === undefined ? {} : { line }
+}

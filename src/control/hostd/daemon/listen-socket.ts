@@ -1,0 +1,145 @@
+/** Serves lines on a Unix socket: the kernel says who connects, limits hold before a line is read, replies are written as fast as they are read. */
+
+import { chmodSync, chownSync } from 'node:fs'
+import type { Socket } from 'bun'
+import { createLineSplitter, type LineSplitter } from '../../../kit/lines.ts'
+import { longestRequest } from '../hostd-wire.ts'
+import type { Peer } from '../peer.ts'
+
+export type ListenOptions = {
+  readonly path: string
+  /** The group that may connect; absent: the group of our process. */
+  readonly gid?: number
+  readonly connections: number
+  /** How long a connection without requests is kept, in seconds. */
+  readonly idleSeconds: number
+  readonly peerOf: (descriptor: number) => Peer | undefined
+  /** @returns the line to refuse this peer with, or undefined */
+  readonly refuses: (peer: Peer | undefined) => string | undefined
+  /** Never rejects. `line.ok` false: it was too long, and the connection ends after the reply. */
+  readonly answer: (peer: Peer, line: { readonly ok: boolean; readonly text: string }) => Promise<string>
+  /** Refuses a line because too many of this connection are being answered. */
+  readonly tooMany: (text: string) => string
+}
+
+export type Listening = { readonly count: () => number; stop(): void }
+
+/** Requests of one connection that are answered at the same time. */
+const mostPending = 16
+/** A peer that does not read its replies is cut off. */
+const mostUnread = 16_777_216
+
+/** Connections above the limit that still get an answer. */
+const mostRefused = 16
+const lingerSeconds = 2
+
+type Connection = {
+  readonly lines: LineSplitter
+  peer?: Peer
+  pending: number
+  rest: Buffer
+  /** No more requests are read; it closes when the replies are written. */
+  closing: boolean
+  /** The peer has closed its side. */
+  ended: boolean
+}
+
+/** Created with mode 0600 and opened to the group afterwards, so that there is no moment in which others could connect. @throws errno errors */
+export function listen(options: ListenOptions): Listening {
+  const { path, gid, idleSeconds } = options
+  const open = new Set<Socket<Connection>>()
+  const before = process.umask(0o177)
+  try {
+    const server = Bun.listen<Connection>({
+      unix: path,
+      allowHalfOpen: true,
+      socket: {
+        open: (socket) => welcome(socket, open, options),
+        data: (socket, bytes) => take(socket, bytes, options),
+        drain: flush,
+        end(socket) {
+          socket.data.ended = true
+          finish(socket)
+        },
+        timeout: (socket) => (socket.data.pending > 0 ? socket.timeout(idleSeconds) : socket.terminate()),
+        close: (socket) => void open.delete(socket),
+        error: (socket) => void socket.terminate(),
+      },
+    })
+    if (gid !== undefined) chownSync(path, -1, gid)
+    chmodSync(path, 0o660)
+    return { count: () => open.size, stop: () => server.stop(true) }
+  } finally {
+    process.umask(before)
+  }
+}
+
+function welcome(
+  socket: Socket<Connection>,
+  open: Set<Socket<Connection>>,
+  { connections, idleSeconds, peerOf, refuses, tooMany }: ListenOptions,
+): void {
+  const peer = peerOf(descriptorOf(socket))
+  socket.data = {
+    lines: createLineSplitter(longestRequest),
+    pending: 0,
+    rest: Buffer.alloc(0),
+    closing: false,
+    ended: false,
+    ...(peer ? { peer } : {}),
+  }
+  open.add(socket)
+  if (open.size > connections + mostRefused) return void socket.terminate()
+  const refusal = refuses(peer) ?? (open.size > connections ? tooMany('') : undefined)
+  if (refusal === undefined) return void socket.timeout(idleSeconds)
+  send(socket, refusal)
+  finish(socket)
+}
+
+/** Bun's type does not name it. */
+function descriptorOf(socket: object): number {
+  return 'fd' in socket && typeof socket.fd === 'number' ? socket.fd : -1
+}
+
+function take(socket: Socket<Connection>, bytes: Uint8Array, { answer, tooMany }: ListenOptions): void {
+  const { data } = socket
+  const { peer } = data
+  if (!peer || data.closing) return
+  for (const line of data.lines.push(bytes)) {
+    if (line.ok && line.text.trim() === '') continue
+    if (data.pending >= mostPending) send(socket, tooMany(line.text))
+    else {
+      data.pending += 1
+      void answer(peer, line).then((reply) => {
+        data.pending -= 1
+        send(socket, reply)
+        if (!line.ok || data.closing) finish(socket)
+      })
+    }
+  }
+}
+
+function send(socket: Socket<Connection>, line: string): void {
+  socket.data.rest = Buffer.concat([socket.data.rest, Buffer.from(`${line}\n`)])
+  if (socket.data.rest.length > mostUnread) socket.terminate()
+  else flush(socket)
+}
+
+function flush(socket: Socket<Connection>): void {
+  const { data } = socket
+  if (data.rest.length > 0) data.rest = data.rest.subarray(Math.max(0, socket.write(data.rest)))
+  if (data.closing) finish(socket)
+}
+
+/**
+ * Closes when every reply is written; a peer that has only closed its own side still gets them. What it has sent meanwhile is read and
+ * dropped for a moment, because closing with unread bytes would take the replies away from it.
+ */
+function finish(socket: Socket<Connection>): void {
+  const { data } = socket
+  data.closing = true
+  if (data.pending > 0 || data.rest.length > 0) return
+  if (data.ended) return void socket.end()
+  socket.shutdown()
+  socket.timeout(lingerSeconds)
+}

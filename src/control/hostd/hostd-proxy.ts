@@ -1,0 +1,145 @@
+/** Carries out `POST /api/controlplane/hostd` and `GET hostd/ops`: asks for approvals, uses them once, calls hostd, and keeps a note of it. */
+
+import { z } from 'zod'
+import type { JsonObject } from '../../kit/json.ts'
+import { approvalId } from '../contract/approval-shapes.ts'
+import { type Caller, signatureOf } from '../contract/caller.ts'
+import type { Plane } from '../contract/plane.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { jsonObject } from '../contract/task-shapes.ts'
+import type { callHostd, listOps } from './client.ts'
+import type { ApprovalProof, HostdError, OperationRow } from './hostd-wire.ts'
+import { approvalFor, mayCall } from './may-call.ts'
+
+/** Unknown fields are ignored, as in the seed. */
+export const hostdBody = z.object({
+  op: z.string().min(1).max(64),
+  params: z.optional(jsonObject),
+  approval_id: z.optional(approvalId),
+  reasoning: z.string().max(8_192).default(''),
+})
+export type HostdBody = z.infer<typeof hostdBody>
+
+/** The seed's three keys come first, in its order. */
+export type HostdAnswer = {
+  readonly ok: boolean
+  readonly output: string
+  readonly exitCode: number | null
+  readonly truncated?: true
+  readonly error?: HostdError
+}
+
+export type HostdProxyOptions = {
+  /** Absent: this control plane has no hostd. */
+  readonly socket?: string
+  readonly plane: Pick<Plane, 'activity' | 'approvals' | 'noteHostd'>
+  readonly call: typeof callHostd
+  readonly list: typeof listOps
+  readonly now: () => number
+}
+
+export type HostdProxy = {
+  /** @throws PlaneRefusal `approval_required` with the id of the approval that was asked for, and what `approvals.use` refuses */
+  call(caller: Caller, body: HostdBody): Promise<HostdAnswer>
+  operations(): Promise<readonly OperationRow[]>
+}
+
+type Granted = { readonly row: OperationRow; readonly approval?: ApprovalProof }
+
+/** How long hostd may take to answer, besides the time that the operation itself has. */
+const answerMs = 15_000
+
+export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyOptions): HostdProxy {
+  const operations = async () => {
+    const listed = await list(present(socket))
+    if (listed.ok) return listed.operations
+    throw new PlaneRefusal('unavailable', listed.error.message, { reason: listed.error.code })
+  }
+
+  async function carryOut(caller: Caller, { op, params = {} }: HostdBody, { row, approval }: Granted): Promise<HostdAnswer> {
+    const request = { op, params, caller: signatureOf(caller), ...(approval ? { approval } : {}) }
+    const reply = await call(present(socket), request, row.timeout_s * 1_000 + answerMs)
+    const { id: _id, receipt: _receipt, ok, output, exitCode, ...more } = reply
+    await plane.noteHostd(caller, { op, params, ok, exitCode, output })
+    return { ok, output, exitCode, ...more }
+  }
+
+  /**
+   * What hostd did not offer a moment ago is not carried out either when it has come since: nobody asked who may call it. hostd itself says
+   * what is wrong, and keeps a receipt of the attempt.
+   */
+  async function missing(caller: Caller, body: HostdBody): Promise<HostdAnswer> {
+    const refusal = await impossible(caller, body)
+    if (!refusal) throw new PlaneRefusal('unavailable', `"${body.op}" has become available just now; repeat the call`)
+    await plane.noteHostd(caller, { op: body.op, params: body.params ?? {}, ...refusal })
+    return refusal
+  }
+
+  /** An operator is not asked about a call that hostd would refuse anyway. @returns that refusal */
+  async function impossible(caller: Caller, { op, params = {} }: HostdBody): Promise<HostdAnswer | undefined> {
+    const { ok, output, exitCode, error } = await call(present(socket), { op, params, check: true, caller: signatureOf(caller) }, answerMs)
+    return ok ? undefined : { ok, output, exitCode, ...(error ? { error } : {}) }
+  }
+
+  /** The approval is used up even when the operation then fails: what was done half must be looked at, not repeated. */
+  async function used(caller: Caller, id: string, { op, params }: HostdBody): Promise<ApprovalProof> {
+    const { digest } = approvalFor(op, asJson(params))
+    const approved = await plane.approvals.use(caller, id, digest)
+    // A caller that may use an approval may perhaps not read it.
+    const decided_by = await plane.approvals.get(caller, id).then(
+      (approval) => approval.decided_by,
+      () => null,
+    )
+    if (approved.digest !== digest) throw new PlaneRefusal('conflict', `${id} covers another operation than "${op}" with these parameters`)
+    return { approval_id: id, digest, approved_by: decided_by ?? 'an operator', used_at: new Date(now()).toISOString() }
+  }
+
+  return {
+    operations,
+    async call(caller, body) {
+      if (caller.kind === 'run' && caller.hasEnded)
+        throw new PlaneRefusal('lease_lost', `${caller.runId} has ended, and calls nothing more`)
+      const row = (await operations()).find(({ op }) => op === body.op)
+      if (!row?.available) return missing(caller, body)
+      if (body.approval_id !== undefined) return carryOut(caller, body, { row, approval: await used(caller, body.approval_id, body) })
+      const verdict = mayCall(row, caller.kind, false)
+      if (!verdict.may) return (await impossible(caller, body)) ?? ask(plane, { caller, body, reason: verdict.reason })
+      const isOwn = caller.kind === 'operator' && row.approval
+      return carryOut(caller, body, isOwn ? { row, approval: ownDecision(caller, body, now()) } : { row })
+    },
+  }
+}
+
+function present(socket: string | undefined): string {
+  if (socket !== undefined) return socket
+  throw new PlaneRefusal('unavailable', 'this control plane has no hostd; start "braidclaw hostd" and set CONTROLPLANE_HOSTD_SOCKET')
+}
+
+function ownDecision(caller: Caller, { op, params }: HostdBody, at: number): ApprovalProof {
+  const { digest } = approvalFor(op, asJson(params))
+  return { approval_id: 'direct', digest, approved_by: signatureOf(caller), used_at: new Date(at).toISOString() }
+}
+
+type Asked = { readonly caller: Caller; readonly body: HostdBody; readonly reason: string }
+
+/** Whoever has only the shared secret is nobody in particular, and could not use an approval either. */
+async function ask(plane: HostdProxyOptions['plane'], { caller, body, reason }: Asked): Promise<never> {
+  if (caller.kind === 'seed')
+    throw new PlaneRefusal('forbidden', `${reason}; the shared secret cannot ask for one: use the key of an agent, or the token of a run`)
+  const { operation, details } = approvalFor(body.op, asJson(body.params))
+  const { approval_id } = await plane.activity(caller, {
+    event_type: 'approval_request',
+    agent_id: caller.id,
+    operation,
+    reasoning: body.reasoning,
+    estimated_tokens: 0,
+    details: { ...details },
+  })
+  const next = `${approval_id} asks an operator: repeat the call with it as "approval_id" once it is approved`
+  throw new PlaneRefusal('approval_required', `${reason}; ${next}`, { approval_id })
+}
+
+/** It arrived as JSON. */
+function asJson(params: HostdBody['params'] = {}): JsonObject {
+  return JSON.parse(JSON.stringify(params))
+}

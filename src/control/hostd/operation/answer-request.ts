@@ -1,0 +1,179 @@
+/** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
+
+import { errorCode } from '../../../config/text/read-toml-file.ts'
+import type { JsonObject } from '../../../kit/json.ts'
+import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
+import { bindParams } from '../catalogue/bind.ts'
+import type { ResolvePath } from '../catalogue/check-value.ts'
+import type { Catalogue, Operation } from '../catalogue/operation.ts'
+import { type HostdError, type HostdReply, type HostdRequest, listOperation } from '../hostd-wire.ts'
+import { mayApprove, type Peer } from '../peer.ts'
+import type { Intents } from './call-intents.ts'
+import type { createApprovalCheck } from './check-approval.ts'
+import type { Executed, Execution } from './execute.ts'
+import { parseRequest } from './parse-request.ts'
+import { asJson, askedBy, deniedRecord, executedRecord, type RecordCall } from './receipt-record.ts'
+import type { Rate } from './request-rate.ts'
+
+export type RequestOptions = {
+  readonly catalogue: Catalogue
+  readonly machine: Machine
+  readonly record: RecordCall
+  readonly intents: Intents
+  readonly checkApproval: ReturnType<typeof createApprovalCheck>
+  readonly rateOf: (uid: number) => Rate
+  readonly execute: (execution: Pick<Execution, 'call' | 'argv' | 'env' | 'timeoutMs' | 'outputBytes'>) => Promise<Executed>
+  readonly resolvePath: ResolvePath
+  readonly newCall: () => string
+  readonly now: () => number
+  readonly warn: (message: string) => void
+}
+
+type Verdict =
+  | { readonly ok: true; readonly operation: Operation; readonly argv: readonly string[] }
+  | { readonly ok: false; readonly error: HostdError }
+type Running = { count: number }
+
+/** The function never rejects. */
+export function createAnswer(
+  options: RequestOptions,
+): (peer: Peer, line: { readonly ok: boolean; readonly text: string }) => Promise<string> {
+  const running: Running = { count: 0 }
+  return async (peer, line) => {
+    const parsed = parseRequest(line)
+    const rate = options.rateOf(peer.uid)
+    if (rate !== 'within') return refuseForRate(options, { peer, request: parsed.request, rate })
+    if (!parsed.ok) return refuse(options, { peer, request: parsed.request, error: parsed.error })
+    const { request } = parsed
+    if (request.op === listOperation && isTokenRight(options, request))
+      return replyLine(request, { ok: true, output: listing(options), exitCode: 0 })
+    const verdict = decide(options, { peer, request, running })
+    if (!verdict.ok) return refuse(options, { peer, request, error: verdict.error })
+    if (request.check) return replyLine(request, { ok: true, output: '', exitCode: null })
+    return carryOut(options, { peer, request, running, ...verdict })
+  }
+}
+
+function listing({ catalogue, machine }: RequestOptions): string {
+  return JSON.stringify(catalogue.operations.map((operation) => rowOf(operation, machine)))
+}
+
+type Question = { readonly peer: Peer; readonly request: HostdRequest; readonly running: Running }
+
+/** In the order in which less is told to whoever may do less. */
+function decide(options: RequestOptions, { peer, request, running }: Question): Verdict {
+  const { catalogue, machine } = options
+  if (!isTokenRight(options, request)) return denied('forbidden', 'the token is missing or wrong')
+  const operation = catalogue.operations.find(({ op }) => op === request.op)
+  if (!operation) return denied('unknown_op', `there is no operation ${JSON.stringify(request.op)}; "${listOperation}" lists them`)
+  const unavailable = whyUnavailable(operation, machine)
+  if (unavailable !== undefined) return denied('unavailable', `"${operation.op}" is not available here: ${unavailable}`)
+  const bound = bindParams(operation, request.params, options.resolvePath)
+  if (!bound.ok) return denied('bad_params', bound.problems.join('; '))
+  if (request.check) return { ok: true, operation, argv: bound.argv }
+  if (running.count >= catalogue.server.concurrent) return denied('too_many', `${running.count} operations are running; try again`)
+  const error = approvalError(options, { peer, request, operation })
+  return error ? { ok: false, error } : { ok: true, operation, argv: bound.argv }
+}
+
+function denied(code: HostdError['code'], message: string): Verdict {
+  return { ok: false, error: { code, message } }
+}
+
+function isTokenRight({ catalogue }: RequestOptions, { token = '' }: HostdRequest): boolean {
+  const wanted = catalogue.server.tokenSha256
+  if (wanted === undefined) return true
+  const given = new Bun.CryptoHasher('sha256').update(token).digest()
+  return crypto.timingSafeEqual(given, Buffer.from(wanted, 'hex'))
+}
+
+/** The last question: an approval counts as used from here on. */
+function approvalError(
+  options: RequestOptions,
+  { peer, request, operation }: Omit<Question, 'running'> & { readonly operation: Operation },
+): HostdError | undefined {
+  const { approval: proof, op, params } = request
+  if (!proof)
+    return operation.approval
+      ? { code: 'approval_required', message: `"${op}" needs an approval of an operator, through the control plane` }
+      : undefined
+  const isControl = mayApprove(peer, options.catalogue.server, options.machine.uid)
+  const checked = options.checkApproval({ proof, op, params: asJson(params), isControl })
+  return checked.ok ? undefined : { code: 'approval_refused', message: checked.message }
+}
+
+type Carried = Question & Extract<Verdict, { ok: true }>
+
+async function carryOut(options: RequestOptions, { peer, request, running, operation, argv }: Carried): Promise<string> {
+  const call = options.newCall()
+  const asked = askedBy(peer, request)
+  const begun = begin(options, { call, op: operation.op, details: asked })
+  if (begun) return refuse(options, { peer, request, error: begun })
+  const startedAt = options.now()
+  running.count += 1
+  const executed = await options.execute({ call, argv, ...operation }).finally(() => {
+    running.count -= 1
+  })
+  const error = errorOf(operation, executed)
+  const record = executedRecord(asked, operation, { executed, error, durationMs: options.now() - startedAt, call })
+  const { ok, output, exitCode, truncated } = resultOf(executed, error)
+  const receipt = written(options, record)
+  // Without a receipt the intent stays, and the next start accounts for it.
+  if (receipt !== undefined) options.intents.end(call)
+  const unwritten: HostdError = {
+    code: 'no_receipt',
+    message: 'the operation ended, but its receipt could not be written; see the log of hostd',
+  }
+  const told = receipt === undefined ? { ok: false, error: unwritten } : { ok, receipt, ...(error ? { error } : {}) }
+  return replyLine(request, { output, exitCode, ...(truncated ? { truncated: true } : {}), ...told })
+}
+
+function begin(
+  { intents, warn }: RequestOptions,
+  intent: { readonly call: string; readonly op: string; readonly details: JsonObject },
+): HostdError | undefined {
+  try {
+    intents.begin(intent)
+  } catch (error) {
+    warn(`${intent.op}: refused, because its intent cannot be written: ${errorCode(error)}`)
+    return { code: 'no_receipt', message: 'hostd cannot write its records, so it runs nothing; see its log' }
+  }
+}
+
+function errorOf({ op, timeoutMs, doneCodes }: Operation, { ending, code, signal, message }: Executed): HostdError | undefined {
+  if (ending === 'timeout') return { code: 'timeout', message: `"${op}" did not end within ${timeoutMs / 1_000} s and was killed` }
+  if (ending === 'stopped') return { code: 'stopped', message: `hostd stopped, and "${op}" was killed` }
+  if (ending === 'not_started') return { code: 'failed', message: `"${op}" did not start: ${message}` }
+  if (code === 0 || (code !== null && doneCodes.includes(code))) return undefined
+  return { code: 'failed', message: code === null ? `"${op}" was ended by ${signal}` : `"${op}" ended with exit code ${code}` }
+}
+
+function resultOf({ output, code, truncated }: Executed, error: HostdError | undefined) {
+  return { ok: error === undefined, output, exitCode: code, truncated }
+}
+
+function refuse(options: RequestOptions, { peer, request, error }: { peer: Peer; request: HostdRequest; error: HostdError }): string {
+  const risk = options.catalogue.operations.find(({ op }) => op === request.op)?.risk ?? 'low'
+  const receipt = written(options, deniedRecord(askedBy(peer, request), risk, error))
+  return replyLine(request, { ok: false, output: '', exitCode: null, ...(receipt === undefined ? {} : { receipt }), error })
+}
+
+/** A flood of requests must not fill the disk with receipts. */
+function refuseForRate(options: RequestOptions, { peer, request, rate }: { peer: Peer; request: HostdRequest; rate: Rate }): string {
+  const error: HostdError = { code: 'too_many', message: `more than ${options.catalogue.server.perMinute} requests in a minute; wait` }
+  return rate === 'over' ? refuse(options, { peer, request, error }) : replyLine(request, { ok: false, output: '', exitCode: null, error })
+}
+
+function written({ record, warn }: RequestOptions, what: Parameters<RecordCall>[0]): string | undefined {
+  try {
+    return record(what)
+  } catch (error) {
+    warn(`${what.op}: no receipt could be written: ${error instanceof Error ? error.message : String(error)}`)
+    return undefined
+  }
+}
+
+/** The keys in the order of the protocol. */
+function replyLine({ id }: HostdRequest, { ok, output, exitCode, truncated, receipt, error }: Omit<HostdReply, 'id'>): string {
+  return JSON.stringify({ id, ok, output, exitCode, truncated, receipt, error })
+}

@@ -1,0 +1,97 @@
+/** Runs the program of an operation: no shell, stdin empty, an environment from nothing, bounded in time and output. */
+
+import type { Pipe } from '../../../sandbox/report.ts'
+import type { SpawnPlan, spawnPlain } from '../../../tools/process.ts'
+import { markName } from './marked-processes.ts'
+
+export type Execution = {
+  readonly call: string
+  readonly argv: readonly string[]
+  readonly env: { readonly [name: string]: string }
+  readonly timeoutMs: number
+  readonly outputBytes: number
+  /** Aborted when hostd stops. */
+  readonly stopped: AbortSignal
+  readonly spawn: typeof spawnPlain
+  /** @throws Error when too many files are open */
+  readonly openOutput: () => Pipe
+  readonly endMarked: (call: string) => number
+}
+
+/** `code` is null when a signal ended it. */
+export type Executed = {
+  readonly ending: 'exited' | 'timeout' | 'stopped' | 'not_started'
+  readonly code: number | null
+  readonly signal?: string
+  readonly output: string
+  readonly truncated: boolean
+  /** Why it did not start. */
+  readonly message?: string
+}
+
+const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** Never rejects. After a timeout the group gets SIGTERM, then SIGKILL, and whatever left the group is ended by its mark. */
+export async function execute(execution: Execution): Promise<Executed> {
+  const { call, argv, env, timeoutMs, outputBytes, stopped, spawn, openOutput, endMarked } = execution
+  const together = opened(openOutput)
+  if (together instanceof Error) return { ending: 'not_started', code: null, message: together.message, output: '', truncated: false }
+  const limit = createLimit(timeoutMs, stopped)
+  const output = createCappedOutput(outputBytes)
+  const plan: SpawnPlan = {
+    argv,
+    cwd: '/',
+    env: { PATH: path, LANG: 'C.UTF-8', TERM: 'dumb', ...env, [markName]: call },
+    signal: limit.signal,
+    together,
+    onOutput: output.take,
+  }
+  const ended = await spawn(plan)
+  const ending = limit.end()
+  if (ending !== 'exited') endMarked(call)
+  if (!ended.ok) return { ending: ending === 'exited' ? 'not_started' : ending, code: null, message: ended.message, ...output.text() }
+  return { ending, code: ended.code, ...(ended.signal === undefined ? {} : { signal: ended.signal }), ...output.text() }
+}
+
+function opened(open: () => Pipe): Pipe | Error {
+  try {
+    return open()
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+/** Aborts after the time, or when hostd stops; `end` says which of the two happened first, if any. */
+function createLimit(timeoutMs: number, stopped: AbortSignal) {
+  const controller = new AbortController()
+  const abort = (why: 'timeout' | 'stopped') => () => controller.abort(why)
+  const timer = setTimeout(abort('timeout'), timeoutMs)
+  const stop = abort('stopped')
+  if (stopped.aborted) stop()
+  stopped.addEventListener('abort', stop, { once: true })
+  return {
+    signal: controller.signal,
+    end(): 'exited' | 'timeout' | 'stopped' {
+      clearTimeout(timer)
+      stopped.removeEventListener('abort', stop)
+      const { reason }: { readonly reason: unknown } = controller.signal
+      return reason === 'timeout' || reason === 'stopped' ? reason : 'exited'
+    },
+  }
+}
+
+/** Keeps the beginning; the rest is read and dropped, so that the program is not held up. */
+function createCappedOutput(most: number) {
+  const kept: Uint8Array[] = []
+  const state = { length: 0, truncated: false }
+  return {
+    take(chunk: Uint8Array): void {
+      const piece = chunk.subarray(0, most - state.length)
+      state.truncated ||= piece.length < chunk.length
+      state.length += piece.length
+      if (piece.length > 0) kept.push(piece.slice())
+    },
+    /** A character that the cap divides is left out. */
+    text: () => ({ output: new TextDecoder().decode(Buffer.concat(kept), { stream: state.truncated }), truncated: state.truncated }),
+  }
+}

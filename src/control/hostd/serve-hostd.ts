@@ -1,0 +1,134 @@
+/** Runs hostd until its signal aborts: claims the socket, accounts for what a killed one left, answers peers, and ends its children. */
+
+import type { Log } from '../../runtime/port.ts'
+import { openLibc } from '../../sandbox/libc.ts'
+import { openOutput, type Pipe } from '../../sandbox/report.ts'
+import { spawnPlain } from '../../tools/process.ts'
+import { rowOf } from './catalogue/availability.ts'
+import type { Catalogue } from './catalogue/operation.ts'
+import { resolvePath } from './catalogue/resolve-path.ts'
+import { claimSocket } from './daemon/claim-socket.ts'
+import { isServed } from './daemon/is-served.ts'
+import { type ListenOptions, listen } from './daemon/listen-socket.ts'
+import { createRefusals, refusalLine } from './daemon/refuse-peer.ts'
+import { createAnswer, type RequestOptions } from './operation/answer-request.ts'
+import { createIntents, type Intents } from './operation/call-intents.ts'
+import { createApprovalCheck } from './operation/check-approval.ts'
+import { execute } from './operation/execute.ts'
+import { endMarked } from './operation/marked-processes.ts'
+import type { RecordCall } from './operation/receipt-record.ts'
+import { createRequestRate } from './operation/request-rate.ts'
+import { settleLeft } from './operation/settle-left.ts'
+import { type Peer, peerOf } from './peer.ts'
+
+export type HostdOptions = {
+  readonly socket: string
+  /** Notes of calls that are running. */
+  readonly folder: string
+  readonly catalogue: Catalogue
+  readonly gid?: number
+  readonly record: RecordCall
+  readonly log: Log
+  readonly ready: (operations: { readonly available: number; readonly all: number }) => void
+  readonly signal: AbortSignal
+  readonly now: () => number
+}
+
+export type Served = { readonly ok: true } | { readonly ok: false; readonly message: string }
+
+const idleSeconds = 240
+/** Receipts of one user who may not connect. */
+const foreignPerMinute = 10
+/** How long running operations get to be killed and recorded at the end. */
+const patienceMs = 3_000
+
+export async function serveHostd(options: HostdOptions): Promise<Served> {
+  const { socket, signal } = options
+  if (process.platform !== 'linux')
+    return { ok: false, message: `hostd needs Linux, whose kernel says who is at the other end of a socket; this is ${process.platform}` }
+  const libc = openLibc()
+  const uid = process.getuid?.() ?? -1
+  const claimed = await claimSocket({ path: socket, uid, libc, isServed })
+  if (!claimed.ok) return claimed
+  try {
+    return await serve(options, { uid, peerOf: (descriptor) => peerOf(libc, descriptor), openOutput: () => openOutput(libc) })
+  } finally {
+    if (!signal.aborted) options.log('warn', 'hostd ends without a signal')
+    claimed.release()
+  }
+}
+
+type Kernel = {
+  readonly uid: number
+  readonly peerOf: (descriptor: number) => Peer | undefined
+  readonly openOutput: () => Pipe
+}
+
+async function serve(options: HostdOptions, kernel: Kernel): Promise<Served> {
+  const { catalogue, signal, now, log, socket, gid } = options
+  const { server } = catalogue
+  const { uid, peerOf } = kernel
+  const intents = createIntents(options.folder)
+  settleLeft(intents, options)
+  const work = createWork(createAnswer({ ...requestOptions(options, intents, kernel) }))
+  const refuses = createRefusals({ ...options, own: uid, rateOf: createRequestRate(foreignPerMinute, now) })
+  const listening = listen({
+    path: socket,
+    connections: server.connections,
+    idleSeconds,
+    peerOf,
+    refuses,
+    answer: work.answer,
+    tooMany: () =>
+      refusalLine({ code: 'too_many', message: `more than ${server.connections} connections, or too many requests of one; try again` }),
+    ...(gid === undefined ? {} : { gid }),
+  })
+  const rows = catalogue.operations.map((operation) => rowOf(operation, { platform: process.platform, uid }))
+  options.ready({ available: rows.filter(({ available }) => available).length, all: rows.length })
+  await aborted(signal)
+  log('info', 'hostd stops', { running: work.count() })
+  await Promise.race([work.ended(), Bun.sleep(patienceMs)])
+  listening.stop()
+  return { ok: true }
+}
+
+function requestOptions(
+  { catalogue, record, log, now, signal }: HostdOptions,
+  intents: Intents,
+  { uid, openOutput }: Kernel,
+): RequestOptions {
+  return {
+    catalogue,
+    record,
+    intents,
+    now,
+    resolvePath,
+    machine: { platform: process.platform, uid },
+    checkApproval: createApprovalCheck(now),
+    rateOf: createRequestRate(catalogue.server.perMinute, now),
+    execute: (what) => execute({ ...what, stopped: signal, spawn: spawnPlain, openOutput, endMarked }),
+    newCall: () => crypto.randomUUID(),
+    warn: (message) => log('warn', message),
+  }
+}
+
+/** Knows which answers are still being worked on. */
+function createWork(answer: ListenOptions['answer']) {
+  const running = new Set<Promise<string>>()
+  return {
+    count: () => running.size,
+    ended: () => Promise.all(running),
+    answer: (...question: Parameters<typeof answer>) => {
+      const reply = answer(...question)
+      running.add(reply)
+      return reply.finally(() => running.delete(reply))
+    },
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

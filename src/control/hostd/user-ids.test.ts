@@ -1,0 +1,19 @@
+import { expect, test } from 'bun:test'
+import { idOf } from './user-ids.ts'
+
+const lines = ['root:x:0:0:root:/root:/bin/sh', 'broken:x', 'empty:x::', '+::::::', 'words:x:many:', 'minus:x:-1:', 'ops:x:990:', ''].join(
+  '\n',
+)
+const find = (name: string) => idOf('group', name, () => lines)
+
+test('a name without a number in its line is nobody, and above all not root', () => {
+  for (const name of ['broken', 'empty', '+', 'words', 'minus', 'nobody', '']) expect([name, find(name).ok]).toEqual([name, false])
+})
+
+test('a name has the number of its line, and a number is itself', () => {
+  expect([find('ops'), find('root'), find('77')]).toEqual([
+    { ok: true, id: 990 },
+    { ok: true, id: 0 },
+    { ok: true, id: 77 },
+  ])
+})

@@ -1,0 +1,132 @@
+/** Passes requests of runners on to a model and counts their tokens: reserved before, settled after, refused when the budget is gone. */
+
+import { createRateLimit } from '../../http/callers/rate-limit.ts'
+import { HttpError } from '../../http/http-error.ts'
+import { readJsonBody } from '../../http/json-body.ts'
+import type { Connection } from '../../http/listen.ts'
+import { traceOf } from '../../kit/text.ts'
+import { freeCall } from './free-call.ts'
+import { assertRuns, type RunCaller } from './lease-watch.ts'
+import { type MeteredCall, meteredCall } from './metered-call.ts'
+import type { PassThroughDeps } from './pass-through-deps.ts'
+import type { Upstream, Vendor } from './upstreams.ts'
+import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
+import { runTokenOf } from './vendor-request.ts'
+import { chatCompletions } from './wires/chat-completions.ts'
+import { fieldsOf } from './wires/counts.ts'
+import { anthropicMessages } from './wires/messages.ts'
+import { openAiResponses } from './wires/responses-api.ts'
+import type { Wire } from './wires/wire.ts'
+
+export type PassThrough = {
+  /** Whether this path is one of a model API. */
+  takes(path: string): boolean
+  /** Every failure has the shape of the vendor's API. */
+  answer(request: Request, connection: Connection): Promise<Response>
+}
+
+export const llmPrefix = '/api/controlplane/llm/v1/'
+const bodyLimits = { maxBytes: 16_777_216, maxDepth: 200, maxMs: 60_000 }
+/** A runner may have helpers of its own that ask at the same time. */
+const maxCallsPerRun = 16
+/** From one address. */
+const wrongTokens = { perSecond: 5, burst: 50 }
+
+type Target = { readonly vendor: Vendor; readonly wire?: Wire; readonly path: string; readonly method: 'GET' | 'POST' }
+
+export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
+  const running = new Map<string, number>()
+  const wrong = createRateLimit({ ...wrongTokens, now: deps.now })
+
+  async function answer(request: Request, connection: Connection): Promise<Response> {
+    const target = targetOf(request)
+    try {
+      const secret = runTokenOf(request.headers)
+      const caller = await assertRuns(deps, secret)
+      return await limited(caller, () => pass({ request, connection, target: known(target, request), caller, secret }))
+    } catch (error) {
+      return errorAnswer(target.vendor, slowedDown(known5xx(deps, error), connection))
+    }
+  }
+
+  /** Nobody can try many tokens; who has a right one is never refused for that. */
+  function slowedDown(failure: Failure, { address }: Connection): Failure {
+    const wait = failure.status === 401 ? wrong.take(address) : undefined
+    if (wait === undefined) return failure
+    return { status: 429, code: 'too_many', message: `too many wrong tokens; try again in ${wait} s`, retryAfterS: wait }
+  }
+
+  async function pass({ request, connection, target, caller, secret }: Passing): Promise<Response> {
+    const upstream = upstreamFor(deps, target.vendor)
+    const text = target.method === 'POST' ? await readJsonBody(request, bodyLimits) : ''
+    connection.stay()
+    const call = { deps, request, connection, upstream, path: target.path, text }
+    if (!target.wire) return await freeCall({ ...call, method: target.method, vendor: target.vendor })
+    const metered: MeteredCall = { ...call, wire: target.wire, body: fieldsOf(JSON.parse(text)), caller, secret }
+    return await meteredCall(metered)
+  }
+
+  /** Counts only until the answer begins: a stream holds no more than its connection. */
+  async function limited<T>({ runId }: RunCaller, work: () => Promise<T>): Promise<T> {
+    const count = running.get(runId) ?? 0
+    if (count >= maxCallsPerRun) throw new HttpError(429, 'too_many', `${runId} asks ${count} models at once; wait for an answer`)
+    running.set(runId, count + 1)
+    try {
+      return await work()
+    } finally {
+      const left = (running.get(runId) ?? 1) - 1
+      if (left > 0) running.set(runId, left)
+      else running.delete(runId)
+    }
+  }
+
+  return { takes: (path) => path.startsWith(llmPrefix), answer }
+}
+
+type Passing = {
+  readonly request: Request
+  readonly connection: Connection
+  readonly target: Target
+  readonly caller: RunCaller
+  readonly secret: string
+}
+
+function targetOf({ url, method, headers }: Request): Target {
+  const path = new URL(url).pathname.slice(llmPrefix.length - 1)
+  const wire = [chatCompletions, openAiResponses, anthropicMessages].find((one) => one.path === path)
+  if (wire) return { vendor: wire.vendor, wire, path, method: 'POST' }
+  if (path === '/messages/count_tokens') return { vendor: 'anthropic', path, method: 'POST' }
+  const vendor = headers.has('anthropic-version') ? 'anthropic' : 'openai'
+  return { vendor, path: /^\/models(?:\/[\w.:@-]{1,200}){0,3}$/.test(path) ? path : '', method: method === 'GET' ? 'GET' : 'POST' }
+}
+
+function known(target: Target, { method, url }: Request): Target {
+  if (target.path === '' || method !== target.method)
+    throw new HttpError(
+      404,
+      'not_found',
+      `there is no ${method} ${new URL(url).pathname}; there are POST chat/completions, responses, messages, messages/count_tokens and GET models`,
+    )
+  return target
+}
+
+function upstreamFor({ upstreams }: PassThroughDeps, vendor: Vendor): Upstream {
+  const found = upstreams[vendor]
+  if (found) return found
+  const name = vendor.toUpperCase()
+  throw new HttpError(
+    503,
+    'no_upstream',
+    `the control plane has no ${vendor} API: its operator sets CONTROLPLANE_${name}_KEY, or CONTROLPLANE_${name}_URL, and starts it again`,
+  )
+}
+
+/** A bug is logged, and its text is not shown. */
+function known5xx({ log }: PassThroughDeps, error: unknown): Failure {
+  try {
+    return failureOf(error)
+  } catch (bug) {
+    log('error', 'llm.failed', { error: traceOf(bug) })
+    return { status: 500, code: 'internal', message: 'this is a bug in BraidClaw; its log says more' }
+  }
+}

@@ -1,0 +1,112 @@
+/** Passes the answer of a model on to the runner: reads what it used on the way, and ends both sides when the run may not go on. */
+
+import { quiet } from '../../http/http-error.ts'
+import { type Block, readBlocks } from './stream-blocks.ts'
+import { maxDocumentBytes, readText } from './upstream-call.ts'
+import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
+import { fieldsOf } from './wires/counts.ts'
+import type { Asked, Seen, Wire } from './wires/wire.ts'
+
+export type Relay = {
+  readonly wire: Wire
+  readonly asked: Asked
+  readonly seen: Seen
+  /** Aborted, with the reason, when the run may not go on or the client has gone. */
+  readonly stopped: AbortSignal
+  /** Called before the client has the end of the answer; only the first call counts. */
+  readonly settle: () => Promise<void>
+  readonly redact: (text: string) => string
+  /** Tells the operator why the connection to the vendor broke. */
+  readonly broke: (error: unknown) => void
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Passes on a document as it is. What is no object of JSON is counted by its bytes. */
+export async function relayDocument({ wire, seen, settle, redact, headers }: Relay, upstream: Response): Promise<Response> {
+  const { text, isWhole, bytes } = await readText(upstream, maxDocumentBytes)
+  if (!isWhole) throw new RangeError(`the model answered with more than ${maxDocumentBytes} bytes`)
+  const value = parsed(text)
+  if (Object.keys(value).length === 0) seen.bytes = bytes
+  wire.note(seen, value)
+  seen.ended = true
+  await settle()
+  return new Response(redact(text), { status: upstream.status, headers: { ...quiet, ...headers } })
+}
+
+/** Passes on a stream event by event, no faster than the client reads. */
+export function relayStream(relay: Relay, upstream: Response): Response {
+  const blocks = readBlocks()
+  const reader = upstream.body?.getReader()
+  /** The client may act on the last event, so all is settled before it has it. */
+  async function passed(block: Block): Promise<string | Uint8Array | undefined> {
+    const value = parsed(block.data)
+    relay.wire.note(relay.seen, value)
+    if (relay.wire.isLast(block.data, value)) {
+      relay.seen.ended = true
+      await relay.settle()
+    }
+    if (relay.wire.isExtra(value, relay.asked)) return undefined
+    const text = relay.redact(block.data)
+    return text === block.data ? block.bytes : relay.redact(new TextDecoder().decode(block.bytes))
+  }
+
+  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const piece = reader ? await reader.read() : { done: true as const, value: undefined }
+    const found = piece.done ? [blocks.rest()] : blocks.take(piece.value)
+    const out: Uint8Array[] = []
+    for (const block of found) {
+      const bytes = block && (await passed(block))
+      if (bytes !== undefined) out.push(typeof bytes === 'string' ? new TextEncoder().encode(bytes) : bytes)
+    }
+    if (out.length > 0) controller.enqueue(Buffer.concat(out))
+    if (!piece.done) return out.length > 0 ? undefined : await pull(controller)
+    await relay.settle()
+    controller.close()
+  }
+
+  async function fail(controller: ReadableStreamDefaultController<Uint8Array>, error: unknown): Promise<void> {
+    await relay.settle()
+    const failure = failureFor(relay, error)
+    controller.enqueue(new TextEncoder().encode(relay.redact(relay.wire.stopped(failure))))
+    controller.close()
+  }
+
+  const body = new ReadableStream<Uint8Array>({
+    start() {
+      // Without a client that reads, nobody would settle.
+      relay.stopped.addEventListener('abort', () => void relay.settle(), { once: true })
+    },
+    pull: (controller) => pull(controller).catch((error) => fail(controller, error)),
+    cancel: relay.settle,
+  })
+  return new Response(body, { status: upstream.status, headers: { ...quiet, ...relay.headers, 'x-accel-buffering': 'no' } })
+}
+
+/** The reason of an abort is a refusal, or whatever ended the connection of the client. */
+function stopFailure(reason: unknown): Failure {
+  try {
+    return failureOf(reason)
+  } catch {
+    return { status: 499, code: 'cancelled', message: 'the call was stopped' }
+  }
+}
+
+/** Only our own limits are named: other errors name addresses that are the operator's alone. */
+function failureFor({ stopped, broke }: Relay, error: unknown): Failure {
+  if (stopped.aborted) return stopFailure(stopped.reason)
+  broke(error)
+  const why = error instanceof RangeError ? error.message : 'the log of the control plane says why'
+  return { status: 502, code: 'upstream_broke', message: `the connection to the model broke: ${why}` }
+}
+
+export function brokenResponse(relay: Relay, error: unknown): Response {
+  return errorAnswer(relay.wire.vendor, failureFor(relay, error))
+}
+
+function parsed(text: string): ReturnType<typeof fieldsOf> {
+  try {
+    return fieldsOf(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,37 @@
+/** Defines what the pass-through must know of an API of models: what a request asks for, and where an answer says what it used. */
+
+import type { Vendor } from '../upstreams.ts'
+import type { Failure } from '../vendor-error.ts'
+
+export type Fields = { readonly [name: string]: unknown }
+
+export type Asked = {
+  readonly stream: boolean
+  /** The longest answer that the request permits, in tokens. */
+  readonly output: number | undefined
+  /** How many answers it asks for. */
+  readonly answers: number
+  /** Whether the client itself asked for the counts of a stream. */
+  readonly wantsCounts: boolean
+}
+
+/** What an answer showed so far. `whole`: the counts are the final ones. `ended`: the vendor has said its last word. */
+export type Seen = { input: number; output: number; bytes: number; whole: boolean; ended: boolean }
+
+export type Wire = {
+  readonly vendor: Vendor
+  /** Below the version of the API. */
+  readonly path: string
+  /** @throws HttpError 400 for what cannot be metered */
+  readonly asked: (body: Fields) => Asked
+  /** The request with an answer of at most `output` tokens; undefined when it makes no sense with so few. */
+  readonly limited: (body: Fields, output: number, address: string) => Fields | undefined
+  /** Takes a whole answer, or one event of a stream. */
+  readonly note: (seen: Seen, value: Fields) => void
+  /** Whether this is the last event: the client may send its next request when it has it. */
+  readonly isLast: (data: string, value: Fields) => boolean
+  /** Whether this event is there only because the pass-through asked for it. */
+  readonly isExtra: (value: Fields, asked: Asked) => boolean
+  /** The event that ends a stream with a failure. */
+  readonly stopped: (failure: Failure) => string
+}

@@ -1,0 +1,93 @@
+/** Keeps the key with which an agent signs its manifests: Ed25519, made once, in a file that only its owner can read. */
+
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { closeSync, constants, fstatSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+export type AgentKey = {
+  /** 32 bytes as hex: what the agent reports, and an operator pins. */
+  readonly publicKey: string
+  sign(bytes: Uint8Array): string
+}
+
+const fileName = 'manifest-key.pem'
+
+/** Makes the folder and the key when there is none. @throws Error that says what is wrong with the file */
+export function openAgentKey(folder: string): AgentKey {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const path = join(folder, fileName)
+  return keyOf(readKeyFile(path) ?? createKeyFile(path), path)
+}
+
+function readKeyFile(path: string): string | undefined {
+  const file = openExisting(path)
+  if (file === undefined) return undefined
+  try {
+    const stat = fstatSync(file)
+    if (!stat.isFile()) throw new Error(`the signing key "${path}" is no regular file; remove it`)
+    if (stat.mode & 0o077) throw new Error(`the signing key "${path}" can be read by others; run: chmod 600 "${path}"`)
+    return readFileSync(file, 'latin1')
+  } finally {
+    closeSync(file)
+  }
+}
+
+function openExisting(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    if (codeOf(error) === 'ELOOP') throw new Error(`the signing key "${path}" is a link; put the key itself there`)
+    throw error
+  }
+}
+
+/** Two workers that start at once end with one key: the file appears whole, and only once. */
+function createKeyFile(path: string): string {
+  const draft = `${path}.${crypto.randomUUID()}.tmp`
+  const file = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
+  try {
+    writeSync(file, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
+    fsyncSync(file)
+    linkSync(draft, path)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+  } finally {
+    closeSync(file)
+    unlinkSync(draft)
+  }
+  return readKeyFile(path) ?? ''
+}
+
+function keyOf(pem: string, path: string): AgentKey {
+  const key = parsed(pem)
+  if (key?.asymmetricKeyType !== 'ed25519') throw new Error(`"${path}" holds no Ed25519 key; restore it, or remove it for a new one`)
+  const { x = '' } = createPublicKey(key).export({ format: 'jwk' })
+  return {
+    publicKey: Buffer.from(x, 'base64url').toString('hex'),
+    sign: (bytes) => sign(null, bytes, key).toString('hex'),
+  }
+}
+
+function parsed(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem)
+  } catch {
+    return undefined
+  }
+}
+
+/** Never throws: what is no key or no signature verifies nothing. */
+export function isSignedBy(publicKey: string, bytes: Uint8Array, signature: string): boolean {
+  try {
+    const x = Buffer.from(publicKey, 'hex').toString('base64url')
+    const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+    return verify(null, bytes, key, Buffer.from(signature, 'hex'))
+  } catch {
+    return false
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}

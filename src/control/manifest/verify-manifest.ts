@@ -1,0 +1,92 @@
+/** Verifies a manifest offline, and everything that is at hand of what it names; says exactly what does not hold. */
+
+import { sha256 } from '../../kit/sha256.ts'
+import { isSignedBy } from './agent-key.ts'
+import { manifestSchemas, type SignedManifest } from './run-manifest.ts'
+import { manifestText, signedBytes } from './sign-manifest.ts'
+
+export type VerifyOptions = {
+  /** The bytes of each artifact that is at hand; absent: artifacts are not looked at. */
+  readonly artifacts?: ReadonlyMap<string, Uint8Array>
+  /** The log of the run; absent: it is not looked at. */
+  readonly log?: Uint8Array
+  /** The public key that the operator knows of this agent, as 64 hex digits. */
+  readonly pinnedKey?: string
+}
+
+/** `checked` and `unchecked` are phrases for people. */
+export type Verified =
+  | { readonly ok: true; readonly manifest: SignedManifest; readonly checked: readonly string[]; readonly unchecked: readonly string[] }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+/** `text`: a file, which has one form only. */
+export function verifyManifestText(text: string, options: VerifyOptions = {}): Verified {
+  const value = parsed(text)
+  if (value === undefined) return altered('the manifest is no JSON')
+  const verified = verifyManifest(value, options)
+  if (verified.ok && manifestText(verified.manifest) !== text)
+    return altered('the file is not the canonical text of its manifest: it was written again by another program, or altered')
+  return verified
+}
+
+export function verifyManifest(value: unknown, options: VerifyOptions = {}): Verified {
+  const { data: manifest, error } = manifestSchemas().signed.safeParse(value)
+  if (!manifest) return altered(...error.issues.map(({ path, message }) => `${path.join('.') || 'the manifest'}: ${message}`))
+  const problems = [...keyProblems(manifest, options), ...artifactProblems(manifest, options), ...logProblems(manifest, options)]
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, manifest, ...extent(manifest, options) }
+}
+
+function keyProblems(manifest: SignedManifest, { pinnedKey }: VerifyOptions): readonly string[] {
+  const { public_key, value } = manifest.signature
+  if (pinnedKey !== undefined && pinnedKey.toLowerCase() !== public_key)
+    return [`it is signed with the key ${public_key}, and not with the pinned key ${pinnedKey}`]
+  if (!isSignedBy(public_key, signedBytes(manifest), value))
+    return ['the signature does not fit: the manifest was altered after it was signed']
+  return []
+}
+
+function artifactProblems({ artifacts }: SignedManifest, { artifacts: given }: VerifyOptions): readonly string[] {
+  if (!given) return []
+  const problems = artifacts.flatMap(({ name, digest, bytes }) => {
+    const content = given.get(name)
+    if (!content) return [`the artifact ${JSON.stringify(name)} is missing`]
+    return contentProblem(`the artifact ${JSON.stringify(name)}`, content, { digest, bytes })
+  })
+  const known = new Set(artifacts.map(({ name }) => name))
+  const others = [...given.keys()].filter((name) => !known.has(name))
+  const twice = artifacts.length === known.size ? [] : ['an artifact is listed twice']
+  return [...problems, ...twice, ...others.map((name) => `the artifact ${JSON.stringify(name)} is not in the manifest`)]
+}
+
+function logProblems({ log }: SignedManifest, { log: given }: VerifyOptions): readonly string[] {
+  return given ? contentProblem('the log', given, log) : []
+}
+
+function contentProblem(what: string, content: Uint8Array, said: { readonly digest: string; readonly bytes: number }): readonly string[] {
+  if (content.byteLength !== said.bytes) return [`${what} has ${content.byteLength} bytes, and the manifest says ${said.bytes}`]
+  const digest = sha256(content)
+  return digest === said.digest ? [] : [`${what} has the digest ${digest}, and the manifest says ${said.digest}`]
+}
+
+function extent({ artifacts, log, signature }: SignedManifest, { artifacts: given, log: givenLog, pinnedKey }: VerifyOptions) {
+  const all = [
+    [true, 'its form and its signature'],
+    [pinnedKey !== undefined, `that the key ${signature.public_key} is the agent's`],
+    [given !== undefined || artifacts.length === 0, `its artifacts (${artifacts.length})`],
+    [givenLog !== undefined || log.bytes === 0, `its log (${log.bytes} bytes)`],
+  ] as const
+  const phrases = (isChecked: boolean) => all.filter(([checked]) => checked === isChecked).map(([, phrase]) => phrase)
+  return { checked: phrases(true), unchecked: phrases(false) }
+}
+
+function altered(...problems: readonly string[]): Verified {
+  return { ok: false, problems }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,71 @@
+/** Extends leases, gives them back, and takes back those that expired. */
+
+import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import type { Beat, ReleaseRequest } from '../../contract/task-shapes.ts'
+import { remainingFor } from '../budget/reservations.ts'
+import { idOf, type PlaneContext } from '../context.ts'
+import { flag, int, text } from '../row.ts'
+import type { EndOfRun } from '../tasks/end-run.ts'
+import { endTask, requeueTask } from '../tasks/end-task.ts'
+import { lockLease } from '../tasks/lease.ts'
+import { backOffMs } from './back-off.ts'
+
+/** The lease lasts from now for as long as it did at the claim. No event: beats come too often. @throws PlaneRefusal lease_lost */
+export function* beatLease(context: PlaneContext, caller: Caller, id: string): Command<Beat> {
+  const task = yield* lockLease(context, caller, id)
+  const until = context.now() + int(task, 'lease_ms')
+  yield ['UPDATE tasks SET available_at = ? WHERE id = ?', [until, int(task, 'id')]]
+  yield ['UPDATE runs SET last_beat_at = ? WHERE id = ?', [context.now(), int(task, 'run_id')]]
+  const remaining = yield* remainingFor(context, { role: text(task, 'role'), agentId: caller.id, taskId: int(task, 'id') })
+  return { lease_until: new Date(until).toISOString(), cancel_requested: flag(task, 'cancel_requested'), budget_remaining: remaining }
+}
+
+export type Release = { readonly caller: Caller; readonly id: string; readonly request: ReleaseRequest }
+
+/** @throws PlaneRefusal lease_lost; conflict for `cancelled` when nobody cancelled the task */
+export function* releaseLease(context: PlaneContext, { caller, id, request }: Release): Command<Row> {
+  const task = yield* lockLease(context, caller, id)
+  const { outcome, error = null, tokens_used } = request
+  const total = tokens_used === undefined ? {} : { total: tokens_used }
+  const actor = signatureOf(caller)
+  if (outcome === 'failed')
+    return yield* endTask(context, task, { status: 'failed', actor, run: { state: 'failed', error, ...total }, error })
+  if (outcome === 'cancelled' && !flag(task, 'cancel_requested'))
+    throw new PlaneRefusal('conflict', `${id} was not cancelled; release it with another outcome`)
+  const failures = int(task, 'failures') + (outcome === 'now' ? 0 : 1)
+  return yield* tryAgain(context, task, { actor, failures, error, run: { state: 'released', error, ...total }, type: 'task.released' })
+}
+
+type Again = {
+  readonly actor: string
+  readonly failures: number
+  readonly error: string | null
+  readonly run: EndOfRun
+  readonly type: string
+}
+
+/** A task that somebody cancelled is not tried again; one whose attempts are used up is dead. A failure that counts is followed by a back-off. */
+function* tryAgain(context: PlaneContext, task: Row, { actor, failures, error, run, type }: Again): Command<Row> {
+  if (flag(task, 'cancel_requested'))
+    return yield* endTask(context, task, { status: 'cancelled', actor, run: { ...run, state: 'cancelled' }, error })
+  const counts = failures > int(task, 'failures')
+  if (counts && failures >= int(task, 'max_attempts')) {
+    yield* countFailure(task, failures)
+    return yield* endTask(context, task, { status: 'dead', actor, run, error })
+  }
+  const wait = counts && run.state !== 'lost' ? backOffMs(failures - 1, context.random) : 0
+  return yield* requeueTask(context, task, { type, actor, run, availableAt: context.now() + wait, failures, error })
+}
+
+function* countFailure(task: Row, failures: number): Command<void> {
+  yield ['UPDATE tasks SET failures = ? WHERE id = ?', [failures, int(task, 'id')]]
+}
+
+/** The lease was the wait: an expired one counts as a failure, and the task is claimable at once. */
+export function* takeBack(context: PlaneContext, task: Row): Command<Row> {
+  const error = `the lease of ${idOf('RUN', int(task, 'run_id'))} expired without a beat`
+  const failures = int(task, 'failures') + 1
+  return yield* tryAgain(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })
+}

@@ -1,0 +1,79 @@
+/** Offers the tasks of the plane: each method is one command, and so one transaction. */
+
+import type { Caller } from '../../contract/caller.ts'
+import type { TaskPlane } from '../../contract/plane.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import type { Task, TaskDraft } from '../../contract/task-shapes.ts'
+import { numberOf, type PlaneContext } from '../context.ts'
+import { listEffects, resolveEffects } from '../effects/resolve-effects.ts'
+import { beginEffect, endEffect } from '../effects/run-effects.ts'
+import { besideCreates, createTaskOnce, forgetReplies } from '../tasks/create-once.ts'
+import { createTask } from '../tasks/create-task.ts'
+import { editTask } from '../tasks/edit-task.ts'
+import { besideRuns } from '../tasks/lease.ts'
+import { listTasks } from '../tasks/list-tasks.ts'
+import { requireCreator, requireReadable } from '../tasks/permission.ts'
+import { cancelTask, retryTask } from '../tasks/steer-task.ts'
+import { fullTask, readTask } from '../tasks/task-change.ts'
+import { beatLease, releaseLease } from './keep-lease.ts'
+import { sweep } from './sweep.ts'
+import { createWaitingClaims } from './waiting-claims.ts'
+
+/** `tick`: the part of `Plane.tick` that concerns tasks. */
+export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Promise<void> } {
+  const { read, write } = context.store
+  const waiting = createWaitingClaims(context)
+  return {
+    create: (caller, draft, once) => write(() => createTaskOnce(context, { caller, draft, once }), besideCreates(caller, draft, once)),
+    createMany: (caller, drafts) => write(() => createAll(context, caller, drafts)),
+    get: (caller, id) => read(() => getTask(caller, id)),
+    list: (caller, query) => read(() => listTasks(caller, query)),
+    edit: (caller, id, patch, version) => write(() => shown(editTask(context, { caller, id, patch, version }))),
+    claim: (caller, request, gone) => waiting.claim({ caller, request, gone }),
+    beat: (caller, id) => write(() => beatLease(context, caller, id), besideRuns(caller)),
+    release: (caller, id, request) => write(() => shown(releaseLease(context, { caller, id, request })), besideRuns(caller)),
+    cancel: (caller, id, note) => write(() => shown(cancelTask(context, { caller, id, note }))),
+    retry: (caller, id, note) => write(() => shown(retryTask(context, { caller, id, note }))),
+    resolve: (caller, id, request) => write(() => shown(resolveEffects(context, { caller, id, request }))),
+    effects: (caller, id) => read(() => effectsOf(caller, id)),
+    beginEffect: (caller, id, request) => write(() => beginEffect(context, { caller, id }, request), besideRuns(caller)),
+    endEffect: (caller, id, key, result) => write(() => endEffect(context, { caller, id }, key, result), besideRuns(caller)),
+    tick: () => tick(context),
+  }
+}
+
+function* shown(change: Command<Row>): Command<Task> {
+  return yield* fullTask(yield* change)
+}
+
+const mostAtOnce = 1_000
+
+function* createAll(context: PlaneContext, caller: Caller, drafts: readonly TaskDraft[]): Command<readonly Task[]> {
+  requireCreator(caller)
+  if (drafts.length > mostAtOnce)
+    throw new PlaneRefusal('too_large', `${drafts.length} tasks are more than ${mostAtOnce} at once; send them in several requests`)
+  const tasks: Task[] = []
+  for (const draft of drafts) tasks.push(yield* createTask(context, caller, draft))
+  return tasks
+}
+
+function* getTask(caller: Caller, id: string): Command<Task> {
+  const row = yield* readTask(id)
+  requireReadable(caller, row)
+  return yield* fullTask(row)
+}
+
+function* effectsOf(caller: Caller, id: string) {
+  requireReadable(caller, yield* readTask(id))
+  return yield* listEffects(numberOf(id))
+}
+
+/** Several sweeps, while there is more to do than one takes. */
+async function tick(context: PlaneContext): Promise<void> {
+  for (let rounds = 0; rounds < 20; rounds += 1) {
+    const { nextAt } = await context.store.write(() => sweep(context))
+    if (nextAt === null || nextAt > context.now()) break
+  }
+  await context.store.write(() => forgetReplies(context))
+}

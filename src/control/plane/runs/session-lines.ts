@@ -1,0 +1,26 @@
+/** Keeps the session lines of agents: what each did last, in the seed's form. */
+
+import type { Caller } from '../../contract/caller.ts'
+import type { SessionLine } from '../../contract/run-shapes.ts'
+import { sessionLine } from '../../contract/run-shapes.ts'
+import type { Command } from '../../contract/store-port.ts'
+import { nextId, numberOf } from '../context.ts'
+import { text } from '../row.ts'
+
+export type NewLine = { readonly caller: Caller; readonly agentId: string; readonly line: SessionLine }
+
+export function* addSessionLine({ caller, agentId, line }: NewLine): Command<void> {
+  const { timestamp, task, skill, outcome, tokens_used } = line
+  const run = caller.kind === 'run' ? numberOf(caller.runId) : null
+  const id = yield* nextId('sessions')
+  yield [
+    'INSERT INTO sessions (id, agent_id, run_id, line) VALUES (?, ?, ?, ?)',
+    [id, agentId, run, JSON.stringify({ timestamp, task, skill, outcome, tokens_used })],
+  ]
+}
+
+/** The last `limit`, oldest first. */
+export function* readSessionLines(agentId: string, limit: number): Command<readonly SessionLine[]> {
+  const rows = yield ['SELECT line FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT ?', [agentId, limit]]
+  return rows.map((row) => sessionLine.parse(JSON.parse(text(row, 'line')))).reverse()
+}

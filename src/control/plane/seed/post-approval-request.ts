@@ -1,0 +1,63 @@
+/** Asks an operator on behalf of an agent. */
+
+import type { ActivityReply } from '../../contract/activity-shapes.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command } from '../../contract/store-port.ts'
+import { openQuestions, operationDigest, requestApproval, sameQuestion } from '../approvals/request-approval.ts'
+import { numberOf, type PlaneContext } from '../context.ts'
+import { first, int } from '../row.ts'
+import { lockLease } from '../tasks/lease.ts'
+import { keepActivity, namedTask, type Posted, roleOfAgent, runNumberOf } from './activity-row.ts'
+
+type Request = Posted<'approval_request'>
+
+/** An operator cannot answer more than this of one agent. */
+const mostOpen = 100
+
+/**
+ * With a run token the task waits from here on, and the run is over. Without one nobody says which task waits, so `task_id` is only a
+ * reference. The same question again gets the approval that it got before. @throws PlaneRefusal lease_lost, forbidden, not_found, too_many
+ */
+export function* postApprovalRequest(context: PlaneContext, posted: Request): Command<ActivityReply> {
+  const { caller, post } = posted
+  const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : yield* namedTask(posted)
+  if (caller.kind === 'run' && post.task_id !== undefined && numberOf(post.task_id) !== taskId)
+    throw new PlaneRefusal('forbidden', `this run token is for ${caller.taskId}, not for ${post.task_id}`)
+  const earlier = yield* earlierApproval(posted, taskId)
+  if (earlier !== undefined) return yield* keepActivity(context, posted, { taskId, approvalId: earlier })
+  if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
+  yield* assertFewOpen(post.agent_id)
+  const approvalId = yield* requestApproval(context, {
+    caller,
+    agentId: post.agent_id,
+    role: yield* roleOfAgent(caller, post.agent_id),
+    taskId,
+    runId: runNumberOf(caller),
+    operation: post.operation,
+    reasoning: post.reasoning,
+    estimatedTokens: post.estimated_tokens,
+    details: post.details ?? {},
+  })
+  return yield* keepActivity(context, posted, { taskId, approvalId })
+}
+
+function* earlierApproval({ caller, post }: Request, taskId: number | null): Command<number | undefined> {
+  const question = { operation: post.operation, details: post.details ?? {} }
+  if (caller.kind === 'run') {
+    const row = yield* sameQuestion({ ...question, runId: caller.runId })
+    return row && int(row, 'id')
+  }
+  const row = yield* first(
+    `SELECT id FROM approvals WHERE state = 'pending' AND agent_id = ? AND digest = ? AND run_id IS NULL AND COALESCE(task_id, 0) = ? LIMIT 1`,
+    [post.agent_id, operationDigest(question.operation, question.details), taskId ?? 0],
+  )
+  return row && int(row, 'id')
+}
+
+function* assertFewOpen(agentId: string): Command<void> {
+  const open = yield* openQuestions(agentId)
+  if (open >= mostOpen)
+    throw new PlaneRefusal('too_many', `${open} questions of agent ${agentId} wait for an operator; wait for their answers`, {
+      retry_after_ms: 60_000,
+    })
+}

@@ -1,0 +1,73 @@
+/** Creates tasks: each with its labels, what it depends on and its place in the queue. */
+
+import { type Caller, signatureOf } from '../../contract/caller.ts'
+import type { Command, Param, Row } from '../../contract/store-port.ts'
+import type { Task, TaskDraft } from '../../contract/task-shapes.ts'
+import { numberOf, type PlaneContext, take, taken } from '../context.ts'
+import { first, int, marks } from '../row.ts'
+import { keepNeeds, lookAtNeeds, type Needs } from './dependencies.ts'
+import { announceReady, readTask, recordTask } from './task-change.ts'
+import { queueAt, rankOf, taskOf } from './task-row.ts'
+
+/** `actor`: who is recorded as its creator, when that is not the caller. @throws PlaneRefusal bad_request for an unknown parent or need */
+export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDraft, actor = signatureOf(caller)): Command<Task> {
+  if (draft.parent_task_id !== undefined) yield* readTask(draft.parent_task_id)
+  const needs = yield* lookAtNeeds(context, draft.depends_on)
+  const row = yield* insertTask(columnsOf(context, { draft, needs, actor }))
+  const number = int(row, 'id')
+  yield* keepLabels(number, draft.labels)
+  yield* keepNeeds(number, needs.numbers)
+  yield* recordTask(context, row, { type: 'task.created', actor })
+  yield* announceReady(context, row)
+  return taskOf(row, needs.numbers)
+}
+
+type NewTask = { readonly draft: TaskDraft; readonly needs: Needs; readonly actor: string }
+
+function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Record<string, Param> {
+  const now = context.now()
+  const availableAt = draft.available_at === undefined ? now : Date.parse(draft.available_at)
+  const isBlocked = needs.open > 0
+  return {
+    title: draft.title,
+    description: draft.description,
+    role: draft.role,
+    agent_id: draft.agent_id ?? null,
+    priority: rankOf(draft.priority),
+    status: isBlocked ? 'blocked' : 'pending',
+    blocked_reason: isBlocked ? 'dependency' : null,
+    labels: JSON.stringify([...new Set(draft.labels)]),
+    context: JSON.stringify(draft.context),
+    created_at: now,
+    updated_at: now,
+    created_by: actor,
+    version: 1,
+    attempt: 0,
+    max_attempts: draft.max_attempts,
+    failures: 0,
+    available_at: availableAt,
+    queue_at: queueAt({ createdAt: now, priority: draft.priority, availableAt, now }),
+    parent_id: draft.parent_task_id === undefined ? null : numberOf(draft.parent_task_id),
+    budget_tokens: draft.budget_tokens ?? null,
+    tokens_used: 0,
+    tokens_reserved: 0,
+    cancel_requested: 0,
+    open_dependencies: needs.open,
+    error: needs.problem,
+  }
+}
+
+function* insertTask(columns: Record<string, Param>): Command<Row> {
+  const names = Object.keys(columns)
+  yield* take('tasks')
+  const row = yield* first(
+    `INSERT INTO tasks (id, ${names.join(', ')}) VALUES (${taken('tasks')}, ${marks(names)}) RETURNING *`,
+    Object.values(columns),
+  )
+  if (!row) throw new Error('INSERT … RETURNING answered no row')
+  return row
+}
+
+export function* keepLabels(number: number, labels: readonly string[]): Command<void> {
+  for (const label of new Set(labels)) yield ['INSERT INTO labels (task_id, label) VALUES (?, ?)', [number, label]]
+}

@@ -1,0 +1,121 @@
+/** Keeps tasks waiting for the tasks they depend on, wakes them when the last one completed, and says so when one never will. */
+
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import { idOf, numberOf, type PlaneContext } from '../context.ts'
+import { first, int, marks, text } from '../row.ts'
+import { announceReady, changeTask, hasEnded, lockTask, recordTask } from './task-change.ts'
+import { priorityOf, queueAt } from './task-row.ts'
+
+export type Needs = {
+  readonly numbers: readonly number[]
+  /** How many of them have not completed. */
+  readonly open: number
+  /** `needs TASK-003, which failed`: why the task waits for longer than it should. */
+  readonly problem: string | null
+}
+
+/** Locks the tasks that a task depends on, so that none of them ends between this look and the commit. @throws PlaneRefusal */
+export function* lookAtNeeds(context: PlaneContext, ids: readonly string[]): Command<Needs> {
+  const numbers = [...new Set(ids.map(numberOf))].sort((a, b) => a - b)
+  if (numbers.length === 0) return { numbers, open: 0, problem: null }
+  const rows = yield [`SELECT id, status FROM tasks WHERE id IN (${marks(numbers)}) ORDER BY id${context.dialect.forUpdate}`, numbers]
+  const missing = numbers.find((number) => !rows.some((row) => int(row, 'id') === number))
+  if (missing !== undefined) throw new PlaneRefusal('bad_request', `depends_on: there is no task ${idOf('TASK', missing)}`)
+  const open = rows.filter((row) => row.status !== 'completed')
+  const hopeless = open.find(hasEnded)
+  return { numbers, open: open.length, problem: hopeless ? problemOf(hopeless) : null }
+}
+
+export function* keepNeeds(taskNumber: number, numbers: readonly number[]): Command<void> {
+  if (numbers.length === 0) return
+  yield [
+    `INSERT INTO dependencies (task_id, needs) VALUES ${numbers.map(() => '(?, ?)').join(', ')}`,
+    numbers.flatMap((need) => [taskNumber, need]),
+  ]
+}
+
+/** @throws PlaneRefusal dependency_cycle, when one of `needs` waits for the task itself, over however many tasks. */
+export function* refuseCycle(taskNumber: number, needs: readonly number[]): Command<void> {
+  if (needs.length === 0) return
+  const found = yield* first(
+    `WITH RECURSIVE reached (id) AS (
+      SELECT id FROM tasks WHERE id IN (${marks(needs)})
+      UNION SELECT d.needs FROM dependencies d JOIN reached r ON d.task_id = r.id)
+    SELECT id FROM reached WHERE id = ?`,
+    [...needs, taskNumber],
+  )
+  if (!found) return
+  const id = idOf('TASK', taskNumber)
+  throw new PlaneRefusal('dependency_cycle', `${id} would wait for itself: a task of depends_on waits for ${id} already`)
+}
+
+/** Called when a task completed: those that waited for it alone are claimable now. */
+export function* releaseDependents(context: PlaneContext, row: Row, actor: string): Command<void> {
+  const dependents = yield ['SELECT task_id FROM dependencies WHERE needs = ? ORDER BY task_id', [int(row, 'id')]]
+  for (const dependent of dependents) yield* countDown(context, int(dependent, 'task_id'), actor)
+}
+
+function* countDown(context: PlaneContext, number: number, actor: string): Command<void> {
+  const dependent = yield* first(
+    'UPDATE tasks SET open_dependencies = open_dependencies - 1 WHERE id = ? AND open_dependencies > 0 RETURNING *',
+    [number],
+  )
+  if (dependent && int(dependent, 'open_dependencies') === 0) yield* unblock(context, dependent, actor)
+}
+
+function* unblock(context: PlaneContext, row: Row, actor: string): Command<void> {
+  if (row.status !== 'blocked' || row.blocked_reason !== 'dependency') return
+  const now = context.now()
+  const place = { createdAt: int(row, 'created_at'), priority: priorityOf(row), availableAt: int(row, 'available_at'), now }
+  const columns = { status: 'pending', blocked_reason: null, error: null, queue_at: queueAt(place) }
+  const pending = yield* changeTask(context, int(row, 'id'), columns)
+  yield* recordTask(context, pending, { type: 'task.unblocked', actor })
+  yield* announceReady(context, pending)
+}
+
+/** Called when a task failed, died or was cancelled: those that wait for it go on waiting, by name, until somebody retries or edits. */
+export function* warnDependents(context: PlaneContext, row: Row, actor: string): Command<void> {
+  const dependents = yield [
+    `SELECT t.id FROM dependencies d JOIN tasks t ON t.id = d.task_id WHERE d.needs = ? AND t.status = 'blocked' ORDER BY t.id`,
+    [int(row, 'id')],
+  ]
+  for (const dependent of dependents) {
+    const waiting = yield* changeTask(context, int(dependent, 'id'), { error: problemOf(row) })
+    yield* recordTask(context, waiting, { type: 'task.dependency_failed', actor, data: { needs: idOf('TASK', int(row, 'id')) } })
+  }
+}
+
+/** Called when a task that had ended is tried again: however it had ended, nobody waits in vain for it any more. */
+export function* reassureDependents(context: PlaneContext, row: Row): Command<void> {
+  const begin = problemBegin(row)
+  yield [
+    `UPDATE tasks SET error = NULL, version = version + 1, updated_at = ? WHERE status = 'blocked' AND blocked_reason = 'dependency'
+      AND SUBSTR(error, 1, ?) = ? AND id IN (SELECT task_id FROM dependencies WHERE needs = ?)`,
+    [context.now(), begin.length, begin, int(row, 'id')],
+  ]
+}
+
+/** Replaces what a task depends on. @returns the columns that change with it. */
+export function* replaceNeeds(
+  context: PlaneContext,
+  row: Row,
+  ids: readonly string[],
+): Command<Readonly<Record<string, string | number | null>>> {
+  const number = int(row, 'id')
+  const needs = yield* lookAtNeeds(context, ids)
+  yield* refuseCycle(number, needs.numbers)
+  yield* lockTask(context, number)
+  yield ['DELETE FROM dependencies WHERE task_id = ?', [number]]
+  yield* keepNeeds(number, needs.numbers)
+  return { open_dependencies: needs.open, error: needs.problem }
+}
+
+function problemOf(row: Row): string {
+  const status = text(row, 'status')
+  return `${problemBegin(row)}${status === 'dead' ? 'used up its attempts' : status === 'cancelled' ? 'was cancelled' : status}`
+}
+
+function problemBegin(row: Row): string {
+  return `needs ${idOf('TASK', int(row, 'id'))}, which `
+}

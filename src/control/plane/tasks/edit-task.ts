@@ -1,0 +1,119 @@
+/** Changes a task that has not ended: what it says, who may take it, when, after which other tasks, and whether an operator holds it back. */
+
+import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import { onlyOperator } from '../../contract/rights.ts'
+import type { Command, Param, Row } from '../../contract/store-port.ts'
+import type { TaskPatch } from '../../contract/task-shapes.ts'
+import { idOf, numberOf, type PlaneContext } from '../context.ts'
+import { first, int, intOrNull, marks, strings, text } from '../row.ts'
+import { keepLabels } from './create-task.ts'
+import { replaceNeeds } from './dependencies.ts'
+import { announceReady, changeTask, hasEnded, lockTask, recordTask } from './task-change.ts'
+import { priorityOf, queueAt, rankOf } from './task-row.ts'
+
+export type Edit = { readonly caller: Caller; readonly id: string; readonly patch: TaskPatch; readonly version?: number | undefined }
+
+type Columns = Record<string, Param>
+
+/** @throws PlaneRefusal version_conflict when somebody changed the task since; conflict when it is running or has ended */
+export function* editTask(context: PlaneContext, { caller, id, patch, version }: Edit): Command<Row> {
+  onlyOperator(caller, 'edit tasks')
+  const task = yield* lockTask(context, numberOf(id))
+  refuseStale(task, version)
+  refuseEdit(task, patch)
+  const changed = {
+    ...textColumns(patch),
+    ...placeColumns(context, task, patch),
+    ...(patch.depends_on ? yield* replaceNeeds(context, task, patch.depends_on) : {}),
+  }
+  if (patch.labels) yield* replaceLabels(task, patch.labels)
+  const isAsking = yield* hasQuestion(task)
+  const columns = { ...changed, ...statusColumns({ ...task, ...changed }, { patch, isAsking }) }
+  const edited = yield* changeTask(context, int(task, 'id'), columns)
+  yield* recordTask(context, edited, { type: 'task.edited', actor: signatureOf(caller), data: { fields: Object.keys(patch) } })
+  yield* announceReady(context, edited)
+  return edited
+}
+
+function refuseStale(task: Row, version: number | undefined): void {
+  if (version === undefined || version === int(task, 'version')) return
+  const id = idOf('TASK', int(task, 'id'))
+  throw new PlaneRefusal(
+    'version_conflict',
+    `${id} has version ${int(task, 'version')}, not ${version}: somebody changed it; read it again`,
+    {
+      version: int(task, 'version'),
+    },
+  )
+}
+
+function refuseEdit(task: Row, patch: TaskPatch): void {
+  const id = idOf('TASK', int(task, 'id'))
+  if (hasEnded(task)) throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')}; retry it, or create another task`)
+  const others = Object.keys(patch).filter((field) => field !== 'priority' && field !== 'labels')
+  if (task.status === 'running' && others.length > 0)
+    throw new PlaneRefusal('conflict', `${id} is running; only its priority and labels can change now, not ${others.join(', ')}`)
+}
+
+function textColumns(patch: TaskPatch): Columns {
+  return {
+    ...(patch.title === undefined ? {} : { title: patch.title }),
+    ...(patch.description === undefined ? {} : { description: patch.description }),
+    ...(patch.role === undefined ? {} : { role: patch.role }),
+    ...(patch.agent_id === undefined ? {} : { agent_id: patch.agent_id }),
+    ...(patch.labels === undefined ? {} : { labels: JSON.stringify([...new Set(patch.labels)]) }),
+    ...(patch.context === undefined ? {} : { context: JSON.stringify(patch.context) }),
+    ...(patch.max_attempts === undefined ? {} : { max_attempts: patch.max_attempts }),
+    ...(patch.budget_tokens === undefined ? {} : { budget_tokens: patch.budget_tokens }),
+  }
+}
+
+/** Of a running task `available_at` is the lease, so its place in the queue is that of a task whose time has come. */
+function placeColumns(context: PlaneContext, task: Row, patch: TaskPatch): Columns {
+  const now = context.now()
+  const priority = patch.priority ?? priorityOf(task)
+  const availableAt = patch.available_at === undefined ? int(task, 'available_at') : Date.parse(patch.available_at)
+  const readyAt = task.status === 'running' ? now : availableAt
+  const place = { queue_at: queueAt({ createdAt: int(task, 'created_at'), priority, availableAt: readyAt, now }) }
+  return { priority: rankOf(priority), ...place, ...(task.status === 'running' ? {} : { available_at: availableAt }) }
+}
+
+/** A task that an operator holds back may have a question open: let go, it waits for the answer. */
+function* hasQuestion(task: Row): Command<boolean> {
+  const open = "SELECT id FROM approvals WHERE task_id = ? AND run_id IS NOT NULL AND state = 'pending' LIMIT 1"
+  return task.blocked_reason === 'operator' && (yield* first(open, [int(task, 'id')])) !== undefined
+}
+
+type Wanted = { readonly patch: TaskPatch; readonly isAsking: boolean }
+
+/** What the task waits for now: an operator, other tasks, its budget, or nothing. An effect in doubt is settled by resolve alone. */
+function statusColumns(task: Row, { patch, isAsking }: Wanted): Columns {
+  if (task.status === 'running') return {}
+  const isInDoubt = task.status === 'blocked' && task.blocked_reason === 'in_doubt'
+  if (isInDoubt && patch.blocked !== undefined)
+    throw new PlaneRefusal('conflict', `${idOf('TASK', int(task, 'id'))} waits for an effect in doubt; resolve it first`)
+  if (isInDoubt) return {}
+  if (patch.blocked === true) return { status: 'blocked', blocked_reason: 'operator' }
+  if (task.status === 'blocked' && task.blocked_reason === 'operator' && patch.blocked === undefined) return {}
+  if (task.status === 'awaiting_approval') return {}
+  if (isAsking) return { status: 'awaiting_approval', blocked_reason: null }
+  if (task.status === 'budget_blocked' && !isAffordable(task, patch)) return {}
+  return int(task, 'open_dependencies') > 0
+    ? { status: 'blocked', blocked_reason: 'dependency' }
+    : { status: 'pending', blocked_reason: null, ...(task.status === 'pending' ? {} : { error: null }) }
+}
+
+/** A higher budget of its own lets a task go on; the budgets of the day wake it themselves. */
+function isAffordable(task: Row, patch: TaskPatch): boolean {
+  if (patch.budget_tokens === undefined) return false
+  const budget = intOrNull(task, 'budget_tokens')
+  return budget === null || int(task, 'tokens_used') + int(task, 'tokens_reserved') < budget
+}
+
+/** The key of the table begins with the label. */
+function* replaceLabels(task: Row, labels: readonly string[]): Command<void> {
+  const old = strings(task, 'labels')
+  if (old.length > 0) yield [`DELETE FROM labels WHERE label IN (${marks(old)}) AND task_id = ?`, [...old, int(task, 'id')]]
+  yield* keepLabels(int(task, 'id'), labels)
+}

@@ -1,0 +1,168 @@
+/** Ends tasks, parks them under a name, and returns them to the queue. */
+
+import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import type { Task } from '../../contract/task-shapes.ts'
+import { idOf, numberOf, type PlaneContext } from '../context.ts'
+import { flag, int, text } from '../row.ts'
+import { releaseDependents, warnDependents } from './dependencies.ts'
+import { cancelQuestions, type EndOfRun, endRun, noLease } from './end-run.ts'
+import { assertLease, isLeased, leaseLost } from './lease.ts'
+import { announceReady, changeTask, hasEnded, lockTask, recordTask } from './task-change.ts'
+import { priorityOf, queueAt } from './task-row.ts'
+
+/** A number, or an id such as TASK-001. */
+type TaskRef = number | string
+const refOf = (task: TaskRef) => (typeof task === 'number' ? task : numberOf(task))
+
+export type Ending = {
+  readonly status: 'completed' | 'failed' | 'dead' | 'cancelled'
+  readonly actor: string
+  readonly run: EndOfRun
+  readonly result?: Record<string, unknown> | null
+  readonly error?: string | null
+}
+
+const concerned = `(SELECT COUNT(*) FROM approvals WHERE task_id = tasks.id AND state = 'pending') AS questions,
+  (SELECT COUNT(*) FROM dependencies WHERE needs = tasks.id) AS dependents`
+
+/** The one place where tasks end: the run and its account, the waiting questions and the dependents follow in the same transaction. */
+export function* endTask(context: PlaneContext, task: Row, { status, actor, run, result = null, error = null }: Ending): Command<Row> {
+  const agentId = yield* endRun(context, task, run)
+  const columns = {
+    status,
+    blocked_reason: null,
+    result: result && JSON.stringify(result),
+    error,
+    ended_at: context.now(),
+    cancel_requested: 0,
+  }
+  const ended = yield* changeTask(context, int(task, 'id'), { ...columns, ...noLease }, `*, ${concerned}`)
+  if (int(ended, 'questions') > 0) yield* cancelQuestions(context, ended)
+  yield* recordTask(context, ended, { type: `task.${status}`, actor, data: error ? { error } : {}, ...(agentId ? { agentId } : {}) })
+  if (int(ended, 'dependents') === 0) return ended
+  if (status === 'completed') yield* releaseDependents(context, ended, actor)
+  else yield* warnDependents(context, ended, actor)
+  return ended
+}
+
+export type Completion = {
+  readonly caller: Caller
+  /** Its row, locked by this command. */
+  readonly task: Row
+  readonly skill?: string | null | undefined
+  /** The agent's word: `failed`, `failure` and `error` fail the task, every other word completes it. */
+  readonly status: string
+  readonly output: string
+  readonly tokensUsed: number
+}
+
+/**
+ * Ends a task as its agent says. With a run token the lease must be in force; any other credential must not take a task out of the hands of
+ * a run that holds it. @throws PlaneRefusal lease_lost, conflict, forbidden, not_found
+ */
+export function* completeTask(context: PlaneContext, completion: Completion): Command<Row> {
+  const { caller, task, skill, status, output, tokensUsed } = completion
+  if (caller.kind === 'run') assertLease(context, task, caller)
+  else assertUnleased(context, task, caller)
+  const hasFailed = /^(?:fail|failed|failure|error)$/i.test(status)
+  const result = { status, output, tokens_used: tokensUsed, skill_executed: skill ?? null }
+  const error = hasFailed ? output.slice(0, 8_192) || status : null
+  const ending = hasFailed ? ('failed' as const) : ('completed' as const)
+  return yield* endTask(context, task, {
+    status: ending,
+    actor: signatureOf(caller),
+    run: { state: ending, error, skill, total: tokensUsed },
+    result,
+    error,
+  })
+}
+
+function assertUnleased(context: PlaneContext, task: Row, caller: Caller): void {
+  if (caller.kind === 'agent' && task.role !== caller.role && task.agent_id !== caller.id)
+    throw new PlaneRefusal('forbidden', `${idOf('TASK', int(task, 'id'))} is not a task of yours`)
+  if (isLeased(context, task)) throw leaseLost(task)
+  if (hasEnded(task) || task.status === 'blocked')
+    throw new PlaneRefusal('conflict', `${idOf('TASK', int(task, 'id'))} is ${text(task, 'status')} and cannot be completed`)
+}
+
+export type Requeue = {
+  readonly type: string
+  readonly actor: string
+  readonly run: EndOfRun
+  /** When it may run again; in the past: at once. */
+  readonly availableAt: number
+  readonly failures: number
+  readonly error?: string | null
+}
+
+/** Returns a task to the queue, behind its back-off; a task that somebody cancelled ends instead. */
+export function* requeueTask(
+  context: PlaneContext,
+  task: Row,
+  { type, actor, run, availableAt, failures, error = null }: Requeue,
+): Command<Row> {
+  if (flag(task, 'cancel_requested'))
+    return yield* endTask(context, task, { status: 'cancelled', actor, run: { ...run, state: 'cancelled' }, error })
+  const agentId = yield* endRun(context, task, run)
+  const now = context.now()
+  const place = queueAt({ createdAt: int(task, 'created_at'), priority: priorityOf(task), availableAt, now })
+  const columns = {
+    status: 'pending',
+    blocked_reason: null,
+    available_at: availableAt,
+    queue_at: place,
+    failures,
+    error,
+    result: null,
+    ended_at: null,
+  }
+  const pending = yield* changeTask(context, int(task, 'id'), { ...columns, ...noLease })
+  const data = { available_at: new Date(availableAt).toISOString(), ...(error ? { error } : {}) }
+  yield* recordTask(context, pending, { type, actor, data, ...(agentId ? { agentId } : {}) })
+  yield* announceReady(context, pending)
+  return pending
+}
+
+const waitsForOthers = new Set(['awaiting_approval', 'budget_blocked'])
+
+/** Returns a task that waits for an approval or for budget to the queue; leaves every other task alone. */
+export function* wakeTask(context: PlaneContext, taskId: TaskRef, actor = 'control plane'): Command<boolean> {
+  const task = yield* lockTask(context, refOf(taskId))
+  const from = text(task, 'status')
+  if (!waitsForOthers.has(from)) return false
+  const again = {
+    type: 'task.woken',
+    actor,
+    run: { state: 'waiting' as const },
+    availableAt: context.now(),
+    failures: int(task, 'failures'),
+  }
+  yield* requeueTask(context, task, again)
+  return true
+}
+
+export type ParkedStatus = 'awaiting_approval' | 'budget_blocked' | 'blocked'
+export type ParkedBy = { readonly actor?: string; readonly error?: string | null }
+
+/**
+ * Parks a task under a name until somebody acts. A run that has it ends as `waiting`: its token is worth nothing from then on. Leaves a task
+ * that has ended alone.
+ */
+export function* blockTask(
+  context: PlaneContext,
+  taskId: TaskRef,
+  status: ParkedStatus,
+  reason: NonNullable<Task['blocked_reason']> | null = null,
+  { actor = 'control plane', error = null }: ParkedBy = {},
+): Command<Row> {
+  const task = yield* lockTask(context, refOf(taskId))
+  if (hasEnded(task)) return task
+  if (flag(task, 'cancel_requested')) return yield* endTask(context, task, { status: 'cancelled', actor, run: { state: 'cancelled' } })
+  const agentId = yield* endRun(context, task, { state: 'waiting', error })
+  const blocked = yield* changeTask(context, int(task, 'id'), { status, blocked_reason: reason, error, ...noLease })
+  const data = { ...(reason ? { reason } : {}), ...(error ? { error } : {}) }
+  yield* recordTask(context, blocked, { type: `task.${status}`, actor, data, ...(agentId ? { agentId } : {}) })
+  return blocked
+}

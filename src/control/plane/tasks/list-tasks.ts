@@ -1,0 +1,134 @@
+/** Lists tasks page by page, with how many there are in each status. */
+
+import type { Caller } from '../../contract/caller.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Param, Row } from '../../contract/store-port.ts'
+import type { Task, TaskQuery } from '../../contract/task-shapes.ts'
+import { idOf, numberOf } from '../context.ts'
+import { int, marks, text } from '../row.ts'
+import { readTask } from './task-change.ts'
+import { taskOf } from './task-row.ts'
+
+export type TaskPage = {
+  readonly tasks: readonly Task[]
+  readonly next: string | null
+  readonly counts: Readonly<Record<string, number>>
+}
+
+type Filter = { readonly where: readonly string[]; readonly params: readonly Param[] }
+
+/** An agent sees the tasks of its role and those for itself. @throws PlaneRefusal forbidden */
+export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> {
+  const scope = scopeOf(caller, query)
+  const { rows, hasMore } = yield* page(both(scope, filterOf(query)), query)
+  const last = rows.at(-1)
+  return {
+    tasks: yield* withDetails(rows),
+    next: hasMore && last ? idOf('TASK', int(last, 'id')) : null,
+    counts: yield* countByStatus(scope),
+  }
+}
+
+/** What the counts are of: the filters that a page's reader does not change all the time. */
+function scopeOf(caller: Caller, { role, agent_id }: TaskQuery): Filter {
+  const asked = both(only('role', role), only('agent_id', agent_id))
+  if (caller.kind === 'operator') return asked
+  if (caller.kind !== 'agent') throw new PlaneRefusal('forbidden', 'only an operator or an agent with its own key may list tasks')
+  if (role !== undefined && role !== caller.role)
+    throw new PlaneRefusal('forbidden', `agent "${caller.id}" lists tasks of "${caller.role}" only`)
+  return both(asked, { where: ['(role = ? OR agent_id = ?)'], params: [caller.role, caller.id] })
+}
+
+function filterOf({ status, blocked_reason, open, label, parent_task_id, q }: TaskQuery): Filter {
+  const ended = "('completed', 'failed', 'dead', 'cancelled')"
+  return [
+    only('status', status),
+    only('blocked_reason', blocked_reason),
+    open === undefined ? none : { where: [`status ${open ? 'NOT IN' : 'IN'} ${ended}`], params: [] },
+    label === undefined ? none : { where: ['id IN (SELECT task_id FROM labels WHERE label = ?)'], params: [label] },
+    parent_task_id === undefined ? none : { where: ['parent_id = ?'], params: [numberOf(parent_task_id)] },
+    q === undefined || q === ''
+      ? none
+      : { where: [`(lower(title) LIKE ? ESCAPE '\\' OR lower(description) LIKE ? ESCAPE '\\')`], params: [like(q), like(q)] },
+  ].reduce(both, none)
+}
+
+const none: Filter = { where: [], params: [] }
+
+function both(one: Filter, other: Filter): Filter {
+  return { where: [...one.where, ...other.where], params: [...one.params, ...other.params] }
+}
+
+function only(column: string, value: string | undefined): Filter {
+  return value === undefined ? none : { where: [`${column} = ?`], params: [value] }
+}
+
+function like(q: string): string {
+  return `%${q.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+}
+
+type Page = { readonly rows: readonly Row[]; readonly hasMore: boolean }
+
+/** What a list shows of a task whose long texts nobody asked for. */
+const briefColumns = `id, title, '' AS description, role, agent_id, priority, status, blocked_reason, labels, '{}' AS context, created_at, updated_at,
+  created_by, version, attempt, max_attempts, available_at, run_id, parent_id, budget_tokens, tokens_used, cancel_requested, NULL AS result, error,
+  ended_at`
+const size = 'LENGTH(description) + LENGTH(context) + COALESCE(LENGTH(result), 0)'
+
+/** One row more than asked tells whether there is a next page. */
+function* page(filter: Filter, query: TaskQuery): Command<Page> {
+  const { where, params } = both(filter, yield* afterOf(query))
+  const order = query.order === 'queue' ? 'queue_at, id' : 'id DESC'
+  const condition = where.length === 0 ? '' : ` WHERE ${where.join(' AND ')}`
+  const columns = query.brief ? briefColumns : `id, ${size} AS size`
+  const found = yield [`SELECT ${columns} FROM tasks${condition} ORDER BY ${order} LIMIT ?`, [...params, query.limit + 1]]
+  const rows = query.brief ? found.slice(0, query.limit) : yield* wholeRows(found.slice(0, query.limit))
+  return { rows, hasMore: rows.length < found.length }
+}
+
+/** A page with more ends early: an agent may report a million characters with each task. */
+const mostCharacters = 2_097_152
+
+/** The first rows that are not too large together, at least one. */
+function* wholeRows(found: readonly Row[]): Command<readonly Row[]> {
+  let characters = 0
+  const ids = found.map((row) => int(row, 'id'))
+  const over = found.findIndex((row, at) => {
+    characters += int(row, 'size')
+    return at > 0 && characters > mostCharacters
+  })
+  const shown = over < 0 ? ids : ids.slice(0, over)
+  if (shown.length === 0) return []
+  const rows = yield [`SELECT * FROM tasks WHERE id IN (${marks(shown)})`, shown]
+  const byId = new Map(rows.map((row) => [int(row, 'id'), row]))
+  return shown.map((id) => byId.get(id)).filter((row) => row !== undefined)
+}
+
+function* afterOf({ after, order }: TaskQuery): Command<Filter> {
+  if (after === undefined) return none
+  if (order === 'newest') return { where: ['id < ?'], params: [numberOf(after)] }
+  const place = int(yield* readTask(after), 'queue_at')
+  return { where: ['(queue_at > ? OR (queue_at = ? AND id > ?))'], params: [place, place, numberOf(after)] }
+}
+
+function* withDetails(rows: readonly Row[]): Command<readonly Task[]> {
+  if (rows.length === 0) return []
+  const ids = rows.map((row) => int(row, 'id'))
+  const needs = yield [`SELECT task_id, needs FROM dependencies WHERE task_id IN (${marks(ids)}) ORDER BY needs`, ids]
+  const runs = yield [`SELECT task_id, agent_id FROM runs WHERE state = 'running' AND task_id IN (${marks(ids)})`, ids]
+  const agents = new Map(runs.map((run) => [int(run, 'task_id'), text(run, 'agent_id')]))
+  const needsOf = Map.groupBy(needs, (need) => int(need, 'task_id'))
+  return rows.map((row) =>
+    taskOf(
+      row,
+      needsOf.get(int(row, 'id'))?.map((need) => int(need, 'needs')),
+      agents.get(int(row, 'id')) ?? null,
+    ),
+  )
+}
+
+function* countByStatus({ where, params }: Filter): Command<Readonly<Record<string, number>>> {
+  const condition = where.length === 0 ? '' : ` WHERE ${where.join(' AND ')}`
+  const rows = yield [`SELECT status, count(*) AS value FROM tasks${condition} GROUP BY status`, params]
+  return Object.fromEntries(rows.map((row) => [text(row, 'status'), int(row, 'value')]))
+}

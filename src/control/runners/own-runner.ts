@@ -1,0 +1,119 @@
+/** Runs a task in this process: a conversation of our own on the copy of the workspace, with the model of the worker's home. */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Conversation, ConversationChoice, Host, Setup } from '../../host/api.ts'
+import { isOffline } from '../../host/setup/answering-provider.ts'
+import { providerFor } from '../../host/setup/provider-pool.ts'
+import type { ToolSelection } from '../../host/toolset/tool-selection.ts'
+import { escapeHidden } from '../../kit/escape.ts'
+import type { AgentEvent } from '../../runtime/event.ts'
+import type { Provider } from '../../runtime/port.ts'
+import { ownApprovals } from './own-approvals.ts'
+import type { OwnRun, OwnRunRequest, OwnRunResult } from './own-run.ts'
+import { paidByPlane } from './plane-meter.ts'
+
+export type OwnRunnerOptions = {
+  readonly host: Pick<Host, 'conversation' | 'receiptsOf'>
+  readonly setup: Setup
+  readonly agentId: string
+  /** The built-in tools and skills_search; absent: what the configuration names. */
+  readonly tools?: ToolSelection
+  /** Replaces the configured provider. */
+  readonly provider?: Provider
+}
+
+/** @returns why the own runner cannot work with this configuration; undefined when it can */
+export function ownRunnerProblem({ config }: Pick<Setup, 'config'>): string | undefined {
+  if (!isOffline(config, config.defaultProvider)) return undefined
+  return 'the runner "own" needs a model, and only the offline helper is configured; run "braidclaw onboard", set OPENAI_API_KEY or ANTHROPIC_API_KEY, or choose another runner (--runner pi|claude|codex|aider|command)'
+}
+
+export function ownRunner(options: OwnRunnerOptions): OwnRun {
+  const { host, setup } = options
+  const made = new Map<string, Setup>()
+  /** Equal settings share their provider, policy and sandbox. */
+  const setupIn = (workspaceDir: string) => {
+    const known = made.get(workspaceDir) ?? { ...setup, config: { ...setup.config, workspaceDir } }
+    made.set(workspaceDir, known)
+    return known
+  }
+  return async (request) => {
+    const provider = options.provider ?? (await providerFor(setup, setup.config.defaultProvider))
+    const { run, task } = request
+    const remaining = async () => (await run.beat(task.task_id)).budget_remaining
+    const conversation = await host.conversation(earlierIn(request.home), {
+      channel: 'control',
+      setup: setupIn(request.workspace),
+      provider: paidByPlane(provider, { reserve: run.reserve, settle: run.settle, remaining }),
+      ...(options.tools ? { tools: options.tools } : {}),
+    })
+    writeFileSync(join(request.home, conversationFile), conversation.id, { mode: 0o600 })
+    try {
+      return await converse(options, request, conversation)
+    } finally {
+      await conversation.close()
+    }
+  }
+}
+
+const conversationFile = 'conversation'
+
+/** A run that waited for an operator goes on in its conversation. */
+function earlierIn(home: string): ConversationChoice {
+  try {
+    return { kind: 'resume', id: readFileSync(join(home, conversationFile), 'utf8') }
+  } catch {
+    return { kind: 'new' }
+  }
+}
+
+async function converse(options: OwnRunnerOptions, request: OwnRunRequest, conversation: Conversation): Promise<OwnRunResult> {
+  const { run, task, log, signal } = request
+  const state: { answer?: string; waits?: string } = {}
+  const questions = ownApprovals({
+    ...{ agentId: options.agentId, taskId: task.task_id, conversation, redact: options.setup.redactor.json },
+    ...{ approvals: run.approvals, use: run.useApproval, activity: run.activity },
+  })
+  const message = request.skillIndex === '' ? request.prompt : `${request.prompt}\nSkills:\n${request.skillIndex}\n`
+  for await (const event of conversation.run(message, signal)) {
+    log(lineOf(event))
+    if (event.type === 'done' && event.result !== undefined) state.answer = event.result
+    const question = event.type === 'approval_gate' ? conversation.gate(event.gateId) : undefined
+    if (event.type !== 'approval_gate' || !question) continue
+    const waits = await questions.decide(event.gateId, question)
+    if (waits === undefined) continue
+    state.waits = waits
+    conversation.cancel('control plane')
+  }
+  return resultOf({ conversation, options, ...state })
+}
+
+type Ended = {
+  readonly conversation: Conversation
+  readonly options: OwnRunnerOptions
+  readonly answer?: string
+  readonly waits?: string
+}
+
+function resultOf({ conversation, options, answer = '', waits }: Ended): OwnRunResult {
+  const ending = conversation.ending()
+  const usage = conversation.usage()
+  const runId = conversation.runId()
+  return {
+    ending: waits !== undefined ? 'waiting' : ending?.code === 'answered' ? 'completed' : ending?.code === 'budget' ? 'blocked' : 'failed',
+    output: waits ? `waits for ${waits}` : ending?.code === 'answered' ? answer : (ending?.message ?? 'the run ended without an ending'),
+    tokens: usage ? usage.inputTokens + usage.outputTokens : 0,
+    model: conversation.model,
+    receipts: runId === undefined ? [] : options.host.receiptsOf(runId),
+    ...(runId === undefined ? {} : { homeRun: runId }),
+  }
+}
+
+/** For the log: what was said and which tools ran. */
+function lineOf(event: AgentEvent): string {
+  if (event.type === 'text' && !event.isPartial) return `${event.content}\n`
+  if (event.type === 'tool_use') return `> ${event.toolName} ${escapeHidden(JSON.stringify(event.input)).slice(0, 2_000)}\n`
+  if (event.type === 'tool_result') return `< ${event.status}\n`
+  return event.type === 'error' ? `[${event.code}: ${event.message}]\n` : ''
+}

@@ -1,0 +1,65 @@
+/** Runs pi in its JSON mode: the skill index goes into its system prompt, its own skills are off, and its model calls are metered. */
+
+import { countIn, fieldsOf, objectIn, textIn, textOfBlocks } from './json-line.ts'
+import type { ForeignRunner, RunnerEvent, RunnerSupport, RunnerTask } from './runner.ts'
+
+const agentFolder = '.pi/agent'
+const extensionFile = 'skills-search.ts'
+/** Pi reads a file when the value of --append-system-prompt is the path of one. */
+const indexFile = 'skill-index.md'
+const provider = 'controlplane'
+
+export function piRunner({ program = 'pi', support = {} }: { readonly program?: string; readonly support?: RunnerSupport }): ForeignRunner {
+  const { piExtension } = support
+  return {
+    name: 'pi',
+    program,
+    install: 'install it (npm install -g @earendil-works/pi-coding-agent; it needs Node.js 22 or later)',
+    resumable: true,
+    argv: ({ home, skillIndex, model, resumes }) => [
+      ...['--mode', 'json', '--no-skills', '--no-extensions', '--no-approve', '--offline'],
+      ...(skillIndex === '' ? [] : ['--append-system-prompt', `${home}/${indexFile}`]),
+      ...(piExtension === undefined ? [] : ['--extension', `${home}/${extensionFile}`]),
+      ...(model === undefined ? [] : ['--model', `${provider}/${model}`]),
+      ...(resumes ? ['--continue'] : []),
+      '--print',
+    ],
+    stdin: ({ prompt }) => prompt,
+    env: ({ home }) => ({ PI_CODING_AGENT_DIR: `${home}/${agentFolder}`, PI_OFFLINE: '1', PI_TELEMETRY: '0' }),
+    files: (task) => [
+      { path: `${agentFolder}/models.json`, content: modelsOf(task) },
+      ...(task.skillIndex === '' ? [] : [{ path: indexFile, content: task.skillIndex }]),
+      ...(piExtension === undefined ? [] : [{ path: extensionFile, content: piExtension }]),
+    ],
+    parse: parsePiLine,
+  }
+}
+
+/** The key is named, not written: pi takes it from its environment. */
+function modelsOf({ apiUrl, model }: RunnerTask): string {
+  const models = model === undefined ? [] : [{ id: model }]
+  const served = {
+    baseUrl: `${apiUrl}/api/controlplane/llm/v1`,
+    api: 'openai-completions',
+    apiKey: '$CONTROLPLANE_API_KEY',
+    models,
+  }
+  return `${JSON.stringify({ providers: { [provider]: served } }, null, 2)}\n`
+}
+
+/** The last message of the assistant is the result. */
+function parsePiLine(line: string): readonly RunnerEvent[] {
+  const fields = fieldsOf(line)
+  if (textIn(fields, 'type') === 'tool_execution_start') return [{ type: 'tool', name: textIn(fields, 'toolName') }]
+  const message = objectIn(fields, 'message')
+  if (textIn(fields, 'type') !== 'message_end' || textIn(message, 'role') !== 'assistant') return []
+  const usage = objectIn(message, 'usage')
+  const counted = ['input', 'output', 'cacheRead', 'cacheWrite'].reduce((sum, name) => sum + countIn(usage, name), 0)
+  const text = textOfBlocks(message?.content)
+  const failed = /^(error|aborted)$/.test(textIn(message, 'stopReason'))
+  return [
+    ...(text === '' ? [] : [{ type: 'text' as const, text }]),
+    { type: 'usage', tokens: Math.max(counted, countIn(usage, 'totalTokens')) },
+    { type: 'result', ok: !failed, output: failed ? textIn(message, 'errorMessage') || text : text },
+  ]
+}

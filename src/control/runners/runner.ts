@@ -1,0 +1,65 @@
+/** Defines what a runner is: the program that carries out one task, how it is started, and what its output lines mean. */
+
+import type { Task } from '../contract/task-shapes.ts'
+
+export const runnerNames = ['own', 'pi', 'aider', 'claude', 'codex', 'command'] as const
+export type RunnerName = (typeof runnerNames)[number]
+
+/** One task as a runner gets it. Paths are those that the child sees. */
+export type RunnerTask = {
+  readonly task: Task
+  readonly runId: string
+  readonly agentId: string
+  /** The task, the last session and the skill, as one text for a model. Its first character is never "-". */
+  readonly prompt: string
+  /** The compact index of the skills of this agent; empty: it has none. */
+  readonly skillIndex: string
+  readonly workspace: string
+  /** A private folder: HOME of the child. Files that the runner asks for are written there. */
+  readonly home: string
+  /** Base address of the control plane as the child reaches it, without a slash at the end. */
+  readonly apiUrl: string
+  readonly runToken: string
+  /** The model to ask; absent: the runner's own choice. */
+  readonly model?: string
+  /** An earlier run of this task left its conversation in `home`. */
+  readonly resumes: boolean
+}
+
+/** What a line of output says. `usage` counts tokens since the last `usage`; the last `result` counts. */
+export type RunnerEvent =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'tool'; readonly name: string }
+  | { readonly type: 'usage'; readonly tokens: number }
+  | { readonly type: 'result'; readonly ok: boolean; readonly output: string; readonly skill?: string }
+
+/** `path` is relative to HOME of the child; written with mode 0600. */
+export type RunnerFile = { readonly path: string; readonly content: string }
+
+/** What the worker adds for runners that take skills or tools from a file. */
+export type RunnerSupport = {
+  /** The source of the extension that gives pi the tool skills_search; absent: pi gets the index only. */
+  readonly piExtension?: string
+  /** The MCP server that serves skills_search; absent: none is configured. */
+  readonly mcpServer?: { readonly command: string; readonly args: readonly string[]; readonly env?: Readonly<Record<string, string>> }
+}
+
+/** A program of somebody else as a runner. Every function is pure; text of a task becomes neither a flag nor a part of a shell line. */
+export type ForeignRunner = {
+  readonly name: Exclude<RunnerName, 'own'>
+  /** The name or path of the program. */
+  readonly program: string
+  /** How a person installs it, as the end of a sentence. */
+  readonly install: string
+  /** Everything after the program. */
+  argv(task: RunnerTask): readonly string[]
+  /** What the child reads from its standard input; absent: nothing. */
+  stdin?(task: RunnerTask): string
+  /** Variables besides the seed's own. */
+  env(task: RunnerTask): Readonly<Record<string, string>>
+  files(task: RunnerTask): readonly RunnerFile[]
+  /** Never throws: a line that it does not know is no event. */
+  parse(line: string): readonly RunnerEvent[]
+  /** True when an earlier conversation of the same task can go on from what it left in HOME. */
+  readonly resumable: boolean
+}

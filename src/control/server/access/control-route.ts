@@ -1,0 +1,56 @@
+/** Declares a route of the control plane: below its prefix, for the callers that the table of permissions names. */
+
+import type { RouteConfig } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { type ApiEnv, type Guard, guardedRoute } from '../../../http/api.ts'
+import { HttpError } from '../../../http/http-error.ts'
+import { keyOf } from '../../../http/idempotency.ts'
+import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { isOwn, type Permission, reachOf, whoMay } from './who-may.ts'
+
+export const prefix = '/api/controlplane'
+
+/**
+ * What becomes of an Idempotency-Key: `kept`: the answer is kept and given again; `itself`: the route sees to it; `secret`: the answer holds
+ * a secret, which is never kept, so a key is refused; `none`: it has no meaning there.
+ */
+export type Replay = 'kept' | 'itself' | 'secret' | 'none'
+
+/** @throws Error when the table of permissions has no row for it */
+export function controlRoute<const R extends RouteConfig>(config: R, replay: Replay = 'kept') {
+  return guardedRoute(config, guardOf(rowName(config), replay))
+}
+
+/** As the table of permissions names it. */
+export function rowName({ method, path }: Pick<RouteConfig, 'method' | 'path'>): string {
+  return `${method.toUpperCase()} ${path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path.slice(1)}`
+}
+
+function guardOf(name: string, replay: Replay): Guard<Caller> {
+  const permission = whoMay[name]
+  if (!permission) throw new Error(`${name} has no row in src/control/server/access/who-may.ts`)
+  return {
+    words: Object.keys(permission),
+    ...(replay === 'kept' ? {} : { replay: 'never' as const }),
+    permit(caller, context) {
+      assertMay(caller, { name, permission, id: context.req.param('id') })
+      if (replay === 'secret') assertNoKey(context)
+    },
+  }
+}
+
+type Asked = { readonly name: string; readonly permission: Permission; readonly id: string | undefined }
+
+/** @throws HttpError 403 */
+function assertMay(caller: Caller, { name, permission, id }: Asked): void {
+  const reach = reachOf(permission, caller.kind)
+  if (reach === undefined)
+    throw new HttpError(403, 'forbidden', `${name} is for ${Object.keys(permission).join(' and ')}; this is ${signatureOf(caller)}`)
+  if (reach === 'own' && id !== undefined && !isOwn(caller, name, id))
+    throw new HttpError(403, 'forbidden', `${JSON.stringify(id.slice(0, 80))} does not belong to ${signatureOf(caller)}`)
+}
+
+function assertNoKey(context: Context<ApiEnv<Caller>>): void {
+  if (keyOf(context) === undefined) return
+  throw new HttpError(400, 'bad_key', 'this answer holds a secret and is never kept: send the request without an Idempotency-Key')
+}

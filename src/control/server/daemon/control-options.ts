@@ -1,0 +1,63 @@
+/** Reads what the environment says about a control plane. */
+
+export type Environment = { readonly [name: string]: string | undefined }
+
+export type ControlSettings = {
+  readonly port: number
+  readonly sharedSecret: string | undefined
+  /** Absent: SQLite in the home. */
+  readonly databaseUrl: string | undefined
+  readonly leaseSeconds: number
+  readonly approvalHours: number
+  /** Days after which events, logs and artifacts are deleted; 0: never. */
+  readonly retentionDays: number
+  readonly operatorToken: string | undefined
+  readonly hostdSocket: string | undefined
+}
+
+/** @throws Error that names the variable, its value and what to write */
+export function controlSettings(env: Environment): ControlSettings {
+  return {
+    port: wholeOf(env, 'CONTROLPLANE_API_PORT', { usual: 3_100, least: 0, most: 65_535 }),
+    sharedSecret: textOf(env, 'CONTROLPLANE_SHARED_SECRET'),
+    databaseUrl: databaseOf(env),
+    leaseSeconds: wholeOf(env, 'CONTROLPLANE_LEASE_SECONDS', { usual: 60, least: 1, most: 86_400 }),
+    approvalHours: wholeOf(env, 'CONTROLPLANE_APPROVAL_HOURS', { usual: 24, least: 1, most: 8_760 }),
+    retentionDays: wholeOf(env, 'CONTROLPLANE_RETENTION_DAYS', { usual: 0, least: 0, most: 36_500 }),
+    operatorToken: tokenOf(env),
+    hostdSocket: textOf(env, 'CONTROLPLANE_HOSTD_SOCKET'),
+  }
+}
+
+function textOf(env: Environment, name: string): string | undefined {
+  const value = env[name]
+  return value === '' ? undefined : value
+}
+
+type Range = { readonly usual: number; readonly least: number; readonly most: number }
+
+function wholeOf(env: Environment, name: string, { usual, least, most }: Range): number {
+  const value = textOf(env, name)
+  if (value === undefined) return usual
+  if (/^\d{1,9}$/.test(value) && Number(value) >= least && Number(value) <= most) return Number(value)
+  throw new Error(`${name}: ${JSON.stringify(value)} is no whole number from ${least} to ${most}`)
+}
+
+/** Its value has a password, so no message shows it. */
+function databaseOf(env: Environment): string | undefined {
+  const value = textOf(env, 'CONTROLPLANE_DATABASE_URL')
+  if (value === undefined || /^postgres(ql)?:\/\/[^\s]+$/.test(value)) return value
+  throw new Error('CONTROLPLANE_DATABASE_URL: write it as postgres://user:password@host:5432/name, or leave it out for SQLite')
+}
+
+/** Enough for 128 random bits in base 64. */
+const leastToken = 22
+
+function tokenOf(env: Environment): string | undefined {
+  const value = textOf(env, 'CONTROLPLANE_OPERATOR_TOKEN')
+  if (value === undefined) return undefined
+  if (/^[\x21-\x2b\x2d-\x7e]{1,512}$/.test(value) && value.length >= leastToken && !/^cp[ar]_/.test(value)) return value
+  throw new Error(
+    `CONTROLPLANE_OPERATOR_TOKEN: use ${leastToken} to 512 visible ASCII characters without spaces and commas, for example: openssl rand -base64 24`,
+  )
+}

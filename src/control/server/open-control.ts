@@ -1,0 +1,128 @@
+/** Opens a control plane: its database, its plane, its port and its clock; the daemon of "braidclaw control serve". */
+
+import { join } from 'node:path'
+import { version } from '../../../package.json'
+import type { ListenOptions } from '../../http/listen.ts'
+import type { RawAnswers } from '../../http/serve-api.ts'
+import { traceOf } from '../../kit/text.ts'
+import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
+import type { Plane } from '../contract/plane.ts'
+import type { Store } from '../contract/store-port.ts'
+import { callHostd, listOps } from '../hostd/client.ts'
+import { createHostdProxy, type HostdProxy } from '../hostd/hostd-proxy.ts'
+import { createLlmPassThrough } from '../llm/pass-through.ts'
+import { upstreamsOf } from '../llm/upstreams.ts'
+import { createPlane } from '../plane/create-plane.ts'
+import { openSqlite } from '../store/open-sqlite.ts'
+import type { ControlServer } from './control-server.ts'
+import { type ControlSettings, controlSettings, type Environment } from './daemon/control-options.ts'
+import { createReplyStore } from './daemon/reply-store.ts'
+import { startTicker, type Ticker } from './daemon/ticker.ts'
+import { type ServedControl, serveControl } from './serve-control.ts'
+
+export type OpenControlOptions = {
+  readonly env: Environment
+  /** The home of this user's BraidClaw; SQLite lives in its folder `control`. */
+  readonly home: string
+  /** Default: 127.0.0.1. */
+  readonly host?: string
+  /** Default: CONTROLPLANE_API_PORT, or 3100. 0 is any free one. */
+  readonly port?: number
+  readonly tls?: ListenOptions['tls']
+  readonly allowedHosts?: readonly string[]
+  readonly compatFrom?: readonly string[]
+  readonly log: ControlServer['log']
+  readonly now?: () => number
+  readonly random?: () => number
+  /** Default: the hostd of CONTROLPLANE_HOSTD_SOCKET. */
+  readonly hostd?: HostdProxy
+  /** Default: the upstreams that the environment names. */
+  readonly models?: RawAnswers
+  readonly tickMs?: number
+}
+
+export type OpenedControl = {
+  readonly url: string
+  readonly port: number
+  readonly plane: Plane
+  readonly engine: Store['dialect']['engine']
+  /** Waiting claims answer, streams end, requests under way get some seconds; then the database closes. */
+  close(): Promise<void>
+}
+
+/** How long requests under way may take to end after the stop. */
+const finishMs = 3_000
+
+/** @throws Error about a setting or the port. @throws PlaneRefusal about the database */
+export async function openControl(options: OpenControlOptions): Promise<OpenedControl> {
+  const settings = controlSettings(options.env)
+  const { now = Date.now, random = Math.random, log } = options
+  const store = await openStore(settings, options)
+  try {
+    const plane = createPlane({
+      ...{ store, now, random, log },
+      randomBytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+      leaseSeconds: settings.leaseSeconds,
+      approvalHours: settings.approvalHours,
+      retentionDays: settings.retentionDays,
+    })
+    if (settings.operatorToken !== undefined) await plane.access.firstOperator('environment', settings.operatorToken)
+    const served = serve({ options, settings, store, plane, now })
+    const ticker = startTicker({ tick: plane.tick, everyMs: options.tickMs ?? 1_000, failed: failing(log) })
+    return { url: served.url, port: served.port, plane, engine: store.dialect.engine, close: () => closeAll({ served, ticker, store }) }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+type Serving = {
+  readonly options: OpenControlOptions
+  readonly settings: ControlSettings
+  readonly store: Store
+  readonly plane: Plane
+  readonly now: () => number
+}
+
+function serve({ options, settings, store, plane, now }: Serving): ServedControl {
+  return serveControl({
+    ...{ plane, version, now, log: options.log },
+    hostd: options.hostd ?? hostdOf(settings, plane, now),
+    models: options.models ?? modelsOf(options, plane),
+    ...(options.tls ? { tls: options.tls } : {}),
+    host: options.host ?? '127.0.0.1',
+    port: options.port ?? settings.port,
+    allowedHosts: options.allowedHosts ?? [],
+    sharedSecret: settings.sharedSecret,
+    compatFrom: options.compatFrom ?? [],
+    replies: createReplyStore({ store, now, daemon: crypto.randomUUID() }),
+    isReachable: () => store.reachable,
+  })
+}
+
+async function openStore({ databaseUrl }: ControlSettings, { home, log, now, random }: OpenControlOptions): Promise<Store> {
+  if (databaseUrl === undefined) return openSqlite({ path: join(home, 'control', 'control.sqlite'), log })
+  const { openPostgres } = await import('../store/open-postgres.ts')
+  return openPostgres({ url: databaseUrl, log, ...(now ? { now } : {}), ...(random ? { random } : {}) })
+}
+
+function hostdOf({ hostdSocket }: ControlSettings, plane: Plane, now: () => number): HostdProxy {
+  return createHostdProxy({ ...(hostdSocket === undefined ? {} : { socket: hostdSocket }), plane, call: callHostd, list: listOps, now })
+}
+
+function modelsOf({ env, log, now = Date.now }: OpenControlOptions, plane: Plane): RawAnswers {
+  const fetchFor = (baseUrl: string) => createProviderFetch({ baseUrl })
+  return createLlmPassThrough({ plane, upstreams: upstreamsOf(env), fetchFor, sleep: Bun.sleep, now, log })
+}
+
+function failing(log: ControlServer['log']): (error: unknown) => void {
+  return (error) => log('error', 'tick failed', { why: traceOf(error) })
+}
+
+type Open = { readonly served: ServedControl; readonly ticker: Ticker; readonly store: Store }
+
+async function closeAll({ served, ticker, store }: Open): Promise<void> {
+  await served.close(finishMs)
+  await ticker.stop()
+  await store.close()
+}

@@ -1,0 +1,31 @@
+/** Maps each refusal of the plane to the answer that HTTP gives. */
+
+import { HttpError } from '../../http/http-error.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+
+const statuses: { readonly [code: string]: number } = {
+  bad_request: 400,
+  unauthorized: 401,
+  budget_exceeded: 402,
+  forbidden: 403,
+  approval_required: 403,
+  not_found: 404,
+  idempotency_mismatch: 422,
+  too_large: 413,
+  too_many: 429,
+  unavailable: 503,
+}
+
+/** The state of a thing forbids it. */
+const conflict = 409
+
+/** @returns undefined for what is no refusal */
+export function httpErrorOf(error: unknown): HttpError | undefined {
+  if (!(error instanceof PlaneRefusal)) return undefined
+  const { retry_after_ms, ...details } = error.details
+  const wait: { [name: string]: string } = retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1000)) }
+  return new HttpError(statuses[error.code] ?? conflict, error.code, error.message, wait, {
+    ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
+    ...(Object.keys(details).length === 0 ? {} : { details }),
+  })
+}

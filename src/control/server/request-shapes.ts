@@ -1,0 +1,74 @@
+/** Describes the parameters and queries of the routes as they arrive: as text. */
+
+import { z } from '@hono/zod-openapi'
+import { HttpError } from '../../http/http-error.ts'
+import { eventQuery } from '../contract/activity-shapes.ts'
+import { approvalId, approvalQuery } from '../contract/approval-shapes.ts'
+import type { Caller } from '../contract/caller.ts'
+import { runQuery } from '../contract/run-shapes.ts'
+import { effectKey, name, runId, taskId, taskQuery } from '../contract/task-shapes.ts'
+
+/** A whole number in decimal digits, and nothing that only looks like one. */
+export function whole(most: number) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, 'this is no whole number')
+    .transform(Number)
+    .pipe(z.int().max(most))
+}
+
+export function limit(usual = 50, most = 200) {
+  return z
+    .string()
+    .regex(/^[1-9]\d{0,8}$/, 'this is no whole number above 0')
+    .transform(Number)
+    .pipe(z.int().max(most))
+    .default(usual)
+}
+
+export const taskAt = z.object({ id: taskId })
+export const effectAt = z.object({ id: taskId, key: effectKey })
+export const approvalAt = z.object({ id: approvalId })
+export const runAt = z.object({ id: runId })
+export const artifactAt = z.object({ id: runId, name })
+export const agentAt = z.object({ id: name })
+/** Ids that the plane makes: letters, digits, and what joins them. */
+const madeId = z.string().regex(/^[\w-]{1,64}$/, 'this is no id')
+export const keyAt = z.object({ id: name, keyId: madeId })
+export const madeAt = z.object({ id: madeId })
+
+const view = { view: z.optional(z.enum(['full', 'seed'])) }
+
+export function taskListQuery() {
+  const flag = z.optional(z.enum(['true', 'false']).transform((word) => word === 'true'))
+  return z.object({ ...taskQuery.shape, ...view, open: flag, brief: flag, limit: limit() })
+}
+
+export function approvalListQuery() {
+  return z.object({ ...approvalQuery.shape, ...view, limit: limit() })
+}
+
+export function runListQuery() {
+  return z.object({ ...runQuery.shape, limit: limit() })
+}
+
+export function eventListQuery() {
+  return z.object({ ...eventQuery.shape, after: z.optional(whole(1e15)), before: z.optional(whole(1e15)), limit: limit() })
+}
+
+export const note = z.strictObject({ note: z.string().max(2_000).default('') })
+/** For posts that say all they say with their path. */
+export const nothing = z.strictObject({})
+export const removed = z.object({ removed: z.literal(true) })
+
+/** Whether the request is the seed's: nothing asked but the seed's own parameter. */
+export function isSeedQuery(given: Readonly<Record<string, string>>, known: readonly string[], own: string): boolean {
+  if (given.view !== undefined) return given.view === 'seed'
+  return Object.keys(given).every((name) => name === own || !known.includes(name))
+}
+
+/** The shared secret reads what the seed's routes show, and no more. @throws HttpError 403 */
+export function assertFullView({ kind }: Caller): void {
+  if (kind === 'seed')
+    throw new HttpError(403, 'forbidden', 'the shared secret reads the answers of the seed: ask without ?view=full and other filters')
+}

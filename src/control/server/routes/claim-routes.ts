@@ -1,0 +1,73 @@
+/** Gives tasks to workers: claims that wait for one, beats that keep the lease, and releases. */
+
+import { json, plain } from '../../../http/answers/shapes.ts'
+import type { Connection } from '../../../http/listen.ts'
+import type { Caller } from '../../contract/caller.ts'
+import { beat, type Claim, claim, claimRequest, releaseRequest, task } from '../../contract/task-shapes.ts'
+import { controlRoute, prefix } from '../access/control-route.ts'
+import type { ControlApi, ControlServer } from '../control-server.ts'
+import { nothing, taskAt } from '../request-shapes.ts'
+
+export function claimRoutes(app: ControlApi, server: ControlServer): void {
+  const { plane } = server
+  app.openapi(
+    controlRoute(
+      {
+        method: 'post',
+        path: `${prefix}/tasks/claim`,
+        summary: 'Claim the next task of a role; waits up to wait_ms for one',
+        request: { body: json(claimRequest, 'For whom') },
+        responses: { 200: json(claim, 'The task with its lease'), 204: { description: 'There was none in that time' } },
+      },
+      'secret',
+    ),
+    async (c) => {
+      const claimed = await claimFor(server, c.var.caller, { request: c.req.valid('json'), connection: c.env.connection })
+      return claimed ? c.json(plain(claimed), 200) : c.body(null, 204)
+    },
+  )
+  app.openapi(
+    controlRoute({
+      method: 'post',
+      path: `${prefix}/tasks/{id}/beat`,
+      summary: 'Keep the lease, and learn whether the task is cancelled',
+      request: { params: taskAt, body: json(nothing, 'Nothing') },
+      responses: { 200: json(beat, 'Until when'), 409: { description: 'lease_lost: stop, nothing more counts' } },
+    }),
+    async (c) => c.json(plain(await plane.tasks.beat(c.var.caller, c.req.valid('param').id)), 200),
+  )
+  app.openapi(
+    controlRoute({
+      method: 'post',
+      path: `${prefix}/tasks/{id}/release`,
+      summary: 'Give the task back',
+      request: { params: taskAt, body: json(releaseRequest, 'How it ended') },
+      responses: { 200: json(task, 'The task now'), 409: { description: 'lease_lost' } },
+    }),
+    async (c) => c.json(plain(await plane.tasks.release(c.var.caller, c.req.valid('param').id, c.req.valid('json'))), 200),
+  )
+}
+
+type Asked = { readonly request: Parameters<ControlServer['plane']['tasks']['claim']>[1]; readonly connection: Connection }
+
+/** A client that leaves ends the wait; a task that was claimed in that moment goes back at once. */
+async function claimFor(
+  { plane, stopping, counters }: ControlServer,
+  caller: Caller,
+  { request, connection }: Asked,
+): Promise<Claim | undefined> {
+  connection.stay()
+  const ended = counters.began('poll')
+  try {
+    const claimed = await plane.tasks.claim(caller, request, AbortSignal.any([connection.gone, stopping]))
+    if (!claimed || !connection.gone.aborted) return claimed
+    await plane.tasks.release(holderOf(claimed, request.agent_id), claimed.task.task_id, { outcome: 'now' })
+    return undefined
+  } finally {
+    ended()
+  }
+}
+
+function holderOf({ task, run_id, attempt }: Claim, agentId: string): Caller {
+  return { kind: 'run', id: agentId, role: task.role, taskId: task.task_id, runId: run_id, attempt }
+}

@@ -1,0 +1,107 @@
+/** Creates, lists, shows and edits tasks. */
+
+import { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { json, plain } from '../../../http/answers/shapes.ts'
+import { type ApiEnv, requestDigest } from '../../../http/api.ts'
+import { HttpError } from '../../../http/http-error.ts'
+import { keyOf } from '../../../http/idempotency.ts'
+import type { Caller } from '../../contract/caller.ts'
+import { task, taskDraft, taskPatch } from '../../contract/task-shapes.ts'
+import { controlRoute, prefix } from '../access/control-route.ts'
+import type { ControlApi, ControlServer } from '../control-server.ts'
+import { assertFullView, isSeedQuery, taskAt, taskListQuery } from '../request-shapes.ts'
+import { seedTasks } from '../seed-answers.ts'
+
+const page = z.object({ tasks: z.array(task), next: z.nullable(z.string()), counts: z.record(z.string(), z.int()) })
+const batch = z.strictObject({ tasks: z.array(taskDraft).min(1).max(1_000) })
+const ifMatch = z.object({ 'if-match': z.optional(z.string().max(64)) })
+
+export function taskRoutes(app: ControlApi, { plane }: ControlServer): void {
+  const query = taskListQuery()
+  app.openapi(
+    controlRoute({
+      method: 'get',
+      path: `${prefix}/tasks`,
+      summary: 'Tasks: with ?role= alone the queue of that role, else a page of all that match',
+      request: { query },
+      responses: { 200: json(z.union([seedTasks, page]), 'The tasks; "next" is the "after" of the next page') },
+    }),
+    async (c) => {
+      const { view: _, ...asked } = c.req.valid('query')
+      if (isSeedQuery(c.req.query(), Object.keys(query.shape), 'role'))
+        return c.json(plain(await plane.seed.tasks(c.var.caller, asked.role)), 200)
+      assertFullView(c.var.caller)
+      return c.json(plain(await plane.tasks.list(c.var.caller, asked)), 200)
+    },
+  )
+  app.openapi(
+    controlRoute(
+      {
+        method: 'post',
+        path: `${prefix}/tasks`,
+        summary: 'Create a task; the same Idempotency-Key creates it once',
+        request: { body: json(taskDraft, 'The task') },
+        responses: { 201: json(task, 'It is in the queue, or waits for what it depends on') },
+      },
+      'itself',
+    ),
+    async (c) => {
+      const { task, replayed } = await plane.tasks.create(c.var.caller, c.req.valid('json'), onceOf(c))
+      if (replayed) c.header('idempotency-replayed', 'true')
+      return c.json(plain(task), 201)
+    },
+  )
+  app.openapi(
+    controlRoute({
+      method: 'post',
+      path: `${prefix}/tasks/batch`,
+      summary: 'Create up to 1,000 tasks: all or none',
+      request: { body: json(batch, 'The tasks') },
+      responses: { 201: json(z.object({ tasks: z.array(task) }), 'In the order of the request') },
+    }),
+    async (c) => c.json({ tasks: plain(await plane.tasks.createMany(c.var.caller, c.req.valid('json').tasks)) }, 201),
+  )
+  app.openapi(
+    controlRoute({
+      method: 'get',
+      path: `${prefix}/tasks/{id}`,
+      summary: 'One task',
+      request: { params: taskAt },
+      responses: { 200: json(task, 'The task; its version is the entity tag') },
+    }),
+    async (c) => {
+      const found = await plane.tasks.get(c.var.caller, c.req.valid('param').id)
+      c.header('etag', `"${found.version}"`)
+      return c.json(plain(found), 200)
+    },
+  )
+  app.openapi(
+    controlRoute({
+      method: 'patch',
+      path: `${prefix}/tasks/{id}`,
+      summary: 'Change a task; with If-Match only in that version',
+      request: { params: taskAt, headers: ifMatch, body: json(taskPatch, 'What changes') },
+      responses: { 200: json(task, 'The task now'), 409: { description: 'Another version, or a state in which it cannot be changed' } },
+    }),
+    async (c) => {
+      const version = versionOf(c.req.valid('header')['if-match'])
+      const edited = await plane.tasks.edit(c.var.caller, c.req.valid('param').id, c.req.valid('json'), version)
+      c.header('etag', `"${edited.version}"`)
+      return c.json(plain(edited), 200)
+    },
+  )
+}
+
+function onceOf(c: Context<ApiEnv<Caller>>) {
+  const key = keyOf(c)
+  return key === undefined ? undefined : { key, digest: requestDigest(c.req, c.env.body) }
+}
+
+/** @throws HttpError 400 for what is neither a version nor "*" */
+function versionOf(ifMatch: string | undefined): number | undefined {
+  if (ifMatch === undefined || ifMatch === '*') return undefined
+  const [, digits] = /^(?:"(\d{1,15})"|(\d{1,15}))$/.exec(ifMatch)?.filter((part) => part !== undefined) ?? []
+  if (digits !== undefined) return Number(digits)
+  throw new HttpError(400, 'bad_request', `If-Match: ${JSON.stringify(ifMatch)} is no version of a task; send the number of its "version"`)
+}

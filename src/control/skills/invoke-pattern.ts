@@ -1,0 +1,45 @@
+/** Compiles the patterns that say which tasks ask for a skill: words, or a regular expression; both match in linear time. */
+
+import { compile } from '../../runtime/rules/text/machine.ts'
+import { PatternError } from '../../runtime/rules/text/node.ts'
+import { parseRegex } from '../../runtime/rules/text/regex.ts'
+import type { Invoke } from './skill.ts'
+
+export type Compiled = { readonly ok: true; readonly invoke: Invoke } | { readonly ok: false; readonly message: string }
+
+/**
+ * `/…/` is a regular expression without look-around and back-references; it is tried on the text as it is, and in lower case. Everything else
+ * is words: a text matches when it has them all, whole, in this order.
+ */
+export function compileInvoke(source: string): Compiled {
+  const [, regex] = /^\/(.+)\/i?$/.exec(source) ?? []
+  return regex === undefined ? compileWords(source) : compileRegex(source, regex)
+}
+
+function compileRegex(source: string, regex: string): Compiled {
+  try {
+    const matches = compile(parseRegex(regex))
+    if (matches('')) return { ok: false, message: `${source} matches an empty text, so every task would ask for this skill` }
+    return { ok: true, invoke: { source, matches: (text) => matches(text) || matches(text.toLowerCase()) } }
+  } catch (error) {
+    if (error instanceof PatternError) return { ok: false, message: `${source}: ${error.message}` }
+    throw error
+  }
+}
+
+function compileWords(source: string): Compiled {
+  const words = wordsOf(source)
+  if (words.length === 0) return { ok: false, message: `${JSON.stringify(source)} has no word` }
+  return { ok: true, invoke: { source, matches: (text) => hasInOrder(wordsOf(text), words) } }
+}
+
+/** Letters and digits of any script, in lower case. */
+export function wordsOf(text: string): readonly string[] {
+  return text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
+}
+
+function hasInOrder(text: readonly string[], words: readonly string[]): boolean {
+  let at = 0
+  for (const word of text) if (word === words[at]) at += 1
+  return at === words.length
+}

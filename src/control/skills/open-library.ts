@@ -1,0 +1,104 @@
+/** Opens agent/library.yaml with the files that it names, and answers what an agent, its worker and its tools ask of it. */
+
+import { readFileSync, realpathSync, statSync } from 'node:fs'
+import { dirname, isAbsolute, join, sep } from 'node:path'
+import { type AskedTask, matchSkill } from './match-skill.ts'
+import { piExtension } from './pi-extension.ts'
+import { type Skill, type SkillOwner, skillsOf } from './skill.ts'
+import { skillIndex } from './skill-index.ts'
+import { type LibraryProblem, type ReadContent, readSkillLibrary } from './skill-library.ts'
+import { openSkillSearch, type SkillSearch } from './skill-search.ts'
+
+export type AgentSkills = {
+  readonly skills: readonly Skill[]
+  match(task: AskedTask): Skill | undefined
+  /** The compact index; empty when the agent has no skill. */
+  index(): string
+  /** The source of pi's extension; undefined when the agent has no skill. */
+  piExtension(): string | undefined
+  openSearch(): SkillSearch
+  /** The skills with their texts in one file, which the reader of libraries takes: for a child that cannot see the folder. */
+  snapshot(): string
+}
+
+export type OpenedLibrary =
+  | {
+      readonly ok: true
+      readonly forAgent: (owner: SkillOwner) => AgentSkills
+      /** As the seed names it; an agent without a role of its own has its name as role. */
+      readonly getAgentSkillIndex: (agentId: string, role?: string) => string
+    }
+  | { readonly ok: false; readonly isMissing: boolean; readonly problems: readonly LibraryProblem[]; readonly message: string }
+
+const maxContentBytes = 262_144
+
+export function openLibrary(file: string): OpenedLibrary {
+  const text = textOf(file)
+  if (!text.ok) return { ok: false, isMissing: text.isMissing, problems: [], message: text.message }
+  const read = readSkillLibrary(text.text, contentReader(dirname(file)))
+  if (read.ok) return opened(read.skills)
+  const lines = read.problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`)
+  return { ok: false, isMissing: false, problems: read.problems, message: lines.join('\n') }
+}
+
+function opened(skills: readonly Skill[]): OpenedLibrary {
+  return {
+    ok: true,
+    forAgent: (owner) => agentSkills(skills, owner),
+    getAgentSkillIndex: (agentId, role = agentId) => skillIndex(skills, { id: agentId, role }),
+  }
+}
+
+function agentSkills(all: readonly Skill[], owner: SkillOwner): AgentSkills {
+  const skills = skillsOf(all, owner)
+  return {
+    skills,
+    match: (task) => matchSkill(skills, owner, task),
+    index: () => skillIndex(skills, owner),
+    piExtension: () => piExtension(skills, owner),
+    openSearch: () => openSkillSearch(skills),
+    snapshot: () => snapshotOf(skills),
+  }
+}
+
+/** JSON is YAML. */
+function snapshotOf(skills: readonly Skill[]): string {
+  const entries = skills.map(({ invoke, ...skill }) => ({ ...skill, invoke: invoke.map(({ source }) => source) }))
+  return `${JSON.stringify({ version: 1, skills: entries })}\n`
+}
+
+/** A file of a skill is below the folder of the library, also after links are followed. */
+function contentReader(folder: string): ReadContent {
+  return (path) => {
+    if (isAbsolute(path) || path.split(/[/\\]/).includes('..')) return refused(path, 'must be relative, without "..", below the library')
+    try {
+      const [root, file] = [realpathSync(folder), realpathSync(join(folder, path))]
+      if (!file.startsWith(`${root}${sep}`)) return refused(path, 'leads out of the folder of the library')
+      const { size } = statSync(file)
+      if (size > maxContentBytes) return refused(path, `has ${size} bytes; at most ${maxContentBytes} are allowed`)
+      return { ok: true, text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) }
+    } catch (error) {
+      return refused(path, error instanceof TypeError ? 'is not UTF-8' : reasonOf(error))
+    }
+  }
+}
+
+function refused(path: string, why: string) {
+  return { ok: false, message: `${JSON.stringify(path)} ${why}` } as const
+}
+
+function textOf(file: string) {
+  try {
+    return { ok: true, text: readFileSync(file, 'utf8') } as const
+  } catch (error) {
+    return { ok: false, isMissing: codeOf(error) === 'ENOENT', message: `${JSON.stringify(file)} ${reasonOf(error)}` } as const
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return codeOf(error) === 'ENOENT' ? 'does not exist' : `cannot be read: ${error instanceof Error ? error.message : String(error)}`
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}

@@ -1,0 +1,35 @@
+/** Writes what skills_search answers, the same for every runner: the best skill in full, and the names of the others. */
+
+import type { Skill } from './skill.ts'
+
+export const skillsSearchSpec = {
+  name: 'skills_search',
+  description: 'Finds a skill by its name or by words, and returns its full text: how something is done here, step by step.',
+  parameters: {
+    type: 'object',
+    properties: { query: { type: 'string', description: 'The name of a skill, or some words; empty: the names of all skills' } },
+    required: ['query'],
+    additionalProperties: false,
+  },
+} as const
+
+export const mostHits = 10
+const maxText = 65_536
+
+export function skillsAnswer(query: string, hits: readonly Skill[]): string {
+  const [best, ...others] = hits
+  if (!best) return `No skill matches ${JSON.stringify(query.slice(0, 200))}. Try other words, or an empty query for all names.`
+  if (query.trim() === '') return hits.map(lineOf).join('\n')
+  const rest = others.length === 0 ? '' : `\n\nOther skills that match:\n${others.map(lineOf).join('\n')}`
+  return `${textOf(best)}${rest}`
+}
+
+function lineOf({ name, summary }: Skill): string {
+  return `- ${name}: ${summary}`
+}
+
+function textOf({ name, summary, content, command }: Skill): string {
+  const text = content.length > maxText ? `${content.slice(0, maxText)}\n(cut here: the text has ${content.length} characters)` : content
+  const run = command ? `\n\nCommand: ${command.map((word) => JSON.stringify(word)).join(' ')}` : ''
+  return `# ${name}\n\n${summary}${text.trim() === '' ? '' : `\n\n${text.trim()}`}${run}`
+}

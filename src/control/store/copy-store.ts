@@ -1,0 +1,76 @@
+/** Copies a whole control plane from one database into another, empty one, and verifies that both hold the same. */
+
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import type { Command, Row, Store } from '../contract/store-port.ts'
+import { pagesOf } from './read-table.ts'
+import { differences, digests, type TableDigest } from './table-digests.ts'
+import { type Table, tables } from './tables.ts'
+
+export type Copy = {
+  readonly from: Store
+  readonly to: Store
+  /** Called after each table. */
+  readonly copied?: (table: string, rows: number) => void
+}
+
+/** Stands in the settings of the target until everything was verified, so that a copy that was interrupted can be started again. */
+const UNFINISHED = 'copy_unfinished'
+
+/**
+ * The source must not change meanwhile: stop its daemon. @returns what both hold now
+ * @throws PlaneRefusal conflict when the target is not empty, or the source changed; a target that was not finished is emptied by the next copy
+ */
+export async function copyStore({ from, to, copied = () => {} }: Copy): Promise<readonly TableDigest[]> {
+  await to.write(() => prepareTarget())
+  for (const table of tables()) copied(table.name, await copyTable(from, to, table))
+  await to.write(() => forgetUnfinished())
+  const [source, target] = [await digests(from), await digests(to)]
+  const different = differences(source, target)
+  if (different.length === 0) return target
+  await to.write(() => noteUnfinished())
+  throw new PlaneRefusal(
+    'conflict',
+    `the copy differs from its source in ${different.join(', ')}; stop the daemon of the source and copy again`,
+  )
+}
+
+function* prepareTarget(): Command<void> {
+  const [unfinished] = yield ['SELECT value FROM settings WHERE name = ?', [UNFINISHED]]
+  if (unfinished) for (const table of tables()) yield [`DELETE FROM ${table.name}`]
+  for (const table of tables()) yield* refuseRows(table)
+  yield* noteUnfinished()
+}
+
+function* refuseRows({ name }: Table): Command<void> {
+  const [row] = yield [`SELECT 1 AS found FROM ${name} LIMIT 1`]
+  if (row) throw new PlaneRefusal('conflict', `the target is not empty: its table "${name}" has rows; copy into a new database`)
+}
+
+function* noteUnfinished(): Command<void> {
+  yield ["INSERT INTO settings (name, value) VALUES (?, '1') ON CONFLICT (name) DO UPDATE SET value = '1'", [UNFINISHED]]
+}
+
+function* forgetUnfinished(): Command<void> {
+  yield ['DELETE FROM settings WHERE name = ?', [UNFINISHED]]
+}
+
+async function copyTable(from: Store, to: Store, table: Table): Promise<number> {
+  let rows = 0
+  for await (const page of pagesOf(from, table)) {
+    await to.write(() => insertRows(table, page))
+    rows += page.length
+  }
+  return rows
+}
+
+/** Within the 32,766 parameters that SQLite takes. */
+const rowsAtOnce = 100
+
+function* insertRows({ name, columns }: Table, page: readonly Row[]): Command<void> {
+  const marks = `(${columns.map(() => '?').join(', ')})`
+  for (let at = 0; at < page.length; at += rowsAtOnce) {
+    const rows = page.slice(at, at + rowsAtOnce)
+    const params = rows.flatMap((row) => columns.map((column) => row[column] ?? null))
+    yield [`INSERT INTO ${name} (${columns.join(', ')}) VALUES ${rows.map(() => marks).join(', ')}`, params]
+  }
+}

@@ -1,0 +1,136 @@
+/** Opens the control plane's tables in PostgreSQL, for several daemons at a time. */
+
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import type { Command, Dialect, Store } from '../contract/store-port.ts'
+import { alone } from './alone.ts'
+import { announce, createListeners } from './announcement.ts'
+import { bringUpToDate } from './bring-up-to-date.ts'
+import { asRefusal } from './postgres/postgres-failure.ts'
+import { createPostgresPools } from './postgres/postgres-pools.ts'
+import { createSession, type Session } from './postgres/postgres-session.ts'
+import { createTextOf } from './postgres/postgres-text.ts'
+import { watchPostgres } from './postgres/postgres-watch.ts'
+import { createPostgresWriter } from './postgres/postgres-writer.ts'
+
+export type PostgresOptions = {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string
+  readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
+  /** This process's clock, which is compared with the database's. */
+  readonly now?: () => number
+  readonly random?: () => number
+}
+
+const dialect: Dialect = { engine: 'postgres', skipLocked: ' FOR UPDATE SKIP LOCKED', forUpdate: ' FOR UPDATE' }
+const CHANNEL = 'braidclaw_control'
+
+/** @throws PlaneRefusal `unavailable` when PostgreSQL does not answer or has newer tables */
+export async function openPostgres({ url, log, now = Date.now, random = Math.random }: PostgresOptions): Promise<Store> {
+  const target = withoutPassword(url)
+  const textOf = createTextOf()
+  const listeners = createListeners()
+  const origin = crypto.randomUUID().slice(0, 8)
+  const pools = createPostgresPools({ url, channel: CHANNEL, heard: (payload) => heard(payload), listening: listeners.tellAll })
+  const watch = watchPostgres({ sql: pools.watching, now, log, missed: listeners.tellAll, silent: pools.renew })
+
+  const writer = createPostgresWriter({
+    reserved: (work) => pools.reserved('writing', (connection) => work(() => createSession(connection, textOf))),
+    notify: (own, topics) => {
+      if (topics.size > 0) own.send('SELECT pg_notify(?, ?)', [CHANNEL, [origin, ...topics].join(' ')])
+    },
+    told: listeners.tell,
+    random,
+  })
+
+  const named = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      const value = await work()
+      watch.answered()
+      return value
+    } catch (error) {
+      const refusal = asRefusal(error, target)
+      if (refusal instanceof PlaneRefusal && refusal.details.storage === 'away') watch.failed()
+      throw refusal
+    }
+  }
+
+  /** One statement sees one state by itself; only a command that sends a second one is run again as a transaction. */
+  async function reads<T>(command: () => Command<T>): Promise<T> {
+    const quick = command()
+    const first = quick.next([])
+    if (first.done) return first.value
+    const second = quick.next(await createSession(pools.reading, textOf).rows(...first.value))
+    if (second.done) return second.value
+    return await pools.reserved('reading', (connection) => snapshot(createSession(connection, textOf), command()))
+  }
+
+  async function snapshot<T>(own: Session, command: Command<T>): Promise<T> {
+    own.send('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    try {
+      return await own.follow(command)
+    } finally {
+      await own.rows('COMMIT')
+    }
+  }
+
+  async function exclusively<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
+    return await pools.reserved('locking', async (connection) => {
+      const own = createSession(connection, textOf)
+      const [row] = await own.rows('SELECT CASE WHEN pg_try_advisory_lock(3100002, hashtext(?)) THEN 1 ELSE 0 END AS taken', [lock])
+      if (row?.taken !== 1) return undefined
+      try {
+        return await work()
+      } finally {
+        await own.rows('SELECT pg_advisory_unlock(3100002, hashtext(?))', [lock]).catch(() => undefined)
+      }
+    })
+  }
+
+  function heard(payload: string): void {
+    const [from, ...topics] = payload.split(' ')
+    watch.heard()
+    if (from !== origin) listeners.tell(topics)
+  }
+
+  async function open(): Promise<void> {
+    await writer.write(() => bringUpToDate('postgres'))
+    await pools.listen()
+    await watch.start()
+  }
+
+  async function close(): Promise<void> {
+    watch.stop()
+    await writer.idle()
+    await pools.close(1)
+  }
+
+  await named(open).catch(async (error: unknown) => {
+    await pools.close(0)
+    throw error
+  })
+
+  return {
+    dialect,
+    write: (command, beside) => named(() => writer.write(command, beside)),
+    read: (command) => named(() => reads(command)),
+    listen: listeners.listen,
+    announce,
+    alone,
+    exclusively: (lock, work) => named(() => exclusively(lock, work)),
+    skewMs: watch.skewMs,
+    get reachable() {
+      return watch.isReachable()
+    },
+    close,
+  }
+}
+
+/** For messages. */
+function withoutPassword(url: string): string {
+  try {
+    const { protocol, hostname, port, pathname } = new URL(url)
+    return `${protocol}//${hostname}${port ? `:${port}` : ''}${pathname}`
+  } catch {
+    throw new PlaneRefusal('bad_request', 'the database URL must look like postgres://user:password@host:5432/database')
+  }
+}

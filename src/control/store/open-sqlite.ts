@@ -1,0 +1,143 @@
+/** Opens the control plane's SQLite file: one writer process, WAL, every commit on disk before it is answered. */
+
+import { Database } from 'bun:sqlite'
+import { statSync } from 'node:fs'
+import { prepareFile } from '../../memory/database-file.ts'
+import { isLocked, storageFailure } from '../../memory/storage-failure.ts'
+import { createLockWait } from '../../memory/write-lock.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import type { Command, Dialect, Store } from '../contract/store-port.ts'
+import { ALONE, alone } from './alone.ts'
+import { ANNOUNCE, announce, createListeners } from './announcement.ts'
+import { bringUpToDate } from './bring-up-to-date.ts'
+import { createGroupCommit } from './group-commit.ts'
+import { createSqliteExecutor, type SqliteExecutor } from './sqlite-executor.ts'
+
+export type SqliteOptions = {
+  /** A file, or `:memory:`. The folder (0700) and the file (0600) are created when absent. */
+  readonly path: string
+  readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
+  /** How long to wait behind another process that writes without ever committing, in ms. */
+  readonly stuckMs?: number
+}
+
+const dialect: Dialect = { engine: 'sqlite', skipLocked: '', forUpdate: '' }
+
+/** @throws PlaneRefusal `unavailable` with `details.storage`: corrupt, read_only, full, unreadable, locked or newer_schema. */
+export async function openSqlite({ path, log, stuckMs = 5_000 }: SqliteOptions): Promise<Store> {
+  const named = namesFailures(path)
+  const db = await named(() => openFile(path, log))
+  try {
+    const store = storeOver(db, named, stuckMs)
+    await store.write(() => bringUpToDate('sqlite'))
+    return store
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function openFile(path: string, log: SqliteOptions['log']): Database {
+  if (path !== ':memory:') prepareFile(path, (level, event, fields) => log(level === 'debug' ? 'info' : level, event, fields))
+  const db = new Database(path, { readwrite: true, create: path === ':memory:', strict: true })
+  try {
+    db.run(
+      'PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768',
+    )
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function storeOver(db: Database, named: NamesFailures, stuckMs: number): Store {
+  const executor = createSqliteExecutor(db)
+  const listeners = createListeners()
+  const locks = new Set<string>()
+  const queue = createGroupCommit({
+    transaction: executor.transaction,
+    separate: executor.separate,
+    isOpen: () => db.inTransaction,
+    isLocked,
+    lockWait: () => createLockWait({ version: executor.changesOfOthers, stuckMs, now: () => performance.now(), random: Math.random }),
+  })
+
+  async function write<T>(command: () => Command<T>): Promise<T> {
+    const topics = new Set<string>()
+    const run = () => {
+      topics.clear()
+      return follow(executor, command(), topics)
+    }
+    const value = await named(() => queue.add(run))
+    listeners.tell(topics)
+    return value
+  }
+
+  async function exclusively<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
+    if (locks.has(lock)) return undefined
+    locks.add(lock)
+    try {
+      return await work()
+    } finally {
+      locks.delete(lock)
+    }
+  }
+
+  function vacuumInto(path: string): void {
+    const quoted = `'${path.replaceAll("'", "''")}'`
+    // SQLite fills an empty file, and leaves the mode that we gave it.
+    if (statSync(path, { throwIfNoEntry: false })) throw new PlaneRefusal('conflict', `"${path}" exists already; name another file`)
+    prepareFile(path, () => {})
+    executor.rows(`VACUUM INTO ${quoted}`, [])
+  }
+
+  return {
+    dialect,
+    write,
+    read: (command) => named(() => readOf(executor, command)),
+    listen: listeners.listen,
+    announce,
+    alone,
+    exclusively,
+    vacuumInto: (path) => named(() => vacuumInto(path)),
+    get reachable() {
+      return true
+    },
+    close: async () => executor.close(),
+  }
+}
+
+/** One statement sees one state by itself; only a command that sends a second one is run again as a transaction. */
+function readOf<T>(executor: SqliteExecutor, command: () => Command<T>): T {
+  const quick = command()
+  const first = quick.next([])
+  if (first.done) return first.value
+  const second = quick.next(executor.rows(first.value[0], first.value[1] ?? []))
+  return second.done ? second.value : executor.snapshot(() => follow(executor, command(), new Set()))
+}
+
+/** Runs a command to its end. SQLite answers at once, so nothing else runs in between. */
+function follow<T>(executor: SqliteExecutor, command: Command<T>, topics: Set<string>): T {
+  for (let step = command.next([]); ; ) {
+    if (step.done) return step.value
+    const [sql, params = []] = step.value
+    if (sql === ANNOUNCE) topics.add(String(params[0]))
+    step = command.next(sql === ANNOUNCE || sql === ALONE ? [] : executor.rows(sql, params))
+  }
+}
+
+/** Turns what SQLite and the file system say into a refusal that names the file and what to do. */
+type NamesFailures = <T>(work: () => T | Promise<T>) => Promise<T>
+
+function namesFailures(path: string): NamesFailures {
+  return async (work) => {
+    try {
+      return await work()
+    } catch (error) {
+      const failure = error instanceof PlaneRefusal ? undefined : storageFailure(path, error)
+      if (!failure) throw error
+      throw new PlaneRefusal('unavailable', failure.message, { storage: failure.code, retry_after_ms: 1_000 })
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/** Runs commands on one PostgreSQL connection. A statement that answers no rows goes out together with the one after it. */
+
+import type { Command, Param, Row } from '../../contract/store-port.ts'
+import { ALONE } from '../alone.ts'
+import { ANNOUNCE } from '../announcement.ts'
+
+/** What we use of a reserved connection of Bun.SQL. */
+export type Connection = { unsafe(text: string, values?: unknown[]): PromiseLike<unknown> }
+
+export type Session = {
+  /** Sends without waiting: if it fails, the next `rows` or `settled` rejects. */
+  send(sql: string, params?: readonly Param[]): void
+  rows(sql: string, params?: readonly Param[]): Promise<readonly Row[]>
+  /** Waits for everything that was sent. */
+  settled(): Promise<void>
+  /** Whether anything was sent that may have changed rows. */
+  hasWritten(): boolean
+  /** Runs a command to its end. */
+  follow<T>(command: Command<T>, during?: During): Promise<T>
+}
+
+export type During = {
+  readonly announced?: (topic: string) => void
+  /** Resolves when the others of the command's batch have ended. */
+  readonly alone?: () => Promise<void>
+}
+
+export function createSession(connection: Connection, textOf: (sql: string) => string): Session {
+  let sent: PromiseLike<unknown>[] = []
+  let hasWritten = false
+
+  function query(sql: string, params: readonly Param[]): PromiseLike<unknown> {
+    hasWritten ||= !/^\s*SELECT\b/i.test(sql)
+    const answer = Promise.resolve(connection.unsafe(textOf(sql), [...params]))
+    // Whoever waits for it gets the error; nobody may be waiting yet.
+    answer.catch(() => undefined)
+    return answer
+  }
+
+  function send(sql: string, params: readonly Param[] = []): void {
+    sent.push(query(sql, params))
+  }
+
+  async function settled(): Promise<void> {
+    const waiting = sent
+    sent = []
+    const outcomes = await Promise.allSettled(waiting)
+    // After the first error the others say only that the transaction is aborted.
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+  }
+
+  async function rows(sql: string, params: readonly Param[] = []): Promise<readonly Row[]> {
+    const answer = query(sql, params)
+    await settled()
+    return rowsOf(await answer)
+  }
+
+  async function follow<T>(command: Command<T>, { announced, alone }: During = {}): Promise<T> {
+    for (let step = command.next([]); ; ) {
+      if (step.done) {
+        await settled()
+        return step.value
+      }
+      const [sql, params = []] = step.value
+      if (answersRows(sql)) step = command.next(await rows(sql, params))
+      else {
+        if (sql === ANNOUNCE) announced?.(String(params[0]))
+        else if (sql === ALONE) await alone?.()
+        else send(sql, params)
+        // At once, so that nothing of another command comes between it and the next one.
+        step = command.next([])
+      }
+    }
+  }
+
+  return { send, rows, settled, hasWritten: () => hasWritten, follow }
+}
+
+function answersRows(sql: string): boolean {
+  return /^\s*(?:SELECT|WITH)\b/i.test(sql) || /\bRETURNING\b/i.test(sql)
+}
+
+/** int8 arrives as bigint; our numbers are all below 2^53. */
+function rowsOf(answer: unknown): readonly Row[] {
+  if (!Array.isArray(answer)) return []
+  return answer.map((row: Record<string, unknown>) => {
+    const plain: Record<string, string | number | null> = {}
+    for (const [name, value] of Object.entries(row)) plain[name] = plainOf(value)
+    return plain
+  })
+}
+
+function plainOf(value: unknown): string | number | null {
+  if (typeof value === 'bigint') return Number(value)
+  if (typeof value === 'string' || typeof value === 'number') return value
+  return value === null || value === undefined ? null : String(value)
+}

@@ -1,0 +1,109 @@
+/**
+ * Writes to PostgreSQL: the commands that wait are one transaction. All daemons write one after another, behind one advisory lock: events get
+ * their ids in commit order anyway, and a command needs to fear nobody's changes between its statements.
+ */
+
+import type { Beside, Command } from '../../contract/store-port.ts'
+import { postgresFailure } from './postgres-failure.ts'
+import type { Session } from './postgres-session.ts'
+import { createTransaction, HasFailed, type Waiting } from './postgres-transaction.ts'
+
+export type PostgresWriter = {
+  write<T>(command: () => Command<T>, beside?: Beside): Promise<T>
+  /** Resolves when nothing is being written. */
+  idle(): Promise<void>
+}
+
+export type PostgresWriterOptions = {
+  /** Reserves the one connection for writing while `work` runs; each command has a session of its own on it. */
+  readonly reserved: <T>(work: (session: () => Session) => Promise<T>) => Promise<T>
+  /** Adds what tells the other daemons, before the commit. */
+  readonly notify: (session: Session, topics: ReadonlySet<string>) => void
+  /** Tells this daemon's listeners, after the commit. */
+  readonly told: (topics: ReadonlySet<string>) => void
+  readonly random: () => number
+}
+
+const groupSize = 64
+/** How long conflicts and lost connections before the commit are tried again. */
+const tryAgainMs = 6_000
+
+/** `group` is taken when the lock is held: whoever came while it was waited for is in it. */
+type Attempt = { group?: readonly Waiting[]; isCommitting: boolean; isSeparate: boolean }
+
+export function createPostgresWriter({ reserved, notify, told, random }: PostgresWriterOptions): PostgresWriter {
+  const waiting: Waiting[] = []
+  const state: { pumping?: Promise<void> | undefined } = {}
+  const take = () => waiting.splice(0, groupSize)
+
+  function write<T>(command: () => Command<T>, beside?: Beside): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    const run: Waiting['run'] = async (own, during) => {
+      const value = await own.follow(command(), during)
+      return () => resolve(value)
+    }
+    waiting.push({ run, fail: reject, beside })
+    state.pumping ??= pump()
+    return promise
+  }
+
+  /** Everything that is asked while one group is written is the next group. */
+  async function pump(): Promise<void> {
+    await Promise.resolve()
+    while (waiting.length > 0) await commitGroup()
+    state.pumping = undefined
+  }
+
+  async function commitGroup(): Promise<void> {
+    const attempt: Attempt = { isCommitting: false, isSeparate: false }
+    const topics = new Set<string>()
+    try {
+      const settle = await tryAgain(attempt, topics)
+      told(topics)
+      for (const answer of settle) answer()
+    } catch (error) {
+      for (const { fail } of attempt.group ?? take()) fail(error)
+    }
+  }
+
+  async function tryAgain(attempt: Attempt, topics: Set<string>): Promise<readonly (() => void)[]> {
+    const end = performance.now() + tryAgainMs
+    for (let tries = 1; ; tries += 1) {
+      try {
+        topics.clear()
+        attempt.isCommitting = false
+        return await reserved((session) => once(session, attempt, topics))
+      } catch (error) {
+        if (error instanceof HasFailed) attempt.isSeparate = true
+        else if (performance.now() > end || !canRepeat(error, attempt.isCommitting)) throw error
+        else await Bun.sleep(random() * Math.min(1_000, 50 * 2 ** tries))
+      }
+    }
+  }
+
+  async function once(session: () => Session, attempt: Attempt, topics: Set<string>): Promise<readonly (() => void)[]> {
+    const own = session()
+    const { begin, together, separately } = createTransaction(session, (topic) => topics.add(topic))
+    try {
+      await begin()
+      attempt.group ??= take()
+      const settle = await (attempt.isSeparate ? separately(attempt.group) : together(attempt.group))
+      notify(own, topics)
+      await own.settled()
+      attempt.isCommitting = true
+      await own.rows('COMMIT')
+      return settle
+    } catch (error) {
+      if (!attempt.isCommitting) await own.rows('ROLLBACK').catch(() => undefined)
+      throw error
+    }
+  }
+
+  return { write, idle: async () => await state.pumping }
+}
+
+/** After COMMIT was sent nobody knows whether it happened, unless the server says that it did not. */
+function canRepeat(error: unknown, isCommitting: boolean): boolean {
+  const kind = postgresFailure(error)?.kind
+  return kind === 'conflict' || (kind === 'away' && !isCommitting)
+}

@@ -1,0 +1,38 @@
+/** Lists the tables with their columns and keys, read from the statements that create them. */
+
+import { migrations } from './schema.ts'
+
+export type Table = {
+  readonly name: string
+  readonly columns: readonly string[]
+  /** The primary key, in order. */
+  readonly key: readonly { readonly column: string; readonly isText: boolean }[]
+}
+
+export function tables(): readonly Table[] {
+  return migrations.flat().flatMap((statement) => {
+    const found = /^CREATE TABLE (\w+) \(([\s\S]*)\)$/.exec(statement.trim())
+    return found?.[1] && found[2] ? [tableOf(found[1], found[2])] : []
+  })
+}
+
+function tableOf(name: string, body: string): Table {
+  const [, listed] = /PRIMARY KEY \(([^)]+)\)/.exec(body) ?? []
+  const definitions = body
+    .replace(/,?\s*PRIMARY KEY \([^)]+\)/, '')
+    .split(',')
+    .map((definition) => definition.trim())
+  const types = new Map(definitions.map((definition) => splitOnce(definition)))
+  const single = definitions.find((definition) => definition.includes('PRIMARY KEY'))
+  const keys = listed?.split(',').map((column) => column.trim()) ?? (single ? [splitOnce(single)[0]] : [])
+  return {
+    name,
+    columns: [...types.keys()],
+    key: keys.map((column) => ({ column, isText: types.get(column)?.startsWith('TEXT') === true })),
+  }
+}
+
+function splitOnce(definition: string): readonly [string, string] {
+  const at = definition.indexOf(' ')
+  return [definition.slice(0, at), definition.slice(at + 1)]
+}

@@ -1,0 +1,158 @@
+/** Reports what a run produced: change set, artifacts, manifest, and at last the seed's post that ends the task. */
+
+import { sha256 } from '../../../kit/sha256.ts'
+import type { RunFacts } from '../../contract/run-facts.ts'
+import type { Run } from '../../contract/run-shapes.ts'
+import type { KeptSet, WorkerEnd, WorkspaceCopy } from '../worker-options.ts'
+import type { Artifact, RunPort } from '../worker-port.ts'
+import { isLost, isPassing, persistently } from './asks.ts'
+import { giveBack, logMs, messageOf, noteSession, type Performance } from './performance.ts'
+import type { RunOutcome } from './run-outcome.ts'
+
+const mostArtifact = 1024 * 1024
+const stateMs = 10_000
+
+type Delivering = Pick<RunPort, 'putArtifact' | 'deliver'>
+
+/** For a run that completed while its lease is ours. */
+export async function deliverRun(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
+  const { options, run, lease, log } = performance
+  await log.close(Math.min(logMs, lease.remaining()))
+  const kept = await copy.keep()
+  const asking = { while: lease.isHeld, random: options.clock.random }
+  try {
+    await persistently(asking, () => deliver(performance, run, { kept, outcome }))
+    await persistently(asking, () => run.activity(completionOf(performance, outcome, kept)))
+  } catch (error) {
+    return await undelivered(performance, { copy, outcome, kept, error })
+  }
+  await reported(performance, outcome, kept)
+  return 'completed'
+}
+
+/** An answer may have been lost on its way, or the runner has ended the task itself: the state of the run says so. */
+async function undelivered(
+  performance: Performance,
+  { copy, outcome, kept, error }: { copy: WorkspaceCopy; outcome: RunOutcome; kept: KeptSet; error: unknown },
+): Promise<WorkerEnd> {
+  if (isLost(error) || isPassing(error)) return afterwards(performance, copy, outcome, kept)
+  await copy.forget(kept)
+  performance.options.say(`${performance.claim.task.task_id}: the result was not accepted: ${messageOf(error)}`)
+  return giveBack(performance, { outcome: 'retry', error: messageOf(error).slice(0, 8_000), tokens_used: outcome.tokens }, 'failed')
+}
+
+/**
+ * For a run whose lease is not ours any more. The run may have ended under its own token: the runner completed the task itself, or it waits
+ * for an operator. Then its result counts. Otherwise everything that it made is dropped.
+ */
+export async function afterwards(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome, known?: KeptSet): Promise<WorkerEnd> {
+  const { options, log, ended } = performance
+  const state = await stateOf(performance)
+  if (state !== 'completed' && state !== 'waiting') return dropped(performance, copy, { state, known })
+  ended.is = true
+  await log.close(logMs)
+  if (state === 'waiting') {
+    if (known) await copy.forget(known)
+    else await copy.park()
+    await noteSession(performance, { skill: skillOf(performance, outcome), outcome: 'waiting', tokens: outcome.tokens })
+    return 'waiting'
+  }
+  const kept = known ?? (await copy.keep())
+  await deliver(performance, options.port, { kept, outcome }).catch((error: unknown) =>
+    options.say(`${performance.claim.run_id}: the report of the run did not arrive: ${messageOf(error)}`),
+  )
+  await reported(performance, outcome, kept)
+  return 'completed'
+}
+
+async function dropped(
+  { options, claim, lease }: Performance,
+  copy: WorkspaceCopy,
+  { state, known }: { readonly state: Run['state'] | undefined; readonly known: KeptSet | undefined },
+): Promise<WorkerEnd> {
+  if (known) await copy.forget(known)
+  options.say(`${claim.task.task_id}: ${lease.news()?.why ?? 'the lease is lost'}; what the run made was dropped`)
+  return state === 'cancelled' ? 'cancelled' : 'lost'
+}
+
+/** How the run stands at the control plane; undefined when that cannot be asked. */
+export async function stateOf({ options, claim, gone }: Performance): Promise<Run['state'] | undefined> {
+  const until = options.clock.monotonic() + stateMs
+  const asking = { while: () => options.clock.monotonic() < until && !gone.aborted, random: options.clock.random }
+  return persistently(asking, () => options.port.runState(claim.run_id)).catch(() => undefined)
+}
+
+type Result = { readonly kept: KeptSet; readonly outcome: RunOutcome }
+
+async function deliver(performance: Performance, port: Delivering, { kept, outcome }: Result): Promise<void> {
+  const { claim, options } = performance
+  const artifacts = artifactsOf(kept, outcome)
+  for (const artifact of artifacts) await port.putArtifact(claim.run_id, artifact)
+  const manifest = await options.manifest?.(factsOf(performance, { kept, outcome, artifacts }))
+  const skill = skillOf(performance, outcome)
+  await port.deliver(claim.run_id, { changes: kept.state, skill, ...(manifest ? { manifest } : {}) })
+}
+
+function artifactsOf({ patch }: KeptSet, { output }: RunOutcome): readonly Artifact[] {
+  return [...artifact('output.txt', output), ...artifact('changes.patch', patch ?? '')]
+}
+
+function artifact(name: string, text: string): readonly Artifact[] {
+  if (text === '') return []
+  const bytes = Buffer.from(text).subarray(0, mostArtifact)
+  return [{ name, digest: sha256(bytes), body: bytes.toString('base64') }]
+}
+
+function factsOf(performance: Performance, { kept, outcome, artifacts }: Result & { readonly artifacts: readonly Artifact[] }): RunFacts {
+  const { options, claim, prompt, beganAt, log } = performance
+  const { runner } = options
+  const version = runner.name === 'own' ? undefined : runner.version
+  const { count, head } = options.receipts?.() ?? {}
+  const { exitCode, receipts } = outcome
+  return {
+    ...{ task: claim.task, runId: claim.run_id, attempt: claim.attempt, agentId: options.agentId, role: options.role },
+    runner: { name: runner.name, ...(version ? { version } : {}), ...(outcome.model ? { model: outcome.model } : {}) },
+    prompt: { text: prompt, digest: sha256(prompt) },
+    ...{ skill: skillOf(performance, outcome), status: 'success', output: outcome.output, tokensReported: outcome.tokens },
+    beganAt: new Date(beganAt).toISOString(),
+    endedAt: new Date(options.clock.now()).toISOString(),
+    ...{ confinement: outcome.confinement, ...(exitCode === undefined ? {} : { exitCode }), log: log.summary() },
+    changes: { state: kept.state, ...(kept.digest ? { digest: kept.digest } : {}), ...(kept.summary ? { summary: kept.summary } : {}) },
+    artifacts: artifacts.map(({ name, digest, body }) => ({ name, digest, bytes: Buffer.from(body, 'base64').length })),
+    ...(receipts
+      ? {
+          receipts: {
+            ids: receipts,
+            ...(typeof count === 'number' ? { count } : {}),
+            ...(typeof head === 'string' ? { head } : {}),
+          },
+        }
+      : {}),
+  }
+}
+
+function completionOf(performance: Performance, outcome: RunOutcome, kept: KeptSet) {
+  const { options, claim } = performance
+  const waiting = kept.state === 'waiting' ? `\n\n[changes wait for a review: ${kept.summary ?? kept.id}]` : ''
+  return {
+    event_type: 'task_completed',
+    task_id: claim.task.task_id,
+    agent_id: options.agentId,
+    skill_executed: skillOf(performance, outcome),
+    result: { status: 'success', output: `${outcome.output}${waiting}`, tokens_used: outcome.tokens },
+  } as const
+}
+
+function skillOf({ skill }: Performance, outcome: RunOutcome): string {
+  return outcome.skill?.slice(0, 200) ?? skill?.name ?? 'none'
+}
+
+async function reported(performance: Performance, outcome: RunOutcome, kept: KeptSet): Promise<void> {
+  const { options, claim } = performance
+  await noteSession(performance, {
+    skill: skillOf(performance, outcome),
+    outcome: outcome.output.split('\n')[0] ?? 'success',
+    tokens: outcome.tokens,
+  })
+  if (kept.state === 'waiting') options.say(`${claim.task.task_id}: changes wait for a review (${kept.summary ?? kept.id})`)
+}

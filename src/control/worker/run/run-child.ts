@@ -1,0 +1,147 @@
+/** Runs one task with a program of somebody else: environment, files, confinement, output. */
+
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createLineSplitter } from '../../../kit/lines.ts'
+import { sha256 } from '../../../kit/sha256.ts'
+import type { Claim } from '../../contract/task-shapes.ts'
+import type { ForeignRunner, RunnerTask } from '../../runners/runner.ts'
+import type { ChildRecords } from '../child/child-records.ts'
+import type { Confinement } from '../child/confinement-way.ts'
+import { type ControlRelay, openControlRelay } from '../child/control-relay.ts'
+import { type Child, startChild } from '../child/start-child.ts'
+import type { WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
+import type { RunLog } from './run-log.ts'
+import { collectOutcome, type RunOutcome } from './run-outcome.ts'
+
+export type ChildRun = {
+  readonly options: Pick<WorkerOptions, 'agentId' | 'apiUrl' | 'folders' | 'env' | 'readable' | 'model'>
+  readonly runner: ForeignRunner
+  readonly path: string
+  readonly claim: Claim
+  readonly prompt: string
+  readonly skillIndex: string
+  readonly copy: Pick<WorkspaceCopy, 'path' | 'home' | 'resumes'>
+  readonly confinement: Confinement
+  readonly records: ChildRecords
+  readonly log: RunLog
+  /** Aborted when the run has to stop: SIGTERM, then SIGKILL. */
+  readonly stop: AbortSignal
+  /** Aborted when it has to end at once. */
+  readonly kill: AbortSignal
+}
+
+const longestLine = 1024 * 1024
+const usualPath = '/usr/local/bin:/usr/bin:/bin'
+
+/** Resolves when no process of the run is left. @throws Error when its files cannot be written or the program cannot be started */
+export async function runChild(run: ChildRun): Promise<RunOutcome> {
+  const { claim, confinement, options, runner, copy } = run
+  const place = join(options.folders.state, 'runs', claim.run_id)
+  const { home } = copy
+  mkdirSync(place, { recursive: true, mode: 0o700 })
+  const relay = confinement.network === 'control' ? openControlRelay(options.apiUrl, place) : undefined
+  const isMounted = confinement.way === 'bubblewrap'
+  const task: RunnerTask = {
+    ...{ task: claim.task, runId: claim.run_id, runToken: claim.run_token, agentId: options.agentId },
+    ...{ prompt: run.prompt, skillIndex: run.skillIndex, home, resumes: copy.resumes && runner.resumable },
+    workspace: isMounted ? options.folders.workspace : copy.path,
+    apiUrl: relay?.apiUrl ?? options.apiUrl,
+    ...(options.model === undefined ? {} : { model: options.model }),
+  }
+  try {
+    writeFiles(home, runner.files(task))
+    return await confined({ ...run, task, place, ...(relay ? { relay } : {}) })
+  } finally {
+    relay?.stop()
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+type Confined = ChildRun & {
+  readonly task: RunnerTask
+  readonly place: string
+  readonly relay?: ControlRelay
+}
+
+async function confined(run: Confined): Promise<RunOutcome> {
+  const { runner, task, options, confinement, relay, log } = run
+  const collector = collectOutcome(runner.name)
+  const lines = createLineSplitter(longestLine)
+  const takeLine = (text: string) => {
+    for (const event of runner.parse(text)) collector.event(event)
+  }
+  const stdin = runner.stdin?.(task)
+  const child = await startChild({
+    ...{ runId: task.runId, tokenDigest: sha256(task.runToken), confinement, records: run.records },
+    ...{ program: run.path, args: runner.argv(task), env: environmentOf(run) },
+    ...{ copy: run.copy.path, workspace: task.workspace, home: task.home, scratch: join(run.place, 'scratch') },
+    ...{ userHome: options.env.HOME ?? '/root', path: pathOf(options.env), readable: readableOf(run) },
+    ...(stdin === undefined ? {} : { stdin }),
+    ...(relay ? { relay } : {}),
+    onOutput(chunk, from) {
+      log.take(chunk, from)
+      if (from === 'stderr') return collector.noise(Buffer.from(chunk).toString())
+      for (const line of lines.push(chunk)) if (line.ok) takeLine(line.text)
+    },
+  })
+  const end = await stoppable(child, run)
+  const last = lines.end()
+  if (last?.ok) takeLine(last.text)
+  if (end.strays > 0) log.write(`\n[${end.strays} processes that had left the group were ended]\n`)
+  const outcome = collector.outcome(end)
+  return { ...outcome, output: log.safe(outcome.output), confinement: confinement.way, ...(options.model ? { model: options.model } : {}) }
+}
+
+async function stoppable(child: Child, { stop, kill }: ChildRun) {
+  const end = () => child.stop()
+  const atOnce = () => {
+    child.stop()
+    child.stop()
+  }
+  for (const [signal, act] of [[stop, end] as const, [kill, atOnce] as const])
+    if (signal.aborted) act()
+    else signal.addEventListener('abort', act, { once: true })
+  const ended = await child.ended
+  stop.removeEventListener('abort', end)
+  kill.removeEventListener('abort', atOnce)
+  return ended
+}
+
+/** Built from nothing: the seed's names, four that every program expects, and those of the runner. */
+function environmentOf({ options, task, runner }: Confined): Readonly<Record<string, string>> {
+  const { env } = options
+  return {
+    PATH: pathOf(env),
+    HOME: task.home,
+    TERM: env.TERM ?? 'dumb',
+    LANG: env.LANG ?? 'C.UTF-8',
+    CONTROLPLANE_AGENT_ID: options.agentId,
+    CONTROLPLANE_API_URL: task.apiUrl,
+    CONTROLPLANE_API_KEY: task.runToken,
+    CONTROLPLANE_TASK_ID: task.task.task_id,
+    CONTROLPLANE_WORKSPACE_CWD: task.workspace,
+    CONTROLPLANE_SESSION_CWD: options.folders.sessions,
+    ...runner.env(task),
+  }
+}
+
+function pathOf(env: WorkerOptions['env']): string {
+  return env.PATH || usualPath
+}
+
+/** The session file of this agent only. A file inside the workspace is in the copy already. */
+function readableOf({ options }: Confined): readonly string[] {
+  const { sessions, workspace } = options.folders
+  const isInside = sessions === workspace || sessions.startsWith(`${workspace}/`)
+  return [...(options.readable ?? []), ...(isInside ? [] : [join(sessions, `${options.agentId}.jsonl`)])]
+}
+
+function writeFiles(home: string, files: ReturnType<ForeignRunner['files']>): void {
+  for (const { path, content } of files) {
+    const place = join(home, path)
+    mkdirSync(dirname(place), { recursive: true, mode: 0o700 })
+    writeFileSync(place, content, { mode: 0o600 })
+    chmodSync(place, 0o600)
+  }
+}

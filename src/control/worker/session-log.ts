@@ -1,0 +1,76 @@
+/** Keeps the seed's session file of an agent: CONTROLPLANE_SESSION_CWD/{agent}.jsonl, one line a run, its fields in the seed's order. */
+
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { type SessionLine, sessionLine } from '../contract/run-shapes.ts'
+
+export type SessionLog = {
+  /** On disk when it returns. Cuts off half a line that a crash left. @throws the system's error */
+  append(line: SessionLine): void
+  /** The last whole line; undefined before the first, and when the file cannot be read. */
+  last(): SessionLine | undefined
+}
+
+const TAIL = 256 * 1024
+
+export function openSessionLog(folder: string, agentId: string): SessionLog {
+  const path = join(folder, `${agentId}.jsonl`)
+  return {
+    append({ timestamp, task, skill, outcome, tokens_used }) {
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      const fd = openSync(path, 'a+', 0o600)
+      try {
+        cutTornLine(fd)
+        writeSync(fd, `${JSON.stringify({ timestamp, task, skill, outcome, tokens_used })}\n`)
+        fsyncSync(fd)
+      } finally {
+        closeSync(fd)
+      }
+    },
+    last() {
+      try {
+        const fd = openSync(path, 'r')
+        try {
+          return lastLine(tailOf(fd).text)
+        } finally {
+          closeSync(fd)
+        }
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+function tailOf(fd: number): { readonly text: string; readonly bytes: Buffer; readonly from: number } {
+  const { size } = fstatSync(fd)
+  const from = Math.max(0, size - TAIL)
+  const bytes = Buffer.alloc(size - from)
+  readSync(fd, bytes, 0, bytes.length, from)
+  return { text: bytes.toString(), bytes, from }
+}
+
+/** A whole line that only lacks its newline is completed, anything else after the last newline is removed. */
+function cutTornLine(fd: number): void {
+  const { bytes, from } = tailOf(fd)
+  const end = bytes.lastIndexOf(10) + 1
+  if (end === bytes.length) return
+  if (lineOf(bytes.toString('utf8', end)) !== undefined) writeSync(fd, '\n')
+  else ftruncateSync(fd, from + end)
+}
+
+function lastLine(text: string): SessionLine | undefined {
+  return text
+    .split('\n')
+    .reverse()
+    .flatMap((line) => lineOf(line) ?? [])
+    .at(0)
+}
+
+function lineOf(text: string): SessionLine | undefined {
+  try {
+    return sessionLine.parse(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}

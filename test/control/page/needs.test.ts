@@ -1,0 +1,186 @@
+/** The page Now in a real browser: what needs the person first, and one key that does it; each is checked on the real plane. */
+
+import { afterAll, test as always, beforeAll, expect } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { browserOfFile, hasBrowser } from '../../support/browser.ts'
+import { until } from '../../support/until.ts'
+import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
+import { claimed, type FilledControl, fillControl } from '../support/filled-control.ts'
+
+const test = always.if(hasBrowser)
+const open = browserOfFile()
+const state: { at?: ControlUnderTest; filled?: FilledControl } = {}
+
+beforeAll(async () => {
+  if (!hasBrowser) return
+  state.at = await controlServer()
+  state.filled = await fillControl(state.at)
+})
+
+afterAll(async () => {
+  await state.at?.[Symbol.asyncDispose]()
+})
+
+function here(): { readonly at: ControlUnderTest; readonly filled: FilledControl } {
+  if (!state.at || !state.filled) throw new Error('the control plane is not there')
+  return { at: state.at, filled: state.filled }
+}
+
+const visit = (at: ControlUnderTest, path = '') => open({ url: at.url, token: at.operator }, { at: path })
+const card = (page: Page, kind: string) => page.locator(`[data-mark^="${kind} "]`)
+const markedKind = (page: Page) => page.evaluate<string | undefined>(`document.activeElement?.getAttribute('data-mark')?.split(' ')[0]`)
+
+/** Moves the mark with j until it is on an entry of this kind, or this very one, and waits as long as a person needs to read it. */
+async function mark(page: Page, kind: string, id = ''): Promise<void> {
+  const isThere = () =>
+    page.evaluate<boolean>(`(document.activeElement?.getAttribute('data-mark') ?? '').startsWith(${JSON.stringify(`${kind} ${id}`)})`)
+  await page.locator(`[data-mark^="${kind} ${id}"]`).first().waitFor()
+  for (let at = 0; at < 20 && !(await isThere()); at += 1) await page.keyboard.press('j')
+  expect(await isThere()).toBe(true)
+  await page.waitForTimeout(450)
+}
+
+const pressWhenGone = (id: string, key: string) => `new MutationObserver((_, observer) => {
+  if (document.querySelector('[data-mark="${id}"]')) return
+  observer.disconnect()
+  document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '${key}', bubbles: true }))
+}).observe(document.body, { childList: true, subtree: true })`
+
+async function approvalOf({ at, filled }: ReturnType<typeof here>) {
+  const { approvals } = await at.client().approvals.list({ task_id: filled.waitingTask })
+  return approvals[0]
+}
+
+test('the entries stand in the order of their urgency, and the navigation says how many wait', async () => {
+  const { at } = here()
+  await using visited = await visit(at)
+  const { page, complaints } = visited
+  for (const kind of ['approval', 'doubtful', 'dead', 'paused', 'working']) await card(page, kind).waitFor()
+  const kinds = await page.locator('[data-mark]').evaluateAll((all) => all.map((each) => each.getAttribute('data-mark')?.split(' ')[0]))
+  expect(kinds).toEqual(['approval', 'doubtful', 'dead', 'paused', 'working'])
+  await page.locator('nav .count').filter({ hasText: /^3/ }).waitFor()
+  expect(await page.title()).toBe('(3) BraidClaw control')
+  expect(complaints).toEqual([])
+})
+
+test('an agent is unseen by the clock of the server, not by that of the browser', async () => {
+  const { at } = here()
+  await using visited = await visit(at)
+  const { page } = visited
+  await page.clock.setSystemTime(Date.now() + 3_600_000)
+  await page.reload()
+  await card(page, 'working').waitFor()
+  expect(await card(page, 'unseen').count()).toBe(0)
+  expect(await card(page, 'working').innerText()).toContain('just now')
+})
+
+test('a key in a field, with Control, or on an entry that was not read yet decides nothing', async () => {
+  const { at, filled } = here()
+  await using visited = await visit(at)
+  const { page } = visited
+  await card(page, 'approval').waitFor()
+  await page.getByLabel(/^Note for/).fill('y')
+  await page.getByLabel(/^Note for/).press('n')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+y')
+  await page.keyboard.press('?')
+  await page.getByRole('heading', { name: 'Keys' }).waitFor()
+  await page.keyboard.press('y')
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
+  await page.waitForTimeout(200)
+  expect((await approvalOf({ at, filled }))?.state).toBe('pending')
+})
+
+test('y approves the real approval, with the note; another tab sees it, and the mark goes on to the next entry', async () => {
+  const { at, filled } = here()
+  await using visited = await visit(at)
+  const { page, complaints } = visited
+  const other = await page.context().newPage()
+  await other.goto(`${at.url}/#/`)
+  await card(other, 'approval').waitFor()
+  await mark(page, 'approval')
+  await page.getByLabel(/^Note for/).fill('only this once')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('y')
+  await card(page, 'approval').waitFor({ state: 'detached' })
+  await card(other, 'approval').waitFor({ state: 'detached' })
+  expect(await approvalOf({ at, filled })).toMatchObject({
+    state: 'approved',
+    note: 'only this once',
+    decided_by: expect.stringContaining('operator'),
+  })
+  expect((await at.client().tasks.get(filled.waitingTask)).status).toBe('pending')
+  await until(async () => (await markedKind(page)) === 'doubtful')
+  expect(complaints).toEqual([])
+})
+
+test('n denies, and v sends back with a note: the agent reads both', async () => {
+  const { at } = here()
+  const ask = (operation: string) => at.client().activity({ event_type: 'approval_request', agent_id: 'sysadmin', operation })
+  const [first, second] = [await ask('destroy the old jail'), await ask('open port 25')]
+  await using visited = await visit(at)
+  const { page } = visited
+  await page.locator(`[data-mark="approval ${second.approval_id}"]`).waitFor()
+  await mark(page, 'approval', first.approval_id ?? '')
+  // Three presses: two at once, and one in the moment in which the second approval takes the place of the first.
+  await page.evaluate(pressWhenGone(`approval ${first.approval_id}`, 'n'))
+  await page.keyboard.press('n')
+  await page.keyboard.press('n')
+  await page.locator(`[data-mark="approval ${first.approval_id}"]`).waitFor({ state: 'detached' })
+  await page.waitForTimeout(500)
+  expect((await at.client().approvals.get(second.approval_id ?? '')).state).toBe('pending')
+  expect(await page.locator('.toast.banner:not(.good)').count()).toBe(0)
+  await mark(page, 'approval', second.approval_id ?? '')
+  await page.keyboard.press('v')
+  await page.keyboard.type('only for the mail host')
+  await page.keyboard.press('Enter')
+  await page.locator(`[data-mark="approval ${second.approval_id}"]`).waitFor({ state: 'detached' })
+  const states = await Promise.all([first, second].map(async ({ approval_id }) => await at.client().approvals.get(approval_id ?? '')))
+  expect(states.map(({ state, note }) => [state, note])).toEqual([
+    ['rejected', null],
+    ['revise', 'only for the mail host'],
+  ])
+})
+
+test('r lets an effect in doubt run again, and brings a dead task back', async () => {
+  const { at, filled } = here()
+  await using visited = await visit(at)
+  const { page } = visited
+  await mark(page, 'doubtful')
+  await page.keyboard.press('r')
+  await card(page, 'doubtful').waitFor({ state: 'detached' })
+  expect((await at.client().tasks.get(filled.doubtfulTask)).status).toBe('pending')
+  await mark(page, 'dead')
+  await page.keyboard.press('r')
+  await card(page, 'dead').waitFor({ state: 'detached' })
+  expect((await at.client().tasks.get(filled.deadTask)).status).toBe('pending')
+})
+
+test('x puts a dead task away, after a question', async () => {
+  const { at } = here()
+  const { key } = await at.client().fleet.newKey('sysadmin')
+  const { task, run_token } = await claimed(at, { sysadmin: key }, 'sysadmin', 'Nobody wants this', 1)
+  await at.client(run_token).tasks.release(task.task_id, { outcome: 'retry', error: 'no' })
+  await using visited = await visit(at)
+  const { page } = visited
+  await mark(page, 'dead')
+  await page.keyboard.press('x')
+  await page.getByRole('button', { name: 'Cancel the task' }).click()
+  await card(page, 'dead').waitFor({ state: 'detached' })
+  expect(await at.client().tasks.get(task.task_id)).toMatchObject({ status: 'cancelled', error: 'no' })
+})
+
+test('p pauses the agent that works and resumes the one that is paused', async () => {
+  const { at } = here()
+  await using visited = await visit(at)
+  const { page, complaints } = visited
+  await mark(page, 'working')
+  await page.keyboard.press('p')
+  await page.locator('[data-mark="paused sysadmin"]').waitFor()
+  expect((await at.client().fleet.get('sysadmin')).paused).toBe(true)
+  await mark(page, 'paused')
+  await page.keyboard.press('p')
+  await page.locator('[data-mark="paused db-admin"]').waitFor({ state: 'detached' })
+  expect((await at.client().fleet.list()).filter(({ paused }) => paused).map(({ id }) => id)).toEqual(['sysadmin'])
+  expect(complaints).toEqual([])
+})

@@ -1,0 +1,55 @@
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Command, Store } from '../../../src/control/contract/store-port.ts'
+import { openSqlite } from '../../../src/control/store/open-sqlite.ts'
+import { anna, draft, runCaller, taskPlane } from '../support/task-plane.ts'
+
+/** The texts of all statements that commands send. */
+function listening(store: Store): { readonly store: Store; readonly statements: Set<string> } {
+  const statements = new Set<string>()
+  function* heard<T>(command: () => Command<T>): Command<T> {
+    const inner = command()
+    for (let step = inner.next([]); ; ) {
+      if (step.done) return step.value
+      statements.add(step.value[0])
+      step = inner.next(yield step.value)
+    }
+  }
+  const write: Store['write'] = (command) => store.write(() => heard(command))
+  const read: Store['read'] = (command) => store.read(() => heard(command))
+  return { store: { ...store, write, read }, statements }
+}
+
+test('creating, claiming, beating, completing and sweeping never look at all tasks, or at all of a status', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'control-plans-'))
+  const path = join(folder, 'control.sqlite')
+  const inner = await openSqlite({ path, log: () => {} })
+  const { store, statements } = listening(inner)
+  const plane = await taskPlane(store)
+  await plane.addAgent('a1')
+  await plane.tasks.create(anna, draft())
+  await plane.tasks.create(anna, draft({ depends_on: ['TASK-001'] }))
+  const run = runCaller(await plane.mustClaim())
+  await plane.tasks.beat(run, 'TASK-001')
+  await plane.complete(run, 'TASK-001', { tokensUsed: 5 })
+  await plane.tasks.release(runCaller(await plane.mustClaim()), 'TASK-002', { outcome: 'retry' })
+  await plane.claim()
+  await plane.tasks.tick()
+  await inner.close()
+  const database = new Database(path, { readonly: true })
+  const plans = [...statements]
+    .filter((sql) => /^\s*(?:SELECT|UPDATE|DELETE)/.test(sql))
+    .flatMap((sql) =>
+      database
+        .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`)
+        .all()
+        .map(({ detail }) => `${detail} <- ${sql}`),
+    )
+  database.close()
+  rmSync(folder, { recursive: true })
+  expect(plans.length).toBeGreaterThan(15)
+  expect(plans.filter((detail) => /SCAN (?:tasks|runs|events|reservations|approvals)\b|tasks_by_status/.test(detail))).toEqual([])
+})
