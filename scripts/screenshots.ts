@@ -1,9 +1,11 @@
 #!/usr/bin/env bun
-/** Makes the pictures of docs/dashboard.md: each page of the dashboard over a filled home, in real Chromium. Run by hand; `--all`: also dark and phone. */
+/** Makes the pictures of docs/dashboard.md and docs/control-dashboard.md: each page over a filled home or control plane, in real Chromium. Run by hand; `--all`: also dark and phone; `--control`: only those of the control plane. */
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type ControlUnderTest, controlServer } from '../test/control/support/control-server.ts'
+import { type FilledControl, fillControl } from '../test/control/support/filled-control.ts'
 import { filledHome } from '../test/support/filled-home.ts'
 import type { Gateway } from '../test/support/gateway.ts'
 
@@ -17,13 +19,23 @@ const looks = [
 if (import.meta.main) await main(Bun.argv.slice(2))
 
 async function main(args: readonly string[]): Promise<void> {
-  const folder = args.find((arg) => !arg.startsWith('--')) ?? join(import.meta.dir, '../docs/dashboard')
-  mkdirSync(folder, { recursive: true })
-  await using filled = await filledHome()
+  const docs = args.find((arg) => !arg.startsWith('--')) ?? join(import.meta.dir, '../docs')
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
   const wanted = args.includes('--all') ? looks : looks.slice(0, 1)
-  for (const look of wanted) await pictures(browser, filled.server, { ...look, folder, whole: args.includes('--whole') })
+  const whole = args.includes('--whole')
+  if (!args.includes('--control')) {
+    await using filled = await filledHome()
+    for (const look of wanted) await pictures(browser, filled.server, { ...look, folder: made(docs, 'dashboard'), whole })
+  }
+  await using control = await controlServer()
+  const filled = await fillControl(control)
+  for (const look of wanted) await controlPictures(browser, control, { ...look, filled, folder: made(docs, 'control-dashboard'), whole })
   await browser.close()
+}
+
+function made(docs: string, name: string): string {
+  mkdirSync(join(docs, name), { recursive: true })
+  return join(docs, name)
 }
 
 type Look = Omit<(typeof looks)[number], 'name' | 'viewport' | 'colorScheme'> & {
@@ -36,9 +48,7 @@ type Look = Omit<(typeof looks)[number], 'name' | 'viewport' | 'colorScheme'> & 
 }
 
 async function pictures(browser: Browser, { url, token, ask }: Gateway, { name, folder, whole, ...look }: Look): Promise<void> {
-  const context = await browser.newContext({ ...look, locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
-  const session = await context.request.post(`${url}/session`, { data: { token }, headers: { origin: url } })
-  if (!session.ok()) throw new Error(await session.text())
+  const context = await loggedIn(browser, { url, token }, look)
   const page = await context.newPage()
   const { conversations } = (await ask('/conversations')).body
   const titled = conversations.find(({ title }: { title: string }) => title.startsWith('What changed'))
@@ -66,10 +76,46 @@ async function pictures(browser: Browser, { url, token, ask }: Gateway, { name, 
       await page.getByRole('button', { name: 'Show the line' }).click()
       await page.getByRole('button', { name: 'Copy it' }).waitFor()
     }
-    await page.evaluate('scrollTo(0, 0)')
-    const picture = await page.screenshot({ fullPage: whole })
-    // A palette makes a third of the bytes, and nobody sees the difference.
-    await Bun.write(join(folder, `${each}${name}.png`), await new Bun.Image(picture).png({ palette: true }).bytes())
+    await keep(page, { file: join(folder, `${each}${name}.png`), whole })
+  }
+  await context.close()
+}
+
+async function loggedIn(
+  browser: Browser,
+  { url, token }: Pick<Gateway, 'url' | 'token'>,
+  look: Pick<Look, 'colorScheme' | 'viewport'>,
+): Promise<BrowserContext> {
+  const context = await browser.newContext({ ...look, locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
+  const session = await context.request.post(`${url}/session`, { data: { token }, headers: { origin: url } })
+  if (!session.ok()) throw new Error(await session.text())
+  return context
+}
+
+/** A palette makes a third of the bytes, and nobody sees the difference. */
+async function keep(page: Page, { file, whole }: { readonly file: string; readonly whole: boolean }): Promise<void> {
+  await page.evaluate('scrollTo(0, 0)')
+  const picture = await page.screenshot({ fullPage: whole })
+  await Bun.write(file, await new Bun.Image(picture).png({ palette: true }).bytes())
+}
+
+async function controlPictures(
+  browser: Browser,
+  { url, operator }: Pick<ControlUnderTest, 'url' | 'operator'>,
+  { name, folder, whole, filled, ...look }: Look & { readonly filled: FilledControl },
+): Promise<void> {
+  const context = await loggedIn(browser, { url, token: operator }, look)
+  const page = await context.newPage()
+  const places = {
+    ...{ now: '', tasks: 'tasks', task: `tasks/${filled.waitingTask}`, runs: `runs/${filled.runId}` },
+    ...{ agents: 'agents', budget: 'budget', audit: 'audit' },
+  }
+  for (const [each, place] of Object.entries(places)) {
+    await page.goto(`${url}/#/${place}`)
+    await page.reload()
+    await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    await page.waitForTimeout(700)
+    await keep(page, { file: join(folder, `${each}${name}.png`), whole })
   }
   await context.close()
 }

@@ -1,12 +1,13 @@
-/** Shows the login, or the frame with the pages: navigation, the emergency stop, and what is wrong with the connection. */
+/** Shows the login, or the frame with the pages of the server that answers: a gateway or a control plane. */
 
-import { useSignalEffect } from '@preact/signals'
-import type { ComponentType } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
+import { ControlFrame } from './control/control-frame.tsx'
 import { ApiError, call } from './net/api.ts'
 import { connection, follow, listen } from './net/live.ts'
+import { useFollowing, Waiting } from './parts/following.tsx'
+import { type PageRow, Shell } from './parts/shell.tsx'
 import type { Me } from './shapes.ts'
-import { approvals, attempt, may, me, notice, place, refresh, status, stopped } from './state.ts'
+import { approvals, attempt, may, me, refresh, status, stopped } from './state.ts'
 import { Cost } from './views/cost.tsx'
 import { Login } from './views/login.tsx'
 import { Memory } from './views/memory.tsx'
@@ -18,7 +19,7 @@ import { Talk } from './views/talk.tsx'
 import { Tools } from './views/tools.tsx'
 
 /** One row per page; each answers the question in `about`. */
-const pages: readonly { readonly path: string; readonly name: string; readonly View: ComponentType<{ readonly rest: string }> }[] = [
+const pages: readonly PageRow[] = [
   { path: '', name: 'Now', View: Now },
   { path: 'talk', name: 'Talk', View: Talk },
   { path: 'runs', name: 'Runs', View: Runs },
@@ -31,8 +32,9 @@ const pages: readonly { readonly path: string; readonly name: string; readonly V
 
 export function App() {
   useEffect(() => void whoAmI(), [])
-  if (me.value === undefined) return <Waiting />
-  return me.value === null || connection.value === 'out' ? <Login /> : <Frame />
+  if (me.value === undefined) return <Waiting brand="BraidClaw" what="Asking the server who you are" />
+  if (me.value === null || connection.value === 'out') return <Login />
+  return me.value.server === 'control' ? <ControlFrame /> : <Frame />
 }
 
 async function whoAmI(): Promise<void> {
@@ -44,115 +46,21 @@ async function whoAmI(): Promise<void> {
   }
 }
 
-function Waiting() {
-  return (
-    <main class="login">
-      <h1>BraidClaw</h1>
-      <p class="quiet working" role="status">
-        Asking the server who you are
-      </p>
-    </main>
-  )
-}
-
 function Frame() {
-  // A page loads after the events are followed, so that nothing happens unseen in between.
-  const [isReady, setReady] = useState(false)
-  useEffect(() => {
-    const leaving = new AbortController()
-    const connected = () => {
-      setReady(true)
+  const isReady = useFollowing((leaving, connected) => {
+    void follow(leaving, () => {
+      connected()
       void refresh()
-    }
-    void follow(leaving.signal, connected)
-    const end = refreshing()
-    return () => {
-      leaving.abort()
-      end()
-    }
-  }, [])
-  const [path = '', ...rest] = place.value.split('/')
-  const page = pages.find((each) => each.path === path) ?? pages[0]
-  const main = useRef<HTMLElement>(null)
-  useSignalEffect(() => {
-    document.title = `${approvals.value.length > 0 ? `(${approvals.value.length}) ` : ''}BraidClaw`
+    })
+    return refreshing()
   })
-  if (!page || !isReady) return <Waiting />
-  return (
-    <div class="shell">
-      <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the page
-      </button>
-      <header class="side">
-        <span class="brand">BraidClaw</span>
-        <nav aria-label="Pages">
-          {pages.map((each) => (
-            <a
-              href={`#/${each.path}`}
-              aria-current={each === page ? 'page' : undefined}
-              ref={(link) => {
-                if (each === page) link?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
-              }}
-            >
-              {each.name}
-              {each.path === '' && approvals.value.length > 0 && (
-                <span class="count">
-                  {approvals.value.length} <span class="hidden">waiting</span>
-                </span>
-              )}
-            </a>
-          ))}
-        </nav>
-        <div class="foot">
-          <span class="small quiet" role="status">
-            {connection.value === 'lost' ? 'Connection lost' : connection.value === 'live' ? 'Live' : 'Connecting'}
-          </span>
-          <Estop />
-          <button type="button" class="small" onClick={() => void leave()}>
-            Log out
-          </button>
-        </div>
-      </header>
-      <div>
-        {connection.value === 'lost' && (
-          <div class="banner warn" role="alert">
-            The server does not answer. This page goes on by itself when it is back.
-          </div>
-        )}
-        {stopped.value && (
-          <div class="banner" role="alert">
-            Emergency stop: no tool runs ({status.value?.estop.reason}).
-          </div>
-        )}
-        <Notice />
-        <main id="main" ref={main} tabIndex={-1}>
-          <page.View rest={rest.join('/')} />
-        </main>
-      </div>
+  if (!isReady) return <Waiting brand="BraidClaw" what="Connecting" />
+  const banner = stopped.value && (
+    <div class="banner" role="alert">
+      Emergency stop: no tool runs ({status.value?.estop.reason}).
     </div>
   )
-}
-
-/** Good news goes away by itself. */
-function Notice() {
-  const told = notice.value
-  const close = () => {
-    if (notice.value === told) notice.value = undefined
-  }
-  useEffect(() => {
-    if (!told || told.bad) return
-    const late = setTimeout(close, 4_000)
-    return () => clearTimeout(late)
-  }, [told])
-  if (!told) return null
-  return (
-    <div class={told.bad ? 'banner toast' : 'banner toast good'} role={told.bad ? 'alert' : 'status'}>
-      {told.text}{' '}
-      <button type="button" class="link" onClick={close}>
-        Close
-      </button>
-    </div>
-  )
+  return <Shell brand="BraidClaw" pages={pages} waiting={approvals.value.length} foot={<Estop />} banners={banner} />
 }
 
 /** Refreshes what every page shows when it may have changed; several events in a row do it once. @returns a function that ends it */
@@ -185,9 +93,4 @@ function Estop() {
       {set ? 'Stop everything' : 'Lift the stop'}
     </button>
   )
-}
-
-async function leave(): Promise<void> {
-  await attempt(() => call('DELETE', '/session'))
-  me.value = null
 }

@@ -1,6 +1,7 @@
 /** What the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
 
-export type Me = { readonly name: string; readonly scopes: readonly string[] }
+/** `server`: a control plane says so; a gateway says nothing. */
+export type Me = { readonly name: string; readonly scopes: readonly string[]; readonly server?: 'control' }
 
 export type Status = {
   readonly version: string

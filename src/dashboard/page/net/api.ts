@@ -1,9 +1,9 @@
-/** Calls the gateway that served this page. The session is a cookie that no script can read. */
+/** Calls the server that served this page. The session is a cookie that no script can read. */
 
 export class ApiError extends Error {
   constructor(
     readonly status: number,
-    /** The gateway's word for the error; `unreachable` when nothing answered. */
+    /** The server's word for the error; `unreachable` when nothing answered. */
     readonly code: string,
     message: string,
     /** The body, when it is JSON of another shape than an error. */
@@ -13,11 +13,11 @@ export class ApiError extends Error {
   }
 }
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** Calls `path` and returns the JSON of the answer, as the route's documentation gives it. @throws ApiError */
-export async function call<T>(method: Method, path: string, body?: unknown): Promise<T> {
-  const response = await send(method, path, body)
+export async function call<T>(method: Method, path: string, body?: unknown, headers?: HeadersInit): Promise<T> {
+  const response = await send(method, path, body, { headers })
   const text = await response.text()
   if (!response.ok) throw errorOf(response.status, text)
   return text === '' ? (undefined as T) : (JSON.parse(text) as T)
@@ -65,7 +65,7 @@ function errorOf(status: number, text: string): ApiError {
   }
 }
 
-/** The gateway's messages begin like the rest of a sentence, as error messages of programs do. */
+/** The server's messages begin like the rest of a sentence, as error messages of programs do. */
 function sentence(message: string): string {
   return message.charAt(0).toUpperCase() + message.slice(1)
 }

@@ -1,4 +1,4 @@
-/** Follows everything that happens in the home, over one connection that finds its way back after a loss without missing an event. */
+/** Follows everything that happens on the server, over one connection that finds its way back after a loss without missing an event. */
 
 import { signal } from '@preact/signals'
 import type { HostEvent } from '../../../host/events/host-event.ts'
@@ -7,32 +7,54 @@ import { readEvents } from './sse.ts'
 
 export type Live = HostEvent
 
-type Listener = (live: Live) => void
-
 /** `lost`: the server does not answer, and the page tries again; `out`: the session is over. */
 export const connection = signal<'off' | 'live' | 'lost' | 'out'>('off')
 
-const listeners = new Set<Listener>()
+export type Listeners<T> = { readonly listen: (listener: (event: T) => void) => () => void; readonly tell: (event: T) => void }
 
-/** @returns a function that ends the listening */
-export function listen(listener: Listener): () => void {
-  listeners.add(listener)
-  return () => void listeners.delete(listener)
+/** `listen` returns a function that ends the listening. */
+export function listeners<T>(): Listeners<T> {
+  const all = new Set<(event: T) => void>()
+  return {
+    listen: (listener) => {
+      all.add(listener)
+      return () => void all.delete(listener)
+    },
+    tell: (event) => {
+      for (const listener of [...all]) listener(event)
+    },
+  }
 }
 
+/** What happens in the home that the gateway serves. */
+export const { listen, tell } = listeners<Live>()
+
 /** Follows until the signal aborts or the session ends. `connected` is called each time the connection is there. */
-export async function follow(leaving: AbortSignal, connected: () => void): Promise<void> {
-  const position = { last: '' }
+export function follow(leaving: AbortSignal, connected: () => void): Promise<void> {
+  return followEvents<Live>({ path: '/events', leaving, connected, told: tell })
+}
+
+type Following<T> = {
+  readonly path: string
+  readonly leaving: AbortSignal
+  readonly connected: () => void
+  readonly told: (event: T) => void
+  /** The id of the last event that is known already. */
+  readonly last?: string
+}
+
+export async function followEvents<T>({ path, leaving, connected, told, last = '' }: Following<T>): Promise<void> {
+  const position = { last }
   for (let wait = 250; !leaving.aborted; wait = Math.min(wait * 2, 4_000)) {
     try {
       const headers = position.last === '' ? undefined : { 'last-event-id': position.last }
-      const response = await stream('GET', '/events', { signal: leaving, headers })
+      const response = await stream('GET', path, { signal: leaving, headers })
       connection.value = 'live'
       connected()
       wait = 250
       for await (const { id, data } of readEvents(response)) {
         if (id !== undefined) position.last = id
-        tell(JSON.parse(data) as Live)
+        told(JSON.parse(data) as T)
       }
     } catch (error) {
       if (leaving.aborted) return
@@ -47,7 +69,7 @@ export async function follow(leaving: AbortSignal, connected: () => void): Promi
 }
 
 /** Waits, but no longer than until the network or the person is back. */
-function pause(ms: number, leaving: AbortSignal): Promise<void> {
+export function pause(ms: number, leaving: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = new AbortController()
     const go = () => {
@@ -63,8 +85,4 @@ function pause(ms: number, leaving: AbortSignal): Promise<void> {
     ] as const)
       target.addEventListener(name, go, { signal: over.signal })
   })
-}
-
-function tell(live: Live): void {
-  for (const listener of [...listeners]) listener(live)
 }

@@ -6,14 +6,27 @@ import uPlot from 'uplot'
 /** `day`: midnight in UTC, in milliseconds since 1970. */
 export type DayValue = { readonly day: number; readonly value: number }
 
-type Props = { readonly values: readonly DayValue[]; readonly label: string; readonly unit: 'cost' | 'tokens' }
+type Props = {
+  readonly values: readonly DayValue[]
+  readonly label: string
+  readonly unit: 'cost' | 'tokens'
+  /** A line across all days. */
+  readonly limit?: number
+  /** A pale bar behind that of its day. */
+  readonly forecast?: DayValue
+}
 
 const height = 220
 
-export function DayChart({ values, label, unit }: Props) {
+export function DayChart({ values, label, unit, limit, forecast }: Props) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
-  const data = (): uPlot.AlignedData => [values.map(({ day }) => day / 1000), values.map(({ value }) => value)]
+  const data = (): uPlot.AlignedData => [
+    values.map(({ day }) => day / 1000),
+    values.map(({ day }) => (day === forecast?.day ? forecast.value : null)),
+    values.map(({ value }) => value),
+    values.map(() => limit ?? null),
+  ]
   useEffect(() => {
     const at = place.current
     if (!at) return
@@ -31,7 +44,7 @@ export function DayChart({ values, label, unit }: Props) {
       chart.destroy()
     }
   }, [])
-  useEffect(() => plot.current?.setData(data()), [values])
+  useEffect(() => plot.current?.setData(data()), [values, limit, forecast?.value])
   return <div ref={place} class="chart" role="img" aria-label={label} />
 }
 
@@ -40,6 +53,7 @@ function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
   const shown = (value: number) =>
     unit === 'cost' ? `$${value.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 })}` : short(value)
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
+  const bar: uPlot.Series = { width: 0, points: { show: false }, ...(bars ? { paths: bars } : {}) }
   return {
     width,
     height,
@@ -56,13 +70,9 @@ function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
     ],
     series: [
       {},
-      {
-        fill: colour('--accent'),
-        stroke: colour('--accent'),
-        width: 0,
-        points: { show: false },
-        ...(bars ? { paths: bars } : {}),
-      },
+      { ...bar, fill: colour('--line'), stroke: colour('--line') },
+      { ...bar, fill: colour('--accent'), stroke: colour('--accent') },
+      { stroke: colour('--bad'), width: 2, dash: [6, 4], points: { show: false } },
     ],
   }
 }

@@ -1,43 +1,70 @@
 /** Loads what a page shows, again when something happened that concerns it, and says so while it loads or fails. */
 
+import { useSignalEffect } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useCallback, useEffect, useState } from 'preact/hooks'
-import { type Live, listen } from '../net/live.ts'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError } from '../net/api.ts'
+import { connection, type Listeners, type Live, listen } from '../net/live.ts'
 import { textOf } from '../state.ts'
 
 export type Loading<T> = { readonly value?: T; readonly error?: string; readonly again: () => void }
 
 /** `concerns` says which events make the value stale; several in a row load once. */
 export function useLoaded<T>(load: () => Promise<T>, key: string, concerns?: (live: Live) => boolean): Loading<T> {
-  const [state, setState] = useState<{ readonly value?: T; readonly error?: string }>({})
+  return useLoadedOn(listen, load, key, concerns)
+}
+
+type State<T> = { readonly value?: T; readonly error?: string; readonly unreachable?: boolean }
+
+/** As `useLoaded`, for the events of any server. */
+export function useLoadedOn<T, E>(
+  listenTo: Listeners<E>['listen'],
+  load: () => Promise<T>,
+  key: string,
+  concerns?: (event: E) => boolean,
+): Loading<T> {
+  const [state, setState] = useState<State<T>>({})
   const [turn, setTurn] = useState(0)
   const again = useCallback(() => setTurn((now) => now + 1), [])
   useEffect(() => {
     let current = true
     load().then(
       (value) => current && setState({ value }),
-      (error: unknown) => current && setState((before) => ({ ...before, error: textOf(error) })),
+      (error: unknown) => current && setState((before) => failed(before, error)),
     )
     return () => {
       current = false
     }
   }, [key, turn])
-  useEffect(() => {
-    if (!concerns) return
-    let late: ReturnType<typeof setTimeout> | undefined
-    const end = listen((live) => {
-      if (!concerns(live) || late !== undefined) return
-      late = setTimeout(() => {
-        late = undefined
-        again()
-      }, 150)
-    })
-    return () => {
-      end()
-      clearTimeout(late)
-    }
-  }, [key])
+  useEffect(() => (concerns ? staleOn(listenTo, concerns, again) : undefined), [key])
+  const latest = useRef(state)
+  latest.current = state
+  useSignalEffect(() => {
+    if (connection.value === 'live' && latest.current.unreachable) again()
+  })
   return { ...state, again }
+}
+
+/** What is known stays on the page while the server does not answer. */
+function failed<T>({ value }: State<T>, error: unknown): State<T> {
+  const unreachable = error instanceof ApiError && error.status === 0
+  const known = value === undefined ? {} : { value }
+  return unreachable && value !== undefined ? { ...known, unreachable } : { ...known, error: textOf(error), unreachable }
+}
+
+function staleOn<E>(listenTo: Listeners<E>['listen'], concerns: (event: E) => boolean, again: () => void): () => void {
+  let late: ReturnType<typeof setTimeout> | undefined
+  const end = listenTo((event) => {
+    if (late !== undefined || !concerns(event)) return
+    late = setTimeout(() => {
+      late = undefined
+      again()
+    }, 150)
+  })
+  return () => {
+    end()
+    clearTimeout(late)
+  }
 }
 
 export function Loaded<T>({ from, children }: { readonly from: Loading<T>; readonly children: (value: T) => ComponentChildren }) {

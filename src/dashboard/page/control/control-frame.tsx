@@ -1,0 +1,150 @@
+/** Shows the pages of a control plane in the common frame, follows its events, and explains the keys. */
+
+import { signal } from '@preact/signals'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useFollowing, Waiting } from '../parts/following.tsx'
+import { isOther, keysOn } from '../parts/mark.ts'
+import { type PageRow, Shell } from '../parts/shell.tsx'
+import { budget, refreshing, refreshPlane } from './control-state.ts'
+import { followPlane } from './net/plane-live.ts'
+import { Asking } from './parts/ask.tsx'
+import { urgentCount } from './parts/needs.ts'
+import { AgentsPage } from './views/agents-page.tsx'
+import { AuditPage } from './views/audit-page.tsx'
+import { BudgetPage } from './views/budget-page.tsx'
+import { ControlNow } from './views/control-now.tsx'
+import { HeartbeatSchedules } from './views/heartbeat-schedules.tsx'
+import { OperatorsPage } from './views/operators-page.tsx'
+import { RunsPage } from './views/runs-page.tsx'
+import { TasksPage } from './views/tasks-page.tsx'
+
+const pages: readonly PageRow[] = [
+  { path: '', name: 'Now', View: ControlNow },
+  { path: 'tasks', name: 'Tasks', View: TasksPage },
+  { path: 'runs', name: 'Runs', View: RunsPage },
+  { path: 'agents', name: 'Agents', View: AgentsPage },
+  { path: 'budget', name: 'Budget', View: BudgetPage },
+  { path: 'schedules', name: 'Schedules', View: HeartbeatSchedules },
+  { path: 'audit', name: 'Audit', View: AuditPage },
+  { path: 'operators', name: 'Operators', View: OperatorsPage },
+]
+
+export function ControlFrame() {
+  useEffect(goingByKeys, [])
+  const isReady = useFollowing((leaving, connected) => {
+    const end = refreshing()
+    void followPlane(leaving, () => {
+      connected()
+      void refreshPlane()
+    })
+    return end
+  })
+  if (!isReady) return <Waiting brand="BraidClaw control" what="Connecting" />
+  const foot = (
+    <button type="button" class="small keys" onClick={() => (helpShown.value = true)}>
+      Keys <kbd>?</kbd>
+    </button>
+  )
+  const banner = budget.value?.hard_limit_exceeded && (
+    <div class="banner warn" role="status">
+      The budget of today is used up. <a href="#/budget">Look at the budget</a>
+    </div>
+  )
+  return (
+    <>
+      <Shell brand="BraidClaw control" pages={pages} waiting={urgentCount.value} foot={foot} banners={banner} />
+      <Asking />
+      <Help />
+    </>
+  )
+}
+
+const helpShown = signal(false)
+
+/** `g` and then the letter. */
+const letters: { readonly [letter: string]: string } = {
+  n: '',
+  t: 'tasks',
+  r: 'runs',
+  a: 'agents',
+  b: 'budget',
+  s: 'schedules',
+  u: 'audit',
+  o: 'operators',
+}
+
+const never = Number.NEGATIVE_INFINITY
+
+function goingByKeys(): () => void {
+  const state = { wentAt: never }
+  const press = (event: KeyboardEvent) => {
+    if (isOther(event)) return
+    if (event.key === '?') helpShown.value = true
+    if (!keysOn.value) return
+    const to = letters[event.key]
+    if (performance.now() - state.wentAt < 1_500 && to !== undefined) {
+      event.preventDefault()
+      event.stopImmediatePropagation()
+      state.wentAt = never
+      location.hash = `#/${to}`
+    } else state.wentAt = event.key === 'g' ? performance.now() : never
+  }
+  // Before the keys of a list, so that the second letter does nothing to the marked entry.
+  addEventListener('keydown', press, { capture: true })
+  return () => removeEventListener('keydown', press, { capture: true })
+}
+
+const rows: readonly (readonly [keys: string, what: string])[] = [
+  ['j, k', 'mark the next or the previous entry'],
+  ['Enter', 'open the marked entry'],
+  ['y, n', 'approve or deny the marked approval'],
+  ['v', 'send the marked approval back with a note'],
+  ['r', 'retry the marked task; an effect in doubt runs again'],
+  ['d, x', 'an effect in doubt was done; give the task up, or cancel it'],
+  ['p, w', 'pause or resume the marked agent; wake it'],
+  ['b', 'open the budget that the marked tasks wait for'],
+  ['/', 'search the tasks'],
+  ['g, then n t r a b s u o', 'go to Now, Tasks, Runs, Agents, Budget, Schedules, Audit, Operators'],
+  ['?', 'show these keys'],
+]
+
+function Help() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const shown = helpShown.value
+  // Before the next key, which belongs to the dialog.
+  useLayoutEffect(() => {
+    if (shown) dialog.current?.showModal()
+  }, [shown])
+  if (!shown) return null
+  return (
+    <dialog ref={dialog} aria-labelledby="help-title" onClose={() => (helpShown.value = false)}>
+      <h2 id="help-title">Keys</h2>
+      <dl class="facts">
+        {rows.map(([keys, what]) => (
+          <div class="key-row" key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <p>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={keysOn.value}
+            onChange={(event) => {
+              keysOn.value = event.currentTarget.checked
+              localStorage.setItem('keys', keysOn.value ? 'on' : 'off')
+            }}
+          />{' '}
+          Single keys act on the marked entry
+        </label>
+      </p>
+      <button type="button" onClick={() => dialog.current?.close()}>
+        Close
+      </button>
+    </dialog>
+  )
+}

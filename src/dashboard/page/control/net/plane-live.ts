@@ -1,0 +1,112 @@
+/** Follows the events of the control plane with one connection for all tabs of the browser: a browser opens only six to one server. */
+
+import { effect } from '@preact/signals'
+import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
+import { connection, followEvents } from '../../net/live.ts'
+import { root, tellOfPlane } from './plane.ts'
+
+type Message =
+  | { readonly kind: 'event'; readonly event: ControlEvent }
+  | { readonly kind: 'state'; readonly state: 'live' | 'lost' | 'out'; readonly last: string }
+  /** `connected`: the leading tab has a new connection, so what happened right before it may be unknown. */
+  | { readonly kind: 'hello' | 'again' | 'connected' }
+
+const path = `${root}/events`
+const nudgeMs = 2_000
+
+/** Told to all listeners when the connection is back: whatever is shown may be old. */
+export const resumed: ControlEvent = {
+  id: 0,
+  at: '',
+  type: 'page.resumed',
+  actor: '',
+  task_id: null,
+  run_id: null,
+  agent_id: null,
+  role: null,
+  data: {},
+}
+
+/** Follows until the signal aborts or the session ends. `connected` is called each time the connection is there. */
+export async function followPlane(leaving: AbortSignal, connected: () => void): Promise<void> {
+  const position = { last: '', times: 0 }
+  const arrived = () => {
+    connected()
+    position.times += 1
+    if (position.times > 1) tellOfPlane(resumed)
+  }
+  // Only secure addresses have locks; elsewhere each tab has its own connection.
+  if (!('locks' in navigator)) return followEvents({ path, leaving, connected: arrived, told: tellOfPlane })
+  const tabs = new BroadcastChannel('braidclaw-control')
+  const say = (message: Message) => tabs.postMessage(message)
+  const endNudges = nudging(say)
+  leaving.addEventListener('abort', () => {
+    endNudges()
+    tabs.close()
+  })
+  tabs.onmessage = ({ data }: MessageEvent<Message>) => {
+    if (data.kind === 'event') {
+      position.last = String(data.event.id)
+      tellOfPlane(data.event)
+    } else if (data.kind === 'state') {
+      if (data.last !== '') position.last = data.last
+      connection.value = data.state
+      if (data.state === 'live' && position.times === 0) arrived()
+    } else if (data.kind === 'connected') arrived()
+  }
+  say({ kind: 'hello' })
+  await navigator.locks
+    .request('braidclaw-control-events', { signal: leaving }, () => lead({ tabs, say, leaving, arrived, position }))
+    .catch((error: unknown) => {
+      if (!leaving.aborted) throw error
+    })
+}
+
+type Leading = {
+  readonly tabs: BroadcastChannel
+  readonly say: (message: Message) => void
+  readonly leaving: AbortSignal
+  readonly arrived: () => void
+  readonly position: { last: string }
+}
+
+/** This tab has the connection, and passes on what it hears. */
+async function lead({ tabs, say, leaving, arrived, position }: Leading): Promise<void> {
+  const tellState = () => {
+    if (connection.value !== 'off' && !leaving.aborted) say({ kind: 'state', state: connection.value, last: position.last })
+  }
+  tabs.onmessage = ({ data }: MessageEvent<Message>) => {
+    if (data.kind === 'hello') tellState()
+    // The timers of a hidden tab are slow; a tab that is seen asks to try again now.
+    if (data.kind === 'again') dispatchEvent(new Event('online'))
+  }
+  const end = effect(tellState)
+  try {
+    await followEvents<ControlEvent>({
+      path,
+      leaving,
+      connected() {
+        arrived()
+        say({ kind: 'connected' })
+      },
+      last: position.last,
+      told: (event) => {
+        position.last = String(event.id)
+        say({ kind: 'event', event })
+        tellOfPlane(event)
+      },
+    })
+  } finally {
+    end()
+  }
+}
+
+function nudging(say: (message: Message) => void): () => void {
+  let late: ReturnType<typeof setTimeout>
+  const look = () => {
+    if (connection.value === 'lost' && !document.hidden) say({ kind: 'again' })
+    late = setTimeout(look, nudgeMs)
+  }
+  late = setTimeout(look, nudgeMs)
+  return () => clearTimeout(late)
+}

@@ -1,0 +1,110 @@
+/** Asks the person before something that is hard to undo, and shows a secret once. */
+
+import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+
+type Asked = {
+  readonly title: string
+  readonly body: ComponentChildren
+  /** What the button says; absent: there is only "Close". */
+  readonly act?: string
+  readonly isDangerous?: boolean
+  readonly answer: (yes: boolean) => void
+}
+
+const asked = signal<Asked | undefined>(undefined)
+
+/** Resolves with whether the person said yes. */
+export function confirmed(question: Omit<Asked, 'answer'>): Promise<boolean> {
+  asked.value?.answer(false)
+  return new Promise((resolve) => {
+    asked.value = {
+      ...question,
+      answer: (yes) => {
+        asked.value = undefined
+        resolve(yes)
+      },
+    }
+  })
+}
+
+/** Shows a secret that nobody can see again. */
+export async function showOnce(title: string, secret: string, use: ComponentChildren): Promise<void> {
+  await confirmed({ title, body: <Secret text={secret} use={use} /> })
+}
+
+function Secret({ text, use }: { readonly text: string; readonly use: ComponentChildren }) {
+  const [copied, setCopied] = useState('')
+  const field = useRef<HTMLInputElement>(null)
+  async function copy(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text)
+      setCopied('Copied.')
+    } catch {
+      field.current?.select()
+      setCopied('The browser does not let this page copy. It is selected: press Ctrl+C.')
+    }
+  }
+  return (
+    <>
+      <p>{use} It is shown only now; the control plane keeps only its SHA-256.</p>
+      <div class="row">
+        <input
+          ref={field}
+          class="grow mono"
+          aria-label="The secret"
+          readOnly
+          value={text}
+          onFocus={(event) => event.currentTarget.select()}
+        />
+        <button type="button" class="main" onClick={() => void copy()}>
+          Copy
+        </button>
+      </div>
+      <p class="small quiet" role="status">
+        {copied}
+      </p>
+    </>
+  )
+}
+
+/** Stands once in the frame. */
+export function Asking() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const question = asked.value
+  // Before the next key, which belongs to the dialog.
+  useLayoutEffect(() => {
+    if (!question) return
+    const before = document.activeElement
+    dialog.current?.showModal()
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [question])
+  if (!question) return null
+  const { title, body, act, isDangerous, answer } = question
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby="ask-title"
+      onCancel={(event) => {
+        event.preventDefault()
+        answer(false)
+      }}
+    >
+      <h2 id="ask-title">{title}</h2>
+      {body}
+      <div class="row">
+        {act !== undefined && (
+          <button type="button" class={isDangerous ? 'stop' : 'main'} onClick={() => answer(true)}>
+            {act}
+          </button>
+        )}
+        <button type="button" onClick={() => answer(false)}>
+          {act === undefined ? 'Close' : 'Back'}
+        </button>
+      </div>
+    </dialog>
+  )
+}

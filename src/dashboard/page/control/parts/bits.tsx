@@ -1,0 +1,112 @@
+/** Small pieces of the control pages: tags of states, links to records, tokens, and times beside the present. */
+
+import type { ComponentChildren } from 'preact'
+import type { Task } from '../../../../control/contract/task-shapes.ts'
+import { whole } from '../../parts/fields.tsx'
+import { Tag, Time } from '../../parts/small.tsx'
+import { clock } from '../control-state.ts'
+import { PlainText, visible } from './plain-text.tsx'
+
+const statusKinds: { readonly [state: string]: 'good' | 'bad' | 'warn' } = {
+  running: 'good',
+  completed: 'good',
+  applied: 'good',
+  approved: 'good',
+  used: 'good',
+  done: 'good',
+  failed: 'bad',
+  dead: 'bad',
+  lost: 'bad',
+  rejected: 'bad',
+  in_doubt: 'bad',
+  given_up: 'bad',
+  awaiting_approval: 'warn',
+  budget_blocked: 'warn',
+  blocked: 'warn',
+  waiting: 'warn',
+  pending: 'warn',
+  revise: 'warn',
+}
+
+/** "budget_blocked" becomes "budget blocked". */
+export function wordsOf(state: string): string {
+  return state.replaceAll('_', ' ')
+}
+
+/** A pending task is as it should be; a pending approval waits for a person. */
+export function StateTag({ of, calm = false }: { readonly of: string; readonly calm?: boolean }) {
+  return <Tag kind={calm ? '' : (statusKinds[of] ?? '')}>{wordsOf(of)}</Tag>
+}
+
+export function TaskStatus({ task: { status, blocked_reason, cancel_requested } }: { readonly task: Task }) {
+  return (
+    <>
+      <StateTag of={status} calm={status === 'pending'} />
+      {blocked_reason !== null && <StateTag of={blocked_reason} />}
+      {cancel_requested && status === 'running' && <Tag kind="warn">cancelling</Tag>}
+    </>
+  )
+}
+
+export function PriorityTag({ of }: { readonly of: string }) {
+  return of === 'medium' ? null : <Tag kind={of === 'urgent' ? 'bad' : of === 'high' ? 'warn' : ''}>{of}</Tag>
+}
+
+/** A link to the page of a task, a run or an agent, by its id. */
+export function IdLink({ id }: { readonly id: string }) {
+  const page = id.startsWith('TASK-') ? 'tasks' : id.startsWith('RUN-') ? 'runs' : 'agents'
+  return (
+    <a class="mono" href={`#/${page}/${encodeURIComponent(id)}`}>
+      {id}
+    </a>
+  )
+}
+
+/** The heading of a record is there before the record is loaded, and when there is none. */
+export function IdHeading({ id, title = '' }: { readonly id: string; readonly title?: string | undefined }) {
+  return (
+    <h1 class="breaks">
+      <span class="quiet mono">{visible(id)}</span> <PlainText text={title} />
+    </h1>
+  )
+}
+
+export function At({ time, otherwise = 'never' }: { readonly time: string | null; readonly otherwise?: string }): ComponentChildren {
+  return time === null ? otherwise : <Time at={Date.parse(time)} />
+}
+
+/** Such as "3 min ago"; the exact time is in its title. */
+export function Ago({ time }: { readonly time: string }) {
+  const at = Date.parse(time)
+  return (
+    <time dateTime={time} title={new Date(at).toLocaleString()}>
+      {agoOf(Math.max(0, clock.value - at))}
+    </time>
+  )
+}
+
+function agoOf(ms: number): string {
+  const minutes = Math.floor(ms / 60_000)
+  if (minutes < 1) return 'just now'
+  if (minutes < 60) return `${minutes} min ago`
+  return minutes < 2_880 ? `${Math.floor(minutes / 60)} h ago` : `${Math.floor(minutes / 1_440)} days ago`
+}
+
+export function tokensOf(count: number | null): string {
+  return count === null ? 'no limit' : whole(count)
+}
+
+/** A label beside its key, which shows only on the marked entry. */
+export function Keyed({ of, marked, children }: { readonly of: string; readonly marked: boolean; readonly children: ComponentChildren }) {
+  return (
+    <>
+      {children}
+      {marked && (
+        <>
+          {' '}
+          <kbd>{of}</kbd>
+        </>
+      )}
+    </>
+  )
+}

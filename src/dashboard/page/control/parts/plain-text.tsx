@@ -1,0 +1,34 @@
+/** Shows text of agents and tasks as exactly the characters it has: what would hide or turn text around is shown by its number. */
+
+import { Block } from '../../parts/small.tsx'
+
+const escapeCharacter = String.fromCharCode(27)
+const colours = new RegExp(`${escapeCharacter}\\[[0-9;:]*m`, 'g')
+/**
+ * Control characters, and format characters: they change the direction of text, or cannot be seen. The joiners stay, as emoji and some
+ * scripts are written with them.
+ */
+const unseen = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu
+
+/** Line ends of DOS become those of Unix first. */
+export function visible(text: string): string {
+  return text.replaceAll('\r\n', '\n').replaceAll(unseen, (sign) => `⟨${(sign.codePointAt(0) ?? 0).toString(16).padStart(2, '0')}⟩`)
+}
+
+/** Colours of a terminal mean nothing here, and other control characters are shown. */
+export function visibleLog(text: string): string {
+  return visible(text.replaceAll(colours, ''))
+}
+
+/** One line; it has its own direction, so right-to-left text does not turn around what stands beside it. */
+export function PlainText({ text }: { readonly text: string }) {
+  return <bdi dir="auto">{visible(text)}</bdi>
+}
+
+export function PlainBlock({ text, label }: { readonly text: string; readonly label: string }) {
+  return <Block label={label} text={visible(text)} />
+}
+
+export function JsonBlock({ of, label }: { readonly of: unknown; readonly label: string }) {
+  return <PlainBlock label={label} text={JSON.stringify(of, null, 2) ?? 'undefined'} />
+}

@@ -1,0 +1,196 @@
+/** Answers "what may it cost, and what does it": today by role, the last days as a chart, and every limit with a way to change it. */
+
+import { useState } from 'preact/hooks'
+import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
+import { DayChart } from '../../parts/chart.tsx'
+import { About, counted, moment, whole } from '../../parts/fields.tsx'
+import { Empty, Scroll } from '../../parts/small.tsx'
+import { doing } from '../actions.tsx'
+import { budget } from '../control-state.ts'
+import { plane } from '../net/plane.ts'
+import { idIn } from '../parts/address.ts'
+import { confirmed } from '../parts/ask.tsx'
+import { At, tokensOf } from '../parts/bits.tsx'
+import { Limit } from './budget/limit.tsx'
+import { NewRoleLimit, Zone } from './budget/more-limits.tsx'
+
+/** `rest` is the role that the person came for. */
+export function BudgetPage({ rest }: { readonly rest: string }) {
+  const now = budget.value
+  return (
+    <>
+      <h1>Budget</h1>
+      <About>
+        See what the agents spend today and what they may. Tokens are reserved before a model is called: a call that would pass a limit is
+        not made, and its task waits.
+      </About>
+      {now ? <Whole of={now} role={idIn(rest)} /> : <Empty>Loading</Empty>}
+    </>
+  )
+}
+
+function Whole({ of, role }: { readonly of: Budget; readonly role: string }) {
+  const { spent_today, reserved, remaining, forecast_today, daily_tokens, blocked_tasks, next_day_at, day, timezone } = of
+  const exceeds = daily_tokens !== null && forecast_today > daily_tokens
+  return (
+    <>
+      <div class="tiles">
+        <Tile name={`Spent on ${day}`} value={whole(spent_today)} />
+        <Tile name="Reserved now" value={whole(reserved)} />
+        <Tile name="Left" value={tokensOf(remaining)} />
+        <Tile name="Forecast for today" value={whole(forecast_today)} />
+      </div>
+      {blocked_tasks > 0 && (
+        <p class="card ask">
+          <a href="#/tasks?status=budget_blocked">{counted(blocked_tasks, 'task')} without budget</a>
+        </p>
+      )}
+      {exceeds && spent_today < daily_tokens && (
+        <p class="card ask">
+          As it goes, today would cost {whole(forecast_today)} tokens; at {whole(daily_tokens)} all agents stop.
+        </p>
+      )}
+      <p class="quiet small">
+        The day begins at midnight in {timezone}; the next one begins <At time={next_day_at} />.
+      </p>
+      <OverTime of={of} />
+      <section aria-labelledby="limits-title">
+        <h2 id="limits-title">Limits for a day</h2>
+        <ul class="list">
+          <Limit
+            name="All roles"
+            scope={{ limit: daily_tokens, spent: spent_today, reserved, remaining }}
+            set={(tokens) => change(of, { daily_tokens: tokens }, 'All roles', daily_tokens, tokens)}
+          />
+          {Object.entries(of.roles).map(([name, scope]) => (
+            <Limit
+              key={name}
+              name={name}
+              scope={scope}
+              asked={name === role}
+              set={(tokens) => change(of, { allocation: allocationWith(of, name, tokens) }, name, scope.limit, tokens)}
+            />
+          ))}
+        </ul>
+        <NewRoleLimit
+          known={Object.keys(of.allocation)}
+          set={(name, tokens) => change(of, { allocation: allocationWith(of, name, tokens) }, name, null, tokens)}
+        />
+      </section>
+      <AgentLimits of={of.agents} />
+      <Zone now={timezone} set={(zone) => doing(`Days begin at midnight in ${zone}`, () => plane('PUT', 'budget', { timezone: zone }))} />
+    </>
+  )
+}
+
+function Tile({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div class="tile">
+      <span class="quiet small">{name}</span>
+      <b>{value}</b>
+    </div>
+  )
+}
+
+function allocationWith({ allocation }: Budget, role: string, tokens: number | null): Budget['allocation'] {
+  const { [role]: _, ...others } = allocation
+  return tokens === null ? others : { ...others, [role]: tokens }
+}
+
+async function change(now: Budget, patch: BudgetPatch, name: string, before: number | null, after: number | null): Promise<boolean> {
+  if (before === after) return false
+  const isRaised = after === null || (before !== null && after > before)
+  const spent = name === 'All roles' ? now.spent_today : (now.roles[name]?.spent ?? 0)
+  const body = (
+    <>
+      <p>
+        {name}: from <strong>{tokensOf(before)}</strong> to <strong>{tokensOf(after)}</strong> a day. Spent today: {whole(spent)}.
+      </p>
+      {after !== null && after <= spent && <p class="over">That is no more than was spent already: the agents stop at once.</p>}
+    </>
+  )
+  const act = isRaised ? 'Raise the limit' : 'Lower the limit'
+  if (!(await confirmed({ title: `${act}?`, body, act, isDangerous: !isRaised }))) return false
+  return doing(`${name}: ${tokensOf(after)} tokens a day`, async () => {
+    budget.value = await plane<Budget>('PUT', 'budget', patch)
+  })
+}
+
+function OverTime({ of: { days, roles, daily_tokens, forecast_today, day } }: { readonly of: Budget }) {
+  const [role, setRole] = useState('')
+  const known = [...new Set([...Object.keys(roles), ...days.flatMap(({ by_role }) => Object.keys(by_role))])].sort()
+  const amountOf = (each: Budget['days'][number]) => (role === '' ? each.spent : (each.by_role[role] ?? 0))
+  const limit = role === '' ? daily_tokens : (roles[role]?.limit ?? null)
+  if (days.every(({ spent }) => spent === 0)) return null
+  return (
+    <section aria-labelledby="days-title">
+      <div class="row spread">
+        <h2 id="days-title">Day by day</h2>
+        <select aria-label="Role" value={role} onChange={(event) => setRole(event.currentTarget.value)}>
+          <option value="">All roles</option>
+          {known.map((each) => (
+            <option key={each} value={each}>
+              {each}
+            </option>
+          ))}
+        </select>
+      </div>
+      <DayChart
+        key={`${role} ${limit}`}
+        unit="tokens"
+        values={days.map((each) => ({ day: moment(each.day), value: amountOf(each) }))}
+        {...(limit === null ? {} : { limit })}
+        {...(role === '' ? { forecast: { day: moment(day), value: forecast_today } } : {})}
+        label="Tokens for each of the last days, with the limit as a line and the forecast of today as a pale bar; the table below has the numbers"
+      />
+      <details>
+        <summary>The days as a table</summary>
+        <Scroll label="Tokens by day and role">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Day</th>
+                <th scope="col" class="number">
+                  All
+                </th>
+                {known.map((each) => (
+                  <th key={each} scope="col" class="number">
+                    {each}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {days.toReversed().map((each) => (
+                <tr key={each.day}>
+                  <th scope="row">{each.day}</th>
+                  <td class="number">{whole(each.spent)}</td>
+                  {known.map((name) => (
+                    <td key={name} class="number">
+                      {whole(each.by_role[name] ?? 0)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Scroll>
+      </details>
+    </section>
+  )
+}
+
+function AgentLimits({ of }: { readonly of: Budget['agents'] }) {
+  const limited = Object.entries(of).filter(([, { limit, spent, reserved }]) => limit !== null || spent + reserved > 0)
+  if (limited.length === 0) return null
+  return (
+    <section aria-labelledby="agents-title">
+      <h2 id="agents-title">Agents today</h2>
+      <ul class="list">
+        {limited.map(([name, scope]) => (
+          <Limit key={name} name={name} scope={scope} at={`#/agents/${encodeURIComponent(name)}`} />
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,100 @@
+/** Answers "who may do all this": the tokens of operators, with a way to make and to revoke one. */
+
+import type { NewOperatorToken, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
+import { About, Field, filled } from '../../parts/fields.tsx'
+import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Tag } from '../../parts/small.tsx'
+import { attempt, me } from '../../state.ts'
+import { doing } from '../actions.tsx'
+import { listenToPlane, plane } from '../net/plane.ts'
+import { confirmed, showOnce } from '../parts/ask.tsx'
+import { At } from '../parts/bits.tsx'
+import { PlainText } from '../parts/plain-text.tsx'
+
+export function OperatorsPage(_: { readonly rest: string }) {
+  const found = useLoadedOn(
+    listenToPlane,
+    () => plane<{ operators: readonly OperatorToken[] }>('GET', 'operators'),
+    'operators',
+    ({ type }) => type.startsWith('operator.'),
+  )
+  async function add(form: HTMLFormElement): Promise<void> {
+    const { name } = filled(form)
+    await attempt(async () => {
+      const { token } = await plane<NewOperatorToken>('POST', 'operators', { name })
+      form.reset()
+      found.again()
+      await showOnce(`The token of ${name}`, token, 'It opens this page, and programs use it as bearer.')
+    })
+  }
+  return (
+    <>
+      <h1>Operators</h1>
+      <About>An operator may do everything here. Agents and their runs have keys of their own, which never reach these pages.</About>
+      <Loaded from={found}>
+        {({ operators }) => (
+          <ul class="list" aria-label="Operators">
+            {operators.map((operator) => (
+              <Row key={operator.id} operator={operator} changed={found.again} />
+            ))}
+          </ul>
+        )}
+      </Loaded>
+      <h2 id="add-title">Add an operator</h2>
+      <form
+        class="fields"
+        aria-labelledby="add-title"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void add(event.currentTarget)
+        }}
+      >
+        <Field id="operator-name" label="Name">
+          <input id="operator-name" name="name" required maxLength={64} />
+        </Field>
+        <button type="submit" class="main">
+          Make a token
+        </button>
+      </form>
+    </>
+  )
+}
+
+function Row({
+  operator: { id, name, created_at, revoked_at },
+  changed,
+}: {
+  readonly operator: OperatorToken
+  readonly changed: () => void
+}) {
+  const isMe = me.value?.name === name
+  async function revoke(): Promise<void> {
+    const body = <p>{isMe ? 'It is the name of your own token: you may be logged out.' : 'Its sessions end at once.'}</p>
+    if (!(await confirmed({ title: `Revoke the token of ${name}?`, body, act: 'Revoke the token', isDangerous: true }))) return
+    await doing(`Revoked: ${name}`, () => plane('DELETE', `operators/${encodeURIComponent(id)}`))
+    changed()
+  }
+  return (
+    <li class="line">
+      <span class="grow breaks">
+        <strong>
+          <PlainText text={name} />
+        </strong>{' '}
+        {isMe && <Tag>you</Tag>} {revoked_at !== null && <Tag kind="bad">revoked</Tag>}{' '}
+        <span class="small quiet">
+          <span class="mono">{id}</span>, made <At time={created_at} />
+          {revoked_at !== null && (
+            <>
+              , revoked <At time={revoked_at} />
+            </>
+          )}
+        </span>
+      </span>
+      {revoked_at === null && (
+        <button type="button" onClick={() => void revoke()}>
+          Revoke<span class="hidden"> {name}</span>
+        </button>
+      )}
+    </li>
+  )
+}

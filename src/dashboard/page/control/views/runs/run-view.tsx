@@ -1,0 +1,159 @@
+/** Shows one run: how it ended, its log, what it delivered, and what its agent wrote into its session meanwhile. */
+
+import type { Run, SessionLine } from '../../../../../control/contract/run-shapes.ts'
+import { counted } from '../../../parts/fields.tsx'
+import { Loaded, useLoadedOn } from '../../../parts/loaded.tsx'
+import { Facts, Scroll } from '../../../parts/small.tsx'
+import { agentPath } from '../../actions.tsx'
+import { listenToPlane, plane, root } from '../../net/plane.ts'
+import { resumed } from '../../net/plane-live.ts'
+import { At, IdHeading, IdLink, StateTag, tokensOf } from '../../parts/bits.tsx'
+import { EventList } from '../../parts/event-list.tsx'
+import { JsonBlock, PlainBlock, PlainText } from '../../parts/plain-text.tsx'
+import { SessionLines } from '../agents/session-lines.tsx'
+import { RunLog } from './run-log.tsx'
+
+export function ControlRunView({ id }: { readonly id: string }) {
+  const found = useLoadedOn(
+    listenToPlane,
+    () => plane<Run>('GET', `runs/${encodeURIComponent(id)}`),
+    id,
+    ({ run_id, type }) => run_id === id || type === resumed.type,
+  )
+  return (
+    <>
+      <p class="small">
+        <a href="#/runs">All runs</a>
+      </p>
+      <IdHeading id={id} title={found.value?.task_title} />
+      <Loaded from={found}>
+        {(run) => (
+          <>
+            <div class="row">
+              <StateTag of={run.state} />
+              {run.changes !== null && <Changes of={run.changes} />}
+            </div>
+            {run.error !== null && <PlainBlock text={run.error} label="Error" />}
+            <RunFacts run={run} />
+            <Artifacts run={run} />
+            <section aria-labelledby="log-title">
+              <h2 id="log-title">Log</h2>
+              <RunLog run={run} />
+            </section>
+            <Session run={run} />
+            {run.manifest !== null && (
+              <section aria-labelledby="manifest-title">
+                <h2 id="manifest-title">Manifest</h2>
+                <p class="quiet small">
+                  What was asked, by whom and with which versions, and what came out, signed. <code>braidclaw control verify</code> checks
+                  it.
+                </p>
+                <JsonBlock of={run.manifest} label="The manifest as JSON" />
+              </section>
+            )}
+          </>
+        )}
+      </Loaded>
+      <section aria-labelledby="history-title">
+        <h2 id="history-title">History</h2>
+        <EventList filters={{ run_id: id }} concerns={({ run_id }) => run_id === id} />
+      </section>
+    </>
+  )
+}
+
+const changeWords = {
+  none: 'no changes',
+  waiting: 'changes wait for review',
+  applied: 'changes applied',
+  dropped: 'changes dropped',
+} as const
+
+function Changes({ of }: { readonly of: NonNullable<Run['changes']> }) {
+  return <span class={of === 'waiting' ? 'tag warn' : 'tag'}>{changeWords[of]}</span>
+}
+
+function RunFacts({ run }: { readonly run: Run }) {
+  const { task_id, agent_id, role, attempt, began_at, ended_at, last_beat_at, tokens_used, skill } = run
+  return (
+    <Facts
+      of={[
+        ['Task', <IdLink id={task_id} />],
+        [
+          'Agent',
+          <>
+            <IdLink id={agent_id} />, {role}
+          </>,
+        ],
+        ['Attempt', String(attempt)],
+        ['Began', <At time={began_at} />],
+        ended_at === null ? ['Last beat', <At time={last_beat_at} />] : ['Ended', <At time={ended_at} />],
+        ['Tokens', tokensOf(tokens_used)],
+        ...(skill === null ? [] : [['Skill', <PlainText text={skill} />] as const]),
+      ]}
+    />
+  )
+}
+
+function Artifacts({ run: { run_id, artifacts } }: { readonly run: Run }) {
+  if (artifacts.length === 0) return null
+  return (
+    <section aria-labelledby="artifacts-title">
+      <h2 id="artifacts-title">Artifacts</h2>
+      <Scroll label="Names and digests of the artifacts">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col" class="number">
+                Size
+              </th>
+              <th scope="col">SHA-256</th>
+            </tr>
+          </thead>
+          <tbody>
+            {artifacts.map(({ name, digest, bytes }) => (
+              <tr key={name}>
+                <th scope="row">
+                  <a href={`${root}/runs/${run_id}/artifacts/${encodeURIComponent(name)}`} download={name}>
+                    <PlainText text={name} />
+                  </a>
+                </th>
+                <td class="number">{counted(bytes, 'byte')}</td>
+                <td class="mono breaks">{digest}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </section>
+  )
+}
+
+/** Session lines name no run: those that were written while it ran are its own, as an agent does one task at a time. */
+function Session({ run: { agent_id, began_at, ended_at, run_id } }: { readonly run: Run }) {
+  const found = useLoadedOn(
+    listenToPlane,
+    () => plane<{ sessions: readonly SessionLine[] }>('GET', agentPath(agent_id, 'sessions?limit=200')),
+    `${run_id} ${ended_at}`,
+    (event) => event.run_id === run_id,
+  )
+  const end = ended_at === null ? Number.POSITIVE_INFINITY : Date.parse(ended_at) + 5_000
+  return (
+    <Loaded from={found}>
+      {({ sessions }) => {
+        // The seed's times have no milliseconds.
+        const own = sessions.filter(
+          ({ timestamp }) => Date.parse(timestamp) >= Date.parse(began_at) - 1_000 && Date.parse(timestamp) <= end,
+        )
+        if (own.length === 0) return null
+        return (
+          <section aria-labelledby="session-title">
+            <h2 id="session-title">Session</h2>
+            <SessionLines of={own} />
+          </section>
+        )
+      }}
+    </Loaded>
+  )
+}

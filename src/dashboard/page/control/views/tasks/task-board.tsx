@@ -1,0 +1,128 @@
+/** Shows a column for each status with its count and its newest tasks; an event loads only the columns that it changes. */
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Task } from '../../../../../control/contract/task-shapes.ts'
+import { Empty } from '../../../parts/small.tsx'
+import { textOf } from '../../../state.ts'
+import type { TaskPage } from '../../control-state.ts'
+import { plane, queryOf } from '../../net/plane.ts'
+import type { Filters } from '../../parts/address.ts'
+import { PriorityTag, wordsOf } from '../../parts/bits.tsx'
+import { keepingUp } from '../../parts/paged.ts'
+import { PlainText } from '../../parts/plain-text.tsx'
+import { taskStatuses } from '../../parts/task-words.ts'
+
+type Status = Task['status']
+type Columns = { readonly [status in Status]?: Pick<TaskPage, 'tasks' | 'next'> }
+type Board = { readonly columns: Columns; readonly counts: Readonly<Record<string, number>>; readonly error?: string }
+
+const shown = 12
+/** Up to so many changed tasks are looked at one by one, to find out which columns they leave and enter. */
+const single = 6
+
+export function TaskBoard({ filters }: { readonly filters: Filters }) {
+  const key = queryOf(filters)
+  const [board, setBoard] = useState<Board | undefined>(undefined)
+  const now = useRef<Columns>({})
+  now.current = board?.columns ?? {}
+  useEffect(() => {
+    const state = { ended: false }
+    const load = async (statuses: readonly Status[]) => {
+      try {
+        const found = await Promise.all(statuses.map((status) => column(status, filters)))
+        if (state.ended) return
+        const columns = Object.fromEntries(statuses.map((status, at) => [status, found[at]]))
+        const counts = found.at(-1)?.counts ?? {}
+        setBoard((before) => ({ columns: { ...before?.columns, ...columns }, counts }))
+      } catch (error) {
+        if (!state.ended) setBoard((before) => ({ columns: {}, counts: {}, ...before, error: textOf(error) }))
+      }
+    }
+    void load(taskStatuses)
+    const end = keepingUp({
+      changed: ({ task_id, type }) => (type.startsWith('task.') || type.startsWith('approval.') ? task_id : undefined),
+      refresh: async (ids) => load(await columnsOf(ids, now.current)),
+    })
+    return () => {
+      state.ended = true
+      end()
+    }
+  }, [key])
+  if (!board) return <Empty>Loading</Empty>
+  return (
+    <>
+      {board.error !== undefined && (
+        <p class="card bad" role="alert">
+          {board.error}
+        </p>
+      )}
+      <div class="board">
+        {taskStatuses.map((status) => (
+          <Column key={status} status={status} of={board.columns[status]} count={countOf(board, status, filters)} filters={filters} />
+        ))}
+      </div>
+    </>
+  )
+}
+
+function column(status: Status, filters: Filters): Promise<TaskPage> {
+  return plane<TaskPage>('GET', `tasks${queryOf({ ...filters, view: 'full', brief: true, status, limit: shown })}`)
+}
+
+/** The columns that the tasks were in and are in now. */
+async function columnsOf(ids: ReadonlySet<string>, columns: Columns): Promise<readonly Status[]> {
+  if (ids.size > single || ids.has('all')) return taskStatuses
+  try {
+    const tasks = await Promise.all([...ids].map((id) => plane<Task>('GET', `tasks/${id}`)))
+    const before = taskStatuses.filter((status) => columns[status]?.tasks.some(({ task_id }) => ids.has(task_id)))
+    return [...new Set([...before, ...tasks.map(({ status }) => status)])]
+  } catch {
+    return taskStatuses
+  }
+}
+
+/** The counts of the server are of all tasks of a role; other filters leave fewer, which nobody counts. */
+function countOf({ columns, counts }: Board, status: Status, { q = '', label = '' }: Filters): string {
+  if (q === '' && label === '') return (counts[status] ?? 0).toLocaleString()
+  const column = columns[status]
+  return `${column?.tasks.length ?? 0}${column?.next ? '+' : ''}`
+}
+
+type ColumnProps = { readonly status: Status; readonly of: Columns[Status]; readonly count: string; readonly filters: Filters }
+
+function Column({ status, of, count, filters }: ColumnProps) {
+  const all = `#/tasks${queryOf({ ...filters, status, view: 'list' })}`
+  return (
+    <section class="column" aria-label={wordsOf(status)}>
+      <h2>
+        <a href={all}>{wordsOf(status)}</a> <span class="quiet">{count}</span>
+      </h2>
+      <ul class="list">
+        {of?.tasks.map((task) => (
+          <TaskCard key={task.task_id} task={task} />
+        ))}
+      </ul>
+      {of?.next && (
+        <a class="small" href={all}>
+          More<span class="hidden"> {wordsOf(status)}</span>
+        </a>
+      )}
+    </section>
+  )
+}
+
+function TaskCard({ task: { task_id, title, role, agent_id, priority, blocked_reason } }: { readonly task: Task }) {
+  return (
+    <li>
+      <a class="task" href={`#/tasks/${task_id}`}>
+        <span class="title">
+          <PlainText text={title} />
+        </span>
+        <span class="small quiet">
+          {task_id} · {agent_id ?? role}
+          {blocked_reason !== null && ` · ${wordsOf(blocked_reason)}`} <PriorityTag of={priority} />
+        </span>
+      </a>
+    </li>
+  )
+}

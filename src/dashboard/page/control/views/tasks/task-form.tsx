@@ -1,0 +1,191 @@
+/** Makes a task, or changes one that has not ended. */
+
+import { useState } from 'preact/hooks'
+import type { Task } from '../../../../../control/contract/task-shapes.ts'
+import { Field } from '../../../parts/fields.tsx'
+import { Loaded, useLoadedOn } from '../../../parts/loaded.tsx'
+import { attempt, textOf } from '../../../state.ts'
+import { roles } from '../../control-state.ts'
+import { listenToPlane, plane } from '../../net/plane.ts'
+import { goTo } from '../../parts/address.ts'
+import { priorities } from '../../parts/task-words.ts'
+
+export function NewTask({ parent }: { readonly parent?: string | undefined }) {
+  // The same key for each try, so that a task that was made although the answer was lost is not made twice.
+  const [key] = useState(() => newKey())
+  const create = (draft: object) =>
+    plane<Task>('POST', 'tasks', { ...draft, ...(parent === undefined ? {} : { parent_task_id: parent }) }, { 'idempotency-key': key })
+  return (
+    <>
+      <h1>New task</h1>
+      {parent !== undefined && <p class="quiet">It belongs to {parent}.</p>}
+      <TaskForm save={create} act="Create the task" />
+    </>
+  )
+}
+
+/** Random bytes are there at every address; randomUUID is not. */
+function newKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+export function EditTask({ id }: { readonly id: string }) {
+  const found = useLoadedOn(listenToPlane, () => plane<Task>('GET', `tasks/${id}`), id)
+  return (
+    <>
+      <h1>Edit {id}</h1>
+      <Loaded from={found}>
+        {(task) => (
+          <TaskForm
+            key={task.version}
+            task={task}
+            act="Save"
+            save={(patch) => plane<Task>('PATCH', `tasks/${id}`, patch, { 'if-match': String(task.version) })}
+          />
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+type FormProps = { readonly task?: Task; readonly act: string; readonly save: (fields: object) => Promise<Task> }
+
+function TaskForm({ task, act, save }: FormProps) {
+  const [problem, setProblem] = useState('')
+  async function submit(form: HTMLFormElement): Promise<void> {
+    setProblem('')
+    try {
+      const fields = fieldsOf(form, task)
+      await attempt(async () => {
+        const { task_id } = await save(fields)
+        goTo(`tasks/${task_id}`, task ? `Saved: ${task_id}` : `Created: ${task_id}`)
+      })
+    } catch (error) {
+      setProblem(textOf(error))
+    }
+  }
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void submit(event.currentTarget)
+      }}
+    >
+      <Field id="task-title" label="Title">
+        <input id="task-title" name="title" class="wide" required maxLength={500} dir="auto" defaultValue={task?.title} />
+      </Field>
+      <p />
+      <Field id="task-description" label="Description">
+        <textarea id="task-description" name="description" rows={6} maxLength={65_536} dir="auto" defaultValue={task?.description} />
+      </Field>
+      <div class="fields">
+        <Field id="task-role" label="Role">
+          <input id="task-role" name="role" list="known-roles" required maxLength={64} defaultValue={task?.role} />
+        </Field>
+        <Field id="task-agent" label="Agent" help="Only this one may take it; empty: any of the role">
+          <input id="task-agent" name="agent_id" maxLength={64} defaultValue={task?.agent_id ?? ''} aria-describedby="task-agent-help" />
+        </Field>
+        <Field id="task-priority" label="Priority">
+          <select id="task-priority" name="priority" defaultValue={task?.priority ?? 'medium'}>
+            {priorities.map((each) => (
+              <option key={each} value={each} selected={each === (task?.priority ?? 'medium')}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <Field id="task-labels" label="Labels" help="With spaces between">
+          <input id="task-labels" name="labels" defaultValue={task?.labels.join(' ')} aria-describedby="task-labels-help" />
+        </Field>
+        <Field id="task-needs" label="Waits for" help="Ids such as TASK-001, with spaces between">
+          <input id="task-needs" name="depends_on" defaultValue={task?.depends_on.join(' ')} aria-describedby="task-needs-help" />
+        </Field>
+        <Field id="task-tries" label="Attempts at most">
+          <input id="task-tries" name="max_attempts" type="number" min={1} max={100} defaultValue={String(task?.max_attempts ?? 3)} />
+        </Field>
+        <Field id="task-budget" label="Tokens at most" help="Of all attempts together; empty: no limit of its own">
+          <input
+            id="task-budget"
+            name="budget_tokens"
+            type="number"
+            min={0}
+            defaultValue={task?.budget_tokens === null || !task ? '' : String(task.budget_tokens)}
+            aria-describedby="task-budget-help"
+          />
+        </Field>
+        <Field id="task-at" label="Not before" help="In the time zone of this browser">
+          <input id="task-at" name="available_at" type="datetime-local" aria-describedby="task-at-help" />
+        </Field>
+      </div>
+      <datalist id="known-roles">
+        {roles.value.map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
+      <details open={task !== undefined && Object.keys(task.context).length > 0}>
+        <summary>Context</summary>
+        <Field id="task-context" label="A JSON object that the agent gets with the task">
+          <textarea
+            id="task-context"
+            name="context"
+            class="mono"
+            rows={5}
+            spellcheck={false}
+            defaultValue={task && Object.keys(task.context).length > 0 ? JSON.stringify(task.context, null, 2) : ''}
+          />
+        </Field>
+      </details>
+      {problem !== '' && (
+        <p class="banner" role="alert">
+          {problem}
+        </p>
+      )}
+      <div class="row actions">
+        <button type="submit" class="main">
+          {act}
+        </button>
+        <a class="button" href={task ? `#/tasks/${task.task_id}` : '#/tasks'}>
+          Back
+        </a>
+      </div>
+    </form>
+  )
+}
+
+/** What is empty is left out of a new task, and taken away from one that is changed. @throws Error when the context is no object */
+function fieldsOf(form: HTMLFormElement, task?: Task): object {
+  const value = (name: string) => String(new FormData(form).get(name) ?? '').trim()
+  const words = (name: string) =>
+    value(name)
+      .split(/[\s,]+/)
+      .filter((word) => word !== '')
+  const emptied = task ? null : undefined
+  const number = (name: string) => (value(name) === '' ? emptied : Number(value(name)))
+  const context = value('context')
+  return withoutUndefined({
+    title: value('title'),
+    description: String(new FormData(form).get('description') ?? ''),
+    role: value('role'),
+    agent_id: value('agent_id') || emptied,
+    priority: value('priority'),
+    labels: words('labels'),
+    depends_on: task && words('depends_on').join() === task.depends_on.join() ? undefined : words('depends_on'),
+    max_attempts: value('max_attempts') === '' ? undefined : Number(value('max_attempts')),
+    budget_tokens: number('budget_tokens'),
+    available_at: value('available_at') === '' ? undefined : new Date(value('available_at')).toISOString(),
+    context: context === '' ? (task ? {} : undefined) : objectOf(context),
+  })
+}
+
+function objectOf(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch {}
+  throw new Error('The context is no JSON object. It looks like {"jail_name": "clawdie-db"}.')
+}
+
+function withoutUndefined(fields: { readonly [name: string]: unknown }): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}

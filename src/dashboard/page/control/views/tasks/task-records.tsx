@@ -1,0 +1,214 @@
+/** Shows what belongs to a task: approvals, effects, runs with the log of the newest, and tasks below it. */
+
+import type { ComponentChildren } from 'preact'
+import { useRef, useState } from 'preact/hooks'
+import type { Approval } from '../../../../../control/contract/approval-shapes.ts'
+import type { Run } from '../../../../../control/contract/run-shapes.ts'
+import type { Effect, Task } from '../../../../../control/contract/task-shapes.ts'
+import { Loaded, type Loading, useLoadedOn } from '../../../parts/loaded.tsx'
+import { decide, doing } from '../../actions.tsx'
+import type { TaskPage } from '../../control-state.ts'
+import { listenToPlane, plane, queryOf } from '../../net/plane.ts'
+import { resumed } from '../../net/plane-live.ts'
+import { At, StateTag } from '../../parts/bits.tsx'
+import { JsonBlock, PlainText } from '../../parts/plain-text.tsx'
+import { RunLog } from '../runs/run-log.tsx'
+import { RunRow } from '../runs/run-row.tsx'
+import { TaskRow } from './task-list.tsx'
+
+type Props = { readonly id: string }
+
+function useOfTask<T>(id: string, path: string): Loading<T> {
+  return useLoadedOn(
+    listenToPlane,
+    () => plane<T>('GET', path),
+    path,
+    (event) => event.task_id === id || event.type === resumed.type,
+  )
+}
+
+/** Nothing at all when there are none. */
+function Part({ id, title, children }: { readonly id: string; readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+export function TaskApprovals({ id }: Props) {
+  const found = useOfTask<{ approvals: readonly Approval[] }>(id, `approvals${queryOf({ view: 'full', task_id: id, limit: 50 })}`)
+  return (
+    <Loaded from={found}>
+      {({ approvals }) =>
+        approvals.length > 0 && (
+          <Part id="approvals-title" title="Approvals">
+            {approvals.map((approval) => (
+              <ApprovalCard key={approval.approval_id} approval={approval} />
+            ))}
+          </Part>
+        )
+      }
+    </Loaded>
+  )
+}
+
+function ApprovalCard({ approval }: { readonly approval: Approval }) {
+  const { approval_id, operation, reasoning, details, state, note, decided_by, decided_at, used_at, expires_at } = approval
+  return (
+    <article class={state === 'pending' ? 'card ask' : 'card'} aria-label={`Approval ${approval_id}`}>
+      <div class="row">
+        <StateTag of={state} />
+        <strong class="breaks">
+          <PlainText text={operation} />
+        </strong>
+        <span class="mono small quiet">{approval_id}</span>
+      </div>
+      {reasoning !== '' && (
+        <p>
+          <PlainText text={reasoning} />
+        </p>
+      )}
+      {Object.keys(details).length > 0 && <JsonBlock of={details} label={`Details of ${approval_id}`} />}
+      <p class="small quiet">
+        {decided_at === null ? (
+          <>
+            Expires <At time={expires_at} />
+          </>
+        ) : (
+          <>
+            Decided <At time={decided_at} /> by <PlainText text={decided_by ?? ''} />
+            {note !== null && note !== '' && (
+              <>
+                {': '}
+                <PlainText text={note} />
+              </>
+            )}
+          </>
+        )}
+        {used_at !== null && (
+          <>
+            , used <At time={used_at} />
+          </>
+        )}
+      </p>
+      {state === 'pending' && (
+        <div class="row">
+          <button type="button" class="main" onClick={() => void decide(approval, 'approve')}>
+            Approve<span class="hidden"> {approval_id}</span>
+          </button>
+          <button type="button" onClick={() => void decide(approval, 'reject')}>
+            Deny<span class="hidden"> {approval_id}</span>
+          </button>
+        </div>
+      )}
+    </article>
+  )
+}
+
+export function TaskEffects({ id }: Props) {
+  const found = useOfTask<{ effects: readonly Effect[] }>(id, `tasks/${id}/effects`)
+  const settle = (key: string, outcome: 'done' | 'redo') =>
+    doing(`Resolved: ${key}`, () => plane('POST', `tasks/${id}/resolve`, { key, outcome }))
+  return (
+    <Loaded from={found}>
+      {({ effects }) =>
+        effects.length > 0 && (
+          <Part id="effects-title" title="Effects">
+            <ul class="list">
+              {effects.map(({ key, state, description, idempotent, begun_at, done_at, result }) => (
+                <li key={key} class="line">
+                  <div class="grow breaks">
+                    <StateTag of={state} /> <span class="mono">{key}</span>{' '}
+                    <span class="quiet small">
+                      {idempotent && 'may run again, '}
+                      begun <At time={begun_at} />, done <At time={done_at} otherwise="not yet" />
+                    </span>
+                    {description !== '' && (
+                      <p>
+                        <PlainText text={description} />
+                      </p>
+                    )}
+                    {result !== undefined && result !== null && <JsonBlock of={result} label={`Result of ${key}`} />}
+                  </div>
+                  {state === 'in_doubt' && (
+                    <div class="row">
+                      <button type="button" onClick={() => void settle(key, 'done')}>
+                        It was done<span class="hidden">: {key}</span>
+                      </button>
+                      <button type="button" onClick={() => void settle(key, 'redo')}>
+                        Run it again<span class="hidden">: {key}</span>
+                      </button>
+                    </div>
+                  )}
+                </li>
+              ))}
+            </ul>
+          </Part>
+        )
+      }
+    </Loaded>
+  )
+}
+
+export function TaskRuns({ id }: Props) {
+  const found = useOfTask<{ runs: readonly Run[] }>(id, `runs${queryOf({ task_id: id, limit: 100 })}`)
+  const [chosen, choose] = useState<string | undefined>(undefined)
+  return (
+    <Loaded from={found}>
+      {({ runs }) => {
+        const shown = runs.find(({ run_id }) => run_id === chosen) ?? runs[0]
+        if (!shown) return null
+        return (
+          <Part id="runs-title" title="Attempts">
+            <ul class="list rows">
+              {runs.map((run) => (
+                <RunRow key={run.run_id} run={run} isOfTask />
+              ))}
+            </ul>
+            <div class="row spread">
+              <h3>Log of {shown.run_id}</h3>
+              {runs.length > 1 && (
+                <select aria-label="Run whose log is shown" value={shown.run_id} onChange={(event) => choose(event.currentTarget.value)}>
+                  {runs.map(({ run_id, attempt }) => (
+                    <option key={run_id} value={run_id}>
+                      {run_id}, attempt {attempt}
+                    </option>
+                  ))}
+                </select>
+              )}
+            </div>
+            <RunLog key={shown.run_id} run={shown} />
+          </Part>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+export function TaskChildren({ id }: Props) {
+  const shown = useRef<readonly Task[]>([])
+  const found = useLoadedOn(
+    listenToPlane,
+    () => plane<TaskPage>('GET', `tasks${queryOf({ view: 'full', brief: true, parent_task_id: id, limit: 100 })}`),
+    id,
+    ({ type, task_id }) => type === 'task.created' || type === resumed.type || shown.current.some((task) => task.task_id === task_id),
+  )
+  shown.current = found.value?.tasks ?? []
+  return (
+    <Loaded from={found}>
+      {({ tasks }) =>
+        tasks.length > 0 && (
+          <Part id="children-title" title="Tasks below it">
+            <ul class="list rows">
+              {tasks.map((task) => (
+                <TaskRow key={task.task_id} task={task} />
+              ))}
+            </ul>
+          </Part>
+        )
+      }
+    </Loaded>
+  )
+}
