@@ -8,8 +8,10 @@ import { scrubbed } from './environment.ts'
 import { type FileResult, fileResult } from './junit.ts'
 
 /** The time limits of a file and of a test, so that the whole run is bounded even when something hangs. */
-const FILE_LIMIT_MS = 300_000
-const TEST_LIMIT_MS = 30_000
+const FILE_LIMIT_MS = 600_000
+const TEST_LIMIT_MS = 120_000
+/** So many files that failed beside others are run once more, alone. More of them are no accident. */
+const SECOND_RUNS = 2
 
 const root = join(import.meta.dir, '..')
 
@@ -20,6 +22,8 @@ type Done = FileResult & {
   /** Skipped tests, and what they need (test/support/needs.ts). */
   readonly leftOut: readonly string[]
   readonly needs: readonly string[]
+  /** It failed beside other files, and this is what it did alone. */
+  readonly again?: boolean
 }
 
 if (import.meta.main) process.exit(await main(Bun.argv.slice(2)))
@@ -30,7 +34,7 @@ export async function main(patterns: readonly string[]): Promise<number> {
   const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-test-'))
   // Tests that run as another user must be able to enter this folder.
   chmodSync(scratch, 0o711)
-  const done = await runAll(files, scratch)
+  const done = await runAgain(await runAll(files, scratch), join(scratch, 'again'))
   discard(scratch)
   return summarise(done)
 }
@@ -54,6 +58,19 @@ async function runAll(files: readonly string[], scratch: string): Promise<Done[]
   }
   await Promise.all(Array.from({ length: availableParallelism() }, worker))
   return done
+}
+
+/** What a file said the first time stays in the output, and the summary names it. */
+async function runAgain(done: readonly Done[], scratch: string): Promise<Done[]> {
+  const broken = done.filter(({ failed }) => failed > 0)
+  if (broken.length > SECOND_RUNS || done.length === broken.length) return [...done]
+  const results = [...done]
+  for (const first of broken) {
+    const second = await runFile(first.file, join(scratch, String(done.indexOf(first))))
+    console.log(`once more, alone: ${describe(second)}`)
+    results[done.indexOf(first)] = { ...second, again: true }
+  }
+  return results
 }
 
 /** Output goes to a file, because a pipe that a grandchild keeps open would never end. */
@@ -125,6 +142,9 @@ function summarise(done: readonly Done[]): number {
   const broken = done.filter((one) => one.failed > 0)
   if (done.length === 0) console.log('\nno test file matches')
   for (const line of leftOut(done)) console.log(line)
+  const shaky = done.filter((one) => one.again && one.failed === 0)
+  if (shaky.length > 0)
+    console.log(`\nfailed beside others, passed alone (see their first output):\n${shaky.map((one) => `  ${one.file}`).join('\n')}`)
   if (broken.length > 0) console.log(`\nfailed:\n${broken.map((one) => `  ${one.file}`).join('\n')}`)
   console.log(`\n${done.length} files\n${passed} passed, ${failed} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`)
   return failed === 0 && passed > 0 ? 0 : 1

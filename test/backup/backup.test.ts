@@ -66,7 +66,7 @@ test('a backup while turns are written is whole each time', async () => {
   await writing
   expect(counts.toSorted((a, b) => a - b)).toEqual(counts)
   expect(new Set(counts).size).toBeGreaterThan(1)
-}, 90_000)
+}, 120_000)
 
 test('files with keys are left out unless they are asked for', async () => {
   using at = home()
@@ -153,7 +153,7 @@ test.each(['SIGKILL', 'SIGINT'] as const)(
     }
     expect((await proofOf(at, join(at.dir, 'r'))).map(({ code }) => code)).toEqual([0, 0])
   },
-  90_000,
+  120_000,
 )
 
 test('prune deletes what is older than the retention, and every receipt stays and verifies', async () => {

@@ -162,7 +162,7 @@ describe('the message', () => {
     expect([fromFile.code, fromFile.stdout.length]).toEqual([0, 'You said '.length + big.trimEnd().length + 1])
     const [, last] = (await at.run(['memory', 'show', 'last', '--json'])).stdout.split(big.trimEnd())
     expect(last).toBeDefined()
-  }, 30_000)
+  }, 120_000)
 
   test('beyond the bound is refused before anything begins', async () => {
     using at = home()

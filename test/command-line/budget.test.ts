@@ -41,7 +41,7 @@ describe('a day for the home', () => {
     expect(state).toMatchObject({ unit: 'micros', reserved: 0 })
     expect(state?.spent).toBe(2000 * (1 + codes.filter((code) => code === 0).length))
     expect(state?.spent).toBeLessThanOrEqual(11_000)
-  }, 60_000)
+  }, 120_000)
 
   test('a process that is killed between reserving and settling has spent all that it reserved', async () => {
     using at = priced('daily_usd = 0.05')
@@ -53,7 +53,7 @@ describe('a day for the home', () => {
     process.kill(started.pid, 'SIGKILL')
     await started.result
     expect(await ofHome(at)).toMatchObject({ spent: reserved, reserved: 0 })
-  }, 30_000)
+  }, 120_000)
 
   test('tokens count as well, and a home without a budget reserves nothing', async () => {
     using at = priced('daily_tokens = 2000000')

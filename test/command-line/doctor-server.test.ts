@@ -59,7 +59,7 @@ test('gateway: a free port, our own server, another program', async () => {
   expect(words(await findings(at, ['gateway']))).toBe(
     `bad\nanother program listens at http://127.0.0.1:${other.port}\nstop it, or choose another port: [channels.http] port = …\nfor the service: braidclaw service install --port PORT`,
   )
-}, 60_000)
+}, 120_000)
 
 test('gateway: an address that others reach needs a token and TLS', async () => {
   using at = home(http('host = "0.0.0.0"\n'))
@@ -96,7 +96,7 @@ test('gateway: certificates that cannot be read, do not fit their key, or have e
   expect(await told(good.cert, good.cert)).toContain('a pair to try with: openssl req -x509')
   at.config(config + http(`tls_cert = "${good.cert}"\n`))
   expect(words(await findings(at, ['gateway']))).toContain('bad\nchannels.http: tls_cert and tls_key belong together')
-}, 60_000)
+}, 120_000)
 
 test('gateway: an installed service is judged by the address of its own command line', async () => {
   using at = home()
@@ -157,14 +157,14 @@ test('schedules: nobody runs them, one is overdue, one was paused after failures
   expect(found).toContain('bad\n"lost" works in /nonexistent/folder, which does not exist\nmkdir -p /nonexistent/folder')
   change(`UPDATE schedules SET channel = 'discord' WHERE name = 'lost'`)
   expect(words(await findings(at, ['schedules']))).toContain('"discord", which is off\nswitch it on: [channels.discord] enabled = true')
-}, 30_000)
+}, 120_000)
 
 test('schedules: while a server runs they are served', async () => {
   using at = home()
   await at.run(['schedule', 'add', 'daily', '--cron', '0 9 * * *', '-m', 'go'])
   await using _ = await gateway(at)
   expect(words(await findings(at, ['schedules']))).toBe('ok\n1 schedule, 1 active; a process runs them')
-}, 30_000)
+}, 120_000)
 
 test('cost: a limit of money without known prices, and a broken models.toml', async () => {
   const own = '\n[providers.models.own]\nkind = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "tiny"\n'
@@ -254,7 +254,7 @@ test('service: not running, another program, lingering off', async () => {
   expect(words(bad(await findings(at, ['service'], env)))).toBe(
     `bad\nthe service runs /opt/old/braidclaw, which does not exist; this program is ${executable}\nbraidclaw service install, with the flags you want, then braidclaw service restart`,
   )
-}, 30_000)
+}, 120_000)
 
 test('disk: little space is said, and too little is a fault', () => {
   const MIB = 2 ** 20

@@ -20,7 +20,7 @@ const perHome = 20
 const state: { binary?: Binary } = {}
 beforeAll(async () => {
   state.binary = await compiledBinary()
-}, 60_000)
+}, 120_000)
 afterAll(() => state.binary?.[Symbol.dispose]())
 
 /** One foreign program after the other, until it is told to stop. @returns how many there were */

@@ -52,7 +52,7 @@ test('eight processes, turns with tools and searches: nothing is lost, one chain
   expect(said.map(({ said }) => [said.results.length, said.done?.stopReason])).toEqual(Array(processes * rounds).fill([7, 'end_turn']))
   expect(receipts(home).size).toBe(processes * rounds * 7)
   expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
-}, 60_000)
+}, 120_000)
 
 test('sixteen processes of one turn each at a time, beside another program that hardly lets go: all wait their turn', async () => {
   using home = createHome({ binary: state.binary?.path ?? '' })
@@ -71,4 +71,4 @@ test('sixteen processes of one turn each at a time, beside another program that 
   expect(results.flat().filter(({ code }) => code !== 0)).toEqual([])
   expect(receipts(home).size).toBe(65)
   expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
-}, 90_000)
+}, 120_000)

@@ -85,7 +85,7 @@ describe('full disk', () => {
     expect(new Set(ends.map(({ squeezed }) => squeezed.code))).toEqual(new Set([0, 1]))
     const text = ends.map(({ squeezed }) => `${squeezed.stdout}${squeezed.stderr}`).join('')
     expect(text).toContain('memory.sqlite')
-  }, 60_000)
+  }, 120_000)
 
   test('a new home: each page of room more, from none to enough', async () => {
     using at = place(false)
@@ -97,7 +97,7 @@ describe('full disk', () => {
     }
     expect(ends.flatMap(({ problems }) => problems)).toEqual([])
     expect(new Set(ends.map(({ squeezed }) => squeezed.code))).toEqual(new Set([0, 1]))
-  }, 60_000)
+  }, 120_000)
 
   sandboxed(
     'init leaves no half of a config file, and completes later',
@@ -125,7 +125,7 @@ describe('full disk', () => {
         rmSync(at.home.state, { recursive: true, force: true })
       }
     },
-    60_000,
+    120_000,
   )
 })
 

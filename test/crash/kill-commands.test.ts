@@ -80,7 +80,7 @@ test('memory clear: all is there or all is gone, never a part; receipts stay', a
   console.log(JSON.stringify(seen))
   expect(seen.died).toBe(kills)
   expect(seen.kept).toBeGreaterThan(0)
-}, 60_000)
+}, 120_000)
 
 test('receipt anchor: a line that came out proves extension ever after, and nothing is harmed', async () => {
   using home = fresh()
@@ -97,7 +97,7 @@ test('receipt anchor: a line that came out proves extension ever after, and noth
   expect(died).toBe(kills)
   for (const line of new Set([...lines, (await home.run(['receipt', 'anchor'])).stdout.trim()]))
     expect(await home.run(['receipt', 'verify', '--deep', '--against', line])).toMatchObject({ code: 0, stderr: '' })
-}, 60_000)
+}, 120_000)
 
 sandboxed(
   'init: the next one completes it; a config file is whole or absent',
@@ -125,7 +125,7 @@ sandboxed(
     }
     expect(seen.died).toBe(kills)
   },
-  60_000,
+  120_000,
 )
 
 /** Without what may be there or not: the companions of the database and the folder of what runs. */

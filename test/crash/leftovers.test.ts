@@ -18,7 +18,7 @@ const real = test.if(hasBubblewrap())
 const state: { binary?: Binary } = {}
 beforeAll(async () => {
   state.binary = await compiledBinary()
-}, 60_000)
+}, 120_000)
 afterAll(() => state.binary?.[Symbol.dispose]())
 
 /** Living processes with this folder in their command line. */

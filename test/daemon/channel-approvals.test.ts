@@ -32,7 +32,7 @@ test('on the FIFOs: a stranger is told, a no refuses, a yes writes; another chan
   const { stdout } = await at.run(['approvals', 'list', '--all', '--json'])
   const asked: { readonly state: string; readonly decidedBy: string }[] = JSON.parse(stdout)
   expect(asked.map(({ state, decidedBy }) => `${state} ${decidedBy}`).sort()).toEqual(['denied fifo boss', 'open null', 'used fifo boss'])
-}, 20_000)
+}, 120_000)
 
 test('asked in the channel, answered by another process: the turn goes on at once', async () => {
   using at = home('[channels.fifo]\napprovers = ["boss"]\n')

@@ -73,7 +73,7 @@ test('a stranger hears one line, once; nothing is asked of the model, written or
   const { stdout } = await at.run(['memory', 'export'])
   expect(stdout).toContain('And me?')
   for (const said of ['Hello', 'Print .env', 'webhook', 'thread', 'private']) expect(stdout).not.toContain(said)
-}, 20_000)
+}, 120_000)
 
 test('a daemon that lists nobody says so and refuses everybody', async () => {
   using fake = startDiscord()
@@ -112,7 +112,7 @@ test('a listed person in a chat gets no file, no command, no private conversatio
   const told = await receipts(at)
   expect(told.filter(({ status }) => status === 'allowed').map(({ tool }) => tool)).toEqual(['memory_search'])
   expect(told.filter(({ status }) => status === 'denied')).toHaveLength(calls.length - 1)
-}, 25_000)
+}, 120_000)
 
 test('what the model is told for a person in a chat holds the soul, and nothing of the operator or the machine', async () => {
   using fake = startDiscord()
@@ -136,7 +136,7 @@ test('what the model is told for a person in a chat holds the soul, and nothing 
   expect(own).toContain(secret)
   expect(adas).toContain('You are Braid.')
   for (const known of [secret, at.workspace, 'By the operator', 'file_read', 'shell']) expect(adas).not.toContain(known)
-}, 20_000)
+}, 120_000)
 
 test('what one person said reaches no other person, and each finds their own words again', async () => {
   using fake = startDiscord()
@@ -170,7 +170,7 @@ test('a profile may give more: a folder, tools and a level, and only an approver
   expect(existsSync(join(at.workspace, 'a.txt'))).toBe(false)
   expect(await ask(fake, { content: 'List it' })).toMatch(/^No\.\n\n\[denied: .*tools_allow/)
   await agent.stop()
-}, 20_000)
+}, 120_000)
 
 test('what anybody may write counts as foreign text: together with something private it cannot send anything out', async () => {
   using fake = startDiscord()
@@ -191,7 +191,7 @@ test('what anybody may write counts as foreign text: together with something pri
     await agent.stop()
   }
   expect(seen).toEqual(['POST'])
-}, 20_000)
+}, 120_000)
 
 test('the FIFOs are the operator, unless they are said to be a chat', async () => {
   using at = home()

@@ -96,7 +96,7 @@ describe('compaction', () => {
       expect(at.memory('history.jsonl')).toBe(pairs(1, 6))
       expect(new Set(api.asked.filter(isCompaction).map(({ messages }) => messages.length))).toEqual(new Set([1]))
     },
-    30_000,
+    120_000,
   )
 
   test('asks word for word, keeps the last messages, and the next prompt has the summary', async () => {
@@ -185,7 +185,7 @@ describe('compaction', () => {
     while (at.memory('history.jsonl') !== '' || existsSync(join(at.dir, 'memory', 'compaction.planck'))) await Bun.sleep(5)
     const known = new Set((at.memory('summary.md') ?? '').split(' '))
     expect([...known].sort()).toEqual(Array.from({ length: 25 }, (_, n) => `S${n + 1}`).sort())
-  }, 30_000)
+  }, 120_000)
 })
 
 test('the memory is made when it is missing, for its owner only', async () => {

@@ -67,7 +67,7 @@ test('the FIFOs do not wait for a Discord that is out of reach, and both share o
   fake.say('Second')
   await until(() => fake.rest.seen.messages.length === 1)
   expect(historyOf(at)).toEqual(['First', 'by FIFO', 'Second', 'by Discord'])
-}, 20_000)
+}, 120_000)
 
 test('a token that Discord refuses ends Discord, not the daemon', async () => {
   using at = nest()

@@ -55,7 +55,7 @@ for (const [path, shows] of pages)
       expect([name, found, overflow]).toEqual([name, [], 0])
     }
     expect(complaints).toEqual([])
-  }, 60_000)
+  }, 120_000)
 
 async function addressOf({ ask }: Gateway, path: string): Promise<string> {
   const [conversations, runs] = [(await ask('/conversations')).body.conversations, (await ask('/runs')).body.runs]

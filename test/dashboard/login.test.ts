@@ -13,6 +13,7 @@ test('a wrong token is refused with a sentence, the right one opens the page, an
   await using server = await gateway(at)
   await using visit = await open(server, { token: null })
   const { page, complaints } = visit
+  expect(await page.evaluate('document.activeElement.id')).toBe('token')
   await page.getByLabel('Access token').fill('not-a-token')
   await page.getByRole('button', { name: 'Log in' }).click()
   expect(await page.getByRole('alert').textContent()).toContain('This token is not in force')

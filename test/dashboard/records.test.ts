@@ -42,7 +42,7 @@ test('a search marks the words and leads to the conversation; pins are added, ke
   await page.getByRole('button', { name: 'Remove pin 1' }).click()
   await page.getByText('No fact is pinned.').waitFor()
   expect([(await server.ask('/memory/pins')).body.pins, complaints]).toEqual([[], []])
-}, 40_000)
+}, 120_000)
 
 test('the gate explains a command and a call, and a permanent approval is revoked', async () => {
   using at = home()
@@ -66,7 +66,7 @@ test('the gate explains a command and a call, and a permanent approval is revoke
   await page.getByRole('button', { name: `Revoke git ${hostile}` }).click()
   await page.getByText('No call is allowed for good').waitFor()
   expect([(await server.ask('/approvals/rules')).body.rules, complaints]).toEqual([[], []])
-}, 40_000)
+}, 120_000)
 
 test('a schedule is added, run, paused, resumed and removed; its run appears without a reload', async () => {
   using at = home()
@@ -95,7 +95,7 @@ test('a schedule is added, run, paused, resumed and removed; its run appears wit
   await card.getByRole('button', { name: 'Remove' }).click()
   await page.getByText('Nothing is scheduled.').waitFor()
   expect([(await server.ask('/schedules')).body.schedules, complaints]).toEqual([[], []])
-}, 40_000)
+}, 120_000)
 
 test('cost says what has no price, shows the days as a table too, and what is left of a limit', async () => {
   using at = home('\n[limits]\ndaily_tokens = 100000\n')
@@ -123,7 +123,7 @@ test('cost says what has no price, shows the days as a table too, and what is le
   expect(await page.getByRole('progressbar').first().getAttribute('max')).toBe('100000')
   expect(await page.locator('.limit').first().textContent()).toContain('99,600 tokens left of 100,000 tokens')
   expect(complaints).toEqual([])
-}, 40_000)
+}, 120_000)
 
 test('the record is verified in words, also against a kept line, and what was altered is named', async () => {
   using at = home()
@@ -158,7 +158,7 @@ test('the record is verified in words, also against a kept line, and what was al
   await page.getByText('The record was altered or is damaged.').waitFor()
   expect(await page.locator('.card.bad').first().textContent()).toContain('invalid chain at receipt 1')
   expect(complaints).toEqual([])
-}, 40_000)
+}, 120_000)
 
 test('a token that may only read sees all of it and can change nothing', async () => {
   using at = home('[channels.http]\nprofile = "operator"\n')
@@ -173,4 +173,4 @@ test('a token that may only read sees all of it and can change nothing', async (
   await page.getByRole('link', { name: 'Schedules' }).click()
   await page.getByRole('article', { name: 'Schedule tidy' }).waitFor()
   expect(await page.getByRole('button', { name: /Run now|Pause|Remove|Add/ }).count()).toBe(0)
-}, 40_000)
+}, 120_000)

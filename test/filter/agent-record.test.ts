@@ -70,7 +70,7 @@ test('kill -9 at any moment: after one whole turn each committed line stands onc
     .map((line) => JSON.parse(line))
   const questions = asked.filter(({ role }) => role === 'user').map(({ content }) => `user: ${content}`)
   expect(said.toSorted()).toEqual(questions.toSorted())
-}, 60_000)
+}, 120_000)
 
 test('eight at once leave one file in which nothing is missing and nothing stands twice', async () => {
   using at = nest()
@@ -80,7 +80,7 @@ test('eight at once leave one file in which nothing is missing and nothing stand
   const asked = session(at).filter((line) => line.startsWith('user'))
   expect(asked.toSorted()).toEqual([...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `user: question ${n}`), 'user: the last'].toSorted())
   expect(await agrees(at)).toContain('files of agents agree with the journal\n')
-}, 30_000)
+}, 120_000)
 
 test('a link in the place of the session is refused, and what it leads to stays as it was', async () => {
   using at = nest()

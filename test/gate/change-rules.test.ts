@@ -54,7 +54,7 @@ describe('a rule that blocks', () => {
     using at = ruled(example)
     const { code, stdout } = await at.run(['verify'], { timeoutMs: 50_000 })
     expect([code, stdout]).toEqual([0, expect.stringContaining('rule.migrations-stay')])
-  }, 60_000)
+  }, 120_000)
 })
 
 test('a rule that asks: nobody to ask keeps the changes, in full too, and a yes applies them', async () => {

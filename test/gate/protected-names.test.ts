@@ -89,7 +89,7 @@ describe.each(forms)('a script in the sandbox that writes %s', (_, form) => {
         for (const name of protectedNames) expect([name, existsSync(join(box.workspace, spelling(name)))]).toEqual([name, false])
       }
     },
-    20_000,
+    120_000,
   )
 
   real(
@@ -107,7 +107,7 @@ describe.each(forms)('a script in the sandbox that writes %s', (_, form) => {
         for (const path of readdirSync(ground.workspace)) rmSync(join(ground.workspace, path), { recursive: true })
       }
     },
-    20_000,
+    120_000,
   )
 
   real(
@@ -127,7 +127,7 @@ describe.each(forms)('a script in the sandbox that writes %s', (_, form) => {
       await box.run(script(paths))
       for (const path of paths) expect([path, existsSync(join(box.workspace, path))]).toEqual([path, true])
     },
-    20_000,
+    120_000,
   )
 })
 

@@ -86,7 +86,7 @@ describe('with the host in allowed_domains', () => {
       expect([installed.code, installed.stderr, existsSync(join(at.workspace, file))]).toEqual([0, '', true])
       expect(state.asked.length).toBeGreaterThanOrEqual(2)
     },
-    60_000,
+    120_000,
   )
 
   test('the lists of npm and pip stand for their hosts: the question names them and does not call them unlisted', async () => {

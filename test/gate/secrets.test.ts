@@ -21,7 +21,7 @@ function session(): Session {
 beforeAll(async () => {
   state.session = openSession()
   await live(state.session)
-}, 90_000)
+}, 120_000)
 afterAll(() => state.session?.[Symbol.dispose]())
 
 test('the search itself finds a secret in every spelling', () => {

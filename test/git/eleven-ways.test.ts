@@ -128,7 +128,7 @@ describe.each(Object.entries({ ...ways, ...more }))('%s', (_, way) => {
       const printed = at.outside(trigger)
       expect([attacked, printed, at.hasRun()]).toEqual([attacked, printed, true])
     },
-    20_000,
+    120_000,
   )
 
   real(
@@ -142,7 +142,7 @@ describe.each(Object.entries({ ...ways, ...more }))('%s', (_, way) => {
       at.outside(trigger)
       expect(at.hasRun()).toBe(false)
     },
-    20_000,
+    120_000,
   )
 })
 

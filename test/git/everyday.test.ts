@@ -42,7 +42,7 @@ describe('in a private view', () => {
       }
       expect(readFileSync(join(at.workspace, '.git/config'), 'utf8')).toContain('url = https://example.org/x.git')
     },
-    60_000,
+    120_000,
   )
 
   real(
@@ -73,7 +73,7 @@ describe('in a private view', () => {
       ).toMatchObject({ verdict: 'apply', rule: 'changes.harmless' })
       await isWhole(at, 'wt')
     },
-    60_000,
+    120_000,
   )
 
   real(
@@ -93,7 +93,7 @@ describe('in a private view', () => {
       await isWhole(at)
       expect(at.outside('git log --format=%s')).toBe('two\nthree\none\n')
     },
-    60_000,
+    120_000,
   )
 })
 
@@ -132,6 +132,6 @@ describe('a plain git command', () => {
           expect.objectContaining({ verdict: 'deny', rule: 'changes.git' }),
         ])
     },
-    60_000,
+    120_000,
   )
 })

@@ -43,7 +43,7 @@ real(
     const nested = git(at, join(at.workspace, 'nested'), 'log', '-1', '--format=%an <%ae> %cn <%ce>').trim()
     expect(nested).toBe('Ada Example <nested@example.org> Ada Example <nested@example.org>')
   },
-  30_000,
+  120_000,
 )
 
 real(
@@ -74,7 +74,7 @@ real(
     expect((await run(other, `cat ${secret}/key`)).stdout).not.toContain('private')
     expect(existsSync(join(secret, 'key'))).toBe(true)
   },
-  30_000,
+  120_000,
 )
 
 real(
@@ -93,7 +93,7 @@ real(
     expect(stdout).toContain('[the workspace is a folder of the git repository in ../.., and commands see nothing outside the workspace')
     expect((await turn(at, status, ['--autonomy', 'full', '-C', at.dir], { cwd: at.dir })).stdout).not.toContain('is a folder of')
   },
-  30_000,
+  120_000,
 )
 
 real(
@@ -106,7 +106,7 @@ real(
     expect(stdout).toContain('my/hooks/pre-commit')
     expect(existsSync(join(at.workspace, 'my'))).toBe(false)
   },
-  30_000,
+  120_000,
 )
 
 real(
@@ -127,5 +127,5 @@ real(
     expect(stdout).toContain(`did not run: commit-msg, pre-commit (core.hooksPath is "${hooks}")`)
     expect((await run(at, 'git status')).stdout).not.toContain('did not run')
   },
-  30_000,
+  120_000,
 )

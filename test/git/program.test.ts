@@ -29,7 +29,7 @@ real(
     git('commit', '-q', '--allow-empty', '-m', 'one')
     expect([existsSync(canary), existsSync(join(at.workspace, 'fine.txt'))]).toEqual([false, false])
   },
-  30_000,
+  120_000,
 )
 
 real(
@@ -47,5 +47,5 @@ real(
     expect(await auto('git remote add origin https://example.org/x.git')).toMatchObject({ code: 4 })
     expect(await auto('git config core.fsmonitor ./x')).toMatchObject({ code: 3 })
   },
-  60_000,
+  120_000,
 )

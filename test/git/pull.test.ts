@@ -46,7 +46,7 @@ describe('fetch', () => {
       expect((await at.run(['undo', '--force'])).code).toBe(0)
       expect(at.git('rev-parse', 'origin/main')).not.toBe(theirs)
     },
-    40_000,
+    120_000,
   )
 
   real(
@@ -72,7 +72,7 @@ describe('fetch', () => {
       await done(at, 'git fetch')
       whole(at)
     },
-    60_000,
+    120_000,
   )
 })
 
@@ -105,7 +105,7 @@ describe('pull', () => {
       ])
       whole(at)
     },
-    60_000,
+    120_000,
   )
 
   real(
@@ -121,7 +121,7 @@ describe('pull', () => {
       expect(server().seen.length).toBe(before)
       server().git('branch', '-D', 'loose')
     },
-    30_000,
+    120_000,
   )
 })
 
@@ -141,7 +141,7 @@ describe('a linked worktree', () => {
       server().git('branch', '-D', 'linked')
       whole(at)
     },
-    40_000,
+    120_000,
   )
 
   real(
@@ -164,6 +164,6 @@ describe('a linked worktree', () => {
       await at.run(['tool', 'run', 'shell', '--autonomy', 'full', '--workspace', join(at.dir, 'forged'), '--json', forged])
       expect(server().seen.length).toBe(before)
     },
-    40_000,
+    120_000,
   )
 })

@@ -46,7 +46,7 @@ describe('stopped in the middle', () => {
       })
       expect(Bun.spawnSync(['pgrep', '-f', at.dir]).stdout.toString()).toBe('')
     },
-    40_000,
+    120_000,
   )
 
   real(
@@ -60,6 +60,6 @@ describe('stopped in the middle', () => {
         expect([code, stderr]).toEqual([1, expect.stringContaining('timed out after 1 s')])
       })
     },
-    30_000,
+    120_000,
   )
 })

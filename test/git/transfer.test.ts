@@ -43,7 +43,7 @@ describe('nobody to ask', () => {
       expect(stdout).toContain(`git push with "origin" (${server().url}), outside the sandbox`)
       expect(stdout).toContain(`sends main (${at.git('rev-parse', 'HEAD').slice(0, 10)})`)
     },
-    30_000,
+    120_000,
   )
 
   real(
@@ -65,7 +65,7 @@ describe('nobody to ask', () => {
       }
       expect(pushed()).toBe(before)
     },
-    30_000,
+    120_000,
   )
 
   real(
@@ -83,7 +83,7 @@ describe('nobody to ask', () => {
       expect((await turn(at, [remember, command, says], ['--autonomy', 'full'], { through: alone })).code).toBe(0)
       expect(pushed()).toBe(at.git('rev-parse', 'HEAD'))
     },
-    40_000,
+    120_000,
   )
 })
 
@@ -97,7 +97,7 @@ describe('refused', () => {
       const seen = await reached(() => at.terminal(['agent', '-m', 'go'], [['[y/N', 'n\r']], { env, timeoutMs: 20_000 }))
       expect([seen, existsSync(at.helped)]).toEqual([[], false])
     },
-    30_000,
+    120_000,
   )
 
   real(
@@ -124,7 +124,7 @@ describe('refused', () => {
       }
       expect(existsSync(canary)).toBe(false)
     },
-    60_000,
+    120_000,
   )
 
   real(
@@ -154,7 +154,7 @@ describe('refused', () => {
       expect((await full(at, 'git push')).stdout).toContain('the git hook pre-push of')
       expect(existsSync(canary)).toBe(false)
     },
-    30_000,
+    120_000,
   )
 
   real(
@@ -180,7 +180,7 @@ describe('refused', () => {
       })
       expect(followed.filter((line) => line.startsWith('GET /project.git'))).toEqual([])
     },
-    30_000,
+    120_000,
   )
 
   real(
@@ -194,7 +194,7 @@ describe('refused', () => {
       })
       expect(seen).toEqual([])
     },
-    20_000,
+    120_000,
   )
 })
 
@@ -222,7 +222,7 @@ describe('after a yes', () => {
       expect([verified.code, verified.stderr]).toEqual([0, ''])
       expect(readdirSync(join(at.home, '.braidclaw/run')).filter((name) => name.includes('-git-'))).toEqual([])
     },
-    30_000,
+    120_000,
   )
 
   real(
@@ -241,7 +241,7 @@ describe('after a yes', () => {
       expect([pushed(), server().git('tag', '-l', 'unasked'), existsSync(at.helped)]).toEqual([at.git('rev-parse', 'HEAD'), '', false])
       isNowhere(at, stdout, stderr)
     },
-    30_000,
+    120_000,
   )
 
   real(
@@ -264,6 +264,6 @@ describe('after a yes', () => {
       expect([code, stderr, stdout]).toEqual([0, '', expect.stringContaining('git@localhost:')])
       expect([pushed(), existsSync(canary)]).toEqual([at.git('rev-parse', 'HEAD'), false])
     },
-    30_000,
+    120_000,
   )
 })

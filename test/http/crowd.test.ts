@@ -80,7 +80,7 @@ test('two gateways on one home: turns run side by side, each shows the events of
   const { runs } = (await third.ask('/runs?limit=500')).body
   expect(runs.filter(({ ended }: { ended?: number }) => ended === undefined)).toEqual([])
   expect((await third.ask('/receipts/verify', {})).body).toMatchObject({ ok: true })
-}, 60_000)
+}, 120_000)
 
 test('SIGTERM in the middle of many turns ends in time: each client hears it, and no run stays open', async () => {
   using model = echoModel()
@@ -100,4 +100,4 @@ test('SIGTERM in the middle of many turns ends in time: each client hears it, an
   const { runs } = (await second.ask('/runs?limit=500')).body
   expect(runs.map(({ code }: { code: string }) => code)).toEqual(Array(24).fill('cancelled'))
   expect((await second.ask('/receipts/verify', {})).body).toMatchObject({ ok: true })
-}, 60_000)
+}, 120_000)

@@ -58,4 +58,4 @@ test('answers survive a restart, streams too; what a kill interrupted is said an
   const cut = await send(second, 'long', 'lost')
   expect([cut.status, JSON.parse(await cut.text()).error.code]).toEqual([409, 'interrupted'])
   expect(await runs(second)).toBe(3)
-}, 30_000)
+}, 120_000)

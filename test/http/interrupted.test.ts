@@ -37,5 +37,5 @@ for (const [signal, why] of [
     } finally {
       model.stop()
     }
-  }, 30_000)
+  }, 120_000)
 }

@@ -35,7 +35,7 @@ test('every route but /health, the session and the description wants a token, an
     const wrong = await fetch(url, { ...init, headers: { ...headers, ...as(none).headers } })
     if (scope !== 'approve' && scope !== '') expect([method, path, wrong.status]).toEqual([method, path, 403])
   }
-}, 30_000)
+}, 120_000)
 
 test('a chat token is readonly with two tools and a memory of its own; an admin token has the rights of the operator', async () => {
   using at = home()
@@ -83,7 +83,7 @@ test('the conversations of a token with a memory of its own are invisible to oth
   expect((await server.ask('/conversations', undefined, as(one))).body.conversations.map((each: { id: string }) => each.id)).toEqual([id])
   expect((await server.ask('/chat', { message: 'and?', conversation_id: id }, as(one))).body.conversation_id).toBe(id)
   expect((await server.ask(`/conversations/${id}`)).status).toBe(200)
-}, 30_000)
+}, 120_000)
 
 test('a token may have its own tools, level and folder, and never more than [channels.http] names', async () => {
   using at = home('[channels.http]\ntools_allow = ["file_read", "file_write"]\nautonomy = "supervised"\n')
@@ -145,7 +145,7 @@ test('a session holds no secret, is for the own page alone, and survives a resta
   await first.stop()
   await using second = await gateway(at, ['--port', String(first.port)], { token: first.token })
   expect((await withCookie(second, '/status', cookie)).status).toBe(200)
-}, 30_000)
+}, 120_000)
 
 test('the token file is one more admin token, read again when it changes, and refused when it is open or empty', async () => {
   using at = home()
@@ -171,7 +171,7 @@ test('the token file is one more admin token, read again when it changes, and re
   expect((await server.ask('/session', undefined, as('b'.repeat(30)))).status).toBe(200)
   write('')
   expect((await server.ask('/session', undefined, as('b'.repeat(30)))).status).toBe(401)
-}, 30_000)
+}, 120_000)
 
 test('names of tokens are plain and unique; only digests are stored', async () => {
   using at = home()

@@ -130,7 +130,7 @@ test('16 and 256 conversations at once get their own answers', async () => {
     )
     expect(found).toEqual(Array(16).fill(true))
   }
-}, 60_000)
+}, 120_000)
 
 test('a refused call is 200 and says so; a call that needs a yes is 202, and the yes over HTTP counts', async () => {
   using at = home('', 'ask = "before"\nunlisted_commands = "ask"\n')
@@ -193,4 +193,4 @@ test('SIGTERM ends turns within five seconds, and the next turn of the conversat
   const shown = await at.run(['memory', 'show', response.headers.get('x-conversation-id') ?? '', '--json'])
   expect(shown.stdout).toContain('wait')
   expect((await at.run(['run', 'list', '--json'])).stdout).toContain('SIGTERM')
-}, 30_000)
+}, 120_000)

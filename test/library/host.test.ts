@@ -144,7 +144,7 @@ test.if(needs('bwrap'))(
     while (held().children > before.children || held().descriptors - before.descriptors > 2) await Bun.sleep(10)
     expect(held().watches).toBe(before.watches)
   },
-  30_000,
+  120_000,
 )
 
 test('agents of the library with equal settings load their provider once; with other settings they have another', async () => {

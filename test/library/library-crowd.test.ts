@@ -63,7 +63,7 @@ test('twenty agents with approvals and threads share a home, and one of them is 
   expect(await Promise.all(written)).toEqual(agents.map((_, n) => n % 2 === 0))
   await Promise.all(agents.map((agent) => agent.close()))
   await sound(at)
-}, 60_000)
+}, 120_000)
 
 test('a second turn while one is under way is told so, and the first one goes on', async () => {
   using at = nest()
@@ -106,7 +106,7 @@ test('closing in mid-turn leaves a record that says cancelled, and the conversat
     await next.close()
   }
   await sound(at)
-}, 30_000)
+}, 120_000)
 
 test('two hundred turns cancelled at once all end so, and are on disk', async () => {
   using at = nest()
@@ -121,7 +121,7 @@ test('two hundred turns cancelled at once all end so, and are on disk', async ()
   expect(new Set(agents.map((agent) => agent.ending()?.code))).toEqual(new Set(['cancelled']))
   await Promise.all(agents.map((agent) => agent.close()))
   await sound(at)
-}, 60_000)
+}, 120_000)
 
 confined(
   'an emergency stop ends sixty-four running tools',
@@ -144,7 +144,7 @@ confined(
     await Promise.all(agents.map((agent) => agent.close()))
     await sound(at)
   },
-  90_000,
+  120_000,
 )
 
 /** What `sleep` runs in this workspace. */
@@ -201,4 +201,4 @@ test('a turn that is cancelled while its home is still being opened ends so, and
   await Array.fromAsync(agent.run('now'))
   expect(agent.ending()?.code).toBe('answered')
   await agent.close()
-}, 10_000)
+}, 120_000)

@@ -47,7 +47,7 @@ test.if(needs('bwrap', 'make'))(
       /^Denied by user\/tests-first: run "make test" first, and see it pass\ntested\n[\s\S]*deployed\n[\s\S]*the same: \d+ events\n$/,
     )
   },
-  70_000,
+  120_000,
 )
 
 const reads: ModelCall = async function* (messages) {
@@ -157,4 +157,4 @@ test('the model checker names the thread that breaks a property, with the shorte
   expect([ok, counterexample]).toEqual([false, { property: 'P14', steps: [], heldBack: ['cancel from outside by user/wall'] }])
   const good = await verifyAgent({ threads: [noRead], calls: [{ name: 'file_read', input: { path: 'x' } }] })
   expect([good.ok, good.idleThreads]).toEqual([true, []])
-}, 30_000)
+}, 120_000)

@@ -26,7 +26,7 @@ test('a process of its own finds what this process finds: nothing, then an alter
   expect(oks).toEqual([true, true, true, false, false, false, false, false, false])
   writeFileSync(log, whole)
   await host.close()
-}, 30_000)
+}, 120_000)
 
 test('a check that cannot be made is an error, and never an answer', async () => {
   using at = place()

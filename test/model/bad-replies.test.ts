@@ -107,7 +107,7 @@ describe.each(fails)('%s', (_, answer, code, words) => {
     await using me = await person(running.dir)
     expect(await me.ask('hi')).toBe('Temporarily unavailable')
     expect((await running.stop()).stderr).toContain(words.slice(0, 40).replaceAll('"', '\\"'))
-  }, 30_000)
+  }, 120_000)
 })
 
 test('as many calls at once as are taken run through to the end', async () => {
@@ -115,7 +115,7 @@ test('as many calls at once as are taken run through to the end', async () => {
   const writes = Array.from({ length: 256 }, (_, n) => ({ name: 'file_write', arguments: { path: `${n}.txt`, content: 'x' } }))
   const { code, stdout } = await turn(at, [{ tool_calls: writes }, { text: 'Done.' }], [], { timeoutMs: 30_000 })
   expect([code, stdout]).toEqual([4, 'Done.\n'])
-}, 40_000)
+}, 120_000)
 
 test('a provider of your own that answers with nothing fails the run as well', async () => {
   using at = nest()

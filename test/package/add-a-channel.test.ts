@@ -66,4 +66,4 @@ test('one file and one line in the list are all it takes: lines are answered in 
   expect(seen.text).toBe('> You said one.\n> You said two.\n')
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
-}, 20_000)
+}, 120_000)

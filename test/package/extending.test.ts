@@ -161,7 +161,7 @@ describe('the rule thread', () => {
 
   test('is explored by verify with all the others', () => {
     expect(run('verify')).toMatchObject({ code: 0 })
-  }, 60_000)
+  }, 120_000)
 })
 
 test('the command runs, its faults are told, and help and completion know it', () => {
@@ -183,4 +183,4 @@ test('its types hold: nothing has to be cast', () => {
   const tsc = [join(root, 'node_modules/.bin/tsc'), '--noEmit', '-p', join(copy, 'types.json')]
   const { exitCode, stdout } = Bun.spawnSync(tsc, { timeout: 60_000 })
   expect([exitCode, stdout.toString()]).toEqual([0, ''])
-}, 60_000)
+}, 120_000)

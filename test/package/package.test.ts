@@ -39,7 +39,7 @@ describe('in the package', () => {
     for (const path of needed) expect(files).toContain(path)
     expect(files.filter((path) => /\.test\.|\.fixture\.|^(test|bench|scripts|node_modules|\.)/.test(path))).toEqual([])
     expect(files.filter((path) => path.endsWith('/fixture.ts'))).toEqual([])
-    expect(files.length).toBeLessThan(1_200)
+    expect(files.length).toBeLessThan(1_500)
   })
 
   test('is every source that a packed source imports', () => {
@@ -60,7 +60,7 @@ describe('in the package', () => {
     rmSync(join(unpacked, 'node_modules'))
     expect(code === 0 ? '' : said).toBe('')
     expect(said).toMatch(/Ran [1-9]\d* tests/)
-  }, 60_000)
+  }, 120_000)
 
   test('is Bun among its dependencies', () => {
     const { dependencies, bin, engines } = JSON.parse(readFileSync(join(unpacked, 'package.json'), 'utf8'))
@@ -205,7 +205,7 @@ test("installed, a program of somebody's own is type-checked with Bun's usual se
   const { exitCode, stdout } = check('approval.decision')
   expect(exitCode).toBeGreaterThan(0)
   expect(stdout).toContain(`Type '"approval.decision"' is not assignable to type '"propose" | \`user.`)
-}, 60_000)
+}, 120_000)
 
 const ownThread = `import { createAgent, replay, type Thread, verifyAgent, veto } from 'braidclaw'
 const own: Thread<number> = {
@@ -229,4 +229,4 @@ test('installed, it answers, filters and checks itself', () => {
   const filtered = run(at, [], 'hello\n')
   expect([filtered.code, filtered.stdout]).toEqual([0, expect.stringContaining('Hello')])
   expect(run(at, ['doctor']).stdout).toContain('✓ provider')
-}, 60_000)
+}, 120_000)

@@ -8,6 +8,15 @@ import { join } from 'node:path'
 const root = join(import.meta.dir, '../..')
 const clone = mkdtempSync(join(tmpdir(), 'braidclaw-runner-'))
 
+/** Fails where it runs first. */
+const shaky = (name: string) => `import { existsSync, writeFileSync } from 'node:fs'
+  test('shaky', () => {
+    const mark = ${JSON.stringify(join(clone, name))}
+    const second = existsSync(mark)
+    writeFileSync(mark, '')
+    if (!second) throw new Error('the first time')
+  })`
+
 const suites: { readonly [name: string]: string } = {
   good: `test('one', () => {}); test('two', () => {})`,
   bad: `test('good', () => {}); test('bad', () => { throw new Error('told') }); test.skip('skipped', () => {})`,
@@ -23,6 +32,8 @@ const suites: { readonly [name: string]: string } = {
     expect(Object.keys(process.env).filter((name) => /KEY|BRAIDCLAW|BUN_OPTIONS/.test(name))).toEqual([])
     expect(process.env.HOME).not.toBe(${JSON.stringify(process.env.HOME)})
   })`,
+  shaky: shaky('shaky'),
+  ...Object.fromEntries([1, 2, 3].map((n) => [`many${n}`, shaky(`many${n}`)])),
   child: `test('leaves a child behind', async () => {
     const child = Bun.spawn(['sleep', '60'], { stdio: ['ignore', 'inherit', 'inherit'] })
     child.unref()
@@ -65,6 +76,19 @@ test('all that fails is counted and told, and the last line is the sum', async (
   expect({ code, last }).toEqual({ code: 1, last: '3 passed, 1 failed, 1 skipped' })
   expect(stdout).toContain('error: told')
   expect(stdout).toContain('failed:\n  test/bad.test.ts\n')
+})
+
+test('a file that fails beside others and passes alone is told with both, and counts once', async () => {
+  const { stdout, code, last } = await runSuites('good', 'shaky')
+  expect({ code, last }).toEqual({ code: 0, last: '3 passed, 0 failed' })
+  expect(stdout).toContain('error: the first time')
+  expect(stdout).toContain('failed beside others, passed alone (see their first output):\n  test/shaky.test.ts\n')
+})
+
+test('when three files fail, none gets a second run', async () => {
+  const { stdout, code, last } = await runSuites('good', 'many')
+  expect({ code, last }).toEqual({ code: 1, last: '2 passed, 3 failed' })
+  expect(stdout).not.toContain('once more')
 })
 
 test.each([

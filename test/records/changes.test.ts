@@ -36,7 +36,7 @@ async function madeHome(): Promise<Nest> {
 let made: Nest
 beforeAll(async () => {
   if (needs('bwrap')) made = await madeHome()
-}, 60_000)
+}, 120_000)
 afterAll(() => made?.[Symbol.dispose]())
 
 const deep = (at: Nest) => at.run(['receipt', 'verify', '--deep'])

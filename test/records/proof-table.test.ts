@@ -46,5 +46,5 @@ always('the table has a row for each alteration, and an alteration for each row'
 for (const [words = '', ...expected] of rows) {
   test(`${words}: ${expected.join(', ')}`, async () => {
     expect((await codesAfter(words)).map(String)).toEqual(expected.map((cell) => (cell === '–' ? '0' : cell)))
-  }, 30_000)
+  }, 120_000)
 }

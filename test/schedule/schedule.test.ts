@@ -115,7 +115,7 @@ test('two daemons and a gateway on one home start each due time once', async () 
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await ended(at, name)
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) expect((await runsOf(at, name)).map(({ state }) => state)).toEqual(['good'])
   void [me, two, server]
-}, 60_000)
+}, 120_000)
 
 test('a person runs one now, and reads the answer; exit 1 when it does not count as good', async () => {
   using at = home()

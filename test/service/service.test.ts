@@ -93,7 +93,7 @@ test('install, start, status, logs, restart, stop, uninstall: each says what is 
   expect((await run('uninstall')).stdout).toBe('uninstalled (background)\n')
   expect((await run('status')).stdout).toContain('not installed')
   refused(await run('start'), 1, 'run "braidclaw service install"')
-}, 60_000)
+}, 120_000)
 
 test('a server that is killed with SIGKILL comes back, and the status counts it', async () => {
   const service = await installed()
@@ -104,7 +104,7 @@ test('a server that is killed with SIGKILL comes back, and the status counts it'
   await answers(service.port)
   expect(await serverOf(service)).not.toBe(first)
   expect((await service.run('status')).stdout).toContain('started again 1 times')
-}, 30_000)
+}, 120_000)
 
 test('start is refused while something else listens on the port, and no process is left', async () => {
   const { at, port, run } = await installed()
@@ -120,7 +120,7 @@ test('a server that cannot start is not said to be started: the reason is shown,
   const { run } = await installed(at)
   refused(await run('start'), 1, 'it ends right after each start', 'channels.http.tls_cert: "/nonexistent/cert.pem" cannot be read')
   expect((await run('logs')).stdout).toContain('error: channels.http.tls_cert')
-}, 30_000)
+}, 120_000)
 
 test('a configuration with an error is not installed', async () => {
   const at = nest()

@@ -125,8 +125,11 @@ export const laws: readonly LawCase[] = [
       ['src/providers/a.ts', 'export const ask = () => Bun.fetch("http://x")'],
       ['src/tools/a.ts', 'export const dial = () => Bun.connect({ hostname: "x", port: 1, socket: {} })'],
       ['src/tools/a.ts', `import { request } from 'node:https'`],
+      ['src/control/hostd/operation/a.ts', 'export const ask = () => Bun.connect({ unix: "/x", socket: {} })'],
+      ['src/control/server/a.ts', 'export const serve = () => Bun.listen({ unix: "/x", socket: {} })'],
     ],
     innocent: [
+      ['src/control/hostd/daemon/a.ts', 'export const serve = () => Bun.listen({ unix: "/x", socket: {} })'],
       ['src/workspace/net/fetch.ts', 'export const get = () => fetch("http://x")'],
       ['src/providers/a.ts', 'export const ask = (fetch: typeof globalThis.fetch) => fetch("http://x")'],
       ['src/providers/a.ts', 'export const ask = (port: { fetch: () => void }) => port.fetch()'],

@@ -2,6 +2,7 @@
 
 import {
   adapterImportsCoreAndItself,
+  commandsTakeTypesOfShapes,
   coreImportsOnlyCore,
   entrancesImportNoCommand,
   everyFolderIsKnown,
@@ -130,6 +131,21 @@ export const layerLaws: readonly LawCase[] = [
         'src/channels/take-turn.ts',
         `import type { Conversation } from '../host/api.ts'; import { openReader } from '../service/fifo/fifo-reader.ts'`,
       ],
+    ],
+  },
+
+  {
+    name: 'commands take only types of shapes',
+    check: commandsTakeTypesOfShapes,
+    guilty: [
+      ['src/cli/a.ts', `import { task } from '../control/contract/task-shapes.ts'`],
+      ['src/control/client/a.ts', `import { type Task, task } from '../contract/task-shapes.ts'`],
+    ],
+    innocent: [
+      ['src/cli/a.ts', `import type { Task } from '../control/contract/task-shapes.ts'`],
+      ['src/control/client/a.ts', `import { type Task, type TaskDraft } from '../contract/task-shapes.ts'`],
+      ['src/cli/a.ts', `import { taskStatuses } from '../control/contract/state-names.ts'`],
+      ['src/control/plane/a.ts', `import { task } from '../contract/task-shapes.ts'`],
     ],
   },
 

@@ -3,24 +3,11 @@
 import { COMPUTED, type Import, isTest, type Law, type Module, type Violation } from './module.ts'
 
 const CORE = new Set(['kernel', 'runtime', 'security', 'kit'])
-const ADAPTERS = new Set([
-  'providers',
-  'tools',
-  'workspace',
-  'sandbox',
-  'memory',
-  'receipts',
-  'discovery',
-  'mcp',
-  'sop',
-  'control',
-  'service',
-  'http',
-])
+const ADAPTERS = new Set(['providers', 'tools', 'workspace', 'sandbox', 'memory', 'receipts', 'discovery', 'mcp', 'sop', 'service', 'http'])
 /** The host opens a home once; it imports core and the adapters, but no entrance. */
 const HOST = 'host'
 /** Where people and programs talk to agents. */
-const ENTRANCES = new Set(['channels', 'dashboard'])
+const ENTRANCES = new Set(['channels', 'control', 'dashboard'])
 const SHELL = new Set(['main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
 /** Third-party packages that only compute. A new one needs a decision: it must use neither I/O nor the clock. */
@@ -59,6 +46,16 @@ export const thePageStandsAlone: Law = (modules) =>
         message: 'the page in the browser and the process import nothing of each other',
       })),
   )
+
+/** The shapes of messages load zod, which costs a command more than it does itself; it takes their types, and names of states from elsewhere. */
+export const commandsTakeTypesOfShapes: Law = (modules) =>
+  modules
+    .filter((module) => /^src\/(cli|control\/client)\//.test(module.path) && !isTest(module))
+    .flatMap((module) =>
+      module.imports
+        .filter(({ target = '', typeOnly }) => !typeOnly && /\/contract\/[a-z-]+-shapes\.ts$/.test(target))
+        .map(({ line }) => ({ file: module.path, line, message: 'a command imports only types of a shape; names are in state-names.ts' })),
+    )
 
 /** `ls src` shows the architecture, so src may contain only folders that the architecture names. */
 export const everyFolderIsKnown: Law = (modules) =>

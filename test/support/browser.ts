@@ -21,7 +21,7 @@ export type VisitOptions = BrowserContextOptions & {
 }
 
 /** How long anything in the page may take, in ms. */
-const patience = 8_000
+const patience = 30_000
 
 /** Starts one browser for the tests of a file, with the first visit; it ends with the last test. */
 export function browserOfFile(): (server: Pick<Gateway, 'url' | 'token'>, options?: VisitOptions) => Promise<Visit> {

@@ -32,6 +32,8 @@ export type Started = {
   readonly pid: number
   /** Resolves when this text has appeared on stderr; returns it, or what the first group of a pattern matched. */
   says(text: string | RegExp): Promise<string>
+  /** As `says`, on stdout. */
+  prints(text: string | RegExp): Promise<string>
   readonly result: Promise<Result>
 }
 
@@ -65,7 +67,7 @@ export function nest(): Nest {
   const env = { HOME: home, PATH: process.env.PATH ?? '/usr/bin:/bin', LANG: 'C.UTF-8', TERM: 'xterm-256color' }
 
   function start(args: readonly string[], invocation: Invocation = {}): Started {
-    const { stdin, timeoutMs = 10_000, cwd = workspace, through = [] } = invocation
+    const { stdin, timeoutMs = 30_000, cwd = workspace, through = [] } = invocation
     const child = Bun.spawn([...through, executable, ...args], {
       cwd,
       env: { ...env, ...invocation.env },
@@ -74,14 +76,14 @@ export function nest(): Nest {
       stderr: 'pipe',
     })
     const late = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
-    const heard = listen(child.stderr)
+    const [printed, heard] = [listen(child.stdout, 'stdout'), listen(child.stderr, 'stderr')]
     const result = async (): Promise<Result> => {
-      const [stdout, stderr] = await Promise.all([child.stdout.text(), heard.whole])
+      const [stdout, stderr] = await Promise.all([printed.whole, heard.whole])
       await child.exited
       clearTimeout(late)
       return { code: child.signalCode ? null : child.exitCode, stdout, stderr: unwarned(stderr) }
     }
-    return { pid: child.pid, says: heard.says, result: result() }
+    return { pid: child.pid, says: heard.says, prints: printed.says, result: result() }
   }
 
   const run: Nest['run'] = (args, invocation) => start(args, invocation).result
@@ -107,7 +109,7 @@ export function nest(): Nest {
         },
       },
     })
-    const late = setTimeout(() => child.kill('SIGKILL'), invocation.timeoutMs ?? 10_000)
+    const late = setTimeout(() => child.kill('SIGKILL'), invocation.timeoutMs ?? 30_000)
     await child.exited
     await Bun.sleep(20)
     clearTimeout(late)
@@ -147,7 +149,7 @@ function unwarned(text: string): string {
   return hasBubblewrap ? text : text.replace(/^warn: shell tool off .*\n/gm, '')
 }
 
-function listen(stream: ReadableStream<Uint8Array>): { says: Started['says']; readonly whole: Promise<string> } {
+function listen(stream: ReadableStream<Uint8Array>, name: string): { says: Started['says']; readonly whole: Promise<string> } {
   const state = { text: '', ended: false }
   const waiting = new Set<() => void>()
   const read = async (): Promise<string> => {
@@ -167,7 +169,7 @@ function listen(stream: ReadableStream<Uint8Array>): { says: Started['says']; re
       const look = () => {
         const found = find(text)
         if (found !== undefined) resolve(found)
-        else if (state.ended) reject(new Error(`stderr never said "${text}", it said: ${state.text}`))
+        else if (state.ended) reject(new Error(`${name} never said "${text}", it said: ${state.text}`))
         else return
         waiting.delete(look)
       }

@@ -1,28 +1,18 @@
 /** Says with what each command of the program is driven to show names, stored texts and answers that would drive a terminal. */
 
 import { join } from 'node:path'
-import type { Nest } from './cli.ts'
+import { type Case, evil, state } from './driven-case.ts'
+import { controlCases } from './driven-control.ts'
 import { ctrlC, ctrlD } from './talk.ts'
 import { call, scripted } from './turns.ts'
 
-/** Clears the screen, names the window, reverses what follows, hides a letter: in C0, C1, DEL, bidi and zero-width characters. */
-export const evil = '\u001b[2J\u001b]0;owned\u0007\u009b31m\u007f\u202egnp.\u2066x\u200e\u200bz\u061c\ufeff'
 /** Where control characters are refused. */
 export const turned = 'a\u202egnp.b'
 /** What may be a file's name, a tool's, an agent's. */
 export const name = `a${evil}b`
 
-export type Case = {
-  readonly words: readonly string[]
-  readonly type?: readonly (readonly [string, string])[]
-  readonly env?: { readonly [name: string]: string }
-  /** Written into interact_out meanwhile. */
-  readonly says?: string
-}
-
 export const reply = () => scripted(state.at, [call(name, {}), call('file_read', { path: name }), { text: `said ${evil}`, chunks: 9 }]).env
 export const asking = () => scripted(state.at, [call('good', { [evil]: evil }), { text: evil }]).env
-export const state = {} as { at: Nest; receipt: string; run: string; approval: string; changes: string }
 
 export const fifos = () => join(state.at.dir, 'fifos')
 
@@ -186,6 +176,7 @@ export const cases: { readonly [command: string]: () => readonly Case[] } = {
     { words: ['home', 'restore', join(state.at.dir, name, 'none')], env: { BRAIDCLAW_HOME: join(state.at.dir, 'restored') } },
   ],
   'home prune': () => [{ words: ['home', 'prune', '--days', evil] }],
+  ...controlCases,
   completion: () => [{ words: ['completion', evil] }, { words: ['__complete', 'fish', evil, ''] }],
 }
 

@@ -4,11 +4,11 @@ import { connect } from 'node:net'
 
 export type RawAnswer = { readonly status: number; readonly head: string; readonly body: string }
 
-/** Sends the bytes as they are, and reads until the server closes or `until` is in what was read. Bounded by `ms`. */
+/** Sends the bytes as they are, and reads until the server closes, `until` is in what was read, or `signal` says so. Bounded by `ms`. */
 export function sendRaw(
   port: number,
   bytes: string | Uint8Array,
-  { ms = 5_000, until }: { ms?: number; until?: RegExp } = {},
+  { ms = 30_000, until, signal }: { ms?: number; until?: RegExp; signal?: AbortSignal } = {},
 ): Promise<RawAnswer> {
   const { promise, resolve } = Promise.withResolvers<RawAnswer>()
   const read = { text: '' }
@@ -30,6 +30,7 @@ export function sendRaw(
     if (isWhole()) done()
   })
   socket.on('close', done)
+  signal?.addEventListener('abort', done)
   socket.on('error', done)
   return promise
 }

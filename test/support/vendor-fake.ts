@@ -36,8 +36,8 @@ export function startFake(answer: (asked: Asked, n: number) => Response | Promis
   return { url: `http://127.0.0.1:${server.port}/v1`, asked, hungUp, stop: () => void server.stop(true) }
 }
 
-/** Starts a server that answers the first received bytes with these pieces and then breaks the connection. */
-export function startCutter(pieces: readonly string[]): Pick<Fake, 'url' | 'stop'> {
+/** Starts a server that answers the first received bytes with these pieces and then breaks the connection, `afterMs` later. */
+export function startCutter(pieces: readonly string[], afterMs = 0): Pick<Fake, 'url' | 'stop'> {
   const chunks = pieces.map((piece) => `${Buffer.byteLength(piece).toString(16)}\r\n${piece}\r\n`)
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
   const server = Bun.listen({
@@ -46,7 +46,8 @@ export function startCutter(pieces: readonly string[]): Pick<Fake, 'url' | 'stop
     socket: {
       data(socket) {
         socket.write(head + chunks.join(''))
-        socket.end()
+        if (afterMs === 0) socket.end()
+        else setTimeout(() => socket.end(), afterMs)
       },
     },
   })

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { isRunnable } from '../../src/cli/args/find-command.ts'
 import { commands } from '../../src/cli/commands/list.ts'
 import { nest } from '../support/cli.ts'
-import { asking, type Case, cases, evil, fifos, name, reply, silent, state, turned } from '../support/driven-commands.ts'
+import { type Case, evil, state } from '../support/driven-case.ts'
+import { asking, cases, fifos, name, reply, silent, turned } from '../support/driven-commands.ts'
+import { type EvilControl, evilControl } from '../support/evil-control.ts'
 import { needs } from '../support/needs.ts'
 import { alone, everyTool, scripted } from '../support/turns.ts'
 
@@ -24,6 +26,8 @@ const raw = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u
 const colours = /\u001b\[\d{1,2}m/g
 
 const rawIn = (screen: string, more = ours) => raw.exec(screen.replaceAll(ours, '').replaceAll(more, ''))?.[0]
+
+const control: { server?: EvilControl } = {}
 
 function described(folder: string): void {
   mkdirSync(folder, { recursive: true })
@@ -71,8 +75,13 @@ beforeAll(async () => {
   state.run = JSON.parse((await at.run(['run', 'list', '--json'])).stdout)[0].runId
   state.receipt = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)[0].id
   state.approval = asked.find(({ id }: { id: string }) => id !== state.changes).id
-}, 30_000)
-afterAll(() => state.at?.[Symbol.dispose]())
+  control.server = await evilControl(at)
+  state.control = control.server.url
+}, 120_000)
+afterAll(async () => {
+  await control.server?.[Symbol.asyncDispose]()
+  state.at?.[Symbol.dispose]()
+})
 
 async function screenOf({ words, type = [], env = {}, says }: Case): Promise<string> {
   const answer = `(until [ -p ${fifos()}/interact_out ]; do sleep 0.05; done; printf '%s\\n' "$SAYS" > ${fifos()}/interact_out) & exec "$@"`
@@ -102,7 +111,7 @@ describe.each(routes().map((route) => [route]))('%s', (route) => {
     }
     const shown = screens.some((screen) => screen.includes('202e'))
     expect({ shown, screens }).toEqual({ shown: !silent.includes(route), screens })
-  }, 30_000)
+  }, 120_000)
 })
 
 describe('on a pipe', () => {
