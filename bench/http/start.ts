@@ -16,7 +16,12 @@ export type Server = AsyncDisposable & {
 }
 
 /** Resolves when the server has answered GET /health. */
-export async function start(command: readonly string[], { home, workspace, store, model }: Place, scenario: string): Promise<Server> {
+export async function start(
+  command: readonly string[],
+  { home, workspace, store, model }: Place,
+  scenario: string,
+  env: Record<string, string> = {},
+): Promise<Server> {
   const begun = performance.now()
   const child = Bun.spawn([...command], {
     cwd: workspace,
@@ -28,6 +33,7 @@ export async function start(command: readonly string[], { home, workspace, store
       BENCH_STORE: store,
       BENCH_MODEL: scenario,
       BENCH_API_KEY: 'bench',
+      ...env,
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
