@@ -55,8 +55,9 @@ curled('a curl brain, a claw and an interact bridge written for the original run
   const bridges = ['brain=./curlBrain.sh', 'claw=./claw.sh', 'interact=./interact.sh'].flatMap((bridge) => ['--bridge', bridge])
   await using agent = stopping(launch(at, [...args, ...bridges], { through, cwd: at.dir, env: { API_URL: api.url, ...key } }))
   await agent.says('ready: /')
-  await until(() => existsSync(join(at.dir, 'heard.txt')))
-  expect(readFileSync(join(at.dir, 'heard.txt'), 'utf8')).toMatch(/^42 says It is .*"tool_result".*"\d{10}".*\n$/)
+  const heard = join(at.dir, 'heard.txt')
+  await until(() => existsSync(heard) && readFileSync(heard, 'utf8').endsWith('\n'))
+  expect(readFileSync(heard, 'utf8')).toMatch(/^42 says It is .*"tool_result".*"\d{10}".*\n$/)
 
   const [first, second] = api.asked
   expect(api.keys).toEqual([key.ANTHROPIC_API_KEY, key.ANTHROPIC_API_KEY])

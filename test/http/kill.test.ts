@@ -38,22 +38,22 @@ test('kill -9 under load: nothing answered is lost, the chain holds, and followe
   const talking = Promise.all(Array.from({ length: clients }, (_, client) => talk(client)))
   for (let death = 0; death < 3; death += 1) {
     const enough = answered.length + 2 * clients
-    await until(() => answered.length >= enough, 20)
+    await until(() => answered.length >= enough)
     await state.server[Symbol.asyncDispose]()
     state.server = await begin()
   }
   const enough = answered.length + clients
-  await until(() => answered.length >= enough, 20)
+  await until(() => answered.length >= enough)
   state.over = true
   await talking
   await using server = state.server
   const { runs } = (await server.ask('/runs?limit=1')).body
-  await until(() => follower.seen.some(({ type, text }) => type === 'run_ended' && text.includes(runs[0].id)), 20)
+  await until(() => follower.seen.some(({ type, text }) => type === 'run_ended' && text.includes(runs[0].id)))
   await follower.stop()
 
   // Whoever asks for everything afterwards gets the same.
   const whole = followEvents(() => server.url, token)
-  await until(() => whole.seen.length >= follower.seen.length, 20)
+  await until(() => whole.seen.length >= follower.seen.length)
   await whole.stop()
   expect(follower.breaks()).toBeGreaterThanOrEqual(3)
   expect(follower.seen.map(({ id }) => id)).toEqual(whole.seen.map(({ id }) => id))

@@ -32,8 +32,8 @@ export function call(name: string, args: object): { readonly tool_calls: readonl
 /** A session without a terminal, so that nobody can be asked. */
 export const alone = ['setsid', '-w']
 
-/** Checks every 10 ms, for some seconds at most; the test asserts the condition afterwards. */
-export async function until(holds: () => boolean, seconds = 5): Promise<void> {
+/** Checks every 10 ms, for some seconds at most, which only a hang reaches; the test asserts the condition afterwards. */
+export async function until(holds: () => boolean, seconds = 30): Promise<void> {
   for (let tries = 0; tries < seconds * 100 && !holds(); tries++) await Bun.sleep(10)
 }
 

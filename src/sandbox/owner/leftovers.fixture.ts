@@ -26,7 +26,7 @@ export function runs(pid: number): boolean {
 }
 
 export async function until(holds: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500 && !holds(); tries++) await Bun.sleep(10)
+  for (let tries = 0; tries < 3_000 && !holds(); tries++) await Bun.sleep(10)
 }
 
 export type Others = Disposable & { readonly pids: readonly number[] }
