@@ -4,7 +4,7 @@
  * files the program under test is compiled first: it starts with a third of the processor time.
  */
 
-import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, cpSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compile } from './compile.ts'
@@ -56,6 +56,8 @@ async function compiledIn(scratch: string): Promise<string> {
   const outfile = join(scratch, 'bin', 'braidclaw')
   const made = await compile({ entry: join(root, 'src/main.ts'), outfile })
   if (!made.ok) throw new Error(made.message)
+  // The program looks for them beside its folder, as where it is installed.
+  cpSync(join(root, 'bridges'), join(scratch, 'bridges'), { recursive: true })
   console.log('the program under test is compiled; some of its tests run it from source again')
   return outfile
 }

@@ -11,7 +11,8 @@ import { needs } from './support/needs.ts'
 import { planckHome } from './support/planck-home.ts'
 import { claw, curlBrain, greeter, interact, scanner, script } from './support/planck-scripts.ts'
 import { shell } from './support/shell.ts'
-import { home, scripted, until } from './support/turns.ts'
+import { home, scripted } from './support/turns.ts'
+import { until } from './support/until.ts'
 
 const curled = test.if(needs('curl'))
 

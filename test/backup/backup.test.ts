@@ -5,7 +5,8 @@ import { expect, test } from 'bun:test'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest, Result } from '../support/cli.ts'
-import { call, home, refused, scripted, turn, until } from '../support/turns.ts'
+import { call, home, refused, scripted, turn } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const replies = [call('file_write', { path: 'a.md', content: 'x' }), { text: 'It is written.' }]
 const full = ['--autonomy', 'full', '--agent', 'default']

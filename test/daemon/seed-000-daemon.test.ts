@@ -7,7 +7,8 @@ import { nest } from '../support/cli.ts'
 import { background, daemon, folderOf, historyOf, launch, person, pidIn, runs, stopping } from '../support/daemon.ts'
 import { startApi } from '../support/messages-api.ts'
 import { shell } from '../support/shell.ts'
-import { call, home, scripted, until } from '../support/turns.ts'
+import { call, home, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const anthropic = (base: string) => ({
   env: { BRAIDCLAW_DEFAULT_PROVIDER: 'far', ANTHROPIC_API_KEY: 'sk-ant-not-a-secret' },

@@ -39,7 +39,7 @@ testOfChanges('the key n denies: the exact difference was shown, nothing changes
   await page.waitForTimeout(400)
   await page.keyboard.press('n')
   await page.getByText('Nothing waits for you.').waitFor()
-  expect(await page.title()).toBe('BraidClaw')
+  await page.waitForFunction("document.title === 'BraidClaw'")
   expect((await turn).body).toMatchObject({ text: 'Then not.', ending: { code: 'denied' } })
   expect(readFileSync(join(at.workspace, 'plan.md'), 'utf8')).toBe('buy milk\nbuy eggs\n')
   expect(complaints).toEqual([])

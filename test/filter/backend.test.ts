@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
-import { until } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 /** A model of the chat wire that answers when it is told to, and remembers what it was asked. */
 function model({ waits = false } = {}) {

@@ -7,7 +7,8 @@ import { createAgent, type ModelCall } from '../../src/agent.ts'
 import { type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { talk } from '../support/talk.ts'
-import { call, everyTool as configured, home, scripted, turn, until } from '../support/turns.ts'
+import { call, everyTool as configured, home, scripted, turn } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const confined = test.if(needs('bwrap'))
 

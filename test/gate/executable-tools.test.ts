@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { fixedPath } from '../../src/tools/process.ts'
 import { minimumConfig, type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
-import { alone, call, refused, scripted, until } from '../support/turns.ts'
+import { alone, call, refused, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const test = always.if(needs('bwrap', 'jq', 'python3'))
 

@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { needs } from '../support/needs.ts'
-import { call, until } from '../support/turns.ts'
+import { call } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 import { elsewhere, gitServer, type Project, project, type Server } from './server.ts'
 
 const real = test.if(needs('bwrap', 'git'))

@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs'
 import { echoModel } from '../support/echo-model.ts'
 import { type EventFollower, followEvents } from '../support/event-follower.ts'
 import { type Gateway, gateway, tokenOf } from '../support/gateway.ts'
-import { home, until } from '../support/turns.ts'
+import { home } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const words = (text: string): string[] => [...new Set(text.match(/w\d+x\d+z/g) ?? [])]
 

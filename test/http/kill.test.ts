@@ -4,7 +4,8 @@ import { expect, test } from 'bun:test'
 import { echoModel } from '../support/echo-model.ts'
 import { followEvents } from '../support/event-follower.ts'
 import { type Gateway, gateway, tokenOf } from '../support/gateway.ts'
-import { home, until } from '../support/turns.ts'
+import { home } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 type Answered = { readonly word: string; readonly conversation: string; readonly run: string; readonly receipts: readonly string[] }
 

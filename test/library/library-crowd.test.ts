@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type AgentEvent, type BraidClaw, createAgent, type ModelCall, type Thread, veto } from '../../src/agent.ts'
 import { type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
-import { until } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const confined = test.if(needs('bwrap'))
 

@@ -32,11 +32,6 @@ export function call(name: string, args: object): { readonly tool_calls: readonl
 /** A session without a terminal, so that nobody can be asked. */
 export const alone = ['setsid', '-w']
 
-/** Checks every 10 ms, for some seconds at most, which only a hang reaches; the test asserts the condition afterwards. */
-export async function until(holds: () => boolean, seconds = 30): Promise<void> {
-  for (let tries = 0; tries < seconds * 100 && !holds(); tries++) await Bun.sleep(10)
-}
-
 /** Requires no stack trace, an explanation with the code, and nothing on stdout. */
 export function refused({ code, stdout, stderr }: Result, expected: number, ...says: string[]): void {
   expect([code, stdout]).toEqual([expected, ''])

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Answers, ctrlD, talk } from '../support/talk.ts'
-import { call, home, until } from '../support/turns.ts'
+import { call, home } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const write = (path: string) => call('file_write', { path, content: 'written' })
 

@@ -3,7 +3,8 @@ import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
-import { call, everyTool, home, scripted, turn, until } from '../support/turns.ts'
+import { call, everyTool, home, scripted, turn } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const limit = { timeoutMs: 5000 }
 const answer = { text: 'The answer is: {{last_tool_result}}' }

@@ -3,7 +3,8 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { executable } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
-import { call, home, until } from '../support/turns.ts'
+import { call, home } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const write = (path: string) => call('file_write', { path, content: 'written' })
 

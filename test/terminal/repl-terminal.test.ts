@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { executable, type Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { ctrlC, ctrlD, talk } from '../support/talk.ts'
-import { call, home, scripted, until } from '../support/turns.ts'
+import { call, home, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const echoing = (at: Nest) => scripted(at, [{ text: 'You said {{last_user_message}}' }]).env
 

@@ -4,7 +4,8 @@ import { test as always, describe, expect } from 'bun:test'
 import { executable, type Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { ctrlC, ctrlD, talk } from '../support/talk.ts'
-import { asksFirst, call, home, scripted, until } from '../support/turns.ts'
+import { asksFirst, call, home, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const test = always.if(needs('bwrap'))
 

@@ -3,14 +3,16 @@
 import { test as always, expect } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sleeperOf, uniqueSeconds } from '../../control/support/sleeper.ts'
 import { executable, minimumConfig, type Nest, nest } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
-import { until } from '../../support/turns.ts'
+import { until } from '../../support/until.ts'
 import { stageTools } from './stage.ts'
 
 const test = always.if(needs('bwrap', 'jq', 'curl'))
 
 const scripts = ['bash', 'llm'] as const
+const slowSeconds = uniqueSeconds()
 const scriptOf = (name: string) => join(import.meta.dir, '../../../bridges/tool-loop', name)
 
 type Reply = { readonly content?: string; readonly call?: string }
@@ -47,7 +49,7 @@ function listIn({ dir }: Nest): string {
   stageTools(join(dir, 'ops/skills'))
   const slow = join(dir, 'ops/skills/slow.sh')
   const description = '{"name":"slow","description":"Takes long.","parameters":{"type":"object","properties":{}}}'
-  writeFileSync(slow, `#!/bin/sh\nif [ "$1" = --describe ]; then echo '${description}'; exit; fi\ntouch begun; sleep 30; touch ended\n`)
+  writeFileSync(slow, `#!/bin/sh\nif [ "$1" = --describe ]; then echo '${description}'; exit; fi\nexec sleep ${slowSeconds}\n`)
   chmodSync(slow, 0o755)
   const list = join(dir, 'ops/tools.json')
   writeFileSync(list, '[{"name":"slow"},{"name":"repeat"}]')
@@ -125,10 +127,10 @@ test.each(scripts)('%s: SIGTERM while a tool runs ends the tool, and leaves its 
   using at = nest()
   using far = model([{ call: 'slow' }, { content: 'no' }])
   const child = begin(name, ['go', '', listIn(at)], environment(at, far.url))
-  await until(() => existsSync(join(at.workspace, 'begun')))
+  await until(() => sleeperOf(slowSeconds))
   child.kill('SIGTERM')
   const { code, stdout } = await ended(child)
-  expect([code, stdout, far.requests()]).toEqual([1, '', 1])
+  expect([code, stdout, far.requests(), sleeperOf(slowSeconds)]).toEqual([1, '', 1, undefined])
   const [receipt] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
   expect(receipt).toMatchObject({ tool: 'slow', status: 'failed', error: expect.stringContaining('cancelled') })
 })
@@ -144,7 +146,7 @@ test.each(scripts)('%s: after whoever asked was killed, no tool is run', async (
   await until(() => !existsSync(`/proc/${pid}`))
   far.answer()
   expect((await result).code).toBe(null)
-  expect([existsSync(join(at.workspace, 'begun')), far.requests()]).toEqual([false, 1])
+  expect([far.requests(), (await at.run(['receipt', 'list', '--json'])).stdout]).toEqual([1, '[]\n'])
 })
 
 test.each(scripts)('%s: the iterations stand with the rest, wherever that is, or in LOG_FILE', async (name) => {
