@@ -49,6 +49,10 @@ export type PlaneOptions = {
   readonly approvalHours: number
   /** After how many days events, and the logs and artifacts of ended runs, are deleted; 0, which is the default: never. */
   readonly retentionDays?: number
+  /** How many tasks that one agent created may be open at a time; default: 1,000. Operators are exempt. */
+  readonly openTasksOfAgent?: number
+  /** The most tokens that one run, or one error, may report; default: 100,000,000. */
+  readonly mostTokensOfReport?: number
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
 }
 

@@ -164,6 +164,24 @@ forEachEngine('runs', (open) => {
     )
   })
 
+  test('of an agent the last thousand session lines are kept', async () => {
+    const { plane, run } = await planeWithRun(open)
+    const line = { timestamp: '', task: '', skill: '', outcome: '', tokens_used: 0 }
+    await plane.store.write(function* () {
+      for (const agent of ['a1', 'b1'])
+        for (let at = 0; at < 1_001; at += 1)
+          yield ['INSERT INTO sessions (id, agent_id, line) VALUES (?, ?, ?)', [at - (agent === 'a1' ? 2_000 : 5_000), agent, '{}']]
+    })
+    await plane.runs.addSession(run.caller, 'a1', { ...line, task: 'last' })
+    const counts = await plane.rows(
+      'SELECT agent_id, COUNT(*) AS value, MIN(id) AS least FROM sessions GROUP BY agent_id ORDER BY agent_id',
+    )
+    expect(counts.map(({ value, least }) => [Number(value), Number(least)])).toEqual([
+      [1_000, -1_998],
+      [1_001, -5_000],
+    ])
+  })
+
   test('runs are listed newest first, an agent’s own only', async () => {
     const { plane } = await planeWithRun(open)
     await plane.startRun('b1')

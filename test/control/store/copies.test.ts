@@ -48,6 +48,7 @@ test('every table of the schema is known with its columns and key', () => {
     { column: 'run_id', isText: false },
     { column: 'at_byte', isText: false },
   ])
+  expect(tables().find((table) => table.name === 'labels')?.columns).toEqual(['task_id', 'label', 'queue', 'queue_at'])
 })
 
 forEachEngine('a copy', (open) => {

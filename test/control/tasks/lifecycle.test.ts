@@ -68,6 +68,23 @@ forEachEngine('tasks', (open) => {
     expect((await plane.tasks.create(agentCaller('a1'), draft(), once)).task.task_id).toBe('TASK-002')
   })
 
+  test('an agent has so many open tasks that it created and no more; operators and repeated requests are not counted', async () => {
+    const plane = await taskPlane(await open(), { openTasksOfAgent: 3 })
+    const a1 = agentCaller('a1')
+    const once = { key: 'k', digest: 'd' }
+    await plane.tasks.create(a1, draft(), once)
+    const together = await Promise.all(Array.from({ length: 8 }, () => refusalOf(plane.tasks.create(a1, draft()))))
+    expect(together.toSorted()).toEqual([...Array(2).fill('no refusal'), ...Array(6).fill('too_many')])
+    await expect(plane.tasks.create(a1, draft({ depends_on: ['TASK-001'] }))).rejects.toThrow('agent a1 has created 3 tasks')
+    expect((await plane.tasks.create(a1, draft(), once)).replayed).toBe(true)
+    expect(await refusalOf(plane.tasks.create(agentCaller('b1'), draft()))).toBe('no refusal')
+    for (let n = 0; n < 4; n += 1) expect(await refusalOf(plane.tasks.create(anna, draft()))).toBe('no refusal')
+    await plane.tasks.cancel(anna, 'TASK-001', '')
+    expect(await refusalOf(plane.tasks.createMany(a1, [draft(), draft()]))).toBe('too_many')
+    expect(await plane.tasks.createMany(a1, [draft()])).toHaveLength(1)
+    expect(await refusalOf(plane.tasks.create(a1, draft()))).toBe('too_many')
+  })
+
   test('many tasks are created all or none', async () => {
     const plane = await taskPlane(await open())
     const bad = [draft(), draft({ depends_on: ['TASK-099'] })]

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command, Store } from '../../../src/control/contract/store-port.ts'
 import { openSqlite } from '../../../src/control/store/open-sqlite.ts'
-import { anna, draft, runCaller, taskPlane } from '../support/task-plane.ts'
+import { agentCaller, anna, draft, runCaller, taskPlane } from '../support/task-plane.ts'
 
 /** The texts of all statements that commands send. */
 function listening(store: Store): { readonly store: Store; readonly statements: Set<string> } {
@@ -31,12 +31,14 @@ test('creating, claiming, beating, completing and sweeping never look at all tas
   const plane = await taskPlane(store)
   await plane.addAgent('a1')
   await plane.tasks.create(anna, draft())
-  await plane.tasks.create(anna, draft({ depends_on: ['TASK-001'] }))
+  await plane.tasks.create(agentCaller('a1'), draft({ role: 'other', labels: ['x', 'y'] }))
+  await plane.tasks.create(anna, draft({ depends_on: ['TASK-001'], labels: ['x'] }))
   const run = runCaller(await plane.mustClaim())
   await plane.tasks.beat(run, 'TASK-001')
   await plane.complete(run, 'TASK-001', { tokensUsed: 5 })
-  await plane.tasks.release(runCaller(await plane.mustClaim()), 'TASK-002', { outcome: 'retry' })
+  await plane.tasks.release(runCaller(await plane.mustClaim()), 'TASK-003', { outcome: 'retry' })
   await plane.claim()
+  await plane.claim('a1', { labels: ['x', 'y'] })
   await plane.tasks.tick()
   await inner.close()
   const database = new Database(path, { readonly: true })
@@ -51,5 +53,14 @@ test('creating, claiming, beating, completing and sweeping never look at all tas
   database.close()
   rmSync(folder, { recursive: true })
   expect(plans.length).toBeGreaterThan(15)
-  expect(plans.filter((detail) => /SCAN (?:tasks|runs|events|reservations|approvals)\b|tasks_by_status/.test(detail))).toEqual([])
+  expect(
+    plans.filter((detail) =>
+      /SCAN (?:tasks|runs|events|reservations|approvals|labels|place)\b|tasks_by_status(?! \(status=\? AND id=\?)/.test(detail),
+    ),
+  ).toEqual([])
+  // A claim with labels begins with what has the label, and an agent's open tasks are counted in their own small index.
+  const ofLabels = plans.filter((plan) => plan.includes('labels AS place') && /labels_queue|tasks_queue|tasks_of_agents/.test(plan))
+  expect(ofLabels.length).toBeGreaterThan(0)
+  expect(ofLabels.filter((plan) => !plan.startsWith('SEARCH place USING COVERING INDEX labels_queue'))).toEqual([])
+  expect(plans.filter((plan) => plan.includes('AS counted') && plan.includes('tasks_open_of_creators'))).toHaveLength(1)
 })
