@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command, Store } from '../../../src/control/contract/store-port.ts'
+import { readEvents } from '../../../src/control/plane/events/event-row.ts'
 import { openSqlite } from '../../../src/control/store/open-sqlite.ts'
 import { agentCaller, anna, draft, runCaller, taskPlane } from '../support/task-plane.ts'
 
@@ -40,6 +41,8 @@ test('creating, claiming, beating, completing and sweeping never look at all tas
   await plane.claim()
   await plane.claim('a1', { labels: ['x', 'y'] })
   await plane.tasks.tick()
+  for (const filter of [{ type: 'agent.error' }, { run_id: 1 }, { type: 'agent.error', agent_id: 'a1' }])
+    await store.read(() => readEvents({ filter, limit: 50 }))
   await inner.close()
   const database = new Database(path, { readonly: true })
   const plans = [...statements]

@@ -12,7 +12,7 @@ export type ControlSettings = {
   readonly databaseUrl: string | undefined
   readonly leaseSeconds: number
   readonly approvalHours: number
-  /** Days after which events, logs and artifacts are deleted; 0: never. */
+  /** Days after which old records are deleted; 0: never. */
   readonly retentionDays: number
   /** How many tasks that one agent created may be open at a time. */
   readonly openTasksOfAgent: number

@@ -205,7 +205,7 @@ test('keys and operators have heads, and a short run has tenths of a second', ()
   const run: Run = {
     ...{ run_id: 'RUN-001', task_id: 'TASK-001', task_title: 'x', agent_id: 'a', role: 'a', attempt: 1, state: 'completed' },
     ...{ began_at: '2026-11-23T17:58:00.000Z', ended_at: '2026-11-23T17:58:00.194Z', last_beat_at: task.created_at, tokens_used: 1 },
-    ...{ skill: null, error: null, log_bytes: 0, log_truncated: false, manifest: null, artifacts: [], changes: null },
+    ...{ skill: null, error: null, log_bytes: 0, log_truncated: false, has_manifest: false, manifest: null, artifacts: [], changes: null },
   }
   expect(runLines([run], now)[1]).toContain('  0.2s  ')
 })

@@ -1,13 +1,13 @@
 /** Prints runs and events. */
 
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
-import type { Run } from '../../../../control/contract/run-shapes.ts'
+import type { ListedRun, Run } from '../../../../control/contract/run-shapes.ts'
 import { grouped } from '../../../../kit/count.ts'
 import { visibleLines } from '../../../../kit/text.ts'
 import { oneLine, record, shortened, table } from './table.ts'
 import { lengthText, moment, when } from './time-text.ts'
 
-export function runLines(runs: readonly Run[], now: number, width?: number): string[] {
+export function runLines(runs: readonly ListedRun[], now: number, width?: number): string[] {
   const rows = runs.map((run) => {
     return [run.run_id, run.state, run.agent_id, took(run, now), grouped(run.tokens_used), run.task_id, run.error ?? run.task_title]
   })
@@ -35,7 +35,7 @@ export function runText(run: Run, now: number): string {
   ])
 }
 
-function took({ began_at: began, ended_at: ended }: Run, now: number): string {
+function took({ began_at: began, ended_at: ended }: ListedRun, now: number): string {
   const ms = (ended === null ? now : Date.parse(ended)) - Date.parse(began)
   return ms < 10_000 ? `${(Math.max(0, ms) / 1_000).toFixed(1)}s` : lengthText(ms)
 }
