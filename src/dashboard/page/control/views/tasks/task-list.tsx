@@ -16,7 +16,7 @@ import { canCancel } from '../../parts/task-words.ts'
 export function TaskList({ filters }: { readonly filters: Filters }) {
   const paged = usePaged<Task>({
     key: queryOf(filters),
-    load: (page) => loadSome({ ...filters, ...page }),
+    load: (page) => loadSome(filters, page),
     one: (id) => plane<Task>('GET', `tasks/${id}`),
     idOf: ({ task_id }) => task_id,
     changed: ({ task_id, type }) => (type.startsWith('task.') || type.startsWith('approval.') ? task_id : undefined),
@@ -45,9 +45,9 @@ export function TaskList({ filters }: { readonly filters: Filters }) {
 }
 
 /** A search looks at so many tasks each time: it may have found none yet. */
-async function loadSome(wanted: Filters & { readonly after?: string }): Promise<Rows<Task>> {
-  for (let after = wanted.after; ; ) {
-    const query = queryOf({ ...wanted, ...(after === undefined ? {} : { after }), view: 'full', brief: true })
+async function loadSome(filters: Filters, page: { readonly after?: string; readonly limit: number }): Promise<Rows<Task>> {
+  for (let after = page.after; ; ) {
+    const query = queryOf({ ...filters, ...page, ...(after === undefined ? {} : { after }), view: 'full', brief: true })
     const { tasks, next } = await plane<TaskPage>('GET', `tasks${query}`)
     if (tasks.length > 0 || next === null) return { rows: tasks, next }
     after = next
