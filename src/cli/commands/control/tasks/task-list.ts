@@ -8,7 +8,7 @@ import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
 import { present } from '../connect/present.ts'
-import { show as print, screenWidth } from '../connect/screen.ts'
+import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { printEvents } from '../runs/print-events.ts'
 import { runLines } from '../text/run-text.ts'
@@ -42,7 +42,7 @@ export const list = {
     await withControl(context, given, async (control) => {
       const { tasks, next } = await listed(control, queryOf(given), given.limit)
       const none = 'no tasks here; braidclaw control task add --help shows how to make one'
-      printList(context, { items: tasks, json: given.json ?? false, lines: taskLines(tasks, Date.now(), screenWidth()), none })
+      printList(context, { items: tasks, json: given.json ?? false, lines: taskLines(tasks, Date.now(), terminalWidth()), none })
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })
   },
@@ -92,7 +92,9 @@ export const show = {
         control.runs.list({ task_id: id, limit: 20 }),
       ])
       const now = Date.now()
-      const more = [effectLines(effects), runs.length === 0 ? [] : runLines(runs, now, screenWidth())].filter((lines) => lines.length > 0)
+      const more = [effectLines(effects, terminalWidth()), runs.length === 0 ? [] : runLines(runs, now, terminalWidth())].filter(
+        (lines) => lines.length > 0,
+      )
       const text = [taskText(task, now), ...more.map((lines) => `${lines.join('\n')}\n`)].join('\n')
       print(context, { json: given.json ?? false, value: { ...task, effects, runs }, text })
     })

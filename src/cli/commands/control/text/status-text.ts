@@ -22,7 +22,7 @@ export type FleetStatus = {
 /** The number of lines that each part may have; what is left out is counted. */
 const most = 10
 
-export function statusText(status: FleetStatus, now: number, width = 80): string {
+export function statusText(status: FleetStatus, now: number, width?: number): string {
   const needs = needed(status, now)
   const parts = [
     [
@@ -32,11 +32,16 @@ export function statusText(status: FleetStatus, now: number, width = 80): string
     ],
     [
       '',
-      ...(needs.length === 0 ? ['nothing needs you'] : ['needs you', ...indented(table(limited(needs), { width: width - 2, most: 48 }))]),
+      ...(needs.length === 0
+        ? ['nothing needs you']
+        : ['needs you', ...indented(table(limited(needs), { ...sized(width && width - 2), most: 48, drop: [1] }))]),
     ],
     Object.keys(status.queue).length === 0
       ? []
-      : ['', ...table(queueRows(status.queue), { heads: queueHeads, right: [1, 2, 3, 4, 5, 6], width })],
+      : [
+          '',
+          ...table(queueRows(status.queue), { heads: queueHeads, right: [1, 2, 3, 4, 5, 6], keep: [], drop: [5, 6, 2], ...sized(width) }),
+        ],
     status.agents.length === 0
       ? ['', 'no agents yet: braidclaw control agent add NAME --role ROLE']
       : ['', ...agentLines(status.agents, now, width)],
@@ -46,6 +51,8 @@ export function statusText(status: FleetStatus, now: number, width = 80): string
     .map((line) => `${line}\n`)
     .join('')
 }
+
+const sized = (width: number | undefined) => (width === undefined ? {} : { width })
 
 /** What a person can do about each, as the command that does it. */
 function needed({ approvals, stuck, budget, agents, queue }: FleetStatus, now: number): string[][] {
