@@ -81,6 +81,8 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX tasks_open_of_creators ON tasks (created_by) WHERE ended_at IS NULL AND substr(created_by, 1, 6) IN ('agent ', 'shared')`,
     `CREATE INDEX approvals_open_of_agents ON approvals (agent_id) WHERE state = 'pending'`,
     `CREATE INDEX events_by_type ON events (type, id)`,
+    // For lists in the order of the queue; claims have their own, smaller indexes.
+    `CREATE INDEX tasks_by_place ON tasks (queue_at, id)`,
     // Where a task with labels stands in the queue, so that a claim with labels reads only what has the label: the queue is the role, or
     // "ROLE AGENT" for a task of one agent alone, and NULL unless the task is pending.
     `ALTER TABLE labels ADD COLUMN queue TEXT`,

@@ -131,12 +131,8 @@ const screens = (width?: number) => ({
     now,
     width,
   ),
-  'TASK-12345  ': statusText({ ...status, stuck: [{ ...odd, status: 'dead' }] }, now, width)
-    .split('\n')
-    .slice(4),
-  'APPR-042  ': statusText({ ...status, approvals: [{ ...approval, operation: endless }] }, now, width)
-    .split('\n')
-    .slice(4),
+  'TASK-12345  ': statusText({ ...status, stuck: [{ ...odd, status: 'dead' }] }, now, width).split('\n'),
+  'APPR-042  ': statusText({ ...status, approvals: [{ ...approval, operation: endless }] }, now, width).split('\n'),
   '123456  approval.requested': [eventLine(oddEvent, width)],
 })
 

@@ -6,7 +6,7 @@ import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { count, grouped } from '../../../../kit/count.ts'
 import { budgetSentence, newDay, waitingTasks } from './budget-text.ts'
 import { agentLines } from './fleet-text.ts'
-import { table } from './table.ts'
+import { shortened, table } from './table.ts'
 
 export type FleetStatus = {
   readonly url: string
@@ -25,11 +25,7 @@ const most = 10
 export function statusText(status: FleetStatus, now: number, width?: number): string {
   const needs = needed(status, now)
   const parts = [
-    [
-      `control plane  ${status.url}: ${fleet(status.agents)}`,
-      `budget         ${budgetSentence(status.budget)}`,
-      `               ${newDay(status.budget, now)}`,
-    ],
+    head(status, now, width),
     [
       '',
       ...(needs.length === 0
@@ -53,6 +49,13 @@ export function statusText(status: FleetStatus, now: number, width?: number): st
 }
 
 const sized = (width: number | undefined) => (width === undefined ? {} : { width })
+
+/** On a narrow terminal without the address, so that each is one line. */
+function head({ url, agents, budget }: FleetStatus, now: number, width?: number): string[] {
+  const [about, spent, day] = [fleet(agents), budgetSentence(budget), newDay(budget, now)]
+  if (width !== undefined && width < 60) return [about, spent, day].map((line) => shortened(line, width))
+  return [`control plane  ${url}: ${about}`, `budget         ${spent}`, `               ${day}`]
+}
 
 /** What a person can do about each, as the command that does it. */
 function needed({ approvals, stuck, budget, agents, queue }: FleetStatus, now: number): string[][] {
