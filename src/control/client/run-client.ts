@@ -1,6 +1,6 @@
 /** Asks the control plane about runs: their logs, artifacts, manifests and the session lines of agents. */
 
-import type { Run, RunQuery, SessionLine } from '../contract/run-shapes.ts'
+import type { ListedRun, Run, RunQuery, SessionLine } from '../contract/run-shapes.ts'
 import type { Transport } from './transport.ts'
 
 export type Delivery = {
@@ -12,7 +12,7 @@ export type Artifact = { readonly name: string; readonly digest: string; readonl
 
 export type RunClient = {
   get(id: string): Promise<Run>
-  list(query?: Partial<RunQuery>): Promise<{ readonly runs: readonly Run[]; readonly next: string | null }>
+  list(query?: Partial<RunQuery>): Promise<{ readonly runs: readonly ListedRun[]; readonly next: string | null }>
   /** `at`: the byte where the piece begins; a piece sent twice is stored once. */
   appendLog(id: string, at: number, piece: string): Promise<{ readonly log_bytes: number; readonly log_truncated: boolean }>
   /** Bytes `from` up to and without `to` (default: the end). */

@@ -20,7 +20,7 @@ import type {
   Settled,
   SettleRequest,
 } from './fleet-shapes.ts'
-import type { Run, RunQuery, SessionLine } from './run-shapes.ts'
+import type { ListedRun, Run, RunQuery, SessionLine } from './run-shapes.ts'
 import type { ControlSchedule, ScheduleDraft } from './schedule-shapes.ts'
 import type { Store } from './store-port.ts'
 import type {
@@ -47,8 +47,12 @@ export type PlaneOptions = {
   readonly randomBytes: (count: number) => Uint8Array
   readonly leaseSeconds: number
   readonly approvalHours: number
-  /** After how many days events, and the logs and artifacts of ended runs, are deleted; 0, which is the default: never. */
+  /** After how many days old records are deleted (docs/control-plane-operating.md); 0, which is the default: never. */
   readonly retentionDays?: number
+  /** How many tasks that one agent created may be open at a time; default: 1,000. Operators are exempt. */
+  readonly openTasksOfAgent?: number
+  /** The most tokens that one run, or one error, may report; default: 100,000,000. */
+  readonly mostTokensOfReport?: number
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
 }
 
@@ -136,7 +140,7 @@ export type BudgetPlane = {
 
 export type RunPlane = {
   get(caller: Caller, id: string): Promise<Run>
-  list(caller: Caller, query: RunQuery): Promise<{ readonly runs: readonly Run[]; readonly next: string | null }>
+  list(caller: Caller, query: RunQuery): Promise<{ readonly runs: readonly ListedRun[]; readonly next: string | null }>
   /** Appends to the log; `at` is the byte where the piece begins, so a piece sent twice is stored once. Capped at 8 MiB a run. */
   appendLog(caller: Caller, id: string, at: number, piece: string): Promise<{ readonly log_bytes: number; readonly log_truncated: boolean }>
   /** Bytes `from` up to and without `to`. */

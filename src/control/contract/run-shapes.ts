@@ -4,7 +4,8 @@ import { z } from 'zod'
 import { runStates } from './state-names.ts'
 import { name, runId, taskId } from './task-shapes.ts'
 
-export const run = z.object({
+/** As a list shows it: without the manifest, which may have 256 KiB. */
+export const listedRun = z.object({
   run_id: z.string(),
   task_id: z.string(),
   task_title: z.string(),
@@ -20,11 +21,17 @@ export const run = z.object({
   error: z.nullable(z.string()),
   log_bytes: z.int(),
   log_truncated: z.boolean(),
-  /** The signed manifest, once the worker delivered it (docs/control-plane.md). */
-  manifest: z.nullable(z.record(z.string(), z.unknown())),
+  has_manifest: z.boolean(),
   artifacts: z.array(z.object({ name: z.string(), digest: z.string(), bytes: z.int() })),
   /** `changes`: none, waiting for a person, applied or dropped. */
   changes: z.nullable(z.enum(['none', 'waiting', 'applied', 'dropped'])),
+})
+export type ListedRun = z.infer<typeof listedRun>
+
+export const run = z.object({
+  ...listedRun.shape,
+  /** The signed manifest, once the worker delivered it (docs/run-manifest.md). */
+  manifest: z.nullable(z.record(z.string(), z.unknown())),
 })
 export type Run = z.infer<typeof run>
 

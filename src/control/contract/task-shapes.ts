@@ -94,7 +94,10 @@ export const task = z.object({
 })
 export type Task = z.infer<typeof task>
 
-/** `?role=&status=&label=&agent_id=&q=&limit=&after=`; `q` looks in title and description; `order`: newest first unless "queue". */
+/**
+ * `?role=&status=&label=&agent_id=&q=&limit=&after=`; `order`: newest first unless "queue". `q` looks in title and description, of 10,000 tasks
+ * a page: a page may have fewer tasks than asked, or none, and still a `next`.
+ */
 export const taskQuery = z.object({
   role: z.optional(name),
   agent_id: z.optional(name),

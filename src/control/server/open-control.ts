@@ -65,6 +65,8 @@ export async function openControl(options: OpenControlOptions): Promise<OpenedCo
       leaseSeconds: settings.leaseSeconds,
       approvalHours: settings.approvalHours,
       retentionDays: settings.retentionDays,
+      openTasksOfAgent: settings.openTasksOfAgent,
+      mostTokensOfReport: settings.mostTokensOfReport,
     })
     if (settings.operatorToken !== undefined) await plane.access.firstOperator('environment', settings.operatorToken)
     const served = serve({ options, settings, store, plane, now })

@@ -76,4 +76,25 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE TABLE fired (schedule_id BIGINT NOT NULL, due_at BIGINT NOT NULL, task_id BIGINT, at BIGINT NOT NULL, PRIMARY KEY (schedule_id, due_at))`,
     `CREATE TABLE hostd_calls (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, op TEXT NOT NULL, params TEXT NOT NULL, caller TEXT NOT NULL, ok SMALLINT NOT NULL, exit_code INTEGER, output TEXT NOT NULL)`,
   ],
+  [
+    // For the limits of what one agent may leave open.
+    `CREATE INDEX tasks_open_of_creators ON tasks (created_by) WHERE ended_at IS NULL AND substr(created_by, 1, 6) IN ('agent ', 'shared')`,
+    `CREATE INDEX approvals_open_of_agents ON approvals (agent_id) WHERE state = 'pending'`,
+    `CREATE INDEX events_by_type ON events (type, id)`,
+    // For lists in the order of the queue; claims have their own, smaller indexes.
+    `CREATE INDEX tasks_by_place ON tasks (queue_at, id)`,
+    // Where a task with labels stands in the queue, so that a claim with labels reads only what has the label: the queue is the role, or
+    // "ROLE AGENT" for a task of one agent alone, and NULL unless the task is pending.
+    `ALTER TABLE labels ADD COLUMN queue TEXT`,
+    `ALTER TABLE labels ADD COLUMN queue_at BIGINT`,
+    `CREATE INDEX labels_by_task ON labels (task_id)`,
+    `CREATE INDEX labels_queue ON labels (label, queue, queue_at, task_id) WHERE queue IS NOT NULL`,
+    `UPDATE labels SET queue_at = (SELECT queue_at FROM tasks WHERE tasks.id = labels.task_id),
+      queue = (SELECT CASE WHEN status <> 'pending' THEN NULL WHEN agent_id IS NULL THEN role ELSE role || ' ' || agent_id END
+        FROM tasks WHERE tasks.id = labels.task_id)`,
+    // What the deletion of old records has to know of each.
+    `ALTER TABLE sessions ADD COLUMN at BIGINT NOT NULL DEFAULT 0`,
+    `UPDATE sessions SET at = COALESCE((SELECT began_at FROM runs WHERE runs.id = sessions.run_id), (SELECT MAX(at) FROM events), 0)`,
+    `ALTER TABLE hostd_calls ADD COLUMN task_id BIGINT`,
+  ],
 ]

@@ -1,4 +1,4 @@
-/** Lists the tables with their columns and keys, read from the statements that create them. */
+/** Lists the tables with their columns and keys, read from the statements that create and extend them. */
 
 import { migrations } from './schema.ts'
 
@@ -10,10 +10,22 @@ export type Table = {
 }
 
 export function tables(): readonly Table[] {
+  const added = addedColumns()
   return migrations.flat().flatMap((statement) => {
     const found = /^CREATE TABLE (\w+) \(([\s\S]*)\)$/.exec(statement.trim())
-    return found?.[1] && found[2] ? [tableOf(found[1], found[2])] : []
+    if (!found?.[1] || !found[2]) return []
+    const table = tableOf(found[1], found[2])
+    return [{ ...table, columns: [...table.columns, ...(added.get(table.name) ?? [])] }]
   })
+}
+
+/** By the name of the table; later versions add them at its end. */
+function addedColumns(): ReadonlyMap<string, readonly string[]> {
+  const found = migrations.flat().flatMap((statement) => {
+    const [, table, column] = /^ALTER TABLE (\w+) ADD COLUMN (\w+) /.exec(statement) ?? []
+    return table && column ? [{ table, column }] : []
+  })
+  return new Map([...Map.groupBy(found, ({ table }) => table)].map(([table, all]) => [table, all.map(({ column }) => column)]))
 }
 
 function tableOf(name: string, body: string): Table {

@@ -107,12 +107,16 @@ async function revokeKeys(control: ControlUnderTest): Promise<void> {
   for (const { key_id } of keys.keys ?? keys) await control.ask(`agents/sysadmin/keys/${key_id}`, { method: 'DELETE' })
 }
 
-test('numbers beyond reason are no failure', async () => {
+test('numbers beyond reason are no failure, and not believed: what was reserved counts when the run ends', async () => {
   const usage = { prompt_tokens: 1e300, completion_tokens: 9e15 }
-  const { control, post } = await started(() => Response.json({ choices: [], usage }))
+  const { control, post, taskId } = await started(() => Response.json({ choices: [], usage }))
   expect((await post('/chat/completions', { ...ask, max_tokens: 1e308 })).status).toBe(200)
-  expect((await control.ask('budget')).body).toMatchObject({ spent_today: 1e9, reserved: 0 })
+  expect((await control.ask('budget')).body).toMatchObject({ spent_today: 0, reserved: 100_000_022 })
   expect(control.errors).toEqual([])
+  await control.ask(`tasks/${taskId}/cancel`, { body: { note: '' } })
+  await revokeKeys(control)
+  expect((await control.ask('budget')).body).toMatchObject({ spent_today: 100_000_022, reserved: 0 })
+  expect((await control.ask('activity?type=budget.report_refused')).body.events).toMatchObject([{ data: { reported: 1e9 } }])
 })
 
 test('without upstreams the answer is a clear 503', async () => {

@@ -274,15 +274,6 @@ forEachEngine('approvals and activity', (open) => {
     expect(await codeOf(plane.activity(seedCaller, { ...asks, details: { a: 'nul \0' } }))).toBe('done')
   })
 
-  test('an agent that asks and asks, or fails and fails, is stopped at a hundred', async () => {
-    const plane = await moneyPlane(await open())
-    const hundred = Array.from({ length: 103 }, (_, at) => `op ${at}`)
-    const asked = await Promise.all(hundred.map((operation) => codeOf(plane.activity(seedCaller, { ...asks, operation }))))
-    const failed = await Promise.all(hundred.map((error_message) => codeOf(plane.activity(seedCaller, { ...errs, error_message }))))
-    for (const codes of [asked, failed]) expect(codes.filter((code) => code === 'too_many')).toHaveLength(3)
-    expect(await codeOf(plane.activity(seedCaller, { ...errs, agent_id: 'b1' }))).toBe('done')
-  })
-
   test('an answer to a question that only names a task does not wake it from another question', async () => {
     const { plane, run } = await planeWithRun(open)
     await plane.activity(run.caller, asks)

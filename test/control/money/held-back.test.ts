@@ -1,7 +1,12 @@
 import { expect, test } from 'bun:test'
+import { tables } from '../../../src/control/store/tables.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { moneyPlane } from '../support/money-plane.ts'
+import { codeOf, moneyPlane, seedCaller } from '../support/money-plane.ts'
 import { anna } from '../support/task-plane.ts'
+
+const asks = { event_type: 'approval_request', agent_id: 'a1', operation: 'Merge PR #42' }
+const errs = { event_type: 'error', agent_id: 'a1', error_message: 'Vacuum failed: database locked' }
+const columns = tables().find(({ name }) => name === 'approvals')?.columns ?? []
 
 forEachEngine('held back', (open) => {
   test('a task that an operator holds back and lets go still waits for its answer', async () => {
@@ -17,5 +22,30 @@ forEachEngine('held back', (open) => {
     expect(await plane.tasks.get(anna, 'TASK-001')).toMatchObject({ status: 'blocked', blocked_reason: 'operator' })
     await plane.tasks.edit(anna, 'TASK-001', { blocked: false })
     expect((await plane.tasks.get(anna, 'TASK-001')).status).toBe('pending')
+  })
+
+  test('an agent that asks and asks, or fails and fails, is stopped at a hundred', async () => {
+    const plane = await moneyPlane(await open(), { openTasksOfAgent: 101 })
+    const hundred = Array.from({ length: 103 }, (_, at) => `op ${at}`)
+    const asked = await Promise.all(hundred.map((operation) => codeOf(plane.activity(seedCaller, { ...asks, operation }))))
+    const failed = await Promise.all(hundred.map((error_message) => codeOf(plane.activity(seedCaller, { ...errs, error_message }))))
+    for (const codes of [asked, failed]) expect(codes.filter((code) => code === 'too_many')).toHaveLength(3)
+    expect(await codeOf(plane.activity(seedCaller, { ...errs, agent_id: 'b1' }))).toBe('done')
+    // Whoever has the shared secret may speak for any number of names, but not without end.
+    expect(await codeOf(plane.activity(seedCaller, { ...errs, agent_id: 'c1' }))).toBe('too_many')
+    expect(await codeOf(plane.activity(anna, { ...errs, agent_id: 'c1' }))).toBe('done')
+    expect(await codeOf(plane.activity(seedCaller, { ...asks, agent_id: 'b1' }))).toBe('done')
+    await plane.store.write(function* () {
+      for (let name = 1; name < 10; name += 1)
+        yield [
+          `INSERT INTO approvals (${columns.join(', ')}) SELECT id + ?, ${columns.slice(1).join(', ')} FROM approvals WHERE id <= 100`,
+          [name * 1_000],
+        ]
+    })
+    const [more, enough] = [
+      await codeOf(plane.activity(anna, { ...asks, agent_id: 'd1' })),
+      await codeOf(plane.activity(seedCaller, { ...asks, agent_id: 'c1' })),
+    ]
+    expect([more, enough]).toEqual(['done', 'too_many'])
   })
 })

@@ -141,6 +141,9 @@ forEachEngine('runs', (open) => {
       state: 'completed',
       task_title: 'look',
     })
+    // A page of runs would carry up to 200 of them.
+    const [listed] = (await plane.runs.list(anna, { limit: 50 })).runs
+    expect([listed?.has_manifest, Object.keys(listed ?? {}).includes('manifest'), delivered.has_manifest]).toEqual([true, false, true])
     expect(await codeOf(plane.runs.deliver(anna, 'RUN-001', { manifest: { text: 'x'.repeat(300_000) } }))).toBe('too_large')
   })
 
@@ -162,6 +165,24 @@ forEachEngine('runs', (open) => {
     expect(JSON.stringify(first)).toBe(
       '{"timestamp":"2026-04-06T10:00:00Z","task":"Check jail status","skill":"jail-status","outcome":"running","tokens_used":420}',
     )
+  })
+
+  test('of an agent the last thousand session lines are kept', async () => {
+    const { plane, run } = await planeWithRun(open)
+    const line = { timestamp: '', task: '', skill: '', outcome: '', tokens_used: 0 }
+    await plane.store.write(function* () {
+      for (const agent of ['a1', 'b1'])
+        for (let at = 0; at < 1_001; at += 1)
+          yield ['INSERT INTO sessions (id, agent_id, line) VALUES (?, ?, ?)', [at - (agent === 'a1' ? 2_000 : 5_000), agent, '{}']]
+    })
+    await plane.runs.addSession(run.caller, 'a1', { ...line, task: 'last' })
+    const counts = await plane.rows(
+      'SELECT agent_id, COUNT(*) AS value, MIN(id) AS least FROM sessions GROUP BY agent_id ORDER BY agent_id',
+    )
+    expect(counts.map(({ value, least }) => [Number(value), Number(least)])).toEqual([
+      [1_000, -1_998],
+      [1_001, -5_000],
+    ])
   })
 
   test('runs are listed newest first, an agent’s own only', async () => {
@@ -198,5 +219,57 @@ forEachEngine('runs', (open) => {
     await pruneOld({ ...plane.context, options: { ...plane.context.options, retentionDays: 9 } })
     expect(await counts()).toEqual([false, 0])
     expect((await plane.rows('SELECT type FROM events')).map((row) => row.type)).toEqual(['task.created'])
+  })
+
+  test('what is old goes in small steps, and what belongs to a task that has not ended stays, with the ledger', async () => {
+    const { plane, run } = await planeWithRun(open)
+    const open_ = await plane.startRun('a1')
+    const body = Buffer.from('x').toString('base64')
+    const line = { timestamp: '', task: '', skill: '', outcome: '', tokens_used: 0 }
+    for (const { caller } of [run, open_]) {
+      await noteHostd(plane.context, caller, { op: 'bastille-list', params: {}, ok: true, exitCode: 0, output: '' })
+      await plane.activity(caller, { event_type: 'error', agent_id: 'a1', error_message: 'x', tokens_used: 7 })
+      await plane.runs.addSession(caller, 'a1', line)
+      await plane.runs.appendLog(caller, caller.runId, 0, 'log')
+      await plane.runs.appendLog(caller, caller.runId, 3, 'log')
+      await plane.runs.putArtifact(caller, caller.runId, { name: 'a', digest: sha256('x'), body })
+    }
+    const completes = { event_type: 'task_completed', task_id: 'TASK-001', agent_id: 'a1', result: { status: 'ok', tokens_used: 7 } }
+    const said = await plane.activity(run.caller, completes)
+    await plane.tasks.release(open_.caller, open_.caller.taskId, { outcome: 'now' })
+    await plane.runs.addSession(agentCaller('a1'), 'a1', line)
+    await plane.store.write(function* () {
+      // More than one step takes.
+      for (let at = 1; at <= 1_300; at += 1)
+        yield ["INSERT INTO events (id, at, type, actor, data) VALUES (?, 5, 'old', '', '{}')", [1_000 + at]]
+    })
+    const tables = ['events', 'activity', 'sessions', 'hostd_calls', 'run_logs', 'artifacts', 'ledger'] as const
+    const count = async () => {
+      const found: number[] = []
+      for (const table of tables) found.push(Number((await plane.rows(`SELECT COUNT(*) AS value FROM ${table}`))[0]?.value))
+      return found
+    }
+    const prune = async (days: number) => {
+      plane.clock.at += 61_000
+      await pruneOld({ ...plane.context, options: { ...plane.context.options, retentionDays: days } })
+    }
+    plane.clock.at += 10 * 86_400_000
+    // A completion that is sent again is answered as the first one as long as its record is kept.
+    await prune(11)
+    expect(await plane.activity(run.caller, completes)).toEqual(said)
+    const [, ...before] = await count()
+    expect(before).toEqual([3, 3, 2, 2, 2, 2])
+    await prune(9)
+    const ofTask = 'SELECT DISTINCT task_id FROM events'
+    expect((await plane.rows(ofTask)).map(({ task_id }) => Number(task_id ?? 0)).toSorted()).toEqual([2, 3, 4])
+    expect((await count()).slice(1)).toEqual([1, 1, 1, 1, 1, 2])
+    for (const id of ['TASK-002', 'TASK-003', 'TASK-004']) await plane.tasks.cancel(anna, id, '')
+    await prune(9)
+    expect((await count()).slice(1)).toEqual([0, 0, 0, 0, 0, 2])
+    expect((await plane.rows('SELECT type FROM events')).map(({ type }) => type)).toEqual([
+      'task.cancelled',
+      'task.cancelled',
+      'task.cancelled',
+    ])
   })
 })

@@ -170,6 +170,41 @@ test('x puts a dead task away, after a question', async () => {
   expect(await at.client().tasks.get(task.task_id)).toMatchObject({ status: 'cancelled', error: 'no' })
 })
 
+test('b raises a limit of the day that is used up, of a role or of all, after a question; the tasks that wait stand with it', async () => {
+  const { at } = here()
+  const { agent_id, key } = { agent_id: 'builder', key: await at.addAgent('builder') }
+  const before = (await at.client().budget.get()).allocation
+  await at.client().budget.set({ allocation: { ...before, builder: 1_000 } })
+  const { task, run_token } = await claimed(at, { builder: key }, 'builder', 'Build the site')
+  const worker = at.client(run_token)
+  const { reservation_id } = await worker.budget.reserve({ tokens: 1_000 })
+  await worker.budget.settle({ reservation_id, tokens: 1_234 })
+  await worker.budget.reserve({ tokens: 10 }).catch(() => undefined)
+  expect((await at.client().tasks.get(task.task_id)).status).toBe('budget_blocked')
+  await using visited = await visit(at)
+  const { page, complaints } = visited
+  await mark(page, 'spent', agent_id)
+  expect(await card(page, 'unpaid').count()).toBe(0)
+  const text = await page.locator('[data-mark="spent builder"]').innerText()
+  expect(text).toContain('1,234 of 1,000 tokens are spent today')
+  expect(text).toContain('Build the site')
+  await page.keyboard.press('b')
+  expect(await page.getByRole('dialog').innerText()).toContain('builder: from 1,000 to 1,800 a day. Spent today: 1,234.')
+  await page.getByRole('button', { name: 'Raise the limit' }).click()
+  await page.locator('[data-mark="spent builder"]').waitFor({ state: 'detached' })
+  expect((await at.client().budget.get()).allocation).toEqual({ ...before, builder: 1_800 })
+  expect((await at.client().tasks.get(task.task_id)).status).toBe('pending')
+  const { spent_today } = await at.client().budget.set({ daily_tokens: 1_000 })
+  await page.locator('[data-mark="spent *"]').waitFor()
+  for (let up = 0; up < 20; up += 1) await page.keyboard.press('k')
+  await mark(page, 'spent', '*')
+  await page.keyboard.press('b')
+  await page.getByRole('button', { name: 'Raise the limit' }).click()
+  await page.locator('[data-mark="spent *"]').waitFor({ state: 'detached' })
+  expect((await at.client().budget.get()).daily_tokens).toBeGreaterThan(spent_today)
+  expect(complaints).toEqual([])
+})
+
 test('p pauses the agent that works and resumes the one that is paused', async () => {
   const { at } = here()
   await using visited = await visit(at)

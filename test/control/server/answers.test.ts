@@ -14,7 +14,7 @@ import {
   reservation,
   settled,
 } from '../../../src/control/contract/fleet-shapes.ts'
-import { run, sessionLine } from '../../../src/control/contract/run-shapes.ts'
+import { listedRun, run, sessionLine } from '../../../src/control/contract/run-shapes.ts'
 import { schedule } from '../../../src/control/contract/schedule-shapes.ts'
 import { beat, claim, effect, effectReply, task } from '../../../src/control/contract/task-shapes.ts'
 import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
@@ -105,7 +105,7 @@ test('reads', async () => {
     ['agents/sysadmin/keys', z.strictObject({ keys: z.array(exactly(agentKey)).min(2) })],
     ['agents/sysadmin/sessions', z.strictObject({ sessions: z.array(exactly(sessionLine)).min(1) })],
     ['operators', z.strictObject({ operators: z.array(exactly(operatorToken)).min(2) })],
-    ['runs', z.strictObject({ runs: z.array(exactly(run)).min(1), next })],
+    ['runs', z.strictObject({ runs: z.array(exactly(listedRun)).min(1), next })],
     [`runs/${runId}`, exactly(run)],
     ['schedules', z.strictObject({ schedules: z.array(exactly(schedule)).min(1) })],
     [

@@ -3,8 +3,10 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import type { Caller } from '../../../src/control/contract/caller.ts'
 import { rawRequest, sendRaw } from '../../support/raw-http.ts'
 import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
+import { serve } from './fake-plane.ts'
 
 const held: { control?: ControlUnderTest } = {}
 beforeAll(async () => {
@@ -163,4 +165,32 @@ test('many wrong secrets are slowed down, and the right one still passes', async
   const statuses = await Promise.all(Array.from({ length: 120 }, () => at().ask('state', { token: 'cpo_wrong' })))
   expect(new Set(statuses.map(({ status }) => status))).toEqual(new Set([401, 429]))
   expect((await at().ask('state')).status).toBe(200)
+})
+
+test('an agent that reports and reports is slowed down with a sentence, its completions and operators are not', async () => {
+  const done: string[] = []
+  const parts = {
+    activity: async ({ kind }: Caller, { event_type: type }: { readonly event_type: string }) => {
+      done.push(`${kind} ${type}`)
+      return { ok: true, activity_id: 1, task_id: null, approval_id: null, escalation_task_id: null } as const
+    },
+    runs: { addSession: async ({ kind }: Caller) => void done.push(`${kind} session`) },
+  }
+  await using server = serve(parts, { now: () => 1_000_000 })
+  const fails = { event_type: 'error', agent_id: 'sysadmin', error_message: 'again' }
+  const ends = { event_type: 'task_completed', task_id: 'TASK-001', agent_id: 'sysadmin', result: { status: 'ok' } }
+  const post = (body: object, token: string, path = 'activity') => server.ask(path, { method: 'POST', body: JSON.stringify(body), token })
+  const line = { timestamp: '', task: '', skill: '', outcome: '', tokens_used: 0 }
+  const flood = async (body: object, path?: string) => {
+    const answers = []
+    for (let at = 0; at < 1_020; at += 60)
+      answers.push(...(await Promise.all(Array.from({ length: 60 }, () => post(body, at % 120 === 0 ? 'agent' : 'run', path)))))
+    const refused = answers.filter(({ status }) => status === 429)
+    return [refused.length, JSON.parse((await refused[0]?.text()) ?? '{}').error?.message]
+  }
+  const sentence = 'sysadmin reports more than 20 times a second; try again in 1 s'
+  expect(await flood(fails)).toEqual([20, sentence])
+  expect(await flood(line, 'agents/sysadmin/sessions')).toEqual([20, sentence])
+  expect([(await post(ends, 'agent')).status, (await post(fails, 'operator')).status]).toEqual([200, 200])
+  expect(done.slice(-2)).toEqual(['agent task_completed', 'operator error'])
 })

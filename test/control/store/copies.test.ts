@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Store } from '../../../src/control/contract/store-port.ts'
 import { nextId } from '../../../src/control/plane/context.ts'
 import { backup, restore } from '../../../src/control/store/backup.ts'
+import { bringUpToDate } from '../../../src/control/store/bring-up-to-date.ts'
 import { copyStore } from '../../../src/control/store/copy-store.ts'
 import { openSqlite } from '../../../src/control/store/open-sqlite.ts'
 import { migrations } from '../../../src/control/store/schema.ts'
@@ -48,9 +49,31 @@ test('every table of the schema is known with its columns and key', () => {
     { column: 'run_id', isText: false },
     { column: 'at_byte', isText: false },
   ])
+  expect(tables().find((table) => table.name === 'labels')?.columns).toEqual(['task_id', 'label', 'queue', 'queue_at'])
 })
 
-forEachEngine('a copy', (open) => {
+forEachEngine('a copy', (open, engine) => {
+  test('tables of the first version are brought up to date with the rows that they have', async () => {
+    const store = await open()
+    const plane = await taskPlane(store)
+    await plane.addAgent('a1')
+    for (const fields of [{ labels: ['gpu'] }, { labels: ['gpu'], agent_id: 'a1' }, {}]) await plane.tasks.create(anna, draft(fields))
+    await plane.mustClaim('a1', { labels: ['gpu'] })
+    await store.write(function* () {
+      yield ["INSERT INTO sessions (id, agent_id, run_id, at, line) VALUES (1, 'a1', 1, ?, '{}')", [plane.clock.at]]
+    })
+    const before = await digests(store)
+    await store.write(function* () {
+      const added = migrations[1] ?? []
+      for (const [, name] of added.flatMap((sql) => [/^CREATE INDEX (\w+)/.exec(sql) ?? []])) if (name) yield [`DROP INDEX ${name}`]
+      for (const [, table, column] of added.flatMap((sql) => [/^ALTER TABLE (\w+) ADD COLUMN (\w+)/.exec(sql) ?? []]))
+        if (table) yield [`ALTER TABLE ${table} DROP COLUMN ${column}`]
+      yield ['UPDATE schema_version SET version = 1']
+    })
+    expect(await store.write(() => bringUpToDate(engine))).toBe(migrations.length)
+    expect(await digests(store)).toEqual(before)
+  })
+
   test('holds the same rows, and the plane goes on there', async () => {
     const [from, to] = [await filled(), await open()]
     const copied = await copyStore({ from, to })

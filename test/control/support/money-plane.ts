@@ -15,14 +15,14 @@ import { createSchedulePlane } from '../../../src/control/plane/schedules/schedu
 import { createActivity } from '../../../src/control/plane/seed/create-activity.ts'
 import { createSeedPlane } from '../../../src/control/plane/seed/seed-plane.ts'
 import { createBudgetPlane } from '../../../src/control/plane/spending/budget-plane.ts'
-import { all, anna, draft, runCaller, taskPlane } from './task-plane.ts'
+import { all, anna, draft, runCaller, type TaskPlaneOptions, taskPlane } from './task-plane.ts'
 
 export type MoneyPlane = Awaited<ReturnType<typeof moneyPlane>>
 export type RunOf = { readonly claim: Claim; readonly caller: Extract<Caller, { kind: 'run' }> }
 
 export const seedCaller: Caller = { kind: 'seed', id: 'shared-secret' }
 
-export async function moneyPlane(store: Store, options: { readonly now?: () => number } = {}) {
+export async function moneyPlane(store: Store, options: TaskPlaneOptions = {}) {
   const plane = await taskPlane(store, options)
   const { context } = plane
   const fleet = createFleetPlane(context)

@@ -1,6 +1,7 @@
 /** A task plane over a store, with a clock that the test moves and agents to claim with. */
 
 import type { Caller } from '../../../src/control/contract/caller.ts'
+import type { PlaneOptions } from '../../../src/control/contract/plane.ts'
 import { PlaneRefusal } from '../../../src/control/contract/plane-refusal.ts'
 import type { Command, Param, Row, Store } from '../../../src/control/contract/store-port.ts'
 import {
@@ -47,7 +48,9 @@ export function* all(sql: string, params: readonly Param[] = []): Command<readon
   return yield [sql, params]
 }
 
-export async function taskPlane(store: Store, options: { readonly now?: () => number; readonly random?: () => number } = {}) {
+export type TaskPlaneOptions = Partial<Pick<PlaneOptions, 'now' | 'random' | 'openTasksOfAgent' | 'mostTokensOfReport'>>
+
+export async function taskPlane(store: Store, options: TaskPlaneOptions = {}) {
   const clock = { at: Date.parse('2026-04-07T10:30:00Z') }
   const now = options.now ?? (() => clock.at)
   const counted = { writes: 0 }
@@ -59,6 +62,7 @@ export async function taskPlane(store: Store, options: { readonly now?: () => nu
     },
   }
   const context = createContext({
+    ...options,
     store: eventsLast(counting),
     now,
     random: options.random ?? (() => 0.5),

@@ -54,6 +54,45 @@ forEachEngine('claims', (open) => {
     expect((await plane.mustClaim('a2')).task.task_id).toBe('TASK-001')
   })
 
+  test('labels know where their task stands in the queue, whatever happens to it', async () => {
+    const plane = await taskPlane(await open())
+    for (const id of ['a1', 'a2']) await plane.addAgent(id)
+    const labels = ['gpu']
+    const later = new Date(plane.clock.at + 60_000).toISOString()
+    for (const fields of [{}, { available_at: later }, { agent_id: 'a2' }, { depends_on: ['TASK-001'] }, { role: 'db-admin' }, {}])
+      await plane.tasks.create(anna, draft({ labels, ...fields }))
+    const places = async () => {
+      const rows = await plane.all(
+        'SELECT id, status, role, agent_id, tasks.queue_at AS place, queue, labels.queue_at FROM tasks JOIN labels ON task_id = id ORDER BY id',
+      )
+      for (const { status, role, agent_id, place, ...found } of rows) {
+        const queue = agent_id === null ? role : `${role} ${agent_id}`
+        expect({ ...found, queue_at: Number(found.queue_at) }).toEqual({
+          ...{ id: found.id ?? 0, queue: status === 'pending' ? queue : null },
+          queue_at: Number(place),
+        })
+      }
+      return rows.map(({ queue }) => queue)
+    }
+    expect(await places()).toEqual(['sysadmin', 'sysadmin', 'sysadmin a2', null, 'db-admin', 'sysadmin'])
+    const first = await plane.mustClaim('a1', { labels })
+    expect(first.task.task_id).toBe('TASK-001')
+    await plane.tasks.edit(anna, 'TASK-005', { role: 'sysadmin', agent_id: 'a1', labels: ['gpu', 'big'] })
+    await plane.tasks.edit(anna, 'TASK-006', { labels: [] })
+    expect(await places()).toEqual([null, 'sysadmin', 'sysadmin a2', null, 'sysadmin a1', 'sysadmin a1'])
+    await plane.complete(runCaller(first), 'TASK-001')
+    await plane.tasks.cancel(anna, 'TASK-003', '')
+    plane.clock.at += 60_001
+    await plane.tasks.tick()
+    expect(await places()).toEqual([null, 'sysadmin', null, 'sysadmin', 'sysadmin a1', 'sysadmin a1'])
+    const claimed = [await plane.mustClaim('a1', { labels: ['big', 'gpu'] }), await plane.mustClaim('a2', { labels })]
+    expect(claimed.map(({ task }) => task.task_id)).toEqual(['TASK-005', 'TASK-002'])
+    await plane.tasks.release(runCaller(claimed[1] ?? first, 'a2'), 'TASK-002', { outcome: 'now' })
+    const both = await Promise.all([plane.claim('a1', { labels }), plane.claim('a2', { labels }), plane.claim('a1', { labels })])
+    expect(both.flatMap((one) => one?.task.task_id ?? []).toSorted()).toEqual(['TASK-002', 'TASK-004'])
+    await places()
+  })
+
   test('claims for many roles leave nothing behind: not those that were refused, and not those whose wait is over', async () => {
     const store = await open()
     const listening = new Set<string>()

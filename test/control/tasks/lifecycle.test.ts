@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { tables } from '../../../src/control/store/tables.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { agentCaller, anna, draft, query, refusalOf, runCaller, taskPlane } from '../support/task-plane.ts'
 
@@ -66,6 +67,41 @@ forEachEngine('tasks', (open) => {
     expect(JSON.stringify(answers[2]?.task)).toBe(JSON.stringify(answers[0]?.task))
     expect(await refusalOf(plane.tasks.create(anna, draft(), { key: 'k1', digest: 'other' }))).toBe('idempotency_mismatch')
     expect((await plane.tasks.create(agentCaller('a1'), draft(), once)).task.task_id).toBe('TASK-002')
+  })
+
+  test('an agent has so many open tasks that it created and no more; operators and repeated requests are not counted', async () => {
+    const plane = await taskPlane(await open(), { openTasksOfAgent: 3 })
+    const a1 = agentCaller('a1')
+    const once = { key: 'k', digest: 'd' }
+    await plane.tasks.create(a1, draft(), once)
+    const together = await Promise.all(Array.from({ length: 8 }, () => refusalOf(plane.tasks.create(a1, draft()))))
+    expect(together.toSorted()).toEqual([...Array(2).fill('no refusal'), ...Array(6).fill('too_many')])
+    await expect(plane.tasks.create(a1, draft({ depends_on: ['TASK-001'] }))).rejects.toThrow('agent a1 has created 3 tasks')
+    expect((await plane.tasks.create(a1, draft(), once)).replayed).toBe(true)
+    expect(await refusalOf(plane.tasks.create(agentCaller('b1'), draft()))).toBe('no refusal')
+    for (let n = 0; n < 4; n += 1) expect(await refusalOf(plane.tasks.create(anna, draft()))).toBe('no refusal')
+    await plane.tasks.cancel(anna, 'TASK-001', '')
+    expect(await refusalOf(plane.tasks.createMany(a1, [draft(), draft()]))).toBe('too_many')
+    expect(await plane.tasks.createMany(a1, [draft()])).toHaveLength(1)
+    expect(await refusalOf(plane.tasks.create(a1, draft()))).toBe('too_many')
+  })
+
+  test.each(['newest', 'queue'] as const)('a search reads so many texts a page, %s first, and goes on behind them', async (order) => {
+    const plane = await taskPlane(await open())
+    await plane.tasks.create(anna, draft({ title: 'needle' }))
+    await plane.context.store.write(function* () {
+      const columns = tables().find(({ name }) => name === 'tasks')?.columns ?? []
+      const values = columns.map((column) => ({ id: 'x', title: "'hay'", queue_at: 'queue_at - x' })[column] ?? column)
+      const numbers = 'WITH RECURSIVE numbers(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM numbers WHERE x < 10001)'
+      yield [`INSERT INTO tasks (${columns.join(', ')}) ${numbers} SELECT ${values.join(', ')} FROM tasks, numbers WHERE id = 1`]
+    })
+    const nothing = await plane.tasks.list(anna, query({ q: 'NEEDLE', order }))
+    expect([nothing.tasks, nothing.next]).toEqual([[], 'TASK-002'])
+    const found = await plane.tasks.list(anna, query({ q: 'needle', order, after: 'TASK-002' }))
+    expect([found.tasks.map(({ task_id }) => task_id), found.next]).toEqual([['TASK-001'], null])
+    const some = await plane.tasks.list(anna, query({ q: 'hay', order, limit: 2, brief: true }))
+    expect(some.tasks.map(({ task_id }) => task_id)).toEqual(['TASK-10001', 'TASK-10000'])
+    expect(some.next).toBe('TASK-10000')
   })
 
   test('many tasks are created all or none', async () => {

@@ -51,6 +51,19 @@ describe.if(needs('bwrap'))('a worker', () => {
     expect(await plane.task(task_id)).toMatchObject({ tokens_used: 5_000 })
   })
 
+  test('a runner that says it used more tokens than there are fails its task with a sentence, and costs nobody the day', async () => {
+    const { plane, place } = given()
+    const port = await plane.agent()
+    const { task_id } = await plane.add()
+    const script = `echo '{"type":"usage","tokens":999999999999}'; ${result({})}`
+    expect(await place.worker(port, script, { once: true }).run()).toBe('failed')
+    const { status, error, tokens_used } = await plane.task(task_id)
+    expect([status, tokens_used]).toEqual(['failed', 0])
+    expect(error).toStartWith(
+      'no run can report more than 100000000 tokens (CONTROLPLANE_REPORT_TOKENS), and this report says 999999999999',
+    )
+  })
+
   test('links, pipes and shut folders that a run leaves harm neither the workspace nor the next run', async () => {
     const { plane, place } = given()
     const port = await plane.agent()

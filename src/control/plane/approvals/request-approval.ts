@@ -6,7 +6,7 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { idOf, nextId, numberOf, type PlaneContext } from '../context.ts'
 import { recordEvent } from '../events/record-event.ts'
-import { first, int } from '../row.ts'
+import { amount, first } from '../row.ts'
 import { blockTask } from '../tasks/end-task.ts'
 
 export type Question = {
@@ -71,8 +71,9 @@ export function* sameQuestion({
   ])
 }
 
-/** How many questions of an agent wait for an operator. */
-export function* openQuestions(agentId: string): Command<number> {
-  const row = yield* first("SELECT COUNT(*) AS value FROM approvals WHERE agent_id = ? AND state = 'pending'", [agentId])
-  return row ? int(row, 'value') : 0
+/** How many questions wait for an operator, of one agent or of all; counted no further than `most`. */
+export function* openQuestions({ agentId, most }: { readonly agentId?: string; readonly most: number }): Command<number> {
+  const own = agentId === undefined ? [] : [agentId]
+  const rows = `SELECT 1 FROM approvals WHERE state = 'pending'${own.length === 0 ? '' : ' AND agent_id = ?'} LIMIT ?`
+  return yield* amount(`SELECT COUNT(*) AS value FROM (${rows}) AS counted`, [...own, most])
 }

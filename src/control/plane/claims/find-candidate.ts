@@ -1,4 +1,4 @@
-/** Finds the next task of a role for one agent: an index range on each side, however many tasks there are. */
+/** Finds the next task of a role for one agent: an index range on each side, however many tasks there are and whatever labels they have. */
 
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import { first, marks } from '../row.ts'
@@ -15,12 +15,14 @@ export function* findCandidate({ role, agentId, labels }: Wanted): Command<Row |
 /** `SELECT id` before it and the parameters of `candidateParams` make an expression of it. */
 export function candidate(asked: readonly string[]): string {
   const labels = distinct(asked)
-  return `FROM tasks WHERE id IN ((${next('agent_id IS NULL', labels)}), (${next('agent_id = ?', labels)})) ORDER BY queue_at, id LIMIT 1`
+  const [first, second] = labels.length === 0 ? [anyones, own] : [labelled(labels), labelled(labels)]
+  return `FROM tasks WHERE id IN ((${first}), (${second})) ORDER BY queue_at, id LIMIT 1`
 }
 
-export function candidateParams({ role, agentId, labels }: Wanted): readonly Param[] {
-  const filter = labelParams(distinct(labels))
-  return [role, ...filter, role, agentId, ...filter]
+export function candidateParams({ role, agentId, labels: asked }: Wanted): readonly Param[] {
+  const labels = distinct(asked)
+  if (labels.length === 0) return [role, role, agentId]
+  return [...labelledParams(labels, role), ...labelledParams(labels, `${role} ${agentId}`)]
 }
 
 /** A task has each label once. */
@@ -29,16 +31,22 @@ function distinct(labels: readonly string[]): readonly string[] {
 }
 
 /** The literals are those of the indexes' conditions, so that both engines use them. Delayed tasks have a larger queue_at. */
-function next(whose: string, labels: readonly string[]): string {
-  return `SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND ${whose} AND queue_at < 1000000000000000${labelFilter(labels)}
-    ORDER BY queue_at, id LIMIT 1`
+const anyones = `SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND agent_id IS NULL AND queue_at < 1000000000000000
+  ORDER BY queue_at, id LIMIT 1`
+const own = `SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND agent_id = ? AND queue_at < 1000000000000000
+  ORDER BY queue_at, id LIMIT 1`
+
+/**
+ * Reads what has the first label, in the order of the queue; CROSS JOIN keeps SQLite from beginning with the tasks. The row of the task
+ * decides: another claim of the same moment may have taken it.
+ */
+function labelled([, ...others]: readonly string[]): string {
+  const rest = `(SELECT count(*) FROM labels AS more WHERE more.task_id = place.task_id AND more.label IN (${marks(others)})) = ?`
+  return `SELECT tasks.id FROM labels AS place CROSS JOIN tasks WHERE tasks.id = place.task_id AND tasks.status = 'pending' AND place.label = ?
+    AND place.queue = ? AND place.queue_at < 1000000000000000${others.length === 0 ? '' : ` AND ${rest}`}
+    ORDER BY place.queue_at, place.task_id LIMIT 1`
 }
 
-function labelFilter(labels: readonly string[]): string {
-  if (labels.length === 0) return ''
-  return ` AND (SELECT count(*) FROM labels WHERE labels.task_id = tasks.id AND label IN (${marks(labels)})) = ?`
-}
-
-function labelParams(labels: readonly string[]): (string | number)[] {
-  return labels.length === 0 ? [] : [...labels, labels.length]
+function labelledParams([label = '', ...others]: readonly string[], queue: string): readonly Param[] {
+  return [label, queue, ...(others.length === 0 ? [] : [...others, others.length])]
 }

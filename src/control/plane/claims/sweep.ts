@@ -4,6 +4,7 @@ import type { Command } from '../../contract/store-port.ts'
 import type { PlaneContext } from '../context.ts'
 import { int, text } from '../row.ts'
 import { readyTopic } from '../tasks/task-change.ts'
+import { moveLabels } from '../tasks/task-labels.ts'
 import { readyQueueAt } from '../tasks/task-row.ts'
 import { takeBack } from './keep-lease.ts'
 
@@ -25,9 +26,10 @@ export function* sweep(context: PlaneContext): Command<Swept> {
   for (const task of expired) yield* takeBack(context, task)
   const ready = yield [
     `UPDATE tasks SET queue_at = ${readyQueueAt} WHERE id IN
-      (SELECT id FROM tasks WHERE ${delayed} AND available_at <= ? ORDER BY available_at LIMIT ${atOnce * 4}) RETURNING role`,
+      (SELECT id FROM tasks WHERE ${delayed} AND available_at <= ? ORDER BY available_at LIMIT ${atOnce * 4}) RETURNING id, role, labels`,
     [now],
   ]
+  yield* moveLabels(ready)
   for (const role of new Set(ready.map((row) => text(row, 'role')))) yield* context.store.announce(readyTopic(role))
   return { nextAt: yield* nextDue() }
 }

@@ -5,6 +5,7 @@ import type { ClaimRequest } from '../../contract/task-shapes.ts'
 import { type PlaneContext, take, taken } from '../context.ts'
 import { first, int } from '../row.ts'
 import { blockTask } from '../tasks/end-task.ts'
+import { moveLabels } from '../tasks/task-labels.ts'
 import { candidate, candidateParams, findCandidate, type Wanted } from './find-candidate.ts'
 import { nextDue, sweep } from './sweep.ts'
 
@@ -18,13 +19,15 @@ export function* takeBest({ now, options }: PlaneContext, { request, digest }: L
   const { role, agent_id: agentId, labels, lease_s: seconds } = request
   const leaseMs = Math.min(seconds ?? options.leaseSeconds, options.leaseSeconds) * 1_000
   yield* take('runs')
-  return yield* first(
+  const leased = yield* first(
     `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${taken('runs')}, available_at = ?, lease_digest = ?, lease_ms = ?,
       cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
       WHERE id = (SELECT id ${candidate(labels)}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
       RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`,
     [now() + leaseMs, digest, leaseMs, now(), ...candidateParams({ role, agentId, labels })],
   )
+  if (leased) yield* moveLabels([leased])
+  return leased
 }
 
 /** An empty queue may still have expired leases, and tasks whose time has come since the last tick. */

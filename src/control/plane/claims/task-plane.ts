@@ -5,6 +5,7 @@ import type { TaskPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import type { Task, TaskDraft } from '../../contract/task-shapes.ts'
+import { assertBelievable } from '../budget/believable.ts'
 import { numberOf, type PlaneContext } from '../context.ts'
 import { listEffects, resolveEffects } from '../effects/resolve-effects.ts'
 import { beginEffect, endEffect } from '../effects/run-effects.ts'
@@ -13,6 +14,7 @@ import { createTask } from '../tasks/create-task.ts'
 import { editTask } from '../tasks/edit-task.ts'
 import { besideRuns } from '../tasks/lease.ts'
 import { listTasks } from '../tasks/list-tasks.ts'
+import { assertFewOpenTasks } from '../tasks/open-tasks.ts'
 import { requireCreator, requireReadable } from '../tasks/permission.ts'
 import { cancelTask, retryTask } from '../tasks/steer-task.ts'
 import { fullTask, readTask } from '../tasks/task-change.ts'
@@ -32,7 +34,10 @@ export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Pr
     edit: (caller, id, patch, version) => write(() => shown(editTask(context, { caller, id, patch, version }))),
     claim: (caller, request, gone) => waiting.claim({ caller, request, gone }),
     beat: (caller, id) => write(() => beatLease(context, caller, id), besideRuns(caller)),
-    release: (caller, id, request) => write(() => shown(releaseLease(context, { caller, id, request })), besideRuns(caller)),
+    async release(caller, id, request) {
+      if (caller.kind === 'run') await assertBelievable(context, { caller, agentId: caller.id, tokens: request.tokens_used ?? 0 })
+      return await write(() => shown(releaseLease(context, { caller, id, request })), besideRuns(caller))
+    },
     cancel: (caller, id, note) => write(() => shown(cancelTask(context, { caller, id, note }))),
     retry: (caller, id, note) => write(() => shown(retryTask(context, { caller, id, note }))),
     resolve: (caller, id, request) => write(() => shown(resolveEffects(context, { caller, id, request }))),
@@ -53,6 +58,7 @@ function* createAll(context: PlaneContext, caller: Caller, drafts: readonly Task
   requireCreator(caller)
   if (drafts.length > mostAtOnce)
     throw new PlaneRefusal('too_large', `${drafts.length} tasks are more than ${mostAtOnce} at once; send them in several requests`)
+  yield* assertFewOpenTasks(context, caller, drafts.length)
   const tasks: Task[] = []
   for (const draft of drafts) tasks.push(yield* createTask(context, caller, draft))
   return tasks

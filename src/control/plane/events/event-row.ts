@@ -60,10 +60,13 @@ export function* readEvents({ filter, after, before, limit }: EventRange): Comma
   const names = (['type', 'task_id', 'run_id', 'agent_id'] as const).filter((name) => filter[name] !== undefined)
   const conditions = [
     ...names.map((name) => `${name} = ?`),
+    // Events of a run are found by its task: they need no index of their own.
+    ...(filter.run_id === undefined || filter.task_id !== undefined ? [] : ['task_id = (SELECT task_id FROM runs WHERE id = ?)']),
     ...(after === undefined ? [] : ['id > ?']),
     ...(before === undefined ? [] : ['id < ?']),
   ]
   const params: Param[] = names.map((name) => filter[name] ?? null)
+  if (filter.run_id !== undefined && filter.task_id === undefined) params.push(filter.run_id)
   if (after !== undefined) params.push(after)
   if (before !== undefined) params.push(before)
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`

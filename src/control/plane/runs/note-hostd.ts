@@ -19,17 +19,18 @@ function* keepCall(
   { caller, call }: { readonly caller: Parameters<Note>[0]; readonly call: Parameters<Note>[1] },
 ): Command<void> {
   const id = yield* nextId('hostd_calls')
+  const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : null
   const { op, params, ok, exitCode, output } = call
   // PostgreSQL keeps no NUL in a text.
   const kept = output.slice(0, mostOutput).replaceAll('\0', '\u{fffd}').toWellFormed()
   yield [
-    'INSERT INTO hostd_calls (id, at, op, params, caller, ok, exit_code, output) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-    [id, context.now(), op, JSON.stringify(params), signatureOf(caller), ok ? 1 : 0, exitCode, kept],
+    'INSERT INTO hostd_calls (id, at, op, params, caller, ok, exit_code, output, task_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    [id, context.now(), op, JSON.stringify(params), signatureOf(caller), ok ? 1 : 0, exitCode, kept, taskId],
   ]
   yield* recordEvent(context, {
     type: 'hostd.called',
     actor: signatureOf(caller),
-    taskId: caller.kind === 'run' ? numberOf(caller.taskId) : null,
+    taskId,
     runId: caller.kind === 'run' ? numberOf(caller.runId) : null,
     agentId: caller.kind === 'run' || caller.kind === 'agent' ? caller.id : null,
     role: caller.kind === 'run' || caller.kind === 'agent' ? caller.role : null,

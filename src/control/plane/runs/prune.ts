@@ -1,30 +1,26 @@
-/** Deletes old events, logs and artifacts in small steps, where the operator says after how long. */
+/** Deletes what is older than the operator wants to keep: events, reports, session lines, hostd calls, and the logs and artifacts of ended runs. */
 
 import type { Command, Row } from '../../contract/store-port.ts'
 import type { PlaneContext } from '../context.ts'
-import { first, int, intOrNull, marks, text } from '../row.ts'
+import { amount, first, int, intOrNull, text } from '../row.ts'
+import { type OldRecords, oldRecords } from './old-records.ts'
 
 const dayMs = 86_400_000
 /** Between two looks, of all daemons together. */
 const pauseMs = 60_000
-const eventsAtOnce = 1_000
-const runsAtOnce = 50
-/** Steps of one look: a backlog of years is deleted in a few hours, and nobody waits for it. */
+/** Steps of one look for each kind: a backlog of years is deleted in a few hours, and nobody waits for it. */
 const mostSteps = 20
+/** After this a look takes one step of each kind only: the tick has other things to do. */
+const mostMs = 250
 
-/** `retentionDays` of the options: 0 keeps everything. */
+/** `retentionDays` of the options: 0 keeps everything. What belongs to a task that has not ended is kept. */
 export async function pruneOld(context: PlaneContext): Promise<void> {
-  const { store, options } = context
+  const { store, options, now } = context
   const days = options.retentionDays ?? 0
   if (days === 0 || !(await store.write(() => takeTurn(context)))) return
-  const before = context.now() - days * dayMs
-  await repeat(() => store.write(() => pruneEvents(before)))
-  await repeat(() => store.write(() => pruneRuns(before)))
-}
-
-/** @param step answers whether there is more to do */
-async function repeat(step: () => Promise<boolean>): Promise<void> {
-  for (let done = 0; done < mostSteps && (await step()); done += 1);
+  const [before, until] = [now() - days * dayMs, now() + mostMs]
+  for (const records of oldRecords)
+    for (let steps = 1; (await store.write(() => pruneSome(records, before))) && steps < mostSteps && now() < until; steps += 1);
 }
 
 function* takeTurn(context: PlaneContext): Command<boolean> {
@@ -38,37 +34,24 @@ function* takeTurn(context: PlaneContext): Command<boolean> {
   return true
 }
 
-/** From the oldest on: events have no index by time, and need none. */
-function* pruneEvents(before: number): Command<boolean> {
-  const rows = yield [`SELECT id, at FROM events ORDER BY id LIMIT ${eventsAtOnce}`]
-  const old = rows.filter((row) => int(row, 'at') < before)
-  const last = old.at(-1)
-  if (last) yield ['DELETE FROM events WHERE id <= ? AND at < ?', [int(last, 'id'), before]]
-  return old.length === eventsAtOnce
-}
-
-/** Goes on where the last step ended. A run that has not ended holds it up, at most as long as a lease. */
-function* pruneRuns(before: number): Command<boolean> {
-  const position = yield* first("SELECT value FROM settings WHERE name = 'pruned_runs'")
-  const rows = yield [
-    `SELECT id, ended_at FROM runs WHERE id > ? ORDER BY id LIMIT ${runsAtOnce}`,
-    [Number(position ? text(position, 'value') : 0)],
-  ]
-  const until = rows.findIndex((row) => !isOld(row, before))
-  const ids = rows.slice(0, until < 0 ? rows.length : until).map((row) => int(row, 'id'))
-  const last = ids.at(-1)
-  if (last === undefined) return false
-  yield [`DELETE FROM run_logs WHERE run_id IN (${marks(ids)})`, ids]
-  yield [`DELETE FROM artifacts WHERE run_id IN (${marks(ids)})`, ids]
-  yield [`UPDATE runs SET log_bytes = 0, log_truncated = 1 WHERE log_bytes > 0 AND id IN (${marks(ids)})`, ids]
+/** Goes on behind the last step; from the beginning again when nothing older is left, for what was kept then. @returns whether there is more */
+function* pruneSome({ name, atOnce, next, remove }: OldRecords, before: number): Command<boolean> {
+  const position = `pruned_${name}`
+  const after = yield* amount('SELECT CAST(value AS BIGINT) AS value FROM settings WHERE name = ?', [position])
+  const rows = yield next(after, atOnce)
+  const until = rows.findIndex((row) => int(row, 'since') >= before)
+  const some = until < 0 ? rows : rows.slice(0, until)
+  const ids = some.filter((row) => mayGo(row, before)).map((row) => int(row, 'id'))
+  if (ids.length > 0) yield* remove(ids)
+  const last = some.length === atOnce ? some.at(-1) : undefined
   yield [
-    "INSERT INTO settings (name, value) VALUES ('pruned_runs', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-    [String(last)],
+    'INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    [position, String(last ? int(last, 'id') : 0)],
   ]
-  return ids.length === runsAtOnce
+  return last !== undefined
 }
 
-function isOld(row: Row, before: number): boolean {
-  const ended = intOrNull(row, 'ended_at')
-  return ended !== null && ended < before
+function mayGo(row: Row, before: number): boolean {
+  const at = intOrNull(row, 'at')
+  return at !== null && at < before && int(row, 'is_open') === 0
 }

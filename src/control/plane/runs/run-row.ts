@@ -3,17 +3,22 @@
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { onlyItself } from '../../contract/rights.ts'
-import { type Run, run } from '../../contract/run-shapes.ts'
+import { type ListedRun, type Run, run } from '../../contract/run-shapes.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { idOf, numberOf, type PlaneContext } from '../context.ts'
 import { first, flag, int, marks, objectOrNull, text, textOrNull, time, timeOrNull } from '../row.ts'
 import { lockLease } from '../tasks/lease.ts'
 
-const withTitle = 'SELECT runs.*, tasks.title AS task_title FROM runs JOIN tasks ON tasks.id = runs.task_id'
+const listed = `runs.id, runs.task_id, runs.agent_id, runs.role, runs.attempt, runs.state, runs.began_at, runs.ended_at, runs.last_beat_at, runs.tokens_used,
+  runs.skill, runs.error, runs.log_bytes, runs.log_truncated, runs.changes, CASE WHEN runs.manifest IS NULL THEN 0 ELSE 1 END AS has_manifest, tasks.title AS task_title`
+const withTitle = 'FROM runs JOIN tasks ON tasks.id = runs.task_id'
 
 /** `where` and `params` come from our own code. */
-export function* readRuns(where: string, params: readonly (string | number)[]): Command<readonly Run[]> {
-  const rows = yield [`${withTitle} ${where}`, params]
+export function* readRuns(where: string, params: readonly (string | number)[]): Command<readonly ListedRun[]> {
+  return yield* withArtifacts(yield [`SELECT ${listed} ${withTitle} ${where}`, params])
+}
+
+function* withArtifacts(rows: readonly Row[]): Command<readonly ListedRun[]> {
   const ids = rows.map((row) => int(row, 'id'))
   const artifacts =
     ids.length === 0 ? [] : yield [`SELECT run_id, name, digest, bytes FROM artifacts WHERE run_id IN (${marks(ids)}) ORDER BY name`, ids]
@@ -23,16 +28,17 @@ export function* readRuns(where: string, params: readonly (string | number)[]): 
 
 /** @throws PlaneRefusal not_found */
 export function* readRun(id: string): Command<Run> {
-  const [found] = yield* readRuns('WHERE runs.id = ?', [numberOf(id)])
-  if (!found) throw noRun(id)
-  return found
+  const row = yield* first(`SELECT ${listed}, runs.manifest ${withTitle} WHERE runs.id = ?`, [numberOf(id)])
+  const [found] = row ? yield* withArtifacts([row]) : []
+  if (!row || !found) throw noRun(id)
+  return { ...found, manifest: objectOrNull(row, 'manifest') }
 }
 
 function noRun(id: string): PlaneRefusal {
   return new PlaneRefusal('not_found', `there is no run ${id}`)
 }
 
-function runOf(row: Row, artifacts: readonly Row[]): Run {
+function runOf(row: Row, artifacts: readonly Row[]): ListedRun {
   return {
     run_id: idOf('RUN', int(row, 'id')),
     task_id: idOf('TASK', int(row, 'task_id')),
@@ -49,7 +55,7 @@ function runOf(row: Row, artifacts: readonly Row[]): Run {
     error: textOrNull(row, 'error'),
     log_bytes: int(row, 'log_bytes'),
     log_truncated: flag(row, 'log_truncated'),
-    manifest: objectOrNull(row, 'manifest'),
+    has_manifest: flag(row, 'has_manifest'),
     artifacts: artifacts.map((one) => ({ name: text(one, 'name'), digest: text(one, 'digest'), bytes: int(one, 'bytes') })),
     changes: run.shape.changes.parse(row.changes),
   }

@@ -4,18 +4,26 @@ import type { Caller } from '../../contract/caller.ts'
 import type { SessionLine } from '../../contract/run-shapes.ts'
 import { sessionLine } from '../../contract/run-shapes.ts'
 import type { Command } from '../../contract/store-port.ts'
-import { nextId, numberOf } from '../context.ts'
+import { nextId, numberOf, type PlaneContext } from '../context.ts'
 import { text } from '../row.ts'
 
 export type NewLine = { readonly caller: Caller; readonly agentId: string; readonly line: SessionLine }
 
-export function* addSessionLine({ caller, agentId, line }: NewLine): Command<void> {
+/** Its own file has all of them; here the last ones answer what an agent did lately, however much it writes. */
+const mostOfAgent = 1_000
+
+/** Of an agent the last 1,000 lines are kept. */
+export function* addSessionLine({ now }: PlaneContext, { caller, agentId, line }: NewLine): Command<void> {
   const { timestamp, task, skill, outcome, tokens_used } = line
   const run = caller.kind === 'run' ? numberOf(caller.runId) : null
   const id = yield* nextId('sessions')
   yield [
-    'INSERT INTO sessions (id, agent_id, run_id, line) VALUES (?, ?, ?, ?)',
-    [id, agentId, run, JSON.stringify({ timestamp, task, skill, outcome, tokens_used })],
+    'INSERT INTO sessions (id, agent_id, run_id, at, line) VALUES (?, ?, ?, ?, ?)',
+    [id, agentId, run, now(), JSON.stringify({ timestamp, task, skill, outcome, tokens_used })],
+  ]
+  yield [
+    'DELETE FROM sessions WHERE agent_id = ? AND id <= (SELECT id FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)',
+    [agentId, agentId, mostOfAgent],
   ]
 }
 

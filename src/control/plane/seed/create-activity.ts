@@ -5,6 +5,7 @@ import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { Plane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
+import { assertBelievable } from '../budget/believable.ts'
 import type { PlaneContext } from '../context.ts'
 import { besideRuns } from '../tasks/lease.ts'
 import { postApprovalRequest } from './post-approval-request.ts'
@@ -15,9 +16,16 @@ import { postError } from './post-error.ts'
 export function createActivity(context: PlaneContext): Plane['activity'] {
   return async (caller, post) => {
     assertOwnName(caller, post.agent_id)
+    await assertBelievable(context, { caller, agentId: post.agent_id, tokens: tokensOf(post) })
     const beside = post.event_type === 'task_completed' ? besideRuns(caller) : undefined
     return await context.store.write(() => handle(context, { caller, post }), beside)
   }
+}
+
+/** The tokens that an approval request estimates are counted nowhere. */
+function tokensOf(post: ActivityPost): number {
+  if (post.event_type === 'task_completed') return post.result.tokens_used
+  return post.event_type === 'error' ? post.tokens_used : 0
 }
 
 function* handle(

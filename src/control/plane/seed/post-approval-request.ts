@@ -1,6 +1,7 @@
 /** Asks an operator on behalf of an agent. */
 
 import type { ActivityReply } from '../../contract/activity-shapes.ts'
+import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
 import { openQuestions, operationDigest, requestApproval, sameQuestion } from '../approvals/request-approval.ts'
@@ -13,6 +14,8 @@ type Request = Posted<'approval_request'>
 
 /** An operator cannot answer more than this of one agent. */
 const mostOpen = 100
+/** Above this the shared secret asks no more, whoever asked before. */
+const mostOpenInAll = 1_000
 
 /**
  * With a run token the task waits from here on, and the run is over. Without one nobody says which task waits, so `task_id` is only a
@@ -26,7 +29,7 @@ export function* postApprovalRequest(context: PlaneContext, posted: Request): Co
   const earlier = yield* earlierApproval(posted, taskId)
   if (earlier !== undefined) return yield* keepActivity(context, posted, { taskId, approvalId: earlier })
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
-  yield* assertFewOpen(post.agent_id)
+  yield* assertFewOpen(caller, post.agent_id)
   const approvalId = yield* requestApproval(context, {
     caller,
     agentId: post.agent_id,
@@ -54,10 +57,14 @@ function* earlierApproval({ caller, post }: Request, taskId: number | null): Com
   return row && int(row, 'id')
 }
 
-function* assertFewOpen(agentId: string): Command<void> {
-  const open = yield* openQuestions(agentId)
-  if (open >= mostOpen)
-    throw new PlaneRefusal('too_many', `${open} questions of agent ${agentId} wait for an operator; wait for their answers`, {
-      retry_after_ms: 60_000,
-    })
+function* assertFewOpen(caller: Caller, agentId: string): Command<void> {
+  const open = yield* openQuestions({ agentId, most: mostOpen })
+  if (open >= mostOpen) throw tooMany(`${open} questions of agent ${agentId}`)
+  // Whoever has the shared secret may ask for any number of names.
+  const all = caller.kind === 'seed' ? yield* openQuestions({ most: mostOpenInAll }) : 0
+  if (all >= mostOpenInAll) throw tooMany(`${all} questions of all agents`)
+}
+
+function tooMany(what: string): PlaneRefusal {
+  return new PlaneRefusal('too_many', `${what} wait for an operator; wait for their answers`, { retry_after_ms: 60_000 })
 }

@@ -13,6 +13,7 @@ import { recordEvent } from '../events/record-event.ts'
 import { amount, first, int } from '../row.ts'
 import { createTask } from '../tasks/create-task.ts'
 import { lockLease } from '../tasks/lease.ts'
+import { assertFewOpenTasks } from '../tasks/open-tasks.ts'
 import { keepActivity, namedTask, type Posted, roleOfAgent, runNumberOf } from './activity-row.ts'
 
 type ErrorPost = Posted<'error'>
@@ -70,6 +71,8 @@ function* escalate(context: PlaneContext, erring: Erring): Command<string> {
   ])
   if (open) return idOf('TASK', int(open, 'id'))
   yield* assertFewOpen(erring.post.agent_id)
+  // Whoever has the shared secret may speak for any number of names.
+  if (erring.caller.kind === 'seed') yield* assertFewOpenTasks(context, erring.caller, 1)
   return (yield* createTask(context, erring.caller, draft)).task_id
 }
 

@@ -2,6 +2,7 @@
 
 import type { BudgetPlane } from '../../contract/plane.ts'
 import { onlyOperator, onlyRun } from '../../contract/rights.ts'
+import { assertBelievable } from '../budget/believable.ts'
 import { remainingFor } from '../budget/reservations.ts'
 import { settleTokens } from '../budget/settle.ts'
 import { shortageRefusal } from '../budget/shortage.ts'
@@ -38,6 +39,7 @@ export function createBudgetPlane(context: PlaneContext): BudgetPlane {
     },
     async settle(caller, request) {
       const run = onlyRun(caller, 'settle tokens')
+      await assertBelievable(context, { caller, agentId: run.id, tokens: request.tokens, reservation: request.reservation_id })
       return await store.write(() => settleTokens(context, { caller: run, request }))
     },
   }

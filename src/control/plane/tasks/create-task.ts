@@ -7,6 +7,7 @@ import { numberOf, type PlaneContext, take, taken } from '../context.ts'
 import { first, int, marks } from '../row.ts'
 import { keepNeeds, lookAtNeeds, type Needs } from './dependencies.ts'
 import { announceReady, readTask, recordTask } from './task-change.ts'
+import { keepLabels } from './task-labels.ts'
 import { queueAt, rankOf, taskOf } from './task-row.ts'
 
 /** `actor`: who is recorded as its creator, when that is not the caller. @throws PlaneRefusal bad_request for an unknown parent or need */
@@ -14,9 +15,8 @@ export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDr
   if (draft.parent_task_id !== undefined) yield* readTask(draft.parent_task_id)
   const needs = yield* lookAtNeeds(context, draft.depends_on)
   const row = yield* insertTask(columnsOf(context, { draft, needs, actor }))
-  const number = int(row, 'id')
-  yield* keepLabels(number, draft.labels)
-  yield* keepNeeds(number, needs.numbers)
+  yield* keepLabels(row, draft.labels)
+  yield* keepNeeds(int(row, 'id'), needs.numbers)
   yield* recordTask(context, row, { type: 'task.created', actor })
   yield* announceReady(context, row)
   return taskOf(row, needs.numbers)
@@ -66,8 +66,4 @@ function* insertTask(columns: Record<string, Param>): Command<Row> {
   )
   if (!row) throw new Error('INSERT … RETURNING answered no row')
   return row
-}
-
-export function* keepLabels(number: number, labels: readonly string[]): Command<void> {
-  for (const label of new Set(labels)) yield ['INSERT INTO labels (task_id, label) VALUES (?, ?)', [number, label]]
 }

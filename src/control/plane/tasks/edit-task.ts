@@ -6,10 +6,10 @@ import { onlyOperator } from '../../contract/rights.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { TaskPatch } from '../../contract/task-shapes.ts'
 import { idOf, numberOf, type PlaneContext } from '../context.ts'
-import { first, int, intOrNull, marks, strings, text } from '../row.ts'
-import { keepLabels } from './create-task.ts'
+import { first, int, intOrNull, text } from '../row.ts'
 import { replaceNeeds } from './dependencies.ts'
 import { announceReady, changeTask, hasEnded, lockTask, recordTask } from './task-change.ts'
+import { replaceLabels } from './task-labels.ts'
 import { priorityOf, queueAt, rankOf } from './task-row.ts'
 
 export type Edit = { readonly caller: Caller; readonly id: string; readonly patch: TaskPatch; readonly version?: number | undefined }
@@ -27,10 +27,10 @@ export function* editTask(context: PlaneContext, { caller, id, patch, version }:
     ...placeColumns(context, task, patch),
     ...(patch.depends_on ? yield* replaceNeeds(context, task, patch.depends_on) : {}),
   }
-  if (patch.labels) yield* replaceLabels(task, patch.labels)
   const isAsking = yield* hasQuestion(task)
   const columns = { ...changed, ...statusColumns({ ...task, ...changed }, { patch, isAsking }) }
   const edited = yield* changeTask(context, int(task, 'id'), columns)
+  if (patch.labels) yield* replaceLabels(edited, patch.labels)
   yield* recordTask(context, edited, { type: 'task.edited', actor: signatureOf(caller), data: { fields: Object.keys(patch) } })
   yield* announceReady(context, edited)
   return edited
@@ -109,11 +109,4 @@ function isAffordable(task: Row, patch: TaskPatch): boolean {
   if (patch.budget_tokens === undefined) return false
   const budget = intOrNull(task, 'budget_tokens')
   return budget === null || int(task, 'tokens_used') + int(task, 'tokens_reserved') < budget
-}
-
-/** The key of the table begins with the label. */
-function* replaceLabels(task: Row, labels: readonly string[]): Command<void> {
-  const old = strings(task, 'labels')
-  if (old.length > 0) yield [`DELETE FROM labels WHERE label IN (${marks(old)}) AND task_id = ?`, [...old, int(task, 'id')]]
-  yield* keepLabels(int(task, 'id'), labels)
 }

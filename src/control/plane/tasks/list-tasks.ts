@@ -20,11 +20,10 @@ type Filter = { readonly where: readonly string[]; readonly params: readonly Par
 /** An agent sees the tasks of its role and those for itself. @throws PlaneRefusal forbidden */
 export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> {
   const scope = scopeOf(caller, query)
-  const { rows, hasMore } = yield* page(both(scope, filterOf(query)), query)
-  const last = rows.at(-1)
+  const { rows, next } = yield* page(both(scope, filterOf(query)), query)
   return {
     tasks: yield* withDetails(rows),
-    next: hasMore && last ? idOf('TASK', int(last, 'id')) : null,
+    next: next === undefined ? null : idOf('TASK', next),
     counts: yield* countByStatus(scope),
   }
 }
@@ -39,7 +38,8 @@ function scopeOf(caller: Caller, { role, agent_id }: TaskQuery): Filter {
   return both(asked, { where: ['(role = ? OR agent_id = ?)'], params: [caller.role, caller.id] })
 }
 
-function filterOf({ status, blocked_reason, open, label, parent_task_id, q }: TaskQuery): Filter {
+/** What the database finds without reading texts. */
+function filterOf({ status, blocked_reason, open, label, parent_task_id }: TaskQuery): Filter {
   const ended = "('completed', 'failed', 'dead', 'cancelled')"
   return [
     only('status', status),
@@ -47,9 +47,6 @@ function filterOf({ status, blocked_reason, open, label, parent_task_id, q }: Ta
     open === undefined ? none : { where: [`status ${open ? 'NOT IN' : 'IN'} ${ended}`], params: [] },
     label === undefined ? none : { where: ['id IN (SELECT task_id FROM labels WHERE label = ?)'], params: [label] },
     parent_task_id === undefined ? none : { where: ['parent_id = ?'], params: [numberOf(parent_task_id)] },
-    q === undefined || q === ''
-      ? none
-      : { where: [`(lower(title) LIKE ? ESCAPE '\\' OR lower(description) LIKE ? ESCAPE '\\')`], params: [like(q), like(q)] },
   ].reduce(both, none)
 }
 
@@ -67,7 +64,8 @@ function like(q: string): string {
   return `%${q.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
 }
 
-type Page = { readonly rows: readonly Row[]; readonly hasMore: boolean }
+/** `next`: the number of the last task that was looked at, when there are more behind it. */
+type Page = { readonly rows: readonly Row[]; readonly next?: number }
 
 /** What a list shows of a task whose long texts nobody asked for. */
 const briefColumns = `id, title, '' AS description, role, agent_id, priority, status, blocked_reason, labels, '{}' AS context, created_at, updated_at,
@@ -75,15 +73,41 @@ const briefColumns = `id, title, '' AS description, role, agent_id, priority, st
   ended_at`
 const size = 'LENGTH(description) + LENGTH(context) + COALESCE(LENGTH(result), 0)'
 
-/** One row more than asked tells whether there is a next page. */
+/** One row more than asked tells whether there is a next page. A search may answer fewer than asked, or none, and still have a next page. */
 function* page(filter: Filter, query: TaskQuery): Command<Page> {
-  const { where, params } = both(filter, yield* afterOf(query))
   const order = query.order === 'queue' ? 'queue_at, id' : 'id DESC'
-  const condition = where.length === 0 ? '' : ` WHERE ${where.join(' AND ')}`
+  const asked = both(filter, yield* afterOf(query))
+  const end = query.q ? yield* endOfLook(asked, order) : undefined
+  const { where, params } = [asked, query.q ? textFilter(query.q) : none, end ? upTo(end, query) : none].reduce(both)
   const columns = query.brief ? briefColumns : `id, ${size} AS size`
-  const found = yield [`SELECT ${columns} FROM tasks${condition} ORDER BY ${order} LIMIT ?`, [...params, query.limit + 1]]
+  const found = yield [`SELECT ${columns} FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT ?`, [...params, query.limit + 1]]
   const rows = query.brief ? found.slice(0, query.limit) : yield* wholeRows(found.slice(0, query.limit))
-  return { rows, hasMore: rows.length < found.length }
+  const last = rows.length < found.length ? rows.at(-1) : end
+  return last ? { rows, next: int(last, 'id') } : { rows }
+}
+
+/** Whose texts one page reads: a search for what is nowhere must not read a million texts in one go. */
+const mostLookedAt = 10_000
+
+/** The last task whose texts this page reads, when there are more behind it. */
+function* endOfLook({ where, params }: Filter, order: string): Command<Row | undefined> {
+  const behind = `SELECT id, queue_at FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT 2 OFFSET ${mostLookedAt - 1}`
+  const [last, more] = yield [behind, params]
+  return more && last
+}
+
+function upTo(end: Row, { order }: TaskQuery): Filter {
+  const [id, place] = [int(end, 'id'), int(end, 'queue_at')]
+  if (order === 'newest') return { where: ['id >= ?'], params: [id] }
+  return { where: ['(queue_at < ? OR (queue_at = ? AND id <= ?))'], params: [place, place, id] }
+}
+
+function textFilter(q: string): Filter {
+  return { where: [`(lower(title) LIKE ? ESCAPE '\\' OR lower(description) LIKE ? ESCAPE '\\')`], params: [like(q), like(q)] }
+}
+
+function conditionOf(where: readonly string[]): string {
+  return where.length === 0 ? '' : ` WHERE ${where.join(' AND ')}`
 }
 
 /** A page with more ends early: an agent may report a million characters with each task. */
@@ -128,7 +152,6 @@ function* withDetails(rows: readonly Row[]): Command<readonly Task[]> {
 }
 
 function* countByStatus({ where, params }: Filter): Command<Readonly<Record<string, number>>> {
-  const condition = where.length === 0 ? '' : ` WHERE ${where.join(' AND ')}`
-  const rows = yield [`SELECT status, count(*) AS value FROM tasks${condition} GROUP BY status`, params]
+  const rows = yield [`SELECT status, count(*) AS value FROM tasks${conditionOf(where)} GROUP BY status`, params]
   return Object.fromEntries(rows.map((row) => [text(row, 'status'), int(row, 'value')]))
 }

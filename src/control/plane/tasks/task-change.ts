@@ -6,6 +6,7 @@ import type { Task } from '../../contract/task-shapes.ts'
 import { idOf, numberOf, type PlaneContext } from '../context.ts'
 import { recordEvent } from '../events/record-event.ts'
 import { first, int, intOrNull, text, textOrNull } from '../row.ts'
+import { moveLabels } from './task-labels.ts'
 import { taskOf } from './task-row.ts'
 
 /** @throws PlaneRefusal not_found */
@@ -28,8 +29,12 @@ export function* changeTask(
     [...Object.values(columns), context.now(), number],
   )
   if (!row) throw new PlaneRefusal('not_found', `there is no task ${idOf('TASK', number)}`)
+  if (names.some((name) => moves.has(name))) yield* moveLabels([row])
   return row
 }
+
+/** What decides where a task stands in the queue. */
+const moves = new Set(['status', 'queue_at', 'role', 'agent_id'])
 
 export type TaskHappening = {
   readonly type: string

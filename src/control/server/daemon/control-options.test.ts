@@ -9,6 +9,8 @@ test('without a word in the environment everything has its usual value', () => {
     leaseSeconds: 60,
     approvalHours: 24,
     retentionDays: 0,
+    openTasksOfAgent: 1_000,
+    mostTokensOfReport: 100_000_000,
     operatorToken: undefined,
     hostdSocket: undefined,
   })
@@ -22,6 +24,9 @@ test('a value that cannot be right is named with what to write, and a password i
     ['CONTROLPLANE_LEASE_SECONDS', '1e9'],
     ['CONTROLPLANE_APPROVAL_HOURS', '-1'],
     ['CONTROLPLANE_RETENTION_DAYS', 'never'],
+    ['CONTROLPLANE_AGENT_OPEN_TASKS', '1,000'],
+    ['CONTROLPLANE_REPORT_TOKENS', '0'],
+    ['CONTROLPLANE_REPORT_TOKENS', '99999999999999'],
   ] as const)
     expect(() => controlSettings({ [name]: value })).toThrow(`${name}: "${value}"`)
   for (const token of ['short', 'cpa_looks-like-the-key-of-an-agent', 'two words in the token xx'])

@@ -1,5 +1,8 @@
 /** Reads what the environment says about a control plane. */
 
+import { usualMostReported } from '../../plane/budget/believable.ts'
+import { usualOpenTasks } from '../../plane/tasks/open-tasks.ts'
+
 export type Environment = { readonly [name: string]: string | undefined }
 
 export type ControlSettings = {
@@ -9,8 +12,12 @@ export type ControlSettings = {
   readonly databaseUrl: string | undefined
   readonly leaseSeconds: number
   readonly approvalHours: number
-  /** Days after which events, logs and artifacts are deleted; 0: never. */
+  /** Days after which old records are deleted; 0: never. */
   readonly retentionDays: number
+  /** How many tasks that one agent created may be open at a time. */
+  readonly openTasksOfAgent: number
+  /** The most tokens that one run, or one error, may report. */
+  readonly mostTokensOfReport: number
   readonly operatorToken: string | undefined
   readonly hostdSocket: string | undefined
 }
@@ -24,6 +31,8 @@ export function controlSettings(env: Environment): ControlSettings {
     leaseSeconds: wholeOf(env, 'CONTROLPLANE_LEASE_SECONDS', { usual: 60, least: 1, most: 86_400 }),
     approvalHours: wholeOf(env, 'CONTROLPLANE_APPROVAL_HOURS', { usual: 24, least: 1, most: 8_760 }),
     retentionDays: wholeOf(env, 'CONTROLPLANE_RETENTION_DAYS', { usual: 0, least: 0, most: 36_500 }),
+    openTasksOfAgent: wholeOf(env, 'CONTROLPLANE_AGENT_OPEN_TASKS', { usual: usualOpenTasks, least: 0, most: 1_000_000 }),
+    mostTokensOfReport: wholeOf(env, 'CONTROLPLANE_REPORT_TOKENS', { usual: usualMostReported, least: 1_000, most: 1e12 }),
     operatorToken: tokenOf(env),
     hostdSocket: textOf(env, 'CONTROLPLANE_HOSTD_SOCKET'),
   }
@@ -39,7 +48,7 @@ type Range = { readonly usual: number; readonly least: number; readonly most: nu
 function wholeOf(env: Environment, name: string, { usual, least, most }: Range): number {
   const value = textOf(env, name)
   if (value === undefined) return usual
-  if (/^\d{1,9}$/.test(value) && Number(value) >= least && Number(value) <= most) return Number(value)
+  if (/^\d{1,13}$/.test(value) && Number(value) >= least && Number(value) <= most) return Number(value)
   throw new Error(`${name}: ${JSON.stringify(value)} is no whole number from ${least} to ${most}`)
 }
 

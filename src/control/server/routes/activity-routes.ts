@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi'
 import { eventStream, json, plain } from '../../../http/answers/shapes.ts'
 import { activityPost, activityReply, controlEvent } from '../../contract/activity-shapes.ts'
 import { controlRoute, prefix } from '../access/control-route.ts'
+import { createReportRate } from '../access/report-rate.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { streamEvents } from '../event-streams.ts'
 import { eventListQuery, whole } from '../request-shapes.ts'
@@ -12,6 +13,7 @@ const page = z.object({ events: z.array(controlEvent), next: z.nullable(z.int())
 
 export function activityRoutes(app: ControlApi, server: ControlServer): void {
   const { plane } = server
+  const reports = createReportRate(server.now)
   const { limit: _limit, before: _before, ...followed } = eventListQuery().shape
   app.openapi(
     controlRoute({
@@ -21,7 +23,12 @@ export function activityRoutes(app: ControlApi, server: ControlServer): void {
       request: { body: json(activityPost, 'What happened') },
       responses: { 200: json(activityReply, 'It is recorded') },
     }),
-    async (c) => c.json(plain(await plane.activity(c.var.caller, c.req.valid('json'))), 200),
+    async (c) => {
+      const post = c.req.valid('json')
+      // A completion needs a task, and each task has one.
+      if (post.event_type !== 'task_completed') reports.take(c.var.caller)
+      return c.json(plain(await plane.activity(c.var.caller, post)), 200)
+    },
   )
   app.openapi(
     controlRoute({

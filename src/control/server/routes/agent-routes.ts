@@ -6,6 +6,7 @@ import { agent, agentDraft, agentPatch } from '../../contract/fleet-shapes.ts'
 import { sessionLine } from '../../contract/run-shapes.ts'
 import { jsonObject } from '../../contract/task-shapes.ts'
 import { controlRoute, prefix } from '../access/control-route.ts'
+import { createReportRate } from '../access/report-rate.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { agentAt, limit, nothing, removed } from '../request-shapes.ts'
 
@@ -19,8 +20,9 @@ const line = z.strictObject({
   tokens_used: z.int().min(0).max(1e12),
 })
 
-export function agentRoutes(app: ControlApi, { plane }: ControlServer): void {
+export function agentRoutes(app: ControlApi, { plane, now }: ControlServer): void {
   const { fleet } = plane
+  const reports = createReportRate(now)
   app.openapi(
     controlRoute({
       method: 'get',
@@ -129,6 +131,7 @@ export function agentRoutes(app: ControlApi, { plane }: ControlServer): void {
       responses: { 201: json(z.object({ ok: z.literal(true) }), 'It is kept') },
     }),
     async (c) => {
+      reports.take(c.var.caller)
       await plane.runs.addSession(c.var.caller, c.req.valid('param').id, c.req.valid('json'))
       return c.json({ ok: true } as const, 201)
     },

@@ -2,12 +2,12 @@
 
 import { z } from '@hono/zod-openapi'
 import { json, plain } from '../../../http/answers/shapes.ts'
-import { run } from '../../contract/run-shapes.ts'
+import { listedRun, run } from '../../contract/run-shapes.ts'
 import { controlRoute, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { runAt, runListQuery } from '../request-shapes.ts'
 
-const page = z.object({ runs: z.array(run), next: z.nullable(z.string()) })
+const page = z.object({ runs: z.array(listedRun), next: z.nullable(z.string()) })
 const manifest = z
   .record(z.string().max(256), z.unknown())
   .refine((value) => JSON.stringify(value).length <= 524_288, 'more than 512 KiB of JSON')
@@ -22,7 +22,7 @@ export function runRoutes(app: ControlApi, { plane }: ControlServer): void {
     controlRoute({
       method: 'get',
       path: `${prefix}/runs`,
-      summary: 'Runs, newest first',
+      summary: 'Runs, newest first, without their manifests',
       request: { query: runListQuery() },
       responses: { 200: json(page, 'The runs; "next" is the "after" of the next page') },
     }),

@@ -25,7 +25,12 @@ export function taskRoutes(app: ControlApi, { plane }: ControlServer): void {
       path: `${prefix}/tasks`,
       summary: 'Tasks: with ?role= alone the queue of that role, else a page of all that match',
       request: { query },
-      responses: { 200: json(z.union([seedTasks, page]), 'The tasks; "next" is the "after" of the next page') },
+      responses: {
+        200: json(
+          z.union([seedTasks, page]),
+          'The tasks; "next" is the "after" of the next page, also behind a page of a search (q) that found nothing',
+        ),
+      },
     }),
     async (c) => {
       const { view: _, ...asked } = c.req.valid('query')

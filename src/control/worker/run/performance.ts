@@ -1,6 +1,7 @@
 /** Defines what the steps of one task share, and the two things that each of them may do last: note the session and give the lease back. */
 
 import type { RotatingLog } from '../../../service/rotating-log.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Claim, Task } from '../../contract/task-shapes.ts'
 import type { ChildRecords } from '../child/child-records.ts'
 import type { Confinement } from '../child/confinement-way.ts'
@@ -74,11 +75,25 @@ export async function giveBack(
   if (!lease.isHeld()) return 'lost'
   try {
     const asking = { while: lease.isHeld, random: options.clock.random }
-    return await ends(await persistently(asking, () => run.release(claim.task.task_id, request)))
+    return await ends(await persistently(asking, () => released(run, claim.task.task_id, request)))
   } catch (error) {
     const isGone = isLost(error) || !lease.isHeld()
     options.say(`${claim.task.task_id}: the lease could not be given back: ${lease.news()?.why ?? messageOf(error)}`)
     return isGone ? 'lost' : end
+  }
+}
+
+/**
+ * A number of tokens that the control plane does not believe fails the task with that sentence: another attempt would spend as much again, or
+ * lie again.
+ */
+async function released(run: RunPort, taskId: string, request: Release): Promise<Task> {
+  try {
+    return await run.release(taskId, request)
+  } catch (error) {
+    const isRefused = error instanceof PlaneRefusal && error.code === 'bad_request'
+    if (!isRefused || request.tokens_used === undefined) throw error
+    return await run.release(taskId, { outcome: request.outcome === 'retry' ? 'failed' : request.outcome, error: error.message })
   }
 }
 

@@ -3,11 +3,6 @@
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { columnsOfStderr, isTerminal } from '../../../../channels/terminal/tty.ts'
 
-/** 80, unless a terminal says otherwise. */
-export function screenWidth(): number {
-  return terminalWidth() ?? 80
-}
-
 /** Undefined where stdout is no terminal: nothing may be cut there. */
 export function terminalWidth(): number | undefined {
   return isTerminal(1) ? Math.max(40, columnsOfStderr()) : undefined

@@ -5,7 +5,7 @@ import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.t
 import type { Command, Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
-import { screenWidth, show } from '../connect/screen.ts'
+import { show, terminalWidth } from '../connect/screen.ts'
 import { type Control, pause, withControl } from '../connect/with-control.ts'
 import { type FleetStatus, statusText } from '../text/status-text.ts'
 
@@ -41,7 +41,7 @@ type Place = { readonly url: string; readonly json: boolean }
 
 async function print(context: CliContext, control: Control, { url, json }: Place): Promise<void> {
   const found = await readStatus(control, url)
-  show(context, { json, value: found, text: statusText(found, Date.now(), screenWidth()) })
+  show(context, { json, value: found, text: statusText(found, Date.now(), terminalWidth()) })
 }
 
 const dayMs = 86_400_000

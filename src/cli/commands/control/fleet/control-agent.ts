@@ -8,7 +8,7 @@ import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { proposeControlAgents, proposeRoles } from '../connect/control-names.ts'
 import { nameOf } from '../connect/ids.ts'
 import { present } from '../connect/present.ts'
-import { screenWidth, show } from '../connect/screen.ts'
+import { show, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { tokensOf } from '../tasks/read-draft.ts'
 import { agentLines, agentState } from '../text/fleet-text.ts'
@@ -25,7 +25,7 @@ export const list = {
     await withControl(context, given, async (control) => {
       const agents = await control.fleet.list()
       const none = 'no agents yet; add one: braidclaw control agent add sysadmin --role sysadmin'
-      printList(context, { items: agents, json: given.json ?? false, lines: agentLines(agents, Date.now(), screenWidth()), none })
+      printList(context, { items: agents, json: given.json ?? false, lines: agentLines(agents, Date.now(), terminalWidth()), none })
     })
   },
 } as const satisfies Command<typeof controlFlags>

@@ -5,7 +5,7 @@ import type { Command, Flags, Given } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { present } from '../connect/present.ts'
-import { show as print, screenWidth } from '../connect/screen.ts'
+import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { namedTokens, tokensOf, zoneOf } from '../tasks/read-draft.ts'
 import { budgetText } from '../text/budget-text.ts'
@@ -76,7 +76,7 @@ async function changed(control: Control, { roles, ...patch }: Change): Promise<B
 }
 
 function pageOf(budget: Budget): string {
-  return budgetText(budget, Date.now(), screenWidth())
+  return budgetText(budget, Date.now(), terminalWidth())
     .map((line) => `${line}\n`)
     .join('')
 }

@@ -6,7 +6,7 @@ import { CliExit, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { nameOf } from '../connect/ids.ts'
-import { show } from '../connect/screen.ts'
+import { show, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { keyLines } from '../text/fleet-text.ts'
 import { agentArgs } from './control-agent.ts'
@@ -50,7 +50,7 @@ export const list = {
     await withControl(context, given, async (control) => {
       const keys = await control.fleet.keys(nameOf('agent', agent))
       const none = `${agent} has no key; make one: braidclaw control key new ${agent}`
-      printList(context, { items: keys, json: given.json ?? false, lines: keyLines(keys, Date.now()), none })
+      printList(context, { items: keys, json: given.json ?? false, lines: keyLines(keys, Date.now(), terminalWidth()), none })
     })
   },
 } as const satisfies Command<typeof controlFlags, typeof agentArgs>

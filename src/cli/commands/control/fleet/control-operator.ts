@@ -4,7 +4,7 @@ import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { nameOf } from '../connect/ids.ts'
-import { show } from '../connect/screen.ts'
+import { show, terminalWidth } from '../connect/screen.ts'
 import { withControl } from '../connect/with-control.ts'
 import { operatorLines } from '../text/fleet-text.ts'
 import { keyFlags, showSecret } from './show-key.ts'
@@ -45,7 +45,7 @@ export const list = {
       printList(context, {
         items: operators,
         json: given.json ?? false,
-        lines: operatorLines(operators, Date.now()),
+        lines: operatorLines(operators, Date.now(), terminalWidth()),
         none: 'no operator tokens',
       })
     })

@@ -8,7 +8,7 @@ import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { proposeControlSchedules } from '../connect/control-names.ts'
 import { nameOf } from '../connect/ids.ts'
 import { present } from '../connect/present.ts'
-import { screenWidth, show } from '../connect/screen.ts'
+import { show, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { zoneOf } from '../tasks/read-draft.ts'
 import { draftFlags, draftOf } from '../tasks/task-add.ts'
@@ -23,7 +23,12 @@ export const list = {
     await withControl(context, given, async (control) => {
       const schedules = await control.schedules.list()
       const none = 'no schedules yet; braidclaw control schedule add --help shows how'
-      printList(context, { items: schedules, json: given.json ?? false, lines: scheduleLines(schedules, Date.now(), screenWidth()), none })
+      printList(context, {
+        items: schedules,
+        json: given.json ?? false,
+        lines: scheduleLines(schedules, Date.now(), terminalWidth()),
+        none,
+      })
     })
   },
 } as const satisfies Command<typeof controlFlags>

@@ -48,7 +48,7 @@ function sources(control: Control): { readonly [K in Kind]: () => Source } {
     agents: () => once('agent', () => control.fleet.list()),
     schedules: () => once('schedule', () => control.schedules.list()),
     tasks: () => paged('task', async (after) => named(await control.tasks.list({ limit: 200, ...after }), 'tasks')),
-    runs: () => paged('run', async (after) => named(await control.runs.list({ limit: 200, ...after }), 'runs')),
+    runs: () => wholeRuns(control),
     approvals: () => paged('approval', async (after) => named(await control.approvals.list({ limit: 200, ...after }), 'approvals')),
     ledger: async function* () {
       for await (const entry of wholeLedger(control)) yield { kind: 'ledger', ...entry }
@@ -56,6 +56,16 @@ function sources(control: Control): { readonly [K in Kind]: () => Source } {
     events: async function* () {
       for await (const event of allAfter(control, {}, 0)) yield { kind: 'event', ...event }
     },
+  }
+}
+
+/** A list of runs is without their manifests. */
+async function* wholeRuns(control: Control): Source {
+  for (let after: { readonly after?: string } = {}; ; ) {
+    const { runs, next } = await control.runs.list({ limit: 200, ...after })
+    for (const run of runs) yield { kind: 'run', ...(run.has_manifest ? await control.runs.get(run.run_id) : { ...run, manifest: null }) }
+    if (next === null) return
+    after = { after: next }
   }
 }
 

@@ -10,7 +10,7 @@ import { controlExits, controlFlags, urlFlag } from '../connect/control-flags.ts
 import { proposeControlAgents, proposeControlRuns, proposeTasks } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
 import { present } from '../connect/present.ts'
-import { show as print, screenWidth } from '../connect/screen.ts'
+import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, pause, withControl } from '../connect/with-control.ts'
 import { runLines, runText } from '../text/run-text.ts'
 
@@ -36,7 +36,7 @@ export const list = {
       const { runs, next } = await control.runs.list(
         present({ task_id: task && idOf('task', task), agent_id: agent, state, limit, after: after && idOf('run', after) }),
       )
-      printList(context, { items: runs, json, lines: runLines(runs, Date.now(), screenWidth()), none: 'no runs here' })
+      printList(context, { items: runs, json, lines: runLines(runs, Date.now(), terminalWidth()), none: 'no runs here' })
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })
   },

@@ -36,7 +36,7 @@ export const artifacts = {
       if (given.to !== undefined) for (const each of run.artifacts) await save(control, id, each, resolve(context.cwd, given.to))
       const lines = table(
         run.artifacts.map(({ name, bytes, digest }) => [name, grouped(bytes), digest]),
-        { right: [1], width: 140 },
+        { right: [1], keep: [0, 2] },
       )
       printList(context, { items: run.artifacts, json: given.json ?? false, lines, none: `${id} delivered no artifacts` })
     })

@@ -7,7 +7,7 @@ import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { proposeApprovals, proposeControlAgents, proposeTasks } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
 import { present } from '../connect/present.ts'
-import { show as print, screenWidth } from '../connect/screen.ts'
+import { show as print, terminalWidth } from '../connect/screen.ts'
 import { withControl } from '../connect/with-control.ts'
 import { approvalLines, approvalText } from '../text/approval-text.ts'
 
@@ -40,7 +40,7 @@ export const list = {
     await withControl(context, given, async (control) => {
       const { approvals, next } = await control.approvals.list(query)
       const none = all ? 'nobody asked for an approval' : `no approval is ${state}`
-      printList(context, { items: approvals, json, lines: approvalLines(approvals, Date.now(), screenWidth()), none })
+      printList(context, { items: approvals, json, lines: approvalLines(approvals, Date.now(), terminalWidth()), none })
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })
   },

@@ -1,15 +1,15 @@
 /** Implements `control task list | show | log`. */
 
 import { taskStatuses } from '../../../../control/contract/state-names.ts'
-import type { TaskQuery } from '../../../../control/contract/task-shapes.ts'
+import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Command, Flags, Given } from '../../../args/command.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
 import { present } from '../connect/present.ts'
-import { show as print, screenWidth } from '../connect/screen.ts'
-import { withControl } from '../connect/with-control.ts'
+import { show as print, terminalWidth } from '../connect/screen.ts'
+import { type Control, withControl } from '../connect/with-control.ts'
 import { printEvents } from '../runs/print-events.ts'
 import { runLines } from '../text/run-text.ts'
 import { effectLines, taskLines, taskText } from '../text/task-text.ts'
@@ -40,13 +40,24 @@ export const list = {
   exits: controlExits,
   async run(context, given) {
     await withControl(context, given, async (control) => {
-      const { tasks, next } = await control.tasks.list(queryOf(given))
+      const { tasks, next } = await listed(control, queryOf(given), given.limit)
       const none = 'no tasks here; braidclaw control task add --help shows how to make one'
-      printList(context, { items: tasks, json: given.json ?? false, lines: taskLines(tasks, Date.now(), screenWidth()), none })
+      printList(context, { items: tasks, json: given.json ?? false, lines: taskLines(tasks, Date.now(), terminalWidth()), none })
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })
   },
 } as const satisfies Command<typeof listFlags>
+
+/** A search looks at so many tasks each time, and goes on until it has found enough or seen all. */
+async function listed({ tasks: { list } }: Pick<Control, 'tasks'>, query: TaskQuery, limit: number) {
+  const found: Task[] = []
+  for (let after = query.after; ; ) {
+    const page = await list({ ...query, ...(after === undefined ? {} : { after }), limit: limit - found.length })
+    found.push(...page.tasks)
+    if (query.q === undefined || page.next === null || found.length >= limit) return { tasks: found, next: page.next }
+    after = page.next
+  }
+}
 
 function queryOf(given: Given<typeof listFlags>): TaskQuery {
   const { role, agent, status, open, label, search, parent, order = 'newest', limit, after } = given
@@ -81,7 +92,9 @@ export const show = {
         control.runs.list({ task_id: id, limit: 20 }),
       ])
       const now = Date.now()
-      const more = [effectLines(effects), runs.length === 0 ? [] : runLines(runs, now, screenWidth())].filter((lines) => lines.length > 0)
+      const more = [effectLines(effects, terminalWidth()), runs.length === 0 ? [] : runLines(runs, now, terminalWidth())].filter(
+        (lines) => lines.length > 0,
+      )
       const text = [taskText(task, now), ...more.map((lines) => `${lines.join('\n')}\n`)].join('\n')
       print(context, { json: given.json ?? false, value: { ...task, effects, runs }, text })
     })

@@ -3,7 +3,7 @@ import type { Approval } from '../../../../control/contract/approval-shapes.ts'
 import type { Agent, Budget } from '../../../../control/contract/fleet-shapes.ts'
 import type { Run } from '../../../../control/contract/run-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { approvalText } from './approval-text.ts'
+import { approvalLines, approvalText } from './approval-text.ts'
 import { budgetText } from './budget-text.ts'
 import { agentLines, keyLines, operatorLines } from './fleet-text.ts'
 import { eventLine, runLines } from './run-text.ts'
@@ -66,9 +66,9 @@ test('whatever a task, an agent or an approval is called, its lines have no cont
     description: evil,
   }
   const lines = [
-    ...taskLines([odd], now),
-    ...agentLines([{ ...agent, paused: true, paused_reason: evil }], now),
-    ...statusText({ ...status, stuck: [{ ...odd, status: 'dead' }], approvals: [{ ...approval, operation: evil }] }, now).split('\n'),
+    ...taskLines([odd], now, 80),
+    ...agentLines([{ ...agent, paused: true, paused_reason: evil }], now, 80),
+    ...statusText({ ...status, stuck: [{ ...odd, status: 'dead' }], approvals: [{ ...approval, operation: evil }] }, now, 80).split('\n'),
     eventLine({
       id: 1,
       at: task.created_at,
@@ -100,6 +100,64 @@ test('columns are as wide as their widest cell, numbers stand at the right, wide
   ).toEqual(['a         1  x', '木木  1,000  y'])
   expect(table([['a', 'b'.repeat(100)]], { width: 20 })).toEqual([`a  ${'b'.repeat(16)}…`])
   expect(table([])).toEqual([])
+})
+
+const endless = `${evil} ${'木👩‍👩‍👧'.repeat(5_000)}the end`
+const odd = { ...task, task_id: 'TASK-12345', title: endless, status: 'awaiting_approval', assigned_to: 'n'.repeat(64) } as const
+const oddRun: Run = {
+  ...{
+    run_id: 'RUN-12345',
+    task_id: 'TASK-12345',
+    task_title: endless,
+    agent_id: 'n'.repeat(64),
+    role: 'a',
+    attempt: 1,
+    state: 'completed',
+  },
+  ...{ began_at: task.created_at, ended_at: task.created_at, last_beat_at: task.created_at, tokens_used: 1_234_567 },
+  ...{ skill: null, error: null, log_bytes: 0, log_truncated: false, has_manifest: false, manifest: null, artifacts: [], changes: null },
+}
+const oddEvent = {
+  ...{ id: 123_456, at: task.created_at, type: 'approval.requested', actor: evil, task_id: 'TASK-12345', run_id: null },
+  ...{ agent_id: 'n'.repeat(64), role: null, data: { title: endless } },
+}
+/** Everything that a person has on the screen, and what of each line must be whole. */
+const screens = (width?: number) => ({
+  'TASK-12345  awaiting_approval': taskLines([odd], now, width),
+  'RUN-12345  completed': runLines([oddRun], now, width),
+  'APPR-042  pending  TASK-002': approvalLines([{ ...approval, operation: endless, agent_id: 'n'.repeat(64) }], now, width),
+  working: agentLines(
+    [{ ...agent, spent_today: 1e9, running: [{ run_id: 'RUN-1', task_id: 'TASK-1', title: endless, lease_until: '' }] }],
+    now,
+    width,
+  ),
+  'TASK-12345  ': statusText({ ...status, stuck: [{ ...odd, status: 'dead' }] }, now, width).split('\n'),
+  'APPR-042  ': statusText({ ...status, approvals: [{ ...approval, operation: endless }] }, now, width).split('\n'),
+  '123456  approval.requested': [eventLine(oddEvent, width)],
+})
+
+test.each([40, 80])('on a terminal of %d columns each thing is one line, and its id and state are whole', (width) => {
+  for (const [whole, lines] of Object.entries(screens(width))) {
+    expect([whole, lines.filter((line) => Bun.stringWidth(line) > width || raw.test(line))]).toEqual([whole, []])
+    expect([whole, lines.some((line) => line.includes(whole))]).toEqual([whole, true])
+  }
+})
+
+test('where stdout is no terminal nothing is cut, and each thing is still one line', () => {
+  for (const [whole, lines] of Object.entries(screens())) {
+    expect([whole, lines.filter((line) => raw.test(line) || line.includes('\n'))]).toEqual([whole, []])
+    const isEvent = whole.startsWith('123456')
+    expect([whole, lines.some((line) => line.includes(whole) && line.endsWith('the end') !== isEvent)]).toEqual([whole, true])
+  }
+})
+
+test('where there is no room the least important columns go first, and names are cut before ids', () => {
+  const rows = [['TASK-001', 'running', 'medium', 'sysadmin', '2h', 'Look at the disk']]
+  const at = (width: number) => table(rows, { width, keep: [0, 1], drop: [4, 2] })
+  expect(at(80)).toEqual(['TASK-001  running  medium  sysadmin  2h  Look at the disk'])
+  expect(at(50)).toEqual(['TASK-001  running  medium  sysadmin  Look at the …'])
+  expect(at(42)).toEqual(['TASK-001  running  sysadmin  Look at the …'])
+  expect(at(30)).toEqual(['TASK-001  running  sys…  Look…'])
 })
 
 test('text is cut between characters, never within one', () => {
@@ -205,7 +263,7 @@ test('keys and operators have heads, and a short run has tenths of a second', ()
   const run: Run = {
     ...{ run_id: 'RUN-001', task_id: 'TASK-001', task_title: 'x', agent_id: 'a', role: 'a', attempt: 1, state: 'completed' },
     ...{ began_at: '2026-11-23T17:58:00.000Z', ended_at: '2026-11-23T17:58:00.194Z', last_beat_at: task.created_at, tokens_used: 1 },
-    ...{ skill: null, error: null, log_bytes: 0, log_truncated: false, manifest: null, artifacts: [], changes: null },
+    ...{ skill: null, error: null, log_bytes: 0, log_truncated: false, has_manifest: false, manifest: null, artifacts: [], changes: null },
   }
   expect(runLines([run], now)[1]).toContain('  0.2s  ')
 })

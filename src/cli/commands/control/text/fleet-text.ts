@@ -17,7 +17,13 @@ export function agentLines(agents: readonly Agent[], now: number, width?: number
     when(agent.last_seen_at, now),
     doing(agent),
   ])
-  return table(rows, { heads: ['agent', 'role', 'state', 'tokens today', 'seen', 'works on'], right: [3], ...sized(width) })
+  return table(rows, {
+    heads: ['agent', 'role', 'state', 'tokens today', 'seen', 'works on'],
+    right: [3],
+    keep: [0, 2],
+    drop: [4, 3, 1],
+    ...sized(width),
+  })
 }
 
 export function agentState({ paused, heartbeat_enabled: enabled, running }: Agent): string {
@@ -32,18 +38,18 @@ function doing({ running, paused, paused_reason: reason }: Agent): string {
   return `${first.task_id}${others.length > 0 ? ` and ${others.length} more` : ''} ${first.title}`
 }
 
-export function keyLines(keys: readonly AgentKey[], now: number): string[] {
+export function keyLines(keys: readonly AgentKey[], now: number, width?: number): string[] {
   const rows = keys.map(({ key_id: id, agent_id: agent, created_at: made, last_used_at: used, revoked_at: revoked }) => {
     return [id, agent, when(made, now), when(used, now), revoked === null ? 'in force' : `revoked ${when(revoked, now)}`]
   })
-  return table(rows, { heads: ['key', 'agent', 'made', 'used', 'state'] })
+  return table(rows, { heads: ['key', 'agent', 'made', 'used', 'state'], keep: [0, 1, 4], drop: [2, 3], ...sized(width) })
 }
 
-export function operatorLines(operators: readonly OperatorToken[], now: number): string[] {
+export function operatorLines(operators: readonly OperatorToken[], now: number, width?: number): string[] {
   const rows = operators.map(({ id, name, created_at: made, revoked_at: revoked }) => {
     return [id, name, when(made, now), revoked === null ? 'in force' : `revoked ${when(revoked, now)}`]
   })
-  return table(rows, { heads: ['operator', 'name', 'made', 'state'] })
+  return table(rows, { heads: ['operator', 'name', 'made', 'state'], keep: [0, 3], drop: [2], ...sized(width) })
 }
 
 export function scheduleLines(schedules: readonly ControlSchedule[], now: number, width?: number): string[] {
@@ -52,5 +58,5 @@ export function scheduleLines(schedules: readonly ControlSchedule[], now: number
     const rhythm = each.cron === undefined ? `every ${each.every}` : `${each.cron} (${each.timezone})`
     return [each.schedule_id, each.name, rhythm, due, each.last_task_id ?? '-', `${each.task.role}: ${each.task.title}`]
   })
-  return table(rows, { heads: ['id', 'name', 'when', 'next', 'last', 'task'], ...sized(width) })
+  return table(rows, { heads: ['id', 'name', 'when', 'next', 'last', 'task'], keep: [0, 3], drop: [4, 2], ...sized(width) })
 }

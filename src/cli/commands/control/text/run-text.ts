@@ -1,18 +1,18 @@
 /** Prints runs and events. */
 
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
-import type { Run } from '../../../../control/contract/run-shapes.ts'
+import type { ListedRun, Run } from '../../../../control/contract/run-shapes.ts'
 import { grouped } from '../../../../kit/count.ts'
 import { visibleLines } from '../../../../kit/text.ts'
 import { oneLine, record, shortened, table } from './table.ts'
 import { lengthText, moment, when } from './time-text.ts'
 
-export function runLines(runs: readonly Run[], now: number, width?: number): string[] {
+export function runLines(runs: readonly ListedRun[], now: number, width?: number): string[] {
   const rows = runs.map((run) => {
     return [run.run_id, run.state, run.agent_id, took(run, now), grouped(run.tokens_used), run.task_id, run.error ?? run.task_title]
   })
   const heads = ['run', 'state', 'agent', 'took', 'tokens', 'task', 'title or error']
-  return table(rows, { heads, right: [3, 4], ...(width === undefined ? {} : { width }) })
+  return table(rows, { heads, right: [3, 4], keep: [0, 1, 5], drop: [4, 3, 2], ...(width === undefined ? {} : { width }) })
 }
 
 export function runText(run: Run, now: number): string {
@@ -35,14 +35,17 @@ export function runText(run: Run, now: number): string {
   ])
 }
 
-function took({ began_at: began, ended_at: ended }: Run, now: number): string {
+function took({ began_at: began, ended_at: ended }: ListedRun, now: number): string {
   const ms = (ended === null ? now : Date.parse(ended)) - Date.parse(began)
   return ms < 10_000 ? `${(Math.max(0, ms) / 1_000).toFixed(1)}s` : lengthText(ms)
 }
 
+/** Columns of a terminal that shows a line of usual length. */
+const narrow = 60
+
 /**
  * `2026-11-23T18:00:00.000Z  12  task.completed  TASK-001  agent sysadmin  {…}`: one line an event, also for grep. `width`: that of a
- * terminal, where a longer line is cut.
+ * terminal, where a longer line is cut; a narrow one has no room for the day.
  */
 export function eventLine(event: ControlEvent, width?: number): string {
   const { at, id, type, task_id: task, run_id: run, agent_id: agent, actor } = event
@@ -50,6 +53,7 @@ export function eventLine(event: ControlEvent, width?: number): string {
   const named = agent !== null && !` ${actor}`.endsWith(` ${agent}`) ? agent : null
   const about = [task, run, named].filter((each) => each !== null).join(' ')
   const data = Object.keys(event.data).length === 0 ? '' : shortened(oneLine(JSON.stringify(event.data)), 160)
-  const line = [at, String(id), type, about, oneLine(actor), data].filter((text) => text !== '').join('  ')
+  const time = width === undefined || width >= narrow ? at : at.slice(11, 19)
+  const line = [time, String(id), type, about, oneLine(actor), data].filter((text) => text !== '').join('  ')
   return width === undefined ? line : shortened(line, width)
 }

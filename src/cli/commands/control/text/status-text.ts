@@ -6,7 +6,7 @@ import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { count, grouped } from '../../../../kit/count.ts'
 import { budgetSentence, newDay, waitingTasks } from './budget-text.ts'
 import { agentLines } from './fleet-text.ts'
-import { table } from './table.ts'
+import { shortened, table } from './table.ts'
 
 export type FleetStatus = {
   readonly url: string
@@ -22,21 +22,22 @@ export type FleetStatus = {
 /** The number of lines that each part may have; what is left out is counted. */
 const most = 10
 
-export function statusText(status: FleetStatus, now: number, width = 80): string {
+export function statusText(status: FleetStatus, now: number, width?: number): string {
   const needs = needed(status, now)
   const parts = [
-    [
-      `control plane  ${status.url}: ${fleet(status.agents)}`,
-      `budget         ${budgetSentence(status.budget)}`,
-      `               ${newDay(status.budget, now)}`,
-    ],
+    head(status, now, width),
     [
       '',
-      ...(needs.length === 0 ? ['nothing needs you'] : ['needs you', ...indented(table(limited(needs), { width: width - 2, most: 48 }))]),
+      ...(needs.length === 0
+        ? ['nothing needs you']
+        : ['needs you', ...indented(table(limited(needs), { ...sized(width && width - 2), most: 48, drop: [1] }))]),
     ],
     Object.keys(status.queue).length === 0
       ? []
-      : ['', ...table(queueRows(status.queue), { heads: queueHeads, right: [1, 2, 3, 4, 5, 6], width })],
+      : [
+          '',
+          ...table(queueRows(status.queue), { heads: queueHeads, right: [1, 2, 3, 4, 5, 6], keep: [], drop: [5, 6, 2], ...sized(width) }),
+        ],
     status.agents.length === 0
       ? ['', 'no agents yet: braidclaw control agent add NAME --role ROLE']
       : ['', ...agentLines(status.agents, now, width)],
@@ -45,6 +46,15 @@ export function statusText(status: FleetStatus, now: number, width = 80): string
     .flat()
     .map((line) => `${line}\n`)
     .join('')
+}
+
+const sized = (width: number | undefined) => (width === undefined ? {} : { width })
+
+/** On a narrow terminal without the address, so that each is one line. */
+function head({ url, agents, budget }: FleetStatus, now: number, width?: number): string[] {
+  const [about, spent, day] = [fleet(agents), budgetSentence(budget), newDay(budget, now)]
+  if (width !== undefined && width < 60) return [about, spent, day].map((line) => shortened(line, width))
+  return [`control plane  ${url}: ${about}`, `budget         ${spent}`, `               ${day}`]
 }
 
 /** What a person can do about each, as the command that does it. */

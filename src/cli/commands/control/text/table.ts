@@ -1,54 +1,84 @@
-/** Aligns rows of text in columns that fit the width of a terminal; everything from outside is made visible first. */
+/** Aligns rows of text in columns that fit the width of a terminal, if there is one; everything from outside is made visible first. */
 
 import { flat, visible } from '../../../../kit/text.ts'
 
-/** Where a terminal does not say how wide it is. */
-const usualWidth = 80
 const gap = '  '
 
 export type TableOptions = {
   readonly heads?: readonly string[]
   /** The columns that hold numbers, from 0: aligned at the right. */
   readonly right?: readonly number[]
+  /** That of the terminal. Absent: stdout is none, so nothing is left out and nothing is cut. */
   readonly width?: number
   /** The most columns of a cell that is not the last of its row (default 24). */
   readonly most?: number
+  /** The columns that are left out where the terminal is too narrow, the least important first: never ids and states. */
+  readonly drop?: readonly number[]
+  /** The columns that are never cut: ids and states (default: the first). */
+  readonly keep?: readonly number[]
 }
 
-/**
- * Returns one line a row, without newlines at their ends. The last column receives the room that the others leave and is cut with "…"; it
- * keeps at least 12 characters.
- */
-export function table(
-  rows: readonly (readonly string[])[],
-  { heads, right = [], width = usualWidth, most = 24 }: TableOptions = {},
-): string[] {
-  const cells = [...(heads ? [heads] : []), ...rows].map((row) =>
-    row.map((text, column) => (column === row.length - 1 ? oneLine(text) : shortened(oneLine(text), most))),
-  )
-  const last = Math.max(0, ...cells.map((row) => row.length - 1))
-  const widths = Array.from({ length: last + 1 }, (_, column) => Math.max(0, ...cells.map((row) => Bun.stringWidth(row[column] ?? ''))))
-  const room = Math.max(12, width - widths.slice(0, last).reduce((sum, each) => sum + each + gap.length, 0))
+type Grid = { readonly cells: readonly (readonly string[])[]; readonly columns: readonly number[] }
+
+/** Returns one line a row, without newlines at their ends. The last column receives the room that the others leave and is cut with "…". */
+export function table(rows: readonly (readonly string[])[], options: TableOptions = {}): string[] {
+  const { heads, right = [], width } = options
+  const cells = [...(heads ? [heads] : []), ...rows].map((row) => row.map(oneLine))
+  const all = Array.from({ length: Math.max(0, ...cells.map((row) => row.length)) }, (_, column) => column)
+  const { columns, widths } = width === undefined ? unlimited(cells, all) : fitted({ cells, columns: all }, { ...options, width })
   return cells.map((row) =>
-    row
-      .map((text, column) => placed(text, { column, last, widths, right, room }))
+    columns
+      .filter((column) => column < row.length)
+      .map((column, at) => {
+        const isLast = at === columns.length - 1
+        return placed(row[column] ?? '', { columns: widths.get(column) ?? 0, isRight: right.includes(column), isLast })
+      })
       .join(gap)
       .trimEnd(),
   )
 }
 
-type Place = {
-  readonly column: number
-  readonly last: number
-  readonly widths: readonly number[]
-  readonly right: readonly number[]
-  readonly room: number
+type Fitted = { readonly columns: readonly number[]; readonly widths: ReadonlyMap<number, number> }
+
+function unlimited(cells: Grid['cells'], columns: readonly number[]): Fitted {
+  return { columns, widths: new Map(columns.map((column) => [column, widest(cells, column)])) }
 }
 
-function placed(text: string, { column, last, widths, right, room }: Place): string {
-  if (column === last && !right.includes(column)) return shortened(text, room)
-  const space = ' '.repeat(Math.max(0, (widths[column] ?? 0) - Bun.stringWidth(text)))
-  return right.includes(column) ? space + text : text + space
+/** What the last column keeps before others are left out, and what any column keeps. */
+const [leastOfLast, least] = [12, 4]
+
+function fitted(
+  { cells, columns: all }: Grid,
+  { width, most = 24, drop = [], keep = [0], right = [] }: TableOptions & { width: number },
+): Fitted {
+  const last = all.at(-1)
+  const natural = (column: number) => widest(cells, column)
+  // A number that is cut is another number.
+  const isWhole = (column: number) => keep.includes(column) || right.includes(column)
+  const wanted = (column: number) => {
+    if (isWhole(column)) return natural(column)
+    return Math.min(natural(column), column === last ? leastOfLast : most)
+  }
+  let columns = all
+  const need = () => columns.reduce((sum, column) => sum + wanted(column) + gap.length, -gap.length)
+  for (const column of drop) if (need() > width) columns = columns.filter((each) => each !== column)
+  const widths = new Map(columns.map((column) => [column, wanted(column)]))
+  const room = () => width - [...widths.values()].reduce((sum, each) => sum + each + gap.length, -gap.length)
+  for (const column of columns) if (room() < 0 && !isWhole(column)) widths.set(column, Math.max(least, (widths.get(column) ?? 0) + room()))
+  const rest = columns.at(-1)
+  if (rest !== undefined && !isWhole(rest)) widths.set(rest, Math.max(least, Math.min(natural(rest), (widths.get(rest) ?? 0) + room())))
+  return { columns, widths }
+}
+
+function widest(cells: Grid['cells'], column: number): number {
+  return Math.max(0, ...cells.map((row) => Bun.stringWidth(row[column] ?? '')))
+}
+
+function placed(text: string, { columns, isRight, isLast }: { columns: number; isRight: boolean; isLast: boolean }): string {
+  const shown = shortened(text, columns)
+  const space = ' '.repeat(Math.max(0, columns - Bun.stringWidth(shown)))
+  if (isRight) return space + shown
+  return isLast ? shown : shown + space
 }
 
 /** Returns text from outside on one line, with invisible characters spelled. */

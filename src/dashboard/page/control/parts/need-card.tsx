@@ -10,11 +10,13 @@ import { Ago, IdLink, Keyed, tokensOf } from './bits.tsx'
 import { Act, type BodyProps, Head } from './need-parts.tsx'
 import type { Need } from './needs.ts'
 import { PlainText } from './plain-text.tsx'
+import { Spent } from './spent-need.tsx'
 
 type Props = { readonly need: Need; readonly id: string; readonly marked: boolean }
 
 const names: { readonly [kind in Need['kind']]: string } = {
   approval: 'Approval',
+  spent: 'Budget used up',
   unpaid: 'Waiting for budget',
   doubtful: 'Effect in doubt',
   dead: 'Dead',
@@ -24,6 +26,7 @@ const names: { readonly [kind in Need['kind']]: string } = {
 }
 const kinds: { readonly [kind in Need['kind']]: 'good' | 'bad' | 'warn' | '' } = {
   approval: 'warn',
+  spent: 'bad',
   unpaid: 'warn',
   doubtful: 'bad',
   dead: 'bad',
@@ -51,6 +54,8 @@ function Body({ need, ...rest }: BodyProps & { readonly need: Need }) {
   switch (need.kind) {
     case 'approval':
       return <ApprovalNeed approval={need.approval} {...rest} />
+    case 'spent':
+      return <Spent of={need.spent} tasks={need.tasks} {...rest} />
     case 'unpaid':
       return <Unpaid role={need.role} tasks={need.tasks} {...rest} />
     case 'doubtful':

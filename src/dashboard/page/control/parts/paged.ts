@@ -61,7 +61,9 @@ async function renewed<Row>(now: Partial<Rows<Row>>, of: Listing<Row>, ids: Read
   const { rows = [], next } = now
   const first = await of.load({ limit: pageSize })
   const last = first.rows.at(-1)
-  const older = last === undefined ? [] : rows.filter((row) => numberOf(of.idOf(row)) < numberOf(of.idOf(last)))
+  // A search may find nothing on its first page, and more behind it.
+  const older =
+    last === undefined ? (first.next === null ? [] : rows) : rows.filter((row) => numberOf(of.idOf(row)) < numberOf(of.idOf(last)))
   if (older.length === 0 || first.next === null) return first
   const stale = older.filter((row) => ids.has(of.idOf(row)))
   if (stale.length > single) return all(of, rows.length)

@@ -1,15 +1,15 @@
 /** Answers "what may it cost, and what does it": today by role, the last days as a chart, and every limit with a way to change it. */
 
 import { useState } from 'preact/hooks'
-import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
+import type { Budget } from '../../../../control/contract/fleet-shapes.ts'
 import { DayChart } from '../../parts/chart.tsx'
 import { About, counted, moment, whole } from '../../parts/fields.tsx'
 import { Empty, Scroll } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
 import { budget } from '../control-state.ts'
+import { changeLimit } from '../limits.tsx'
 import { plane } from '../net/plane.ts'
 import { idIn } from '../parts/address.ts'
-import { confirmed } from '../parts/ask.tsx'
 import { At, tokensOf } from '../parts/bits.tsx'
 import { Limit } from './budget/limit.tsx'
 import { NewRoleLimit, Zone } from './budget/more-limits.tsx'
@@ -60,22 +60,13 @@ function Whole({ of, role }: { readonly of: Budget; readonly role: string }) {
           <Limit
             name="All roles"
             scope={{ limit: daily_tokens, spent: spent_today, reserved, remaining }}
-            set={(tokens) => change(of, { daily_tokens: tokens }, 'All roles', daily_tokens, tokens)}
+            set={(tokens) => changeLimit(of, undefined, tokens)}
           />
           {Object.entries(of.roles).map(([name, scope]) => (
-            <Limit
-              key={name}
-              name={name}
-              scope={scope}
-              asked={name === role}
-              set={(tokens) => change(of, { allocation: allocationWith(of, name, tokens) }, name, scope.limit, tokens)}
-            />
+            <Limit key={name} name={name} scope={scope} asked={name === role} set={(tokens) => changeLimit(of, name, tokens)} />
           ))}
         </ul>
-        <NewRoleLimit
-          known={Object.keys(of.allocation)}
-          set={(name, tokens) => change(of, { allocation: allocationWith(of, name, tokens) }, name, null, tokens)}
-        />
+        <NewRoleLimit known={Object.keys(of.allocation)} set={(name, tokens) => changeLimit(of, name, tokens)} />
       </section>
       <AgentLimits of={of.agents} />
       <Zone now={timezone} set={(zone) => doing(`Days begin at midnight in ${zone}`, () => plane('PUT', 'budget', { timezone: zone }))} />
@@ -90,30 +81,6 @@ function Tile({ name, value }: { readonly name: string; readonly value: string }
       <b>{value}</b>
     </div>
   )
-}
-
-function allocationWith({ allocation }: Budget, role: string, tokens: number | null): Budget['allocation'] {
-  const { [role]: _, ...others } = allocation
-  return tokens === null ? others : { ...others, [role]: tokens }
-}
-
-async function change(now: Budget, patch: BudgetPatch, name: string, before: number | null, after: number | null): Promise<boolean> {
-  if (before === after) return false
-  const isRaised = after === null || (before !== null && after > before)
-  const spent = name === 'All roles' ? now.spent_today : (now.roles[name]?.spent ?? 0)
-  const body = (
-    <>
-      <p>
-        {name}: from <strong>{tokensOf(before)}</strong> to <strong>{tokensOf(after)}</strong> a day. Spent today: {whole(spent)}.
-      </p>
-      {after !== null && after <= spent && <p class="over">That is no more than was spent already: the agents stop at once.</p>}
-    </>
-  )
-  const act = isRaised ? 'Raise the limit' : 'Lower the limit'
-  if (!(await confirmed({ title: `${act}?`, body, act, isDangerous: !isRaised }))) return false
-  return doing(`${name}: ${tokensOf(after)} tokens a day`, async () => {
-    budget.value = await plane<Budget>('PUT', 'budget', patch)
-  })
 }
 
 function OverTime({ of: { days, roles, daily_tokens, forecast_today, day } }: { readonly of: Budget }) {

@@ -89,6 +89,7 @@ function actionOf(need: Need, key: string): (() => void) | undefined {
 function placeOf(need: Need): string {
   if (need.kind === 'approval')
     return need.approval.task_id === null ? `agents/${need.approval.agent_id}` : `tasks/${need.approval.task_id}`
+  if (need.kind === 'spent') return need.spent.role === undefined ? 'budget' : `budget/${encodeURIComponent(need.spent.role)}`
   if (need.kind === 'unpaid') return `budget/${encodeURIComponent(need.role)}`
   return need.kind === 'doubtful' || need.kind === 'dead' ? `tasks/${need.id}` : `agents/${encodeURIComponent(need.id)}`
 }

@@ -1,6 +1,6 @@
 /** Answers "what did they do": the runs, newest first, or one of them with its log, artifacts, session and manifest. */
 
-import type { Run } from '../../../../control/contract/run-shapes.ts'
+import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import { About } from '../../parts/fields.tsx'
 import { useMark } from '../../parts/mark.ts'
 import { agents } from '../control-state.ts'
@@ -12,7 +12,7 @@ import { PagedList } from '../parts/paged-list.tsx'
 import { RunRow } from './runs/run-row.tsx'
 import { ControlRunView } from './runs/run-view.tsx'
 
-const states: { readonly [state in Run['state']]: true } = {
+const states: { readonly [state in ListedRun['state']]: true } = {
   running: true,
   waiting: true,
   completed: true,
@@ -29,13 +29,16 @@ export function RunsPage({ rest }: { readonly rest: string }) {
 
 function AllRuns({ filters }: { readonly filters: Filters }) {
   const set = (change: Filters) => changeFilters('runs', change)
-  const paged = usePaged<Run>({
+  const paged = usePaged<ListedRun>({
     key: queryOf(filters),
     load: async (page) => {
-      const { runs, next } = await plane<{ runs: readonly Run[]; next: string | null }>('GET', `runs${queryOf({ ...filters, ...page })}`)
+      const { runs, next } = await plane<{ runs: readonly ListedRun[]; next: string | null }>(
+        'GET',
+        `runs${queryOf({ ...filters, ...page })}`,
+      )
       return { rows: runs, next }
     },
-    one: (id) => plane<Run>('GET', `runs/${id}`),
+    one: (id) => plane<ListedRun>('GET', `runs/${id}`),
     idOf: ({ run_id }) => run_id,
     changed: ({ run_id }) => run_id,
   })

@@ -2,7 +2,7 @@
 
 import { memo } from 'preact/compat'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Run } from '../../../../../control/contract/run-shapes.ts'
+import type { ListedRun } from '../../../../../control/contract/run-shapes.ts'
 import { stream } from '../../../net/api.ts'
 import { pause } from '../../../net/live.ts'
 import { counted } from '../../../parts/fields.tsx'
@@ -18,7 +18,7 @@ const mostAtOnce = 1_048_576
 /** Between two questions that found nothing, in ms. */
 const restMs = 1_500
 
-export function RunLog({ run: { run_id, log_bytes, log_truncated, state } }: { readonly run: Run }) {
+export function RunLog({ run: { run_id, log_bytes, log_truncated, state } }: { readonly run: ListedRun }) {
   const [log, setLog] = useState<LogWindow | undefined>(undefined)
   const [problem, setProblem] = useState<string | undefined>(undefined)
   const now = useRef<LogWindow>(emptyWindow)

@@ -1,11 +1,11 @@
 /** Shows one run as a line of a list. */
 
-import type { Run } from '../../../../../control/contract/run-shapes.ts'
+import type { ListedRun } from '../../../../../control/contract/run-shapes.ts'
 import { counted } from '../../../parts/fields.tsx'
 import { At, StateTag } from '../../parts/bits.tsx'
 import { PlainText } from '../../parts/plain-text.tsx'
 
-type Props = { readonly run: Run; readonly marked?: boolean; readonly isOfTask?: boolean }
+type Props = { readonly run: ListedRun; readonly marked?: boolean; readonly isOfTask?: boolean }
 
 export function RunRow({ run, marked = false, isOfTask = false }: Props) {
   const { run_id, task_id, task_title, agent_id, attempt, state, began_at, tokens_used, error, changes } = run

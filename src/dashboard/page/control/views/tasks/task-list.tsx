@@ -8,7 +8,7 @@ import type { TaskPage } from '../../control-state.ts'
 import { plane, queryOf } from '../../net/plane.ts'
 import type { Filters } from '../../parts/address.ts'
 import { Ago, PriorityTag, TaskStatus } from '../../parts/bits.tsx'
-import { usePaged } from '../../parts/paged.ts'
+import { type Rows, usePaged } from '../../parts/paged.ts'
 import { PagedList } from '../../parts/paged-list.tsx'
 import { PlainText } from '../../parts/plain-text.tsx'
 import { canCancel } from '../../parts/task-words.ts'
@@ -16,10 +16,7 @@ import { canCancel } from '../../parts/task-words.ts'
 export function TaskList({ filters }: { readonly filters: Filters }) {
   const paged = usePaged<Task>({
     key: queryOf(filters),
-    load: async (page) => {
-      const { tasks, next } = await plane<TaskPage>('GET', `tasks${queryOf({ ...filters, ...page, view: 'full', brief: true })}`)
-      return { rows: tasks, next }
-    },
+    load: (page) => loadSome(filters, page),
     one: (id) => plane<Task>('GET', `tasks/${id}`),
     idOf: ({ task_id }) => task_id,
     changed: ({ task_id, type }) => (type.startsWith('task.') || type.startsWith('approval.') ? task_id : undefined),
@@ -45,6 +42,16 @@ export function TaskList({ filters }: { readonly filters: Filters }) {
       </ul>
     </PagedList>
   )
+}
+
+/** A search looks at so many tasks each time: it may have found none yet. */
+async function loadSome(filters: Filters, page: { readonly after?: string; readonly limit: number }): Promise<Rows<Task>> {
+  for (let after = page.after; ; ) {
+    const query = queryOf({ ...filters, ...page, ...(after === undefined ? {} : { after }), view: 'full', brief: true })
+    const { tasks, next } = await plane<TaskPage>('GET', `tasks${query}`)
+    if (tasks.length > 0 || next === null) return { rows: tasks, next }
+    after = next
+  }
 }
 
 /** An ended task starts anew; one that waits for its time runs at once. */

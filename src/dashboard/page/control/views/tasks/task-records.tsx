@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import type { Approval } from '../../../../../control/contract/approval-shapes.ts'
-import type { Run } from '../../../../../control/contract/run-shapes.ts'
+import type { ListedRun } from '../../../../../control/contract/run-shapes.ts'
 import type { Effect, Task } from '../../../../../control/contract/task-shapes.ts'
 import { Loaded, type Loading, useLoadedOn } from '../../../parts/loaded.tsx'
 import { decide, doing } from '../../actions.tsx'
@@ -153,7 +153,7 @@ export function TaskEffects({ id }: Props) {
 }
 
 export function TaskRuns({ id }: Props) {
-  const found = useOfTask<{ runs: readonly Run[] }>(id, `runs${queryOf({ task_id: id, limit: 100 })}`)
+  const found = useOfTask<{ runs: readonly ListedRun[] }>(id, `runs${queryOf({ task_id: id, limit: 100 })}`)
   const [chosen, choose] = useState<string | undefined>(undefined)
   return (
     <Loaded from={found}>
