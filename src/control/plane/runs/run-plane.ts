@@ -30,7 +30,7 @@ export function createRunPlane(context: PlaneContext): RunPlane {
     artifact: async (caller, id, name) => await store.read(() => readArtifact({ caller, id, name, what: 'read its artifacts' })),
     async addSession(caller, agentId, line) {
       onlyItself(caller, agentId, 'write its session')
-      await store.write(() => addSessionLine({ caller, agentId, line }))
+      await store.write(() => addSessionLine(context, { caller, agentId, line }))
     },
     async sessions(caller, agentId, limit) {
       onlyItself(caller, agentId, 'read its session')

@@ -4,12 +4,15 @@ import type { Caller } from '../../contract/caller.ts'
 import type { SessionLine } from '../../contract/run-shapes.ts'
 import { sessionLine } from '../../contract/run-shapes.ts'
 import type { Command } from '../../contract/store-port.ts'
-import { nextId, numberOf } from '../context.ts'
+import { nextId, numberOf, type PlaneContext } from '../context.ts'
 import { text } from '../row.ts'
+import { lockLease } from '../tasks/lease.ts'
 
 export type NewLine = { readonly caller: Caller; readonly agentId: string; readonly line: SessionLine }
 
-export function* addSessionLine({ caller, agentId, line }: NewLine): Command<void> {
+/** The next run reads these lines, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
+export function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLine): Command<void> {
+  if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
   const { timestamp, task, skill, outcome, tokens_used } = line
   const run = caller.kind === 'run' ? numberOf(caller.runId) : null
   const id = yield* nextId('sessions')
