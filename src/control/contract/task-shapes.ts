@@ -145,7 +145,7 @@ export type Beat = z.infer<typeof beat>
 export const releaseRequest = z.strictObject({
   outcome: z.enum(['retry', 'now', 'failed', 'cancelled']).default('retry'),
   error: z.optional(text(8_192)),
-  tokens_used: z.optional(z.int().min(0).max(1e12)),
+  tokens_used: z.optional(z.int().min(0).max(1e9)),
 })
 export type ReleaseRequest = z.infer<typeof releaseRequest>
 

@@ -9,6 +9,7 @@ import { type RunCaller, watchRun } from './lease-watch.ts'
 import { type Reserved, reserveCall } from './meter.ts'
 import type { PassThroughDeps } from './pass-through-deps.ts'
 import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
+import { assertCountable } from './uncounted-input.ts'
 import { askUpstream, readText, redactorOf } from './upstream-call.ts'
 import type { Upstream } from './upstreams.ts'
 import { clientHeaders } from './vendor-request.ts'
@@ -34,6 +35,7 @@ const mostOutput = 1e8
 
 export async function meteredCall(call: MeteredCall): Promise<Response> {
   const asked = call.wire.asked(call.body)
+  assertCountable(call.body)
   const input = estimatedInput(call.body)
   const reserved = await reserve(call, asked, input)
   const ended = new AbortController()
