@@ -9,10 +9,10 @@ import { type RunCaller, watchRun } from './lease-watch.ts'
 import { type Reserved, reserveCall } from './meter.ts'
 import type { PassThroughDeps } from './pass-through-deps.ts'
 import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
-import { assertCountable } from './uncounted-input.ts'
 import { askUpstream, readText, redactorOf } from './upstream-call.ts'
 import type { Upstream } from './upstreams.ts'
 import { clientHeaders } from './vendor-request.ts'
+import { assertCountable } from './wires/uncounted-input.ts'
 import type { Asked, Fields, Seen, Wire } from './wires/wire.ts'
 
 export type MeteredCall = {

@@ -60,7 +60,9 @@ test('a manifest that was delivered for another run, attempt, task or agent than
   const run = { run_id: 'RUN-007', attempt: 1, task_id: 'TASK-001', agent_id: 'sysadmin', role: 'sysadmin' }
   expect(problemsOf(verifyManifest(signed, { ...all, run }))).toBe('')
   for (const other of [{ run_id: 'RUN-008' }, { attempt: 2 }, { task_id: 'TASK-002' }, { agent_id: 'db-admin' }, { role: 'db-admin' }])
-    expect(problemsOf(verifyManifest(signed, { ...all, run: { ...run, ...other } }))).toStartWith('it is the manifest of RUN-007, attempt 1')
+    expect(problemsOf(verifyManifest(signed, { ...all, run: { ...run, ...other } }))).toStartWith(
+      'it is the manifest of RUN-007, attempt 1',
+    )
 })
 
 test('a manifest of another agent, altered, incomplete or with more than it should have is refused with the reason', () => {

@@ -36,7 +36,12 @@ export function verifyManifestText(text: string, options: VerifyOptions = {}): V
 export function verifyManifest(value: unknown, options: VerifyOptions = {}): Verified {
   const { data: manifest, error } = manifestSchemas().signed.safeParse(value)
   if (!manifest) return altered(...error.issues.map(({ path, message }) => `${path.join('.') || 'the manifest'}: ${message}`))
-  const problems = [...keyProblems(manifest, options), ...runProblems(manifest, options), ...artifactProblems(manifest, options), ...logProblems(manifest, options)]
+  const problems = [
+    ...keyProblems(manifest, options),
+    ...runProblems(manifest, options),
+    ...artifactProblems(manifest, options),
+    ...logProblems(manifest, options),
+  ]
   return problems.length > 0 ? { ok: false, problems } : { ok: true, manifest, ...extent(manifest, options) }
 }
 

@@ -1,9 +1,9 @@
 /** Refuses requests whose input is not in them: what only the vendor has or fetches cannot be counted beforehand. */
 
-import { HttpError } from '../../http/http-error.ts'
-import { isObject } from '../../kit/json.ts'
-import { fieldsOf } from './wires/counts.ts'
-import type { Fields } from './wires/wire.ts'
+import { HttpError } from '../../../http/http-error.ts'
+import { isObject } from '../../../kit/json.ts'
+import { fieldsOf } from './counts.ts'
+import type { Fields } from './wire.ts'
 
 /** @throws HttpError 400 for a document that the request only names */
 export function assertCountable(value: unknown): void {
