@@ -274,13 +274,17 @@ forEachEngine('approvals and activity', (open) => {
     expect(await codeOf(plane.activity(seedCaller, { ...asks, details: { a: 'nul \0' } }))).toBe('done')
   })
 
-  test('an agent that asks and asks, or fails and fails, is stopped at a hundred', async () => {
-    const plane = await moneyPlane(await open())
-    const hundred = Array.from({ length: 103 }, (_, at) => `op ${at}`)
-    const asked = await Promise.all(hundred.map((operation) => codeOf(plane.activity(seedCaller, { ...asks, operation }))))
-    const failed = await Promise.all(hundred.map((error_message) => codeOf(plane.activity(seedCaller, { ...errs, error_message }))))
-    for (const codes of [asked, failed]) expect(codes.filter((code) => code === 'too_many')).toHaveLength(3)
+  test('an agent that asks and asks, or fails and fails, is stopped at a hundred; names that nobody added count as one', async () => {
+    const { plane, run } = await planeWithRun(open)
+    for (const nameOf of [() => 'a1', (at: number) => `nobody-${at}`])
+      for (const post of [asks, errs]) {
+        const each = (at: number) => ({ ...post, agent_id: nameOf(at), operation: `op ${at}`, error_message: `op ${at}` })
+        const posted = Array.from({ length: 103 }, (_, at) => codeOf(plane.activity(seedCaller, each(at))))
+        expect((await Promise.all(posted)).filter((code) => code === 'too_many')).toHaveLength(3)
+      }
     expect(await codeOf(plane.activity(seedCaller, { ...errs, agent_id: 'b1' }))).toBe('done')
+    // Whoever asks in its name holds no run of the agent up.
+    for (const post of [errs, asks]) expect(await codeOf(plane.activity(run.caller, { ...post, task_id: 'TASK-001' }))).toBe('done')
   })
 
   test('an answer to a question that only names a task does not wake it from another question', async () => {

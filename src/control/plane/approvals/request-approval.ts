@@ -6,7 +6,7 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { idOf, nextId, numberOf, type PlaneContext } from '../context.ts'
 import { recordEvent } from '../events/record-event.ts'
-import { first, int } from '../row.ts'
+import { amount, first } from '../row.ts'
 import { blockTask } from '../tasks/end-task.ts'
 
 export type Question = {
@@ -71,8 +71,17 @@ export function* sameQuestion({
   ])
 }
 
-/** How many questions of an agent wait for an operator. */
-export function* openQuestions(agentId: string): Command<number> {
-  const row = yield* first("SELECT COUNT(*) AS value FROM approvals WHERE agent_id = ? AND state = 'pending'", [agentId])
-  return row ? int(row, 'value') : 0
+export type Asker = { readonly agentId: string; readonly isRun: boolean; readonly isKnown: boolean }
+
+/**
+ * How many questions wait for an operator that count for this asker. What others ask in the name of an agent must not hold its runs up, and
+ * names that nobody added count as one.
+ */
+export function* openQuestions({ agentId, isRun, isKnown }: Asker): Command<number> {
+  const ofAgent = isKnown ? 'agent_id = ?' : 'agent_id NOT IN (SELECT id FROM agents)'
+  const ofRun = `run_id IS ${isRun ? 'NOT NULL' : 'NULL'}`
+  return yield* amount(
+    `SELECT COUNT(*) AS value FROM approvals WHERE state = 'pending' AND ${ofAgent} AND ${ofRun}`,
+    isKnown ? [agentId] : [],
+  )
 }

@@ -3,7 +3,7 @@
 import type { ActivityReply } from '../../contract/activity-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
-import { openQuestions, operationDigest, requestApproval, sameQuestion } from '../approvals/request-approval.ts'
+import { type Asker, openQuestions, operationDigest, requestApproval, sameQuestion } from '../approvals/request-approval.ts'
 import { numberOf, type PlaneContext } from '../context.ts'
 import { first, int } from '../row.ts'
 import { lockLease } from '../tasks/lease.ts'
@@ -26,11 +26,12 @@ export function* postApprovalRequest(context: PlaneContext, posted: Request): Co
   const earlier = yield* earlierApproval(posted, taskId)
   if (earlier !== undefined) return yield* keepActivity(context, posted, { taskId, approvalId: earlier })
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
-  yield* assertFewOpen(post.agent_id)
+  const role = yield* roleOfAgent(caller, post.agent_id)
+  yield* assertFewOpen({ agentId: post.agent_id, isRun: caller.kind === 'run', isKnown: role !== null })
   const approvalId = yield* requestApproval(context, {
     caller,
     agentId: post.agent_id,
-    role: yield* roleOfAgent(caller, post.agent_id),
+    role,
     taskId,
     runId: runNumberOf(caller),
     operation: post.operation,
@@ -54,10 +55,11 @@ function* earlierApproval({ caller, post }: Request, taskId: number | null): Com
   return row && int(row, 'id')
 }
 
-function* assertFewOpen(agentId: string): Command<void> {
-  const open = yield* openQuestions(agentId)
+function* assertFewOpen(asker: Asker): Command<void> {
+  const open = yield* openQuestions(asker)
+  const whose = asker.isKnown ? `of agent ${asker.agentId}` : 'of unknown agents'
   if (open >= mostOpen)
-    throw new PlaneRefusal('too_many', `${open} questions of agent ${agentId} wait for an operator; wait for their answers`, {
+    throw new PlaneRefusal('too_many', `${open} questions ${whose} wait for an operator; wait for their answers`, {
       retry_after_ms: 60_000,
     })
 }

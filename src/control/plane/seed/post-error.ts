@@ -69,24 +69,29 @@ function* escalate(context: PlaneContext, erring: Erring): Command<string> {
     JSON.stringify(draft.context),
   ])
   if (open) return idOf('TASK', int(open, 'id'))
-  yield* assertFewOpen(erring.post.agent_id)
+  yield* assertFewOpen(erring)
   return (yield* createTask(context, erring.caller, draft)).task_id
 }
 
 /** The orchestrator cannot work on more than this of one agent. */
 const mostOpen = 100
 
-function* assertFewOpen(agentId: string): Command<void> {
-  const begin = `{"escalation":{"agent_id":${JSON.stringify(agentId)},`
-  const open = yield* amount(`SELECT COUNT(*) AS value FROM tasks WHERE role = ? AND ${isOpen} AND SUBSTR(context, 1, ?) = ?`, [
-    orchestrator,
-    begin.length,
-    begin,
-  ])
+/** What the shared secret reports in the name of an agent must not hold that agent up, and names that nobody added count as one. */
+function* assertFewOpen({ caller, post: { agent_id: agentId }, role }: Erring): Command<void> {
+  const begin = role === null ? '{"escalation":{' : `{"escalation":{"agent_id":${JSON.stringify(agentId)},`
+  const open = yield* amount(
+    `SELECT COUNT(*) AS value FROM tasks WHERE role = ? AND ${isOpen} AND SUBSTR(context, 1, ?) = ?
+      AND created_by ${caller.kind === 'seed' ? '=' : '<>'} ?`,
+    [orchestrator, begin.length, begin, signatureOf({ kind: 'seed', id: 'shared-secret' })],
+  )
   if (open >= mostOpen)
-    throw new PlaneRefusal('too_many', `${open} escalations of agent ${agentId} are open; wait until the orchestrator has worked on them`, {
-      retry_after_ms: 60_000,
-    })
+    throw new PlaneRefusal(
+      'too_many',
+      `${open} escalations ${role === null ? 'of unknown agents' : `of agent ${agentId}`} are open; wait until the orchestrator has worked on them`,
+      {
+        retry_after_ms: 60_000,
+      },
+    )
 }
 
 const longestTitle = 200
