@@ -78,11 +78,11 @@ const mostOpen = 100
 
 /** What the shared secret reports in the name of an agent must not hold that agent up, and names that nobody added count as one. */
 function* assertFewOpen({ caller, post: { agent_id: agentId }, role }: Erring): Command<void> {
-  const begin = role === null ? '{"escalation":{' : `{"escalation":{"agent_id":${JSON.stringify(agentId)},`
+  const begin = `{"escalation":{"agent_id":${JSON.stringify(agentId)},`
+  const whose = role === null ? 'context LIKE ?' : 'SUBSTR(context, 1, ?) = ?'
   const open = yield* amount(
-    `SELECT COUNT(*) AS value FROM tasks WHERE role = ? AND ${isOpen} AND SUBSTR(context, 1, ?) = ?
-      AND created_by ${caller.kind === 'seed' ? '=' : '<>'} ?`,
-    [orchestrator, begin.length, begin, signatureOf({ kind: 'seed', id: 'shared-secret' })],
+    `SELECT COUNT(*) AS value FROM tasks WHERE role = ? AND ${isOpen} AND created_by ${caller.kind === 'seed' ? '=' : '<>'} ? AND ${whose}`,
+    [orchestrator, sharedSecret, ...(role === null ? ['{"escalation":{"agent_id":"%","role":null,%'] : [begin.length, begin])],
   )
   if (open >= mostOpen)
     throw new PlaneRefusal(
@@ -94,6 +94,8 @@ function* assertFewOpen({ caller, post: { agent_id: agentId }, role }: Erring): 
     )
 }
 
+/** As signatureOf spells it. */
+const sharedSecret = 'shared secret'
 const longestTitle = 200
 
 function escalationOf({ caller, post, taskId, role }: Erring): TaskDraft {
