@@ -56,6 +56,7 @@ forEachEngine('approvals and activity', (open) => {
     expect((await plane.runs.get(anna, run.claim.run_id)).state).toBe('waiting')
     expect(await codeOf(plane.tasks.beat(run.caller, 'TASK-001'))).toBe('lease_lost')
     expect(await plane.claim('b1')).toBeUndefined()
+    for (const caller of [seedCaller, agentCaller('a1')]) expect(await codeOf(plane.activity(caller, completes))).toBe('conflict')
     expect(await approve(plane, 'approve', 'go on')).toMatchObject({ state: 'approved', decided_by: 'operator anna', note: 'go on' })
     const again = await plane.claimRun()
     expect(again.claim.task.context).toEqual({ approvals: { 'APPR-001': { state: 'approved', operation: 'Merge PR #42', note: 'go on' } } })
@@ -165,12 +166,13 @@ forEachEngine('approvals and activity', (open) => {
     expect(await plane.rows('SELECT id FROM activity')).toEqual([])
   })
 
-  test('an agent counts nothing on a task of another role, and asks nothing about it', async () => {
+  test('an agent counts nothing on a task of another role, or that another one runs, and asks nothing about it', async () => {
     const { plane } = await planeWithRun(open)
     await plane.tasks.create(anna, draft({ role: 'db-admin', budget_tokens: 10 }))
     for (const post of [asks, errs])
       expect(await codeOf(plane.activity(agentCaller('a1'), { ...post, task_id: 'TASK-002' }))).toBe('forbidden')
-    expect((await plane.tasks.get(anna, 'TASK-002')).tokens_used).toBe(0)
+    await plane.activity(agentCaller('b1'), { ...errs, agent_id: 'b1', task_id: 'TASK-001' })
+    for (const id of ['TASK-001', 'TASK-002']) expect((await plane.tasks.get(anna, id)).tokens_used).toBe(0)
   })
 
   test('the shared secret completes nothing that a run holds', async () => {

@@ -48,6 +48,7 @@ forEachEngine('claims', (open) => {
     await plane.tasks.create(anna, draft({ labels: ['gpu', 'big'] }))
     expect((await plane.mustClaim('a1', { labels: ['gpu', 'big'] })).task.task_id).toBe('TASK-002')
     expect(await plane.claim('a1')).toBeUndefined()
+    expect(await refusalOf(plane.complete(agentCaller('a1'), 'TASK-001'))).toBe('forbidden')
     expect(await plane.claim('a2', { labels: ['gpu'] })).toBeUndefined()
     await plane.tasks.create(anna, draft({ labels: ['gpu'] }))
     expect((await plane.mustClaim('a1', { labels: ['gpu', 'gpu'] })).task.task_id).toBe('TASK-003')

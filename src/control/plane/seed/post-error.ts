@@ -44,7 +44,7 @@ function* ownTask(context: PlaneContext, { caller, post }: ErrorPost): Command<n
 
 type Erring = ErrorPost & { readonly taskId: number | null; readonly role: string | null }
 
-/** Of a run it is the total until now; of anybody else it is what this error cost. */
+/** Of a run it is the total until now; of anybody else it is what this error cost, and no word about a task that a run holds. */
 function* countTokens(context: PlaneContext, { caller, post, taskId, role }: Erring): Command<void> {
   const { tokens_used: tokens, agent_id: agentId } = post
   const runId = runNumberOf(caller)
@@ -54,7 +54,7 @@ function* countTokens(context: PlaneContext, { caller, post, taskId, role }: Err
     if (run) yield* reportTotal(context, run, tokens)
     return
   }
-  if (taskId !== null) yield ['UPDATE tasks SET tokens_used = tokens_used + ? WHERE id = ?', [tokens, taskId]]
+  if (taskId !== null) yield ["UPDATE tasks SET tokens_used = tokens_used + ? WHERE id = ? AND status <> 'running'", [tokens, taskId]]
   const { day } = yield* currentDay(context)
   yield* countSpent(context, { payer: { role, agentId }, day, tokens, reason: 'reported', taskId })
 }
