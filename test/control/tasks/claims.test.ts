@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { type Claim, claimRequest } from '../../../src/control/contract/task-shapes.ts'
 import { until } from '../../support/until.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { agentCaller, anna, draft, refusalOf, runCaller, taskPlane } from '../support/task-plane.ts'
+import { agentCaller, anna, draft, query, refusalOf, runCaller, taskPlane } from '../support/task-plane.ts'
 
 forEachEngine('claims', (open) => {
   test('only the agent itself claims, only for its role, and only when it is known', async () => {
@@ -90,6 +90,15 @@ forEachEngine('claims', (open) => {
     expect(await plane.claim()).toBeUndefined()
     await plane.pauseAgent('a1', false)
     expect((await plane.mustClaim()).task.task_id).toBe('TASK-001')
+  })
+
+  test('one claim puts a hundred tasks without budget of their own aside, and the next one goes on', async () => {
+    const plane = await taskPlane(await open())
+    await plane.addAgent('a1')
+    await plane.tasks.createMany(anna, [...Array.from({ length: 101 }, () => draft({ budget_tokens: 0 })), draft({ title: 'behind them' })])
+    expect(await plane.claim()).toBeUndefined()
+    expect((await plane.tasks.list(anna, query())).counts).toEqual({ budget_blocked: 100, pending: 2 })
+    expect((await plane.mustClaim()).task.title).toBe('behind them')
   })
 
   test('an expired lease is claimed again without anybody sweeping, as a failure', async () => {
