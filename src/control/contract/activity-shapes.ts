@@ -10,7 +10,8 @@ const text = (most: number, least = 0) =>
     .min(least)
     .max(most)
     .overwrite((value) => value.toWellFormed().replaceAll('\0', '\u{fffd}'))
-const tokens = z.int().min(0).max(1e12)
+/** A report of more is wrong, and could use up limits that an operator cannot raise above it. */
+const tokens = z.int().min(0).max(1e9)
 
 /** The seed's three posts; unknown fields are accepted and ignored, as a client written after the seed may send more. */
 export const activityPost = z.discriminatedUnion('event_type', [

@@ -148,11 +148,13 @@ export type Beat = z.infer<typeof beat>
 export const releaseRequest = z.strictObject({
   outcome: z.enum(['retry', 'now', 'failed', 'cancelled']).default('retry'),
   error: z.optional(text(8_192)),
-  tokens_used: z.optional(z.int().min(0).max(1e12)),
+  tokens_used: z.optional(z.int().min(0).max(1e9)),
 })
 export type ReleaseRequest = z.infer<typeof releaseRequest>
 
 export const effectKey = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'an effect key is 1 to 200 visible characters')
+/** What an effect gave, for the run that asks for it again; at most 64 KiB as text. */
+export const effectResult = z.unknown().refine((value) => (JSON.stringify(value)?.length ?? 0) <= 65_536, 'more than 64 KiB of JSON')
 export const effectRequest = z.strictObject({
   key: effectKey,
   idempotent: z.boolean().default(false),
@@ -176,7 +178,7 @@ export type Effect = z.infer<typeof effect>
 export const resolveRequest = z.strictObject({
   outcome: z.enum(['done', 'redo', 'give_up']),
   key: z.optional(effectKey),
-  result: z.optional(z.unknown()),
+  result: z.optional(effectResult),
   note: z._default(text(2_000), ''),
 })
 export type ResolveRequest = z.infer<typeof resolveRequest>

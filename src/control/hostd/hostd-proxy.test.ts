@@ -142,6 +142,14 @@ describe('a call', () => {
     expect([calls, checked]).toEqual([[], []])
   })
 
+  test('of one that calls without end is slowed down, and that of others is not', async () => {
+    const { call, calls, proxy } = stage()
+    for (let n = 0; n < 60; n += 1) await call('seed', 'low')
+    expect([calls.length, await call('seed', 'low')]).toEqual([60, 'too_many'])
+    await expect(proxy.operations(callers.seed)).rejects.toMatchObject({ code: 'too_many', details: { retry_after_ms: 1_000 } })
+    for (const kind of ['agent', 'run', 'operator'] as const) expect(await call(kind, 'low')).toContain('"ok":true')
+  })
+
   test('that hostd would refuse anyway is refused without asking anybody', async () => {
     const { call, calls, asked } = stage()
     expect(await call('run', 'medium', { params: { x: 'bad' } })).toBe('{"ok":false,"output":"","exitCode":null}')
@@ -171,7 +179,7 @@ describe('a call', () => {
 
   test('without a hostd says how to start one', async () => {
     const proxy = createHostdProxy({ ...options(), now: () => 0 })
-    expect(proxy.operations()).rejects.toThrow('CONTROLPLANE_HOSTD_SOCKET')
+    expect(proxy.operations(callers.operator)).rejects.toThrow('CONTROLPLANE_HOSTD_SOCKET')
   })
 })
 

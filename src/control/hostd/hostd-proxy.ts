@@ -1,6 +1,7 @@
 /** Carries out `POST /api/controlplane/hostd` and `GET hostd/ops`: asks for approvals, uses them once, calls hostd, and keeps a note of it. */
 
 import { z } from 'zod'
+import { createRateLimit } from '../../http/callers/rate-limit.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { approvalId } from '../contract/approval-shapes.ts'
 import { type Caller, signatureOf } from '../contract/caller.ts'
@@ -39,9 +40,9 @@ export type HostdProxyOptions = {
 }
 
 export type HostdProxy = {
-  /** @throws PlaneRefusal `approval_required` with the id of the approval that was asked for, and what `approvals.use` refuses */
+  /** @throws PlaneRefusal `too_many`, `approval_required` with the id of the approval that was asked for, and what `approvals.use` refuses */
   call(caller: Caller, body: HostdBody): Promise<HostdAnswer>
-  operations(): Promise<readonly OperationRow[]>
+  operations(caller: Caller): Promise<readonly OperationRow[]>
 }
 
 type Granted = { readonly row: OperationRow; readonly approval?: ApprovalProof }
@@ -49,8 +50,21 @@ type Granted = { readonly row: OperationRow; readonly approval?: ApprovalProof }
 /** How long hostd may take to answer, besides the time that the operation itself has. */
 const answerMs = 15_000
 
+/** For hostd the control plane is one user, so nobody may use up what hostd takes in a minute from all. */
+const calls = { perSecond: 3, burst: 60 }
+
 export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyOptions): HostdProxy {
-  const operations = async () => {
+  const rate = createRateLimit({ ...calls, now })
+
+  function slowDown(caller: Caller): void {
+    const wait = caller.kind === 'operator' ? undefined : rate.take(caller.id)
+    if (wait === undefined) return
+    throw new PlaneRefusal('too_many', `${signatureOf(caller)} asks hostd too often; try again in ${wait} s`, {
+      retry_after_ms: wait * 1_000,
+    })
+  }
+
+  const listing = async () => {
     const listed = await list(present(socket))
     if (listed.ok) return listed.operations
     throw new PlaneRefusal('unavailable', listed.error.message, { reason: listed.error.code })
@@ -95,11 +109,15 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
   }
 
   return {
-    operations,
+    async operations(caller) {
+      slowDown(caller)
+      return await listing()
+    },
     async call(caller, body) {
       if (caller.kind === 'run' && caller.hasEnded)
         throw new PlaneRefusal('lease_lost', `${caller.runId} has ended, and calls nothing more`)
-      const row = (await operations()).find(({ op }) => op === body.op)
+      slowDown(caller)
+      const row = (await listing()).find(({ op }) => op === body.op)
       if (!row?.available) return missing(caller, body)
       if (body.approval_id !== undefined) return carryOut(caller, body, { row, approval: await used(caller, body.approval_id, body) })
       const verdict = mayCall(row, caller.kind, false)

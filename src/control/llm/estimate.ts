@@ -31,9 +31,10 @@ function countImages(value: unknown, images: { count: number; bytes: number }): 
   } else for (const field of Object.values(value)) countImages(field, images)
 }
 
-/** The picture itself, in base64 or as an address: what else stands beside it is text like any other. */
-function pictureOf({ image_url, source }: Fields): unknown {
-  return typeof image_url === 'string' ? image_url : (fieldsOf(image_url).url ?? fieldsOf(source).data ?? fieldsOf(source).url)
+/** The picture itself, in base64, as an address or by its name at the vendor: what else stands beside it is text like any other. */
+function pictureOf({ image_url, source, file_id }: Fields): unknown {
+  const { data, url, file_id: named } = fieldsOf(source)
+  return typeof image_url === 'string' ? image_url : (fieldsOf(image_url).url ?? data ?? url ?? named ?? file_id)
 }
 
 export type Reckoned = { readonly input: number; readonly output: number }

@@ -12,6 +12,7 @@ import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.
 import { askUpstream, readText, redactorOf } from './upstream-call.ts'
 import type { Upstream } from './upstreams.ts'
 import { clientHeaders } from './vendor-request.ts'
+import { assertCountable } from './wires/uncounted-input.ts'
 import type { Asked, Fields, Seen, Wire } from './wires/wire.ts'
 
 export type MeteredCall = {
@@ -34,6 +35,7 @@ const mostOutput = 1e8
 
 export async function meteredCall(call: MeteredCall): Promise<Response> {
   const asked = call.wire.asked(call.body)
+  assertCountable(call.body)
   const input = estimatedInput(call.body)
   const reserved = await reserve(call, asked, input)
   const ended = new AbortController()

@@ -77,10 +77,27 @@ function parsed(pem: string): KeyObject | undefined {
   }
 }
 
+/** Points of small order, without their sign: a signature that fits everything can be written for each of these keys. */
+const weakKeys: readonly string[] = [
+  '00'.repeat(32),
+  `01${'00'.repeat(31)}`,
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  ...['ec', 'ed', 'ee'].map((first) => `${first}${'ff'.repeat(30)}7f`),
+]
+
+function isWeak(key: Buffer): boolean {
+  const unsigned = Buffer.from(key)
+  unsigned[31] = (unsigned[31] ?? 0) & 0x7f
+  return weakKeys.includes(unsigned.toString('hex'))
+}
+
 /** Never throws: what is no key or no signature verifies nothing. */
 export function isSignedBy(publicKey: string, bytes: Uint8Array, signature: string): boolean {
   try {
-    const x = Buffer.from(publicKey, 'hex').toString('base64url')
+    const point = Buffer.from(publicKey, 'hex')
+    if (isWeak(point)) return false
+    const x = point.toString('base64url')
     const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
     return verify(null, bytes, key, Buffer.from(signature, 'hex'))
   } catch {

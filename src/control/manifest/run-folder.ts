@@ -3,22 +3,24 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { manifestText } from './sign-manifest.ts'
-import { type Verified, verifyManifest, verifyManifestText } from './verify-manifest.ts'
+import { type NamedRun, type Verified, verifyManifest, verifyManifestText } from './verify-manifest.ts'
 
 export type CarriedRun = {
   /** As the control plane stores it. */
   readonly manifest: unknown
   readonly log?: Uint8Array
   readonly artifacts: ReadonlyMap<string, Uint8Array>
+  /** Which run it was delivered for. */
+  readonly run?: NamedRun
 }
 
 const [manifestFile, logFile, artifactFolder] = ['manifest.json', 'run.log', 'artifacts'] as const
 const maxFileBytes = 67_108_864
 
 /** @throws Error for a name that is no file name, and errno errors */
-export function writeRunFolder(folder: string, { manifest, log, artifacts }: CarriedRun): Verified {
-  const verified = verifyManifest(manifest, { artifacts, ...(log ? { log } : {}) })
-  mkdirSync(join(folder, artifactFolder), { recursive: true })
+export function writeRunFolder(folder: string, { manifest, log, artifacts, run }: CarriedRun): Verified {
+  const verified = verifyManifest(manifest, { artifacts, ...(log ? { log } : {}), ...(run ? { run } : {}) })
+  mkdirSync(join(folder, artifactFolder), { recursive: true, mode: 0o700 })
   writeFileSync(join(folder, manifestFile), verified.ok ? manifestText(verified.manifest) : `${JSON.stringify(manifest)}\n`)
   if (log) writeFileSync(join(folder, logFile), log)
   for (const [name, content] of artifacts) writeFileSync(join(folder, artifactFolder, fileName(name)), content)

@@ -56,6 +56,33 @@ function problemsOf(verified: ReturnType<typeof verifyManifest>): string {
   return verified.ok ? '' : verified.problems.join('; ')
 }
 
+test('a manifest that was delivered for another run, attempt, task or agent than its own is refused', () => {
+  const run = { run_id: 'RUN-007', attempt: 1, task_id: 'TASK-001', agent_id: 'sysadmin', role: 'sysadmin' }
+  expect(problemsOf(verifyManifest(signed, { ...all, run }))).toBe('')
+  for (const other of [{ run_id: 'RUN-008' }, { attempt: 2 }, { task_id: 'TASK-002' }, { agent_id: 'db-admin' }, { role: 'db-admin' }])
+    expect(problemsOf(verifyManifest(signed, { ...all, run: { ...run, ...other } }))).toStartWith(
+      'it is the manifest of RUN-007, attempt 1',
+    )
+})
+
+test('a key for which a signature that fits every manifest can be written signs nothing', () => {
+  const weak = ['00', '01', 'ec', 'ed', 'ee'].map((first) => (first < 'a' ? `${first}${'00'.repeat(31)}` : `${first}${'ff'.repeat(30)}7f`))
+  const order8 = [
+    '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+    'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  ]
+  const points = [...weak, ...order8].flatMap((key) => [
+    key,
+    `${key.slice(0, 62)}${(Number.parseInt(key.slice(62), 16) | 0x80).toString(16)}`,
+  ])
+  for (const public_key of points)
+    for (const point of points)
+      for (const run_id of ['RUN-001', 'RUN-002', 'RUN-003', 'RUN-004']) {
+        const forged = { ...signed, run_id, signature: { ...signed.signature, public_key, value: `${point}${'00'.repeat(32)}` } }
+        expect(problemsOf(verifyManifest(forged))).toContain('the signature does not fit')
+      }
+})
+
 test('a manifest of another agent, altered, incomplete or with more than it should have is refused with the reason', () => {
   expect(problemsOf(verifyManifest(signManifest(manifest, other), all))).toContain('and not with the pinned key')
   expect(problemsOf(verifyManifest({ ...signed, tokens: 1 }, all))).toContain('altered after it was signed')

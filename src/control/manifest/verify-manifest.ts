@@ -12,7 +12,11 @@ export type VerifyOptions = {
   readonly log?: Uint8Array
   /** The public key that the operator knows of this agent, as 64 hex digits. */
   readonly pinnedKey?: string
+  /** The run that it was delivered for; absent: the manifest itself says of which run it is. */
+  readonly run?: NamedRun
 }
+
+export type NamedRun = Readonly<Record<'run_id' | 'task_id' | 'agent_id' | 'role', string>> & { readonly attempt: number }
 
 /** `checked` and `unchecked` are phrases for people. */
 export type Verified =
@@ -32,7 +36,12 @@ export function verifyManifestText(text: string, options: VerifyOptions = {}): V
 export function verifyManifest(value: unknown, options: VerifyOptions = {}): Verified {
   const { data: manifest, error } = manifestSchemas().signed.safeParse(value)
   if (!manifest) return altered(...error.issues.map(({ path, message }) => `${path.join('.') || 'the manifest'}: ${message}`))
-  const problems = [...keyProblems(manifest, options), ...artifactProblems(manifest, options), ...logProblems(manifest, options)]
+  const problems = [
+    ...keyProblems(manifest, options),
+    ...runProblems(manifest, options),
+    ...artifactProblems(manifest, options),
+    ...logProblems(manifest, options),
+  ]
   return problems.length > 0 ? { ok: false, problems } : { ok: true, manifest, ...extent(manifest, options) }
 }
 
@@ -43,6 +52,17 @@ function keyProblems(manifest: SignedManifest, { pinnedKey }: VerifyOptions): re
   if (!isSignedBy(public_key, signedBytes(manifest), value))
     return ['the signature does not fit: the manifest was altered after it was signed']
   return []
+}
+
+/** A manifest that was rightly signed for another run says nothing of this one. */
+function runProblems({ run_id, attempt, task, by }: SignedManifest, { run }: VerifyOptions): readonly string[] {
+  if (!run) return []
+  const said = nameOf({ run_id, attempt, task_id: task.task_id, agent_id: by.agent_id, role: by.role })
+  return said === nameOf(run) ? [] : [`it is the manifest of ${said}, and not of ${nameOf(run)}`]
+}
+
+function nameOf({ run_id, attempt, task_id, agent_id, role }: NamedRun): string {
+  return `${run_id}, attempt ${attempt} of ${task_id} by ${agent_id} as ${role}`
 }
 
 function artifactProblems({ artifacts }: SignedManifest, { artifacts: given }: VerifyOptions): readonly string[] {

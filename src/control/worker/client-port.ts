@@ -2,6 +2,8 @@
 
 import { type ControlClient, createControlClient } from '../client/control-client.ts'
 import type { TransportOptions } from '../client/transport.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { type Claim, runId, taskId } from '../contract/task-shapes.ts'
 import type { RunPort, WorkerPort } from './worker-port.ts'
 
 /** `token` gives the agent's key. */
@@ -11,7 +13,7 @@ export function clientPort(options: TransportOptions): WorkerPort {
   return {
     state: seed.state,
     report: fleet.report,
-    claim: tasks.claim,
+    claim: async (...asked) => checked(await tasks.claim(...asked)),
     task: tasks.get,
     activity: (post) => client.activity(post),
     addSession: runs.addSession,
@@ -22,6 +24,13 @@ export function clientPort(options: TransportOptions): WorkerPort {
     // A beat that waits for repetitions would come too late: whoever keeps the lease repeats it.
     run: (token) => runPort(createControlClient({ ...options, token: () => token, attempts: 1 })),
   }
+}
+
+/** Folders of this machine are named after the run, so whoever answers in the place of the control plane must not choose any. @throws PlaneRefusal */
+function checked(claim: Claim | undefined): Claim | undefined {
+  if (claim === undefined || (runId.safeParse(claim.run_id).success && taskId.safeParse(claim.task.task_id).success)) return claim
+  const names = JSON.stringify([claim.run_id, claim.task.task_id]).slice(0, 200)
+  throw new PlaneRefusal('conflict', `the control plane gave a task with the ids ${names}, which are none; nothing was begun`)
 }
 
 function runPort({ tasks, runs, budget, approvals, activity }: ControlClient): RunPort {

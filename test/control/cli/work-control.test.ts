@@ -77,6 +77,14 @@ describe('control worker', () => {
     expect([altered.code, altered.stdout]).toEqual([9, expect.stringContaining('invalid: the log has the digest')])
     await control.out(['task', 'add', 'Fail', '--role', 'a', '--attempts', '2'])
     expect((await worker(control, key, ...there, script(control, 'exit 3'))).code).toBe(1)
+    const { manifest } = await control.json(['run', 'show', '1'])
+    const delivered = await fetch(`${control.url}/api/controlplane/runs/RUN-002/deliver`, {
+      method: 'POST',
+      body: JSON.stringify({ manifest }),
+      headers: { authorization: `Bearer ${readFileSync(key, 'utf8').trim()}`, 'content-type': 'application/json' },
+    })
+    const other = await control.run(['verify', 'RUN-002'])
+    expect([delivered.status, other.code, other.stdout]).toEqual([200, 9, expect.stringContaining('it is the manifest of RUN-001')])
   }, 180_000)
 })
 

@@ -67,15 +67,41 @@ describe('a request', () => {
     expect(vendor.asked).toEqual([])
   })
 
+  const asInput = (path: string, part: object) => {
+    const messages = [{ role: 'user', content: [part] }]
+    return path === '/responses' ? { model: 'm', input: messages } : { ...chat, max_tokens: 300, messages }
+  }
+
+  test.each([
+    ['/chat/completions', { type: 'file', file: { file_id: 'file-1' } }],
+    ['/responses', { type: 'input_file', file_id: 'file-1' }],
+    ['/responses', { type: 'input_file', file_url: 'https://example.org/long.pdf' }],
+    ['/messages', { type: 'document', source: { type: 'url', url: 'https://example.org/long.pdf' } }],
+    ['/messages', { type: 'tool_result', content: [{ type: 'document', source: { type: 'file', file_id: 'file_1' } }] }],
+    ['/messages', { type: 'container_upload', file_id: 'file_1' }],
+  ])('to %s that only names a document, %j, is refused, and no vendor is asked', async (path, part) => {
+    const { post, vendor, plane } = started(() => answered())
+    const answer = await post(path, asInput(path, part))
+    expect([answer.status, (await answer.text()).includes('input that is not in the request')]).toEqual([400, true])
+    expect([vendor.asked, plane.reservedSums]).toEqual([[], []])
+  })
+
+  test('with a hidden number of answers is refused', async () => {
+    const { post, vendor } = started(() => answered())
+    expect((await post('/chat/completions', { ...chat, best_of: 20 })).status).toBe(400)
+    expect(vendor.asked).toEqual([])
+  })
+
   const picture = 'A'.repeat(1_000_000)
   test.each([
     ['/chat/completions', { type: 'image_url', image_url: { url: `data:image/png;base64,${picture}` } }],
     ['/messages', { type: 'image', source: { type: 'base64', media_type: 'image/png', data: picture } }],
     ['/responses', { type: 'input_image', image_url: `data:image/png;base64,${picture}` }],
+    ['/responses', { type: 'input_image', file_id: 'file-1' }],
+    ['/messages', { type: 'image', source: { type: 'file', file_id: 'file_1' } }],
   ])('to %s with a real picture costs what a picture costs', async (path, part) => {
     const { post, plane } = started(() => answered(), { limit: 50_000 })
-    const messages = [{ role: 'user', content: [part] }]
-    await post(path, path === '/responses' ? { model: 'm', input: messages } : { ...chat, max_tokens: 300, messages })
+    await post(path, asInput(path, part))
     expect(plane.reservedSums[0]).toBeGreaterThan(2_500)
     expect(plane.reservedSums[0]).toBeLessThan(20_000)
   })

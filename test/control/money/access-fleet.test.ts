@@ -175,6 +175,24 @@ forEachEngine('access and fleet', (open) => {
     expect(await codeOf(plane.access.callerOf(run.claim.run_token))).toBe('lease_lost')
   })
 
+  test('the token of a run that ended is worth nothing once a key of its agent is revoked, or the agent is removed', async () => {
+    const plane = await moneyPlane(await open())
+    for (const id of ['a1', 'b1']) await plane.addAgent(id)
+    const { key_id } = await plane.fleet.newKey(anna, 'a1')
+    const [first, second] = [await plane.startRun('a1'), await plane.startRun('b1')]
+    for (const { caller } of [first, second]) await plane.complete(caller, caller.taskId)
+    plane.clock.at += 1
+    await plane.fleet.revokeKey(anna, 'a1', key_id)
+    expect(await codeOf(plane.access.callerOf(first.claim.run_token))).toBe('lease_lost')
+    expect(await codeOf(plane.access.callerOf(second.claim.run_token))).toBe('done')
+    await plane.fleet.remove(anna, 'b1')
+    expect(await codeOf(plane.access.callerOf(second.claim.run_token))).toBe('lease_lost')
+    plane.clock.at += 1
+    const later = await plane.startRun('a1')
+    await plane.complete(later.caller, later.caller.taskId)
+    expect(await codeOf(plane.access.callerOf(later.claim.run_token))).toBe('done')
+  })
+
   test('agents are listed as they were added, with what they run and spent', async () => {
     const plane = await moneyPlane(await open())
     for (const id of ['z1', 'a1', 'm1']) await plane.addAgent(id, id === 'a1' ? { daily_tokens: 500 } : {})

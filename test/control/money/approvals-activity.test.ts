@@ -56,6 +56,7 @@ forEachEngine('approvals and activity', (open) => {
     expect((await plane.runs.get(anna, run.claim.run_id)).state).toBe('waiting')
     expect(await codeOf(plane.tasks.beat(run.caller, 'TASK-001'))).toBe('lease_lost')
     expect(await plane.claim('b1')).toBeUndefined()
+    for (const caller of [seedCaller, agentCaller('a1')]) expect(await codeOf(plane.activity(caller, completes))).toBe('conflict')
     expect(await approve(plane, 'approve', 'go on')).toMatchObject({ state: 'approved', decided_by: 'operator anna', note: 'go on' })
     const again = await plane.claimRun()
     expect(again.claim.task.context).toEqual({ approvals: { 'APPR-001': { state: 'approved', operation: 'Merge PR #42', note: 'go on' } } })
@@ -165,12 +166,13 @@ forEachEngine('approvals and activity', (open) => {
     expect(await plane.rows('SELECT id FROM activity')).toEqual([])
   })
 
-  test('an agent counts nothing on a task of another role, and asks nothing about it', async () => {
+  test('an agent counts nothing on a task of another role, or that another one runs, and asks nothing about it', async () => {
     const { plane } = await planeWithRun(open)
     await plane.tasks.create(anna, draft({ role: 'db-admin', budget_tokens: 10 }))
     for (const post of [asks, errs])
       expect(await codeOf(plane.activity(agentCaller('a1'), { ...post, task_id: 'TASK-002' }))).toBe('forbidden')
-    expect((await plane.tasks.get(anna, 'TASK-002')).tokens_used).toBe(0)
+    await plane.activity(agentCaller('b1'), { ...errs, agent_id: 'b1', task_id: 'TASK-001' })
+    for (const id of ['TASK-001', 'TASK-002']) expect((await plane.tasks.get(anna, id)).tokens_used).toBe(0)
   })
 
   test('the shared secret completes nothing that a run holds', async () => {
@@ -272,6 +274,19 @@ forEachEngine('approvals and activity', (open) => {
     ])
     expect(await codeOf(plane.activity(seedCaller, { ...asks, details: { a: '\ud800' } }))).toBe('bad_request')
     expect(await codeOf(plane.activity(seedCaller, { ...asks, details: { a: 'nul \0' } }))).toBe('done')
+  })
+
+  test('an agent that asks and asks, or fails and fails, is stopped at a hundred; names that nobody added count as one', async () => {
+    const { plane, run } = await planeWithRun(open)
+    for (const nameOf of [() => 'a1', (at: number) => `nobody-${at}`])
+      for (const post of [asks, errs]) {
+        const each = (at: number) => ({ ...post, agent_id: nameOf(at), operation: `op ${at}`, error_message: `op ${at}` })
+        const posted = Array.from({ length: 103 }, (_, at) => codeOf(plane.activity(seedCaller, each(at))))
+        expect((await Promise.all(posted)).filter((code) => code === 'too_many')).toHaveLength(3)
+      }
+    expect(await codeOf(plane.activity(seedCaller, { ...errs, agent_id: 'b1' }))).toBe('done')
+    // Whoever asks in its name holds no run of the agent up.
+    for (const post of [errs, asks]) expect(await codeOf(plane.activity(run.caller, { ...post, task_id: 'TASK-001' }))).toBe('done')
   })
 
   test('an answer to a question that only names a task does not wake it from another question', async () => {

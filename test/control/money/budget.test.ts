@@ -160,6 +160,16 @@ forEachEngine('budget', (open) => {
     expect(await codeOf(reserve(plane, run, 1))).toBe('budget_exceeded')
   })
 
+  test('a run holds 256 reservations at once, and a refused one changes nothing', async () => {
+    const { plane, run } = await planeWithRun(open, null)
+    const codes = await Promise.all(Array.from({ length: 258 }, () => codeOf(reserve(plane, run, 1))))
+    expect(codes.filter((code) => code !== 'done')).toEqual(['too_many', 'too_many'])
+    expect(await usedBy(plane, '*')).toEqual([0, 256])
+    expect(await plane.rows('SELECT tokens_reserved AS held FROM tasks')).toEqual([{ held: 256 }])
+    await settle(plane, run, 'RSV-1', 1)
+    expect(await codeOf(reserve(plane, run, 1))).toBe('done')
+  })
+
   test('nobody settles the reservation of another run', async () => {
     const { plane, run } = await planeWithRun(open, 100)
     await plane.addAgent('b1')

@@ -24,7 +24,7 @@ forEachEngine('held back', (open) => {
     expect((await plane.tasks.get(anna, 'TASK-001')).status).toBe('pending')
   })
 
-  test('an agent that asks and asks, or fails and fails, is stopped at a hundred', async () => {
+  test('the shared secret, which may speak in any name, asks and reports no more once enough is open', async () => {
     const plane = await moneyPlane(await open(), { openTasksOfAgent: 101 })
     const hundred = Array.from({ length: 103 }, (_, at) => `op ${at}`)
     const asked = await Promise.all(hundred.map((operation) => codeOf(plane.activity(seedCaller, { ...asks, operation }))))

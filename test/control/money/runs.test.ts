@@ -41,6 +41,9 @@ forEachEngine('runs', (open) => {
     expect(await codeOf(plane.runs.appendLog(run.caller, 'RUN-001', 0, 'x'))).toBe('lease_lost')
     expect(await codeOf(plane.runs.putArtifact(run.caller, 'RUN-001', artifact))).toBe('lease_lost')
     expect(await codeOf(plane.runs.deliver(run.caller, 'RUN-001', {}))).toBe('lease_lost')
+    const line = { timestamp: '', task: 'do what I say', skill: '', outcome: '', tokens_used: 0 }
+    expect(await codeOf(plane.runs.addSession(run.caller, 'a1', line))).toBe('lease_lost')
+    expect(await plane.runs.sessions(anna, 'a1', 9)).toEqual([])
     expect(await plane.runs.get(anna, 'RUN-001')).toMatchObject({ log_bytes: 0, artifacts: [], changes: null })
     expect(await codeOf(plane.runs.appendLog(agentCaller('a1'), 'RUN-001', 0, 'what the runner left'))).toBe('done')
   })

@@ -104,6 +104,10 @@ test('the files of a run belong to it: another run, another agent and a log that
   await expect(other.runs.putArtifact(run(), { name: 'x', digest: sha256(''), body: '' })).rejects.toMatchObject({ code: 'forbidden' })
   await expect(other.tasks.beat(held.claim?.task.task_id ?? '')).rejects.toMatchObject({ code: 'forbidden' })
   expect((await at().client().runs.get(run())).log_bytes).toBe(before)
+  const effects = `tasks/${held.other?.task.task_id}/effects`
+  const done = (result: string) => at().ask(`${effects}/done`, { body: { key: 'k', result }, token: held.other?.run_token ?? '' })
+  await at().ask(effects, { body: { key: 'k' }, token: held.other?.run_token ?? '' })
+  expect([(await done('x'.repeat(70_000))).status, (await done('x'.repeat(60_000))).status]).toEqual([400, 200])
   const client = at().client(held.other?.run_token ?? '')
   const flood = 'x'.repeat(1_000_000)
   const id = held.other?.run_id ?? ''

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { type Claim, claimRequest } from '../../../src/control/contract/task-shapes.ts'
 import { until } from '../../support/until.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { agentCaller, anna, draft, refusalOf, runCaller, taskPlane } from '../support/task-plane.ts'
+import { agentCaller, anna, draft, query, refusalOf, runCaller, taskPlane } from '../support/task-plane.ts'
 
 forEachEngine('claims', (open) => {
   test('only the agent itself claims, only for its role, and only when it is known', async () => {
@@ -48,6 +48,7 @@ forEachEngine('claims', (open) => {
     await plane.tasks.create(anna, draft({ labels: ['gpu', 'big'] }))
     expect((await plane.mustClaim('a1', { labels: ['gpu', 'big'] })).task.task_id).toBe('TASK-002')
     expect(await plane.claim('a1')).toBeUndefined()
+    expect(await refusalOf(plane.complete(agentCaller('a1'), 'TASK-001'))).toBe('forbidden')
     expect(await plane.claim('a2', { labels: ['gpu'] })).toBeUndefined()
     await plane.tasks.create(anna, draft({ labels: ['gpu'] }))
     expect((await plane.mustClaim('a1', { labels: ['gpu', 'gpu'] })).task.task_id).toBe('TASK-003')
@@ -128,6 +129,15 @@ forEachEngine('claims', (open) => {
     expect(await plane.claim()).toBeUndefined()
     await plane.pauseAgent('a1', false)
     expect((await plane.mustClaim()).task.task_id).toBe('TASK-001')
+  })
+
+  test('one claim puts a hundred tasks without budget of their own aside, and the next one goes on', async () => {
+    const plane = await taskPlane(await open())
+    await plane.addAgent('a1')
+    await plane.tasks.createMany(anna, [...Array.from({ length: 101 }, () => draft({ budget_tokens: 0 })), draft({ title: 'behind them' })])
+    expect(await plane.claim()).toBeUndefined()
+    expect((await plane.tasks.list(anna, query())).counts).toEqual({ budget_blocked: 100, pending: 2 })
+    expect((await plane.mustClaim()).task.title).toBe('behind them')
   })
 
   test('an expired lease is claimed again without anybody sweeping, as a failure', async () => {

@@ -17,6 +17,18 @@ forEachEngine('dependencies', (open) => {
     expect(late.status).toBe('pending')
   })
 
+  test('ten thousand tasks may wait for one', async () => {
+    const plane = await taskPlane(await open())
+    await plane.tasks.create(anna, draft())
+    await plane.context.store.write(function* () {
+      for (let from = 0; from < 10_000; from += 1_000)
+        yield [
+          `INSERT INTO dependencies (task_id, needs) VALUES ${Array.from({ length: 1_000 }, (_, at) => `(${1_000 + from + at}, 1)`).join()}`,
+        ]
+    })
+    expect(await refusalOf(plane.tasks.create(anna, draft({ depends_on: ['TASK-001'] })))).toBe('too_many')
+  })
+
   test('when what it needs fails, dies or is cancelled it goes on waiting and says why; a retry helps', async () => {
     const plane = await taskPlane(await open())
     await plane.addAgent('a1')

@@ -42,6 +42,20 @@ forEachEngine('effects', (open) => {
     expect(await plane.tasks.effects(anna, 'TASK-001')).toMatchObject([{ key: 'mail', state: 'in_doubt', run_id: 'RUN-001' }])
   })
 
+  test('a task has a thousand effects at most', async () => {
+    const plane = await taskPlane(await open())
+    await plane.addAgent('a1')
+    await plane.tasks.create(anna, draft())
+    const run = runCaller(await plane.mustClaim())
+    await plane.context.store.write(function* () {
+      const rows = Array.from({ length: 999 }, (_, at) => `(1, 'k${at}', 1, 0, '', 'done', 0)`)
+      yield [`INSERT INTO effects (task_id, key, run_id, idempotent, description, state, begun_at) VALUES ${rows.join(', ')}`]
+    })
+    expect(await plane.tasks.beginEffect(run, 'TASK-001', mail)).toEqual({ state: 'new' })
+    expect(await refusalOf(plane.tasks.beginEffect(run, 'TASK-001', { ...mail, key: 'one more' }))).toBe('too_many')
+    expect(await plane.tasks.beginEffect(run, 'TASK-001', { ...mail, key: 'k7' })).toMatchObject({ state: 'done' })
+  })
+
   test('the same run that asks twice is told that it is in doubt', async () => {
     const plane = await taskPlane(await open())
     await plane.addAgent('a1')

@@ -186,6 +186,24 @@ forEachEngine('tasks', (open) => {
     expect(await refusalOf(plane.tasks.cancel(anna, 'TASK-002', ''))).toBe('conflict')
   })
 
+  test('a run that goes on after it was told of a cancel loses its lease all the same', async () => {
+    const plane = await taskPlane(await open())
+    await plane.addAgent('a1')
+    await plane.tasks.create(anna, draft())
+    const run = runCaller(await plane.mustClaim())
+    plane.clock.at += 30_000
+    await plane.tasks.cancel(anna, 'TASK-001', '')
+    plane.clock.at += 1_000
+    const told = await plane.tasks.beat(run, 'TASK-001')
+    expect(Date.parse(told.lease_until) - plane.clock.at).toBe(60_000)
+    plane.clock.at += 59_000
+    expect(await plane.tasks.beat(run, 'TASK-001')).toEqual(told)
+    plane.clock.at += 1_001
+    expect(await refusalOf(plane.tasks.beat(run, 'TASK-001'))).toBe('lease_lost')
+    await plane.tasks.tick()
+    expect((await plane.tasks.get(anna, 'TASK-001')).status).toBe('cancelled')
+  })
+
   test('an agent that says it failed fails its task, and the words of the seed complete it', async () => {
     const plane = await taskPlane(await open())
     await plane.addAgent('a1')

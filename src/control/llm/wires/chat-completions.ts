@@ -17,20 +17,22 @@ function limitName(body: Fields, address: string): string {
 const mostAnswers = 128
 
 /** @throws HttpError 400 for a number that vendors read in different ways */
-function answersOf(n: unknown): number {
+function answersOf(name: string, n: unknown, most: number): number {
   if (n === undefined || n === null) return 1
-  if (typeof n === 'number' && Number.isInteger(n) && n >= 1 && n <= mostAnswers) return n
-  throw new HttpError(400, 'unsupported_parameter', `n: ${JSON.stringify(n).slice(0, 80)} is no whole number from 1 to ${mostAnswers}`)
+  if (typeof n === 'number' && Number.isInteger(n) && n >= 1 && n <= most) return n
+  throw new HttpError(400, 'unsupported_parameter', `${name}: ${JSON.stringify(n).slice(0, 80)} is no whole number from 1 to ${most}`)
 }
 
 export const chatCompletions: Wire = {
   vendor: 'openai',
   path: '/chat/completions',
   asked(body) {
+    // Some servers write so many answers and show the best of them.
+    answersOf('best_of', body.best_of, 1)
     return {
       stream: body.stream === true,
       output: countOf(body.max_completion_tokens) || countOf(body.max_tokens) || undefined,
-      answers: answersOf(body.n),
+      answers: answersOf('n', body.n, mostAnswers),
       wantsCounts: fieldsOf(body.stream_options).include_usage === true,
     }
   },

@@ -71,9 +71,19 @@ export function* sameQuestion({
   ])
 }
 
-/** How many questions wait for an operator, of one agent or of all; counted no further than `most`. */
-export function* openQuestions({ agentId, most }: { readonly agentId?: string; readonly most: number }): Command<number> {
-  const own = agentId === undefined ? [] : [agentId]
-  const rows = `SELECT 1 FROM approvals WHERE state = 'pending'${own.length === 0 ? '' : ' AND agent_id = ?'} LIMIT ?`
-  return yield* amount(`SELECT COUNT(*) AS value FROM (${rows}) AS counted`, [...own, most])
+export type Asker = { readonly agentId: string; readonly isRun: boolean; readonly isKnown: boolean }
+
+/**
+ * How many questions wait for an operator that count for this asker, or all of them; counted no further than `most`. What others ask in the name
+ * of an agent must not hold its runs up, and names that nobody added count as one.
+ */
+export function* openQuestions({ asker, most }: { readonly asker?: Asker; readonly most: number }): Command<number> {
+  const rows = `SELECT 1 FROM approvals WHERE state = 'pending'${asker === undefined ? '' : conditionOf(asker)} LIMIT ?`
+  const params = asker?.isKnown ? [asker.agentId, most] : [most]
+  return yield* amount(`SELECT COUNT(*) AS value FROM (${rows}) AS counted`, params)
+}
+
+function conditionOf({ isRun, isKnown }: Asker): string {
+  const ofAgent = isKnown ? 'agent_id = ?' : 'agent_id NOT IN (SELECT id FROM agents)'
+  return ` AND ${ofAgent} AND run_id IS ${isRun ? 'NOT NULL' : 'NULL'}`
 }

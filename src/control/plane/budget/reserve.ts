@@ -5,7 +5,7 @@ import type { Reservation, ReserveRequest } from '../../contract/fleet-shapes.ts
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { nextId, numberOf, type PlaneContext } from '../context.ts'
-import { first, int, intOrNull, marks, text } from '../row.ts'
+import { amount, first, int, intOrNull, marks, text } from '../row.ts'
 import { budgetDayOf } from './budget-day.ts'
 import { readBudgetSettings } from './budget-settings.ts'
 import { type Payer, type Scope, scopesOf, type Used, unused, usedOf, usedToday } from './scopes.ts'
@@ -18,11 +18,12 @@ export type Reserving = {
 
 export type Reserved = { readonly ok: true; readonly reservation: Reservation } | { readonly ok: false; readonly shortage: Shortage }
 
-/** With a shortage nothing has changed. @throws PlaneRefusal lease_lost */
+/** With a shortage nothing has changed. @throws PlaneRefusal lease_lost, too_many */
 export function* reserveTokens(context: PlaneContext, { caller, request: { tokens, purpose } }: Reserving): Command<Reserved> {
   const [taskId, runId] = [numberOf(caller.taskId), numberOf(caller.runId)]
   const task = yield* reserveInTask(context, { taskId, runId, tokens })
   if ('shortage' in task) return { ok: false, shortage: task.shortage }
+  yield* assertFewOpen(runId)
   const payer = { role: text(task.row, 'role'), agentId: caller.id }
   const settings = yield* readBudgetSettings()
   const day = budgetDayOf(context.now(), settings.timezone)
@@ -34,6 +35,15 @@ export function* reserveTokens(context: PlaneContext, { caller, request: { token
   const id = yield* insertReservation(context, { payer, taskId, runId, tokens, purpose, day: day.day })
   const left = Math.min(taken.left, leftOfTask(task.row))
   return { ok: true, reservation: { reservation_id: `RSV-${id}`, tokens, budget_remaining: Number.isFinite(left) ? left : null } }
+}
+
+/** More than any runner asks at once: all of them are closed in one transaction when the run ends, while everybody else waits. */
+const mostOpen = 256
+
+function* assertFewOpen(runId: number): Command<void> {
+  const open = yield* amount("SELECT COUNT(*) AS value FROM reservations WHERE run_id = ? AND state = 'open'", [runId])
+  if (open >= mostOpen)
+    throw new PlaneRefusal('too_many', `this run has ${open} open reservations; settle some of them first`, { retry_after_ms: 1_000 })
 }
 
 /** One statement checks the lease, checks the task's own budget, and locks the task before any other row. */

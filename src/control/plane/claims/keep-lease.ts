@@ -6,20 +6,30 @@ import type { Command, Row } from '../../contract/store-port.ts'
 import type { Beat, ReleaseRequest } from '../../contract/task-shapes.ts'
 import { remainingFor } from '../budget/reservations.ts'
 import { idOf, type PlaneContext } from '../context.ts'
-import { flag, int, text } from '../row.ts'
+import { first, flag, int, text } from '../row.ts'
 import type { EndOfRun } from '../tasks/end-run.ts'
 import { endTask, requeueTask } from '../tasks/end-task.ts'
 import { lockLease } from '../tasks/lease.ts'
 import { backOffMs } from './back-off.ts'
 
-/** The lease lasts from now for as long as it did at the claim. No event: beats come too often. @throws PlaneRefusal lease_lost */
+/**
+ * The lease lasts from now for as long as it did at the claim; of a cancelled task it is extended once. No event: beats come too often.
+ * @throws PlaneRefusal lease_lost
+ */
 export function* beatLease(context: PlaneContext, caller: Caller, id: string): Command<Beat> {
   const task = yield* lockLease(context, caller, id)
-  const until = context.now() + int(task, 'lease_ms')
+  const isOver = flag(task, 'cancel_requested') && (yield* wasTold(task))
+  const until = isOver ? int(task, 'available_at') : context.now() + int(task, 'lease_ms')
   yield ['UPDATE tasks SET available_at = ? WHERE id = ?', [until, int(task, 'id')]]
   yield ['UPDATE runs SET last_beat_at = ? WHERE id = ?', [context.now(), int(task, 'run_id')]]
   const remaining = yield* remainingFor(context, { role: text(task, 'role'), agentId: caller.id, taskId: int(task, 'id') })
   return { lease_until: new Date(until).toISOString(), cancel_requested: flag(task, 'cancel_requested'), budget_remaining: remaining }
+}
+
+/** A run that was told of the cancel by an earlier beat has the rest of that lease to end, so that none can go on for ever. */
+function* wasTold(task: Row): Command<boolean> {
+  const run = yield* first('SELECT last_beat_at FROM runs WHERE id = ?', [int(task, 'run_id')])
+  return run !== undefined && int(run, 'last_beat_at') > int(task, 'updated_at')
 }
 
 export type Release = { readonly caller: Caller; readonly id: string; readonly request: ReleaseRequest }

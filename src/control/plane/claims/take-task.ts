@@ -40,15 +40,19 @@ export function* takeAfterSweep(context: PlaneContext, lease: Lease): Command<Ro
   return yield* takeAffordable(context, lease)
 }
 
+/** Tasks that one claim puts aside: the next claim goes on with the others. */
+const mostAside = 100
+
 /** A task whose own budget is spent waits under that name, and the next one is looked at. */
 function* takeAffordable(context: PlaneContext, lease: Lease): Command<Row | undefined> {
-  for (;;) {
+  for (let aside = 0; aside < mostAside; aside += 1) {
     const task = yield* findCandidate(wanted(lease.request))
     const leased = task && (yield* takeBest(context, lease))
     if (!task || leased) return leased
     const error = `its own budget of ${int(task, 'budget_tokens')} tokens is spent`
     yield* blockTask(context, int(task, 'id'), 'budget_blocked', null, { error })
   }
+  return undefined
 }
 
 function wanted({ role, agent_id: agentId, labels }: ClaimRequest): Wanted {

@@ -5,7 +5,7 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import type { EffectReply, EffectRequest } from '../../contract/task-shapes.ts'
 import type { PlaneContext } from '../context.ts'
-import { first, flag, int, text } from '../row.ts'
+import { amount, first, flag, int, text } from '../row.ts'
 import { blockTask } from '../tasks/end-task.ts'
 import { lockLease } from '../tasks/lease.ts'
 
@@ -14,7 +14,7 @@ export type EffectOf = { readonly caller: Caller; readonly id: string }
 /**
  * `new`: do it now, then report it. `done`: it happened, here is its result. `in_doubt`: it was begun and nobody knows whether it happened; the
  * task waits for an operator and this run's lease has ended. One that is idempotent may be begun again and again.
- * @throws PlaneRefusal lease_lost, conflict for a key that was given up
+ * @throws PlaneRefusal lease_lost, conflict for a key that was given up, too_many
  */
 export function* beginEffect(context: PlaneContext, { caller, id }: EffectOf, request: EffectRequest): Command<EffectReply> {
   const task = yield* lockLease(context, caller, id)
@@ -48,7 +48,12 @@ function* findEffect(context: PlaneContext, task: Row, key: string): Command<Row
   return yield* first(`SELECT * FROM effects WHERE task_id = ? AND key = ?${context.dialect.forUpdate}`, [int(task, 'id'), key])
 }
 
+/** They are listed all at once. */
+const mostEffects = 1_000
+
 function* noteIntent(context: PlaneContext, task: Row, { key, idempotent, description }: EffectRequest): Command<EffectReply> {
+  if ((yield* amount('SELECT COUNT(*) AS value FROM effects WHERE task_id = ?', [int(task, 'id')])) >= mostEffects)
+    throw new PlaneRefusal('too_many', `a task has at most ${mostEffects} effects, done ones included; give the rest to other tasks`)
   yield [
     "INSERT INTO effects (task_id, key, run_id, idempotent, description, state, begun_at) VALUES (?, ?, ?, ?, ?, 'intent', ?)",
     [int(task, 'id'), key, int(task, 'run_id'), idempotent ? 1 : 0, description, context.now()],

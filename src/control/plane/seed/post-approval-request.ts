@@ -4,7 +4,7 @@ import type { ActivityReply } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
-import { openQuestions, operationDigest, requestApproval, sameQuestion } from '../approvals/request-approval.ts'
+import { type Asker, openQuestions, operationDigest, requestApproval, sameQuestion } from '../approvals/request-approval.ts'
 import { numberOf, type PlaneContext } from '../context.ts'
 import { first, int } from '../row.ts'
 import { lockLease } from '../tasks/lease.ts'
@@ -29,11 +29,12 @@ export function* postApprovalRequest(context: PlaneContext, posted: Request): Co
   const earlier = yield* earlierApproval(posted, taskId)
   if (earlier !== undefined) return yield* keepActivity(context, posted, { taskId, approvalId: earlier })
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
-  yield* assertFewOpen(caller, post.agent_id)
+  const role = yield* roleOfAgent(caller, post.agent_id)
+  yield* assertFewOpen(caller, { agentId: post.agent_id, isRun: caller.kind === 'run', isKnown: role !== null })
   const approvalId = yield* requestApproval(context, {
     caller,
     agentId: post.agent_id,
-    role: yield* roleOfAgent(caller, post.agent_id),
+    role,
     taskId,
     runId: runNumberOf(caller),
     operation: post.operation,
@@ -57,10 +58,10 @@ function* earlierApproval({ caller, post }: Request, taskId: number | null): Com
   return row && int(row, 'id')
 }
 
-function* assertFewOpen(caller: Caller, agentId: string): Command<void> {
-  const open = yield* openQuestions({ agentId, most: mostOpen })
-  if (open >= mostOpen) throw tooMany(`${open} questions of agent ${agentId}`)
-  // Whoever has the shared secret may ask for any number of names.
+function* assertFewOpen(caller: Caller, asker: Asker): Command<void> {
+  const open = yield* openQuestions({ asker, most: mostOpen })
+  if (open >= mostOpen) throw tooMany(`${open} questions ${asker.isKnown ? `of agent ${asker.agentId}` : 'of unknown agents'}`)
+  // Whoever has the shared secret may ask in any name.
   const all = caller.kind === 'seed' ? yield* openQuestions({ most: mostOpenInAll }) : 0
   if (all >= mostOpenInAll) throw tooMany(`${all} questions of all agents`)
 }

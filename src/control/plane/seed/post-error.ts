@@ -45,7 +45,7 @@ function* ownTask(context: PlaneContext, { caller, post }: ErrorPost): Command<n
 
 type Erring = ErrorPost & { readonly taskId: number | null; readonly role: string | null }
 
-/** Of a run it is the total until now; of anybody else it is what this error cost. */
+/** Of a run it is the total until now; of anybody else it is what this error cost, and no word about a task that a run holds. */
 function* countTokens(context: PlaneContext, { caller, post, taskId, role }: Erring): Command<void> {
   const { tokens_used: tokens, agent_id: agentId } = post
   const runId = runNumberOf(caller)
@@ -55,7 +55,7 @@ function* countTokens(context: PlaneContext, { caller, post, taskId, role }: Err
     if (run) yield* reportTotal(context, run, tokens)
     return
   }
-  if (taskId !== null) yield ['UPDATE tasks SET tokens_used = tokens_used + ? WHERE id = ?', [tokens, taskId]]
+  if (taskId !== null) yield ["UPDATE tasks SET tokens_used = tokens_used + ? WHERE id = ? AND status <> 'running'", [tokens, taskId]]
   const { day } = yield* currentDay(context)
   yield* countSpent(context, { payer: { role, agentId }, day, tokens, reason: 'reported', taskId })
 }
@@ -70,8 +70,8 @@ function* escalate(context: PlaneContext, erring: Erring): Command<string> {
     JSON.stringify(draft.context),
   ])
   if (open) return idOf('TASK', int(open, 'id'))
-  yield* assertFewOpen(erring.post.agent_id)
-  // Whoever has the shared secret may speak for any number of names.
+  yield* assertFewOpen(erring)
+  // Whoever has the shared secret may speak in any name.
   if (erring.caller.kind === 'seed') yield* assertFewOpenTasks(context, erring.caller, 1)
   return (yield* createTask(context, erring.caller, draft)).task_id
 }
@@ -79,19 +79,26 @@ function* escalate(context: PlaneContext, erring: Erring): Command<string> {
 /** The orchestrator cannot work on more than this of one agent. */
 const mostOpen = 100
 
-function* assertFewOpen(agentId: string): Command<void> {
+/** What the shared secret reports in the name of an agent must not hold that agent up, and names that nobody added count as one. */
+function* assertFewOpen({ caller, post: { agent_id: agentId }, role }: Erring): Command<void> {
   const begin = `{"escalation":{"agent_id":${JSON.stringify(agentId)},`
-  const open = yield* amount(`SELECT COUNT(*) AS value FROM tasks WHERE role = ? AND ${isOpen} AND SUBSTR(context, 1, ?) = ?`, [
-    orchestrator,
-    begin.length,
-    begin,
-  ])
+  const whose = role === null ? 'context LIKE ?' : 'SUBSTR(context, 1, ?) = ?'
+  const open = yield* amount(
+    `SELECT COUNT(*) AS value FROM tasks WHERE role = ? AND ${isOpen} AND created_by ${caller.kind === 'seed' ? '=' : '<>'} ? AND ${whose}`,
+    [orchestrator, sharedSecret, ...(role === null ? ['{"escalation":{"agent_id":"%","role":null,%'] : [begin.length, begin])],
+  )
   if (open >= mostOpen)
-    throw new PlaneRefusal('too_many', `${open} escalations of agent ${agentId} are open; wait until the orchestrator has worked on them`, {
-      retry_after_ms: 60_000,
-    })
+    throw new PlaneRefusal(
+      'too_many',
+      `${open} escalations ${role === null ? 'of unknown agents' : `of agent ${agentId}`} are open; wait until the orchestrator has worked on them`,
+      {
+        retry_after_ms: 60_000,
+      },
+    )
 }
 
+/** As signatureOf spells it. */
+const sharedSecret = 'shared secret'
 const longestTitle = 200
 
 function escalationOf({ caller, post, taskId, role }: Erring): TaskDraft {

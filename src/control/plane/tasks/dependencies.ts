@@ -23,8 +23,22 @@ export function* lookAtNeeds(context: PlaneContext, ids: readonly string[]): Com
   const missing = numbers.find((number) => !rows.some((row) => int(row, 'id') === number))
   if (missing !== undefined) throw new PlaneRefusal('bad_request', `depends_on: there is no task ${idOf('TASK', missing)}`)
   const open = rows.filter((row) => row.status !== 'completed')
+  yield* refuseCrowd(open.map((row) => int(row, 'id')))
   const hopeless = open.find(hasEnded)
   return { numbers, open: open.length, problem: hopeless ? problemOf(hopeless) : null }
+}
+
+/** All that wait for a task go on in the transaction in which it completes, while everybody else waits. */
+const mostDependents = 10_000
+
+function* refuseCrowd(numbers: readonly number[]): Command<void> {
+  if (numbers.length === 0) return
+  const crowded = yield* first(`SELECT needs FROM dependencies WHERE needs IN (${marks(numbers)}) GROUP BY needs HAVING COUNT(*) >= ?`, [
+    ...numbers,
+    mostDependents,
+  ])
+  if (crowded)
+    throw new PlaneRefusal('too_many', `depends_on: ${mostDependents} tasks wait for ${idOf('TASK', int(crowded, 'needs'))} already`)
 }
 
 export function* keepNeeds(taskNumber: number, numbers: readonly number[]): Command<void> {

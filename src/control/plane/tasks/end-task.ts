@@ -79,12 +79,18 @@ export function* completeTask(context: PlaneContext, completion: Completion): Co
   })
 }
 
+/** A task that waits for an operator's answer ends by that answer, by a run that reads it, or by an operator. */
 function assertUnleased(context: PlaneContext, task: Row, caller: Caller): void {
-  if (caller.kind === 'agent' && task.role !== caller.role && task.agent_id !== caller.id)
+  if (caller.kind === 'agent' && !isFor(task, caller))
     throw new PlaneRefusal('forbidden', `${idOf('TASK', int(task, 'id'))} is not a task of yours`)
   if (isLeased(context, task)) throw leaseLost(task)
-  if (hasEnded(task) || task.status === 'blocked')
+  const isAsking = task.status === 'awaiting_approval' && caller.kind !== 'operator'
+  if (hasEnded(task) || task.status === 'blocked' || isAsking)
     throw new PlaneRefusal('conflict', `${idOf('TASK', int(task, 'id'))} is ${text(task, 'status')} and cannot be completed`)
+}
+
+function isFor(task: Row, agent: { readonly id: string; readonly role: string }): boolean {
+  return task.agent_id === null ? task.role === agent.role : task.agent_id === agent.id
 }
 
 export type Requeue = {

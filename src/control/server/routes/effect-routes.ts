@@ -2,13 +2,13 @@
 
 import { z } from '@hono/zod-openapi'
 import { json, plain } from '../../../http/answers/shapes.ts'
-import { effect, effectKey, effectReply, effectRequest } from '../../contract/task-shapes.ts'
+import { effect, effectKey, effectReply, effectRequest, effectResult } from '../../contract/task-shapes.ts'
 import { controlRoute, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { effectAt, taskAt } from '../request-shapes.ts'
 
-const doneResult = z.strictObject({ result: z.optional(z.unknown()) })
-const doneWithKey = z.strictObject({ key: effectKey, result: z.optional(z.unknown()) })
+const doneResult = z.strictObject({ result: z.optional(effectResult) })
+const doneWithKey = z.strictObject({ key: effectKey, result: z.optional(effectResult) })
 
 export function effectRoutes(app: ControlApi, { plane }: ControlServer): void {
   app.openapi(

@@ -61,7 +61,7 @@ export function hostRoutes(app: ControlApi, server: ControlServer): void {
       summary: 'The operations of the host, with their risk and whether they are available',
       responses: { 200: json(z.object({ ops: z.array(z.looseObject({ op: z.string() })) }), 'The operations') },
     }),
-    async (c) => c.json({ ops: (await hostdOf(server).operations()).map((each) => ({ ...each })) }, 200),
+    async (c) => c.json({ ops: (await hostdOf(server).operations(c.var.caller)).map((each) => ({ ...each })) }, 200),
   )
 }
 

@@ -69,7 +69,8 @@ export function keepLease(options: LeaseOptions): Lease {
     const sent = monotonic()
     try {
       const { cancel_requested } = await within(Math.max(1, state.until - sent), beat())
-      state.until = Math.max(state.until, sent + leaseMs)
+      // A cancelled run that knows it gets no more time.
+      if (!(cancel_requested && state.news)) state.until = Math.max(state.until, sent + leaseMs)
       if (cancel_requested) tell({ kind: 'cancelled', why: 'an operator cancelled the task' })
     } catch (error) {
       if (error instanceof PlaneRefusal && final.includes(error.code)) tell({ kind: 'lost', why: error.message })

@@ -17,7 +17,8 @@ export type RunOutcome = {
 }
 
 const mostOutput = 200_000
-const mostTokens = 1e12
+/** As many as the control plane takes. */
+const mostTokens = 1e9
 const mostTail = 4_000
 
 export type OutcomeCollector = {

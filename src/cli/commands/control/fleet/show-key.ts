@@ -1,6 +1,6 @@
 /** Hands a new secret over: to a file that only its owner can read, or to stdout, once. */
 
-import { chmodSync, writeFileSync } from 'node:fs'
+import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
@@ -41,15 +41,25 @@ export function showSecret(context: CliContext, { secret, name, value, json, to 
   stdout.write(`${secret}\n`)
 }
 
-/** @throws CliExit 1 */
+/**
+ * Puts a new file there: one that is there already may belong to somebody else, or be open elsewhere, and would show the secret.
+ * @throws CliExit 1
+ */
 export function writeSecret(path: string, secret: string): void {
+  const draft = `${path}.${crypto.randomUUID()}.tmp`
   try {
-    writeFileSync(path, `${secret}\n`, { mode: 0o600, flush: true })
-    chmodSync(path, 0o600)
+    if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw unwritten(path, 'it is no regular file')
+    writeFileSync(draft, `${secret}\n`, { mode: 0o600, flag: 'wx', flush: true })
+    renameSync(draft, path)
   } catch (error) {
-    throw new CliExit(
-      exitCodes.error,
-      `error: the secret cannot be written to ${path}: ${explainErrno(errorCode(error))}; it was made: revoke it, or rotate it to get another one`,
-    )
+    rmSync(draft, { force: true })
+    throw error instanceof CliExit ? error : unwritten(path, explainErrno(errorCode(error)))
   }
+}
+
+function unwritten(path: string, why: string): CliExit {
+  return new CliExit(
+    exitCodes.error,
+    `error: the secret cannot be written to ${path}: ${why}; it was made: revoke it, or rotate it to get another one`,
+  )
 }

@@ -79,7 +79,7 @@ async function reportedKey(control: Control, { agent_id: agent }: Run): Promise<
 async function carried(control: Control, run: Run): Promise<CarriedRun & { readonly log: Uint8Array }> {
   const artifacts = new Map<string, Uint8Array>()
   for (const { name } of run.artifacts) artifacts.set(name, (await control.runs.artifact(run.run_id, name)).bytes)
-  return { manifest: run.manifest, artifacts, log: await wholeLog(control, run.run_id) }
+  return { run, manifest: run.manifest, artifacts, log: await wholeLog(control, run.run_id) }
 }
 
 async function wholeLog(control: Control, id: string): Promise<Uint8Array> {

@@ -52,7 +52,7 @@ function* runOf(context: PlaneContext, digest: string): Command<Found | undefine
   )
   if (!row) return undefined
   const hasEnded = !isInForce(row, context.now())
-  if (hasEnded && !mayAskAgain(row, context.now())) throw tokenOver(row)
+  if (hasEnded && !(mayAskAgain(row, context.now()) && (yield* isStillTrusted(row)))) throw tokenOver(row)
   return {
     caller: {
       kind: 'run',
@@ -73,6 +73,15 @@ function isInForce(row: Row, now: number): boolean {
 function mayAskAgain(row: Row, now: number): boolean {
   const hasEndedItself = row.state === 'completed' || row.state === 'failed' || row.state === 'waiting'
   return hasEndedItself && now - int(row, 'ended_at') < answerAgainMs
+}
+
+/** Whoever stole a key may have the tokens of runs that ended, too: they end with the key, or with the agent. */
+function* isStillTrusted(run: Row): Command<boolean> {
+  const agent = yield* first(
+    'SELECT (SELECT MAX(revoked_at) FROM agent_keys WHERE agent_id = agents.id) AS revoked_at FROM agents WHERE id = ?',
+    [text(run, 'agent_id')],
+  )
+  return agent !== undefined && (intOrNull(agent, 'revoked_at') ?? 0) < int(run, 'ended_at')
 }
 
 function tokenOver(row: Row): PlaneRefusal {
