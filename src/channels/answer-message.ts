@@ -3,9 +3,9 @@
 import type { Conversation } from '../host/api.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
-import type { ChannelQuestions } from './ask-in-channel.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
-import { type Reply, replyOf } from './reply-text.ts'
+import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
+import { type Reply, replyOf } from './outbox/reply-text.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
 
 /** A conversation that answers messages. */

@@ -10,11 +10,11 @@ import type { Provider } from '../runtime/port.ts'
 import { warmUp } from '../service/warm-up.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
-import { createChannelQuestions } from './ask-in-channel.ts'
 import { type AdmittedMessage, createAdmission } from './inbox/admission.ts'
 import { createMessageQueue } from './inbox/message-queue.ts'
 import { usableProfile } from './inbox/usable-profile.ts'
 import { channelKinds } from './list.ts'
+import { createChannelQuestions } from './outbox/ask-in-channel.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
 
 export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
