@@ -82,7 +82,11 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       receive(message) {
         warmUp()
         const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
-        if (admitted && !questions.hear(admitted)) queue.put(admitted)
+        if (admitted && admitted.command === undefined && !questions.hear(admitted)) queue.put(admitted)
+        else {
+          if (admitted) admitted.command?.()
+          message.settled?.()
+        }
       },
     })
     const deaf = new AbortController()

@@ -222,6 +222,9 @@ export type Host = {
   close(graceMs?: number): Promise<void>
 }
 
+/** Where a message is answered. */
+export type TurnPlace = { readonly conversation: Conversation; readonly access: ChannelProfile }
+
 /** A message from outside, from any channel, with the way to send its answer. */
 export type InboundMessage = {
   /** The channel that gets the answer: the wire's channel or Discord's. */
@@ -233,8 +236,19 @@ export type InboundMessage = {
   readonly conversation?: string
   /** The author, as the channel's own server vouches for: never a name that the author chose. Absent: unknown. */
   readonly person?: string
+  /** A conversation is found again by its name and topic; another topic begins a new one in the same place. */
+  readonly topic?: string
+  /** Called in place of a turn, and only for people who may talk there: a command of the channel itself. */
+  command?(): void
   /** Called when the turn of the message begins, with the id of its conversation. */
   taken?(conversationId: string): void
+  /**
+   * Returns the text with what has to be fetched first, such as a photo; called once, when the turn begins. Undefined: no turn is wanted any
+   * more. Never rejects.
+   */
+  complete?(at: TurnPlace): Promise<string | undefined>
+  /** Called once, when nothing more will come of the message: it is answered, refused, or was an answer itself. */
+  settled?(): void
   /** Delivers the answer. Never rejects; failed deliveries are logged. */
   answer(text: string): Promise<void>
   /** Shows that the message is being worked on, where the channel can show that. */

@@ -22,14 +22,17 @@ export type SenderSettings = Waiting & {
   readonly service: string
   /** The longest message that it accepts, in UTF-16 units. */
   readonly limit: number
-  /** Returns what sends this one piece; it is called again for each retry, and resolves with the id of the message. */
-  readonly attempt: (address: string, piece: string) => () => Promise<string>
+  /**
+   * Returns what sends this one piece; it is called again for each retry, and resolves with the id of the message. `replyTo` comes with the
+   * first piece.
+   */
+  readonly attempt: (address: string, piece: string, replyTo?: string) => () => Promise<string>
   readonly refusalOf: (error: unknown, about: string) => Refusal
 }
 
 export type Sender = {
-  /** Never rejects. Sends one answer per address at a time, in the order of the calls. */
-  send(address: string, text: string): Promise<Sent>
+  /** Never rejects. Sends one answer per address at a time, in the order of the calls. `replyTo`: the message that is answered. */
+  send(address: string, text: string, replyTo?: string): Promise<Sent>
   /** Whether the server has asked for silence everywhere. */
   isShut(): boolean
 }
@@ -44,13 +47,17 @@ export function createSender(settings: SenderSettings): Sender {
   const { service, limit } = settings
   const tails = new Map<string, Promise<unknown>>()
   const gate: Gate = { opens: undefined }
-  const post = (address: string, piece: string) => postPiece({ ...settings, gate, address, attemptOnce: settings.attempt(address, piece) })
+  const post = (address: string, piece: string, replyTo?: string) =>
+    postPiece({ ...settings, gate, address, attemptOnce: settings.attempt(address, piece, replyTo) })
   return {
-    async send(address, text) {
+    async send(address, text, replyTo) {
       const before = tails.get(address)
       const sent = (async () => {
         await before
-        return sendAll(chunks(text.toWellFormed(), limit), { service, post: (piece) => post(address, piece) })
+        return sendAll(chunks(text.toWellFormed(), limit), {
+          service,
+          post: (piece, n) => post(address, piece, n === 0 ? replyTo : undefined),
+        })
       })()
       tails.set(address, sent)
       return sent
@@ -59,13 +66,13 @@ export function createSender(settings: SenderSettings): Sender {
   }
 }
 
-type Post = { readonly service: string; readonly post: (piece: string) => Promise<Posted> }
+type Post = { readonly service: string; readonly post: (piece: string, n: number) => Promise<Posted> }
 
 async function sendAll(pieces: readonly string[], { service, post }: Post): Promise<Sent> {
   if (pieces.length === 0) return { ok: false, message: `the answer is blank, and ${service} takes no blank messages` }
   const messageIds: string[] = []
   for (const piece of pieces) {
-    const posted = await post(piece)
+    const posted = await post(piece, messageIds.length)
     if (!posted.ok) return { ok: false, message: pieces.length === 1 ? posted.message : `${posted.message} (${part(messageIds, pieces)})` }
     messageIds.push(posted.id)
   }

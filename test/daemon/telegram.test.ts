@@ -1,0 +1,117 @@
+/** Telegram as a channel of the daemon, through the real executable against a Bot API on loopback. */
+
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Nest } from '../support/cli.ts'
+import { type Daemon, daemon, stopping } from '../support/daemon.ts'
+import { until } from '../support/discord/client.ts'
+import { ADA, BOT, type FakeTelegram, startTelegram, TOKEN, tooMany } from '../support/telegram/fake.ts'
+import { home, scripted } from '../support/turns.ts'
+
+const stranger = { id: 666, is_bot: false, first_name: 'Eve' }
+const group = { id: -1_000_000_000_123, type: 'supergroup', title: 'Us' }
+
+function telegramHome(fake: Pick<FakeTelegram, 'api'>, more = ''): Nest {
+  return home(`[channels.telegram]\nenabled = true\napi = "${fake.api}"\nusers = ["${ADA.id}"]\n${more}`)
+}
+
+async function listening(at: Nest, replies: readonly object[], env: Record<string, string> = {}): Promise<Daemon & AsyncDisposable> {
+  const agent = stopping(await daemon(at, [], { env: { TELEGRAM_BOT_TOKEN: TOKEN, ...scripted(at, replies).env, ...env } }))
+  await agent.says('channel started channel=telegram')
+  return agent
+}
+
+async function ask(fake: FakeTelegram, said: Parameters<FakeTelegram['say']>[0]): Promise<string> {
+  const before = fake.seen.sent.length
+  fake.say(said)
+  await until(() => fake.seen.sent.length > before)
+  return fake.texts()[before] ?? ''
+}
+
+test('a stranger hears one line; bots, edits, channel posts and a group that does not address the bot hear nothing; a listed person is answered in pieces', async () => {
+  using fake = startTelegram()
+  using at = telegramHome(fake)
+  const long = `${'word '.repeat(1_000)}\n\`\`\`ts\n${'code 😀\n'.repeat(300)}\`\`\``
+  await using agent = await listening(at, [{ text: 'Hello Ada' }, { text: 'Hello all' }, { text: long }])
+  expect(await ask(fake, { from: stranger, text: 'Hi' })).toBe('Sorry, I only talk with people whom my operator has listed (your id: 666).')
+  fake.say({ from: stranger, text: '/new' })
+  fake.say({ from: { ...ADA, is_bot: true }, text: 'a bot' })
+  fake.say({ chat: group, text: 'not for the bot' })
+  fake.say({ chat: group, text: '/stop' })
+  fake.say({ sender_chat: group, text: 'as the group' })
+  fake.push({ edited_message: { message_id: 1, date: 1, chat: { id: ADA.id, type: 'private' }, from: ADA, text: 'edited' } })
+  fake.push({ channel_post: { message_id: 1, date: 1, chat: group, text: 'post' } })
+  expect(await ask(fake, 'Hello')).toBe('Hello Ada')
+  expect(fake.seen.actions).toContain(ADA.id)
+  expect(await ask(fake, { chat: group, text: `@${BOT.username} and us?` })).toBe('Hello all')
+  expect(fake.seen.sent.at(-1)?.body).toMatchObject({ chat_id: group.id, reply_parameters: { allow_sending_without_reply: true } })
+  const before = fake.seen.sent.length
+  fake.say('More')
+  await until(() => fake.texts().slice(before).join('').length > 6_000)
+  const pieces = fake.texts().slice(before)
+  expect(pieces.length).toBe(2)
+  for (const piece of pieces)
+    expect([piece.isWellFormed(), piece.length <= 4096, (piece.match(/```/g) ?? []).length % 2]).toEqual([true, true, 0])
+  const { code, stderr } = await agent.stop()
+  expect(code).toBe(0)
+  expect(stderr).toContain('person refused channel=telegram')
+  expect(stderr).not.toContain(TOKEN)
+  const { stdout } = await at.run(['memory', 'export'])
+  for (const said of ['a bot', 'not for the bot', 'edited', 'as the group', '"post"']) expect(stdout).not.toContain(said)
+})
+
+test('a rate limit and an outage are waited for, and said once; a token that is refused ends Telegram alone', async () => {
+  using fake = startTelegram()
+  using at = telegramHome(fake)
+  fake.trouble.getUpdates = [{ status: 502, body: '<html>Bad Gateway</html>' }]
+  fake.trouble.sendMessage = [tooMany(0.3), { status: 502, body: 'no' }]
+  await using agent = await listening(at, [{ text: 'at last' }])
+  expect(await ask(fake, 'Hello')).toBe('at last')
+  const { stderr } = await agent.stop()
+  expect(stderr.match(/telegram out of reach/g)).toHaveLength(1)
+  expect(stderr).toContain('telegram reached again')
+  const wrong = stopping(await daemon(at, [], { env: { TELEGRAM_BOT_TOKEN: `${TOKEN}x` } }))
+  await wrong.says('channel failed channel=telegram')
+  const said = (await wrong.stop()).stderr
+  expect(said).toContain('copy it anew from @BotFather')
+  expect(said).not.toContain(TOKEN)
+})
+
+test('kill -9: what waits is answered by the next start, what was begun is told, and nothing is answered twice', async () => {
+  using fake = startTelegram()
+  using at = telegramHome(fake)
+  const first = await listening(at, [{ text: 'one' }, { text: 'slow', delay_ms: 20_000 }])
+  expect(await ask(fake, 'First')).toBe('one')
+  fake.say('Second, slow')
+  await until(() => fake.seen.actions.length >= 2)
+  fake.say('Third waits')
+  await until(() => fake.pending() === 0)
+  await first.kill()
+  fake.say('Fourth came while nobody was there')
+  await using second = await listening(at, [{ text: 'three' }, { text: 'four' }])
+  await until(() => fake.seen.sent.length >= 4)
+  expect(fake.texts().toSorted()).toEqual(
+    ['one', expect.stringContaining('[I was interrupted while I worked on your message "Second, slow"'), 'three', 'four'].toSorted(),
+  )
+  await second.stop()
+  const file = readFileSync(join(at.home, '.braidclaw/telegram', `bot-${BOT.id}.json`), 'utf8')
+  expect(JSON.parse(file).open).toEqual([])
+  expect(fake.seen.sent).toHaveLength(4)
+})
+
+test('/start greets, /new begins a conversation that knows nothing of the old one, /stop ends the answer under way', async () => {
+  using fake = startTelegram()
+  using at = telegramHome(fake)
+  await using _agent = await listening(at, [{ text: 'a' }, { text: 'b' }, { text: 'slow', delay_ms: 20_000 }])
+  expect(await ask(fake, '/start')).toContain('/new')
+  expect(await ask(fake, '/stop')).toBe('I am working on nothing of yours here.')
+  expect(await ask(fake, 'one')).toBe('a')
+  expect(await ask(fake, '/new')).toBe('A new conversation begins.')
+  expect(await ask(fake, 'two')).toBe('b')
+  fake.say('three')
+  await until(() => fake.seen.actions.length >= 3)
+  expect(await ask(fake, '/stop')).toStartWith('[cancelled')
+  const { stdout } = await at.run(['memory', 'list', '--json'])
+  expect(JSON.parse(stdout)).toHaveLength(2)
+})
