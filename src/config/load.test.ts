@@ -149,6 +149,9 @@ describe('what holds', () => {
         maxParallel: 4,
         maxTurnsAtOnce: 256,
       },
+      vision: {
+        ...{ model: 'nvidia/nemotron-nano-12b-v2-vl:free', maxImages: 1, maxCharsPerImage: 4_000, maxTotalChars: 6_000, timeoutS: 60 },
+      },
       providers: {
         models: {
           local: { kind: 'mock', name: 'local', model: 'mock', totalTimeoutS: 600 },

@@ -9,7 +9,7 @@ import type { TokenTable } from '../memory/access/tokens.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
-import type { AskLine, Decision, Log, Message, Provider, Question, RunAgent } from '../runtime/port.ts'
+import type { AskLine, Decision, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
@@ -156,9 +156,18 @@ export type Conversation = {
   search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]
   /** Summarises the older turns when the conversation has become long, and announces that through `tell`. Never rejects. */
   compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>
+  /**
+   * Reads the text of pictures with the vision helper, as many as `vision.max_images`; from then on the conversation has read content of
+   * others. Never rejects.
+   */
+  readPictures(pictures: readonly Picture[], signal: AbortSignal): Promise<readonly PictureText[]>
+  /** Records that the next message has content of others, for the rules that watch where data goes. */
+  readsUntrusted(): Promise<void>
   /** Cancels the running turn, and resolves when it has ended. */
   close(): Promise<void>
 }
+
+export type PictureText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string }
 
 /** A question that is open. `id` is RUN/CALL. */
 export type OpenQuestion = { readonly id: string; readonly conversationId: string; readonly proposal: Proposal }

@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import { visionProblem } from '../../host/setup/vision-provider.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Values } from '../../kit/settings.ts'
 import { pause } from '../../service/sleep.ts'
@@ -26,6 +27,8 @@ const MOST_OPEN = 200
 /** @throws FailureError `error` for wrong settings */
 export async function openTelegramChannel(setup: Setup, settings: TelegramSettings): Promise<Channel> {
   const { log, context } = setup
+  const problem = visionProblem(setup)
+  if (problem !== undefined) throw new FailureError('error', problem)
   const token = tokenOf(setup, settings)
   const api = createBotApi({
     api: settings.api ?? TELEGRAM_API,

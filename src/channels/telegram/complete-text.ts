@@ -1,9 +1,18 @@
-/** Completes the text of a message when its turn begins. */
+/**
+ * Completes the text of a message when its turn begins: photos are fetched and saved, their places are said, and what a vision model reads
+ * in them follows.
+ */
 
+import { join } from 'node:path'
 import type { Setup, TurnPlace } from '../../host/api.ts'
+import { isObject } from '../../kit/json.ts'
+import type { Picture } from '../../runtime/port.ts'
+import { pictureKind } from '../inbox/picture-type.ts'
+import { visionBlock } from '../inbox/vision-block.ts'
 import type { BotApi } from './bot-api.ts'
 import type { TelegramSettings } from './channel.ts'
-import type { TelegramMessage } from './inbound.ts'
+import type { Photo, TelegramMessage } from './inbound.ts'
+import { savePhoto } from './photo-folder.ts'
 
 export type Completing = TurnPlace & {
   readonly setup: Setup
@@ -12,7 +21,55 @@ export type Completing = TurnPlace & {
   readonly signal: AbortSignal
 }
 
-/** Never rejects. */
-export async function completeText(message: TelegramMessage, _completing: Completing): Promise<string> {
-  return message.text
+/** Never rejects: a photo that cannot be fetched is named, and the message goes on. */
+export async function completeText(message: TelegramMessage, completing: Completing): Promise<string> {
+  const { conversation, setup, signal } = completing
+  // Whoever wrote a forwarded text is not the person who sent it.
+  if (message.isForwarded) await conversation.readsUntrusted()
+  if (message.photos.length === 0) return message.text
+  const saved = []
+  for (const photo of message.photos) saved.push(await fetched(message, photo, completing))
+  const read = await conversation.readPictures(
+    saved.flatMap(({ picture }) => picture ?? []),
+    signal,
+  )
+  return [message.text, ...saved.map(({ says }) => says), ...visionBlock(read, setup.config.vision)]
+    .filter((part) => part !== '')
+    .join('\n')
+}
+
+type Saved = { readonly says: string; readonly picture?: Picture }
+
+async function fetched({ chat }: TelegramMessage, photo: Photo, { setup, settings, access, api, signal }: Completing): Promise<Saved> {
+  const { photosKeep, photosKeepMb, photoMaxMb } = settings
+  try {
+    const bytes = await download(photo, { api, signal, most: photoMaxMb * 1_048_576 })
+    const kind = pictureKind(bytes)
+    if (!kind) throw new Error('it is no JPEG, PNG or WebP picture')
+    const tmpDir = settings.tmpDir ?? join(setup.context.home, 'tmp')
+    const file = { chat, name: `${photo.messageId}.${kind.ending}`, bytes }
+    const path = savePhoto(tmpDir, file, { most: photosKeep, mostBytes: photosKeepMb * 1_048_576 })
+    setup.log('info', 'photo saved', { path, bytes: bytes.length })
+    // Where the folder is does not concern people in a chat, and the model may repeat it.
+    const shown = access.profile === 'chat' ? path.replace(tmpDir, 'TMP_DIR') : path
+    return { says: `[Photo saved: ${shown}]`, picture: { type: kind.type, base64: Buffer.from(bytes).toBase64() } }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    setup.log('warn', 'photo not saved', { chat, why })
+    return { says: `[Photo not saved: ${access.profile === 'chat' ? 'it could not be fetched or is too large' : why}]` }
+  }
+}
+
+type Fetching = { readonly api: BotApi; readonly signal: AbortSignal; readonly most: number }
+
+/** @throws Error */
+async function download({ fileId, bytes = 0 }: Photo, { api, signal, most }: Fetching): Promise<Uint8Array> {
+  const tooLarge = (size: number) =>
+    new Error(`it has ${Math.ceil(size / 1_048_576)} MiB; channels.telegram.photo_max_mb permits ${most / 1_048_576}`)
+  if (bytes > most) throw tooLarge(bytes)
+  const file = await api.call('getFile', { file_id: fileId }, { signal })
+  const { file_path: path, file_size: size } = isObject(file) ? file : {}
+  if (typeof path !== 'string') throw new Error('Telegram names no file')
+  if (typeof size === 'number' && size > most) throw tooLarge(size)
+  return api.file(path, { signal, most, timeoutMs: 60_000 })
 }

@@ -2,7 +2,8 @@
 
 import { isObject } from '../../kit/json.ts'
 
-export type Photo = { readonly fileId: string; readonly bytes?: number }
+/** `messageId`: the message that brought it; the photos of an album come as one message each. */
+export type Photo = { readonly fileId: string; readonly messageId: number; readonly bytes?: number }
 
 export type Command = 'start' | 'stop' | 'new'
 
@@ -46,7 +47,7 @@ export function hear(update: unknown, self: Self): Heard {
   const named = mentions(said, text, self)
   if (isGroup && named.length === 0 && !isReplyTo(said, self)) return { kind: 'not for us' }
   const words = without(text, named)
-  const photos = photosOf(said)
+  const photos = photosOf(said).map((photo) => ({ ...photo, messageId }))
   if (words === '' && photos.length === 0) return { kind: 'no text', chat: String(place), messageId, why: whyNoText(said) }
   const command = commandIn(said, text, self)
   const thread = said.is_topic_message === true ? whole(said.message_thread_id) : undefined
@@ -140,14 +141,14 @@ function commandIn(said: Fields, text: string, { username }: Self): Command | un
 }
 
 /** The largest size of a photo, or a picture that was sent as a file. */
-function photosOf({ photo, document }: Fields): Photo[] {
+function photosOf({ photo, document }: Fields): Omit<Photo, 'messageId'>[] {
   const sizes = (Array.isArray(photo) ? photo : []).flatMap(photoIn).toSorted((a, b) => b.pixels - a.pixels)
   const { mime_type: type } = fields(document)
   const asFile = typeof type === 'string' && /^image\/(jpeg|png|webp)$/.test(type) ? photoIn(document) : []
   return [...sizes.slice(0, 1), ...asFile].slice(0, 1).map(({ pixels: _, ...found }) => found)
 }
 
-function photoIn(value: unknown): (Photo & { readonly pixels: number })[] {
+function photoIn(value: unknown): (Omit<Photo, 'messageId'> & { readonly pixels: number })[] {
   const { file_id: fileId, file_size, width, height } = fields(value)
   const bytes = whole(file_size)
   if (typeof fileId !== 'string' || fileId === '' || fileId.length > 500) return []
