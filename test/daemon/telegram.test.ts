@@ -67,7 +67,7 @@ test('a rate limit and an outage are waited for, and said once; a token that is 
   using fake = startTelegram()
   using at = telegramHome(fake)
   fake.trouble.getUpdates = [{ status: 502, body: '<html>Bad Gateway</html>' }]
-  fake.trouble.sendMessage = [tooMany(0.3), { status: 502, body: 'no' }]
+  fake.trouble.sendMessage = [tooMany(0.2)]
   await using agent = await listening(at, [{ text: 'at last' }])
   expect(await ask(fake, 'Hello')).toBe('at last')
   const { stderr } = await agent.stop()

@@ -5,7 +5,6 @@ import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import { visionProblem } from '../../host/setup/vision-provider.ts'
 import { isObject } from '../../kit/json.ts'
-import type { Values } from '../../kit/settings.ts'
 import { pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createAddresses } from '../inbox/addresses.ts'
@@ -15,9 +14,7 @@ import { openLedger } from './ledger.ts'
 import { createOutbox, type Outbox } from './outbox.ts'
 import { createPatience, readUpdates } from './poll.ts'
 import { createReceiver } from './receive.ts'
-import type { telegramRows } from './settings.ts'
-
-export type TelegramSettings = Values<typeof telegramRows>
+import type { TelegramSettings } from './settings.ts'
 
 const TELEGRAM_API = 'https://api.telegram.org'
 

@@ -3,16 +3,16 @@
  * in them follows.
  */
 
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import type { Setup, TurnPlace } from '../../host/api.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Picture } from '../../runtime/port.ts'
 import { pictureKind } from '../inbox/picture-type.ts'
 import { visionBlock } from '../inbox/vision-block.ts'
 import type { BotApi } from './bot-api.ts'
-import type { TelegramSettings } from './channel.ts'
 import type { Photo, TelegramMessage } from './inbound.ts'
 import { savePhoto } from './photo-folder.ts'
+import type { TelegramSettings } from './settings.ts'
 
 export type Completing = TurnPlace & {
   readonly setup: Setup
@@ -46,7 +46,7 @@ async function fetched({ chat }: TelegramMessage, photo: Photo, { setup, setting
     const bytes = await download(photo, { api, signal, most: photoMaxMb * 1_048_576 })
     const kind = pictureKind(bytes)
     if (!kind) throw new Error('it is no JPEG, PNG or WebP picture')
-    const tmpDir = settings.tmpDir ?? join(setup.context.home, 'tmp')
+    const tmpDir = tmpDirOf(setup, settings)
     const file = { chat, name: `${photo.messageId}.${kind.ending}`, bytes }
     const path = savePhoto(tmpDir, file, { most: photosKeep, mostBytes: photosKeepMb * 1_048_576 })
     setup.log('info', 'photo saved', { path, bytes: bytes.length })
@@ -58,6 +58,13 @@ async function fetched({ chat }: TelegramMessage, photo: Photo, { setup, setting
     setup.log('warn', 'photo not saved', { chat, why })
     return { says: `[Photo not saved: ${access.profile === 'chat' ? 'it could not be fetched or is too large' : why}]` }
   }
+}
+
+/** Other programs use this variable too, so it is checked only here. */
+function tmpDirOf({ context: { env, home } }: Setup, { tmpDir }: TelegramSettings): string {
+  const said = tmpDir ?? (env.TMP_DIR || join(home, 'tmp'))
+  if (isAbsolute(said)) return said
+  throw new Error(`TMP_DIR: ${JSON.stringify(said)} is not absolute; start it with "/", or set channels.telegram.tmp_dir`)
 }
 
 type Fetching = { readonly api: BotApi; readonly signal: AbortSignal; readonly most: number }

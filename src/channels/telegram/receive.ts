@@ -4,11 +4,11 @@ import type { ChannelHost, TurnPlace } from '../../host/api.ts'
 import { flat } from '../../kit/text.ts'
 import type { Addresses } from '../inbox/addresses.ts'
 import type { BotApi } from './bot-api.ts'
-import type { TelegramSettings } from './channel.ts'
 import { completeText } from './complete-text.ts'
 import type { Command, TelegramMessage } from './inbound.ts'
 import type { Ledger } from './ledger.ts'
 import { addressOf, type Outbox } from './outbox.ts'
+import type { TelegramSettings } from './settings.ts'
 
 export type ReceiverOptions = {
   readonly host: ChannelHost

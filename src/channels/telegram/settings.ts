@@ -1,6 +1,6 @@
 /** Defines the settings of [channels.telegram]: the bot's token, and how photos are kept. */
 
-import type { Rows } from '../../kit/settings.ts'
+import type { Rows, Values } from '../../kit/settings.ts'
 
 export const telegramRows = {
   enabled: {
@@ -22,8 +22,7 @@ export const telegramRows = {
   },
   tmp_dir: {
     type: 'path',
-    env: 'TMP_DIR',
-    absent: 'tmp in the home',
+    absent: 'TMP_DIR of the environment, or else tmp in the home',
     example: '~/braidclaw-tmp',
     about: 'Photos are saved below it, in telegram/photos/CHAT.',
   },
@@ -52,3 +51,5 @@ export const telegramRows = {
     about: 'How much room the kept photos may take; the oldest go first.',
   },
 } as const satisfies Rows
+
+export type TelegramSettings = Values<typeof telegramRows>

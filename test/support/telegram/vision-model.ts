@@ -13,7 +13,7 @@ type Body = { readonly model: string; readonly messages: readonly { readonly con
 type Content = { readonly type: string; readonly text?: string; readonly image_url?: { readonly url: string } }
 
 /** `answer` returns the text, or a whole response. */
-export function startVisionModel(answer: (n: number) => string | Response) {
+export function startVisionModel(answer: (n: number) => string | Response | Promise<Response>) {
   const seen: SeenRequest[] = []
   const server = Bun.serve({
     port: 0,
@@ -25,14 +25,16 @@ export function startVisionModel(answer: (n: number) => string | Response) {
       const pictures = content.flatMap((part) => part.image_url?.url ?? [])
       const text = content.flatMap((part) => part.text ?? []).join('')
       seen.push({ authorization: request.headers.get('authorization'), model, text, pictures })
-      const said = answer(seen.length - 1)
+      const said = await answer(seen.length - 1)
       return said instanceof Response ? said : Response.json(completion(model, said))
     },
   })
   return { base: `http://127.0.0.1:${server.port}/api/v1`, seen, [Symbol.dispose]: () => void server.stop(true) }
 }
 
-function completion(model: string, text: string): object {
+const usually = { prompt_tokens: 1_200, completion_tokens: 40 }
+
+export function completion(model: string, text: string, usage = usually): object {
   return {
     id: 'gen-1',
     provider: 'Nvidia',
@@ -42,6 +44,6 @@ function completion(model: string, text: string): object {
     choices: [
       { index: 0, finish_reason: 'stop', native_finish_reason: 'stop', message: { role: 'assistant', content: text, refusal: null } },
     ],
-    usage: { prompt_tokens: 1_200, completion_tokens: 40, total_tokens: 1_240 },
+    usage: { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens },
   }
 }
