@@ -253,7 +253,7 @@ export type InboundMessage = {
   taken?(conversationId: string): void
   /**
    * Returns the text with what has to be fetched first, such as a photo; called once, when the turn begins. Undefined: no turn is wanted any
-   * more. Never rejects.
+   * more.
    */
   complete?(at: TurnPlace): Promise<string | undefined>
   /** Called once, when nothing more will come of the message: it is answered, refused, or was an answer itself. */

@@ -5,23 +5,26 @@
 
 import { isAbsolute, join } from 'node:path'
 import type { Setup, TurnPlace } from '../../host/api.ts'
+import { count } from '../../kit/count.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Picture } from '../../runtime/port.ts'
 import { pictureKind } from '../inbox/picture-type.ts'
 import { visionBlock } from '../inbox/vision-block.ts'
 import type { BotApi } from './bot-api.ts'
 import type { Photo, TelegramMessage } from './inbound.ts'
-import { savePhoto } from './photo-folder.ts'
+import { photoPath, savePhoto } from './photo-folder.ts'
 import type { TelegramSettings } from './settings.ts'
 
-export type Completing = TurnPlace & {
+export type Completing = {
+  readonly conversation: Pick<TurnPlace['conversation'], 'readPictures' | 'readsUntrusted'>
+  readonly access: Pick<TurnPlace['access'], 'profile'>
   readonly setup: Setup
   readonly api: BotApi
   readonly settings: TelegramSettings
   readonly signal: AbortSignal
 }
 
-/** Never rejects: a photo that cannot be fetched is named, and the message goes on. */
+/** A photo that cannot be fetched is named, and the message goes on. Rejects only when the record cannot be written. */
 export async function completeText(message: TelegramMessage, completing: Completing): Promise<string> {
   const { conversation, setup, signal } = completing
   // Whoever wrote a forwarded text is not the person who sent it.
@@ -29,11 +32,11 @@ export async function completeText(message: TelegramMessage, completing: Complet
   if (message.photos.length === 0) return message.text
   const saved = []
   for (const photo of message.photos) saved.push(await fetched(message, photo, completing))
-  const read = await conversation.readPictures(
-    saved.flatMap(({ picture }) => picture ?? []),
-    signal,
-  )
-  return [message.text, ...saved.map(({ says }) => says), ...visionBlock(read, setup.config.vision)]
+  const pictures = saved.flatMap(({ picture }) => picture ?? [])
+  const read = await conversation.readPictures(pictures, signal)
+  const unread = read.length === 0 ? 0 : pictures.length - read.length
+  const more = unread === 0 ? [] : [`[${count(unread, 'more picture')} of this message: not read.]`]
+  return [message.text, ...saved.map(({ says }) => says), ...more, ...visionBlock(read, setup.config.vision)]
     .filter((part) => part !== '')
     .join('\n')
 }
@@ -48,11 +51,11 @@ async function fetched({ chat }: TelegramMessage, photo: Photo, { setup, setting
     if (!kind) throw new Error('it is no JPEG, PNG or WebP picture')
     const tmpDir = tmpDirOf(setup, settings)
     const file = { chat, name: `${photo.messageId}.${kind.ending}`, bytes }
-    const path = savePhoto(tmpDir, file, { most: photosKeep, mostBytes: photosKeepMb * 1_048_576 })
-    setup.log('info', 'photo saved', { path, bytes: bytes.length })
+    savePhoto(tmpDir, file, { most: photosKeep, mostBytes: photosKeepMb * 1_048_576 })
+    setup.log('info', 'photo saved', { path: photoPath(tmpDir, file), bytes: bytes.length })
     // Where the folder is does not concern people in a chat, and the model may repeat it.
-    const shown = access.profile === 'chat' ? path.replace(tmpDir, 'TMP_DIR') : path
-    return { says: `[Photo saved: ${shown}]`, picture: { type: kind.type, base64: Buffer.from(bytes).toBase64() } }
+    const shown = access.profile === 'chat' ? 'TMP_DIR' : tmpDir
+    return { says: `[Photo saved: ${photoPath(shown, file)}]`, picture: { type: kind.type, base64: Buffer.from(bytes).toBase64() } }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     setup.log('warn', 'photo not saved', { chat, why })

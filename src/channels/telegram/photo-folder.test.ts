@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { savePhoto } from './photo-folder.ts'
+import { photoPath, savePhoto } from './photo-folder.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -23,7 +23,10 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 const plenty = { most: 100, mostBytes: 1_000_000 }
 const bytes = Buffer.from('a picture')
-const save = (chat: string, name: string, keep = plenty) => savePhoto(join(folder, 'tmp'), { chat, name, bytes }, keep)
+const save = (chat: string, name: string, keep = plenty) => {
+  savePhoto(join(folder, 'tmp'), { chat, name, bytes }, keep)
+  return photoPath(join(folder, 'tmp'), { chat, name })
+}
 
 describe('what is never written', () => {
   test.each([

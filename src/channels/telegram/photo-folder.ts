@@ -8,8 +8,12 @@ export type PhotoFile = { readonly chat: string; readonly name: string; readonly
 
 export type Keep = { readonly most: number; readonly mostBytes: number }
 
-/** @returns the path @throws Error that says why the photo was not saved */
-export function savePhoto(tmpDir: string, { chat, name, bytes }: PhotoFile, keep: Keep): string {
+export function photoPath(tmpDir: string, { chat, name }: Pick<PhotoFile, 'chat' | 'name'>): string {
+  return join(tmpDir, 'telegram/photos', chat, name)
+}
+
+/** @throws Error that says why the photo was not saved */
+export function savePhoto(tmpDir: string, { chat, name, bytes }: PhotoFile, keep: Keep): void {
   if (!/^-?\d{1,20}$/.test(chat) || !/^\d{1,20}\.(?:jpg|png|webp)$/.test(name)) throw new Error(`${chat}/${name} is no name of a photo`)
   mkdirSync(tmpDir, { recursive: true, mode: 0o700 })
   using tmp = hold(tmpDir, flags.folder)
@@ -18,7 +22,6 @@ export function savePhoto(tmpDir: string, { chat, name, bytes }: PhotoFile, keep
   using folder = ownFolder(photos, chat, tmpDir)
   write(folder, name, bytes)
   prune(photos, keep)
-  return join(tmpDir, 'telegram/photos', chat, name)
 }
 
 /**
