@@ -6,10 +6,10 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
 import { type Daemon, daemon, stopping } from '../support/daemon.ts'
-import { until } from '../support/discord/client.ts'
 import { ADA, BOT, type FakeTelegram, photoOf, startTelegram, TOKEN, tooMany } from '../support/telegram/fake.ts'
 import { startVisionModel } from '../support/telegram/vision-model.ts'
 import { call, home, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const stranger = { id: 666, is_bot: false, first_name: 'Eve' }
 const group = { id: -1_000_000_000_123, type: 'supergroup', title: 'Us' }
@@ -22,6 +22,11 @@ async function listening(at: Nest, replies: readonly object[], env: Record<strin
   const agent = stopping(await daemon(at, [], { env: { TELEGRAM_BOT_TOKEN: TOKEN, ...scripted(at, replies).env, ...env } }))
   await agent.says('channel started channel=telegram')
   return agent
+}
+
+/** What the next start would take up. */
+function openMessages(at: Nest): readonly unknown[] {
+  return JSON.parse(readFileSync(join(at.home, '.braidclaw/telegram', `bot-${BOT.id}.json`), 'utf8')).open
 }
 
 async function ask(fake: FakeTelegram, said: Parameters<FakeTelegram['say']>[0]): Promise<string> {
@@ -97,8 +102,7 @@ test('kill -9: what waits is answered by the next start, what was begun is told,
     ['one', expect.stringContaining('[I was interrupted while I worked on your message "Second, slow"'), 'three', 'four'].toSorted(),
   )
   await second.stop()
-  const file = readFileSync(join(at.home, '.braidclaw/telegram', `bot-${BOT.id}.json`), 'utf8')
-  expect(JSON.parse(file).open).toEqual([])
+  expect(openMessages(at)).toEqual([])
   expect(fake.seen.sent).toHaveLength(4)
 })
 
@@ -119,6 +123,7 @@ test('/start greets, /new begins a conversation that knows nothing of the old on
   fake.say('three')
   await until(() => fake.seen.actions.length > typed)
   expect(await ask(fake, '/stop')).toStartWith('[cancelled')
+  await until(() => openMessages(at).length === 0)
   const { stdout } = await at.run(['memory', 'list', '--json'])
   expect(JSON.parse(stdout)).toHaveLength(2)
 })
