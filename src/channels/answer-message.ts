@@ -3,9 +3,9 @@
 import type { Conversation } from '../host/api.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
-import type { ChannelQuestions } from './ask-in-channel.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
-import { type Reply, replyOf } from './reply-text.ts'
+import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
+import { type Reply, replyOf } from './outbox/reply-text.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
 
 /** A conversation that answers messages. */
@@ -31,8 +31,8 @@ export type Answers = {
   settled(): Promise<void>
 }
 
-/** Discord's "typing" indicator fades after ten seconds. */
-const WORKING_MS = 8_000
+/** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
+const WORKING_MS = 4_500
 
 export function createAnswers({ log, answering, questions }: AnswerOptions): Answers {
   const compacting = new Map<string, Promise<void>>()
@@ -48,12 +48,16 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     } catch (error) {
       log('error', 'turn failed', { from, channel, why: error instanceof Error ? error.message : String(error) })
       await message.answer('[failed; the log of the daemon says why]')
+    } finally {
+      message.settled?.()
     }
   }
 
   async function toldOf({ conversation }: AnsweringConversation, message: AdmittedMessage): Promise<Reply> {
-    const { from, channel, text } = message
+    const { from, channel, access } = message
     const seen: { result?: string } = {}
+    const text = message.complete ? await message.complete({ conversation, access }) : message.text
+    if (text === undefined) return { text: '[stopped]' }
     const ending = await takeTurn({
       conversation,
       prompt: text,

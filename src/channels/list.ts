@@ -6,12 +6,14 @@ import type { ChannelKind } from '../host/api.ts'
 import { discord } from './discord/kind.ts'
 import { fifo } from './fifo/kind.ts'
 import { http } from './http/kind.ts'
+import { telegram } from './telegram/kind.ts'
 import { cliChannel } from './terminal/settings.ts'
 
 export const channelKinds: readonly ChannelKind[] = [
   // One line per channel.
   fifo,
   discord,
+  telegram,
   http,
 ]
 

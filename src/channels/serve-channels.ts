@@ -10,11 +10,11 @@ import type { Provider } from '../runtime/port.ts'
 import { warmUp } from '../service/warm-up.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
-import { createChannelQuestions } from './ask-in-channel.ts'
 import { type AdmittedMessage, createAdmission } from './inbox/admission.ts'
 import { createMessageQueue } from './inbox/message-queue.ts'
 import { usableProfile } from './inbox/usable-profile.ts'
 import { channelKinds } from './list.ts'
+import { createChannelQuestions } from './outbox/ask-in-channel.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
 
 export type ServeOptions = Pick<ConversationOptions, 'tools' | 'sandbox'> & {
@@ -82,7 +82,11 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       receive(message) {
         warmUp()
         const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
-        if (admitted && !questions.hear(admitted)) queue.put(admitted)
+        if (admitted && admitted.command === undefined && !questions.hear(admitted)) queue.put(admitted)
+        else {
+          if (admitted) admitted.command?.()
+          message.settled?.()
+        }
       },
     })
     const deaf = new AbortController()

@@ -121,6 +121,7 @@ describe('what is refused', () => {
 
 describe('what holds', () => {
   test('the smallest complete config is valid as it stands', () => {
+    const photos = { photoMaxMb: 10, photosKeep: 200, photosKeepMb: 200 }
     expect(configOf({ user: minimum })).toEqual({
       workspaceDir: '/home/ann/braidclaw-workspace',
       defaultProvider: 'local',
@@ -149,6 +150,9 @@ describe('what holds', () => {
         maxParallel: 4,
         maxTurnsAtOnce: 256,
       },
+      vision: {
+        ...{ model: 'nvidia/nemotron-nano-12b-v2-vl:free', maxImages: 1, maxCharsPerImage: 4_000, maxTotalChars: 6_000, timeoutS: 60 },
+      },
       providers: {
         models: {
           local: { kind: 'mock', name: 'local', model: 'mock', totalTimeoutS: 600 },
@@ -170,6 +174,7 @@ describe('what holds', () => {
         cli: { enabled: true, toolsAllow: ['file_read', 'file_list', 'time', 'memory_search', 'shell'] },
         fifo: { profile: 'operator', users: ['*'], approvers: [] },
         discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [], ...{ profile: 'chat', users: [], approvers: [] } },
+        telegram: { enabled: false, tokenEnv: 'TELEGRAM_BOT_TOKEN', profile: 'chat', users: [], approvers: [], ...photos },
         http: { enabled: false, host: '127.0.0.1', port: 4127, allowedHosts: [], profile: 'chat' },
       },
       tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], backend: 'native' },

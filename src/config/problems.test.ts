@@ -40,7 +40,7 @@ path = "x"
     '11:1 limits.maxToolRounds: unknown key; did you mean "max_tool_rounds"?',
     '12:16 limits.max_parallel: must be a whole number from 1 to 64 (calls), found 3.5',
     '13:1 memory: must be a section, written [memory] once and with single brackets',
-    '15:1 channels.telegraph: unknown key; in [channels] there can be: cli, fifo, discord, http',
+    '15:1 channels.telegraph: unknown key; did you mean "telegram"?',
     'BRAIDCLAW_LOG_LEVEL log.level: "loud" is not allowed; allowed values: "debug", "info", "warn", "error"',
   ])
 })

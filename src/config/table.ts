@@ -9,11 +9,11 @@ import { limitRows } from '../runtime/settings.ts'
 import { securityRows } from '../security/settings.ts'
 import { toolRows } from '../tools/settings.ts'
 import { changeRows } from '../workspace/changes/set/settings.ts'
-import { logRows, topRows } from './top-settings.ts'
+import { logRows, topRows, visionRows } from './top-settings.ts'
 
 /** In the order of the docs; providers and channels come between `first` and `last`. */
 const first = { security: securityRows, limits: limitRows } as const
-const last = { tools: toolRows, memory: memoryRows, changes: changeRows, receipts: receiptRows, log: logRows } as const
+const last = { vision: visionRows, tools: toolRows, memory: memoryRows, changes: changeRows, receipts: receiptRows, log: logRows } as const
 export const sections = { ...first, ...last } as const satisfies { readonly [section: string]: Rows }
 
 /** The rows of [channels.NAME]. The configuration knows no channel itself: the caller that loads it passes the existing ones. */

@@ -9,7 +9,7 @@ import type { TokenTable } from '../memory/access/tokens.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
-import type { AskLine, Decision, Log, Message, Provider, Question, RunAgent } from '../runtime/port.ts'
+import type { AskLine, Decision, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
@@ -156,9 +156,18 @@ export type Conversation = {
   search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]
   /** Summarises the older turns when the conversation has become long, and announces that through `tell`. Never rejects. */
   compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>
+  /**
+   * Reads the text of pictures with the vision helper, as many as `vision.max_images`; from then on the conversation has read content of
+   * others. Never rejects.
+   */
+  readPictures(pictures: readonly Picture[], signal: AbortSignal): Promise<readonly PictureText[]>
+  /** Records that the next message has content of others, for the rules that watch where data goes. */
+  readsUntrusted(): Promise<void>
   /** Cancels the running turn, and resolves when it has ended. */
   close(): Promise<void>
 }
+
+export type PictureText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string }
 
 /** A question that is open. `id` is RUN/CALL. */
 export type OpenQuestion = { readonly id: string; readonly conversationId: string; readonly proposal: Proposal }
@@ -222,6 +231,9 @@ export type Host = {
   close(graceMs?: number): Promise<void>
 }
 
+/** Where a message is answered. */
+export type TurnPlace = { readonly conversation: Conversation; readonly access: ChannelProfile }
+
 /** A message from outside, from any channel, with the way to send its answer. */
 export type InboundMessage = {
   /** The channel that gets the answer: the wire's channel or Discord's. */
@@ -233,8 +245,19 @@ export type InboundMessage = {
   readonly conversation?: string
   /** The author, as the channel's own server vouches for: never a name that the author chose. Absent: unknown. */
   readonly person?: string
+  /** A conversation is found again by its name and topic; another topic begins a new one in the same place. */
+  readonly topic?: string
+  /** Called in place of a turn, and only for people who may talk there: a command of the channel itself. */
+  command?(): void
   /** Called when the turn of the message begins, with the id of its conversation. */
   taken?(conversationId: string): void
+  /**
+   * Returns the text with what has to be fetched first, such as a photo; called once, when the turn begins. Undefined: no turn is wanted any
+   * more.
+   */
+  complete?(at: TurnPlace): Promise<string | undefined>
+  /** Called once, when nothing more will come of the message: it is answered, refused, or was an answer itself. */
+  settled?(): void
   /** Delivers the answer. Never rejects; failed deliveries are logged. */
   answer(text: string): Promise<void>
   /** Shows that the message is being worked on, where the channel can show that. */

@@ -12,6 +12,7 @@ export const forms = {
   },
   provider: { pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$', says: 'the name of a provider: letters, digits, "-" and "_"' },
   snowflake: { pattern: '^\\d{17,20}$', says: 'a Discord id: 17 to 20 digits ("Copy Channel ID", "Copy User ID")' },
+  telegram: { pattern: '^\\d{1,19}$', says: 'a Telegram user id: digits, such as "123456789"' },
   tool: { pattern: '^[A-Za-z0-9_.-]+$', says: 'the name of a tool, such as "file_read"' },
   variable: { pattern: '^[A-Z_][A-Z0-9_]*$', says: 'the NAME of an environment variable, such as "OPENAI_API_KEY", not the key itself' },
 } as const

@@ -2,7 +2,7 @@
 
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
-import { type Cost, metered } from './metered.ts'
+import { type Cost, metered, promptBytes } from './metered.ts'
 import { assertUsable } from './usable-reply.ts'
 import type { Exchange, Talk, WireReply } from './wire/attempt.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
@@ -110,7 +110,7 @@ function respond({ name, config, deps, request }: Attempt, reply: WireReply): Ch
   const { estimated, ...counted } = usageOf({
     reported: reply.usage,
     get sentBytes() {
-      return Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages]))
+      return promptBytes(request)
     },
     gotBytes: reply.bytes,
     prices: pricesOf(config),

@@ -61,13 +61,23 @@ export function meteredProvider(provider: Provider, cost: Omit<Cost, 'provider'>
   return { ...provider, chat: (request, signal) => metered(request, whole, (paid) => provider.chat(paid, signal)) }
 }
 
+/** What a picture costs in the usual models; its own bytes say nothing about that. */
+const pictureTokens = 2_000
+
+/** Returns the length of a prompt in bytes of text, from which its tokens are estimated. */
+export function promptBytes({ systemPrompt, tools, messages }: ChatRequest): number {
+  const pictures = messages.flatMap((message) => (message.role === 'user' ? (message.pictures ?? []) : []))
+  const texts = pictures.length === 0 ? messages : messages.map((message) => (message.role === 'user' ? message.content : message))
+  return Buffer.byteLength(JSON.stringify([systemPrompt, tools, texts])) + pictures.length * pictureTokens * bytesAToken
+}
+
 function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputTokens, longestAnswer, longestS }: Cost): Quote {
   const { input, output, cached = 0, cacheWrite = 0 } = prices
   const known = input !== undefined && output !== undefined
   return {
     provider,
     model: request.model,
-    inputTokens: Math.ceil(Buffer.byteLength(JSON.stringify([request.systemPrompt, request.tools, request.messages])) / bytesAToken),
+    inputTokens: Math.ceil(promptBytes(request) / bytesAToken),
     outputTokens: request.maxOutputTokens ?? maxOutputTokens ?? Math.min(usualOutputTokens, longestAnswer ?? usualOutputTokens),
     prices: known ? { input: Math.max(input, cached, cacheWrite), output } : free ? { input: 0, output: 0 } : null,
     longestMs: (longestS ?? defaults.totalTimeoutS) * 1000,

@@ -12,8 +12,12 @@ export type Schema = {
   readonly [key: string]: Json | undefined
 }
 
+/** A picture for a model that sees; `base64` are its bytes. */
+export type Picture = { readonly type: 'image/jpeg' | 'image/png' | 'image/webp'; readonly base64: string }
+
+/** Only an openai-compatible provider sends `pictures`. */
 export type Message =
-  | { readonly role: 'user'; readonly content: string }
+  | { readonly role: 'user'; readonly content: string; readonly pictures?: readonly Picture[] }
   | { readonly role: 'assistant'; readonly parts: readonly Part[] }
   | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly content: string; readonly isError: boolean }
 

@@ -69,12 +69,16 @@ test('a backup while turns are written is whole each time', async () => {
   expect(new Set(counts).size).toBeGreaterThan(1)
 }, 120_000)
 
-test('files with keys are left out unless they are asked for', async () => {
+test('files with keys are left out unless they are asked for; photos and open messages of chats always', async () => {
   using at = home()
   await turn(at, replies, full)
   for (const path of ['keys.env', 'config/braidclaw.env']) {
     mkdirSync(join(at.home, '.braidclaw/config'), { recursive: true })
     writeFileSync(join(at.home, '.braidclaw', path), 'OPENAI_API_KEY=sk-not-for-others-12345\n', { mode: 0o600 })
+  }
+  for (const path of ['tmp/telegram/photos/5/1.jpg', 'telegram/bot-1.json']) {
+    mkdirSync(join(at.home, '.braidclaw', path, '..'), { recursive: true })
+    writeFileSync(join(at.home, '.braidclaw', path), 'sk-not-for-others')
   }
   await backup(at, 'without')
   await backup(at, 'with', '--with-keys')

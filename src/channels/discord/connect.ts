@@ -2,11 +2,12 @@
 
 import { createQueue } from '../../runtime/event-queue.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
+import type { Sent } from '../outbox/send-pieces.ts'
+import { within } from '../outbox/within.ts'
 import { type DiscordOptions, faultOf, gatewayRule, type Settled, settle } from './connection-options.ts'
 import type { Outcome } from './gateway.ts'
 import type { DiscordMessage } from './inbound.ts'
-import type { Outbox, Sent } from './outbox.ts'
-import { within } from './within.ts'
+import type { Outbox } from './outbox.ts'
 
 export type Discord = Outbox & {
   readonly ok: true

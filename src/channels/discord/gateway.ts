@@ -5,9 +5,10 @@
 import type { APIGatewayBotInfo } from '@discordjs/core'
 import { Encoding, type FetchingStrategyOptions } from '@discordjs/ws'
 import type { Log } from '../../runtime/port.ts'
+import type { Refusal } from '../outbox/send-pieces.ts'
 import { isWantedAtOnce, isWorthResuming, pauseMs } from './backoff.ts'
 import { closingMessage } from './closing.ts'
-import { type Refusal, refusalOf } from './refusal.ts'
+import { refusalOf } from './refusal.ts'
 import { type Ended, openShard, type SessionStore, type ShardSettings } from './shard.ts'
 
 export type GatewaySettings = Pick<ShardSettings, 'isGateway' | 'onDispatch'> & {

@@ -1,13 +1,9 @@
 /** Classifies a failed request to Discord's REST API: wait, retry, or tell a person what to change. */
 
 import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest'
+import type { Refusal } from '../outbox/send-pieces.ts'
 
 export const PORTAL = 'https://discord.com/developers/applications'
-
-export type Refusal =
-  | { readonly kind: 'wait'; readonly ms: number; readonly isGlobal: boolean; readonly message: string }
-  | { readonly kind: 'passing'; readonly message: string }
-  | { readonly kind: 'final'; readonly status: number; readonly message: string }
 
 /** The wait for a 429 response without a time. */
 const UNSAID_MS = 1_000

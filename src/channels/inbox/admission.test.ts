@@ -56,6 +56,19 @@ test('each person has a conversation of their own in each place, and no name of 
   expect(names).toEqual(['discord x%20y a', 'discord x y%20a', 'discord x%2520y a', 'discord x%20y b', 'discord x%20y a'])
 })
 
+test('another topic is another conversation, whatever memory the channel has', () => {
+  const all: ChannelProfile = { channel: 'telegram', profile: 'operator', users: ['*'], approvers: [], memory: 'all' }
+  const names = [profile, all, { ...all, tools: ['time'] }].map((access) => {
+    const { admit } = stage({ ...access, users: ['*'] })
+    return [admit('a', { topic: '2' })?.conversation, admit('a', { topic: '2', conversation: 'telegram 5' })?.conversation]
+  })
+  expect(names).toEqual([
+    ['discord general a 2', 'discord general a 2'],
+    [undefined, 'telegram 5 2'],
+    ['telegram general 2', 'telegram 5 2'],
+  ])
+})
+
 test('a channel with limits never shares the conversation that has the rights of the operator', () => {
   const open: ChannelProfile = { channel: 'fifo', profile: 'operator', users: ['*'], approvers: [], memory: 'all' }
   expect(stage(open).admit('me')?.conversation).toBeUndefined()

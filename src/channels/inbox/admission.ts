@@ -69,9 +69,14 @@ export function createAdmission({ log, now }: { readonly log: Log; readonly now:
  * Names the conversation. With a memory of their own each person has one in each place, so that nobody's words reach another person through
  * the agent. The agent's own conversation has the operator's rights, so a channel with limits never shares it.
  */
-function placed(access: ChannelProfile, { channel, person = '', conversation }: InboundMessage): Pick<InboundMessage, 'conversation'> {
-  if (access.memory === 'own') return { conversation: nameOf([access.channel, channel, person]) }
-  return conversation === undefined && isLimited(access) ? { conversation: nameOf([access.channel, channel]) } : {}
+function placed(
+  access: ChannelProfile,
+  { channel, person = '', conversation, topic }: InboundMessage,
+): Pick<InboundMessage, 'conversation'> {
+  const more = topic === undefined ? [] : [topic]
+  if (access.memory === 'own') return { conversation: nameOf([access.channel, channel, person, ...more]) }
+  if (conversation !== undefined) return { conversation: [conversation, ...more].join(' ') }
+  return isLimited(access) ? { conversation: nameOf([access.channel, channel, ...more]) } : {}
 }
 
 function nameOf(parts: readonly string[]): string {

@@ -68,9 +68,10 @@ export function createMessageQueue<M extends InboundMessage>({
     return isFull ? `${waitingWords(waiting.length)} here already; send it again later` : undefined
   }
 
-  async function refuse({ channel, from, text, answer }: InboundMessage, why: string): Promise<void> {
+  async function refuse({ channel, from, text, answer, settled }: InboundMessage, why: string): Promise<void> {
     log('warn', 'message not answered', { from, channel, beginning: text.slice(0, 80), why })
     await answer(`[not answered: ${why}]`)
+    settled?.()
   }
 
   return {

@@ -24,7 +24,7 @@ export function withKnownProviders(entries: Entries, env: Environment): Entries 
 
 function namedIn(entries: Entries, configured: readonly string[]): readonly string[] {
   const members = configured.flatMap((name) => membersOf(entries, name).map((member) => member.name))
-  return [String(entries.get('default_provider')?.value), ...members]
+  return [...['default_provider', 'vision.provider'].map((key) => String(entries.get(key)?.value)), ...members]
 }
 
 function rowsOf({ name, kind, model, baseUrl, apiKeyEnv, because }: Proposal): [string, Entry][] {

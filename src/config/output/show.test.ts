@@ -107,6 +107,21 @@ autonomy = "readonly"
 memory = "own"
 folder = "/chat"
 api = "http://127.0.0.1:1/api"
+[channels.telegram]
+enabled = true
+token_env = "TG"
+api = "http://127.0.0.1:1"
+tmp_dir = "/photos"
+photo_max_mb = 3
+photos_keep = 4
+photos_keep_mb = 5
+profile = "operator"
+users = ["*"]
+approvers = ["12"]
+tools_allow = ["time"]
+autonomy = "readonly"
+memory = "own"
+folder = "/telegram"
 [channels.fifo]
 profile = "chat"
 users = ["me"]
@@ -131,6 +146,13 @@ folder = "/http"
 [channels.cli]
 enabled = false
 tools_allow = ["time"]
+[vision]
+provider = "o"
+model = "sees"
+max_images = 2
+max_chars_per_image = 300
+max_total_chars = 400
+timeout_s = 5
 [tools]
 dir = "/t"
 executables = ["weather"]

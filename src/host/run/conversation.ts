@@ -87,6 +87,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const agent = await runnerOf(opening, { begun, provider, toolRuntime, opening: prompts.next })
   running.agent = agent
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
+  const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
   return {
@@ -122,6 +123,13 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         const meters = await metersOf(home, setup, payer)
         await compactConversation({ ...how, setup, memory, conversationId, provider: answering, payer, meter: meters() })
       },
+      async readPictures(pictures, signal) {
+        const { readPictures } = await import('./read-pictures.ts')
+        const payer = payerOf(opening, conversationId)
+        const meters = await metersOf(home, setup, payer)
+        return readPictures({ profile, memory, payer, meter: meters(), marked: readsUntrusted, pictures, signal })
+      },
+      readsUntrusted,
       async close() {
         await turns.close()
         toolRuntime.made()?.close()

@@ -15,6 +15,8 @@ export type Profile = {
   readonly setup: Setup
   /** Returns the configured provider; after a failure the next caller tries again. @throws FailureError `provider` */
   provider(): Promise<Provider>
+  /** Returns the provider that reads pictures. @throws FailureError `provider` */
+  visionProvider(): Promise<Provider>
   /** Returns whether commands can be confined; checks again after a while. */
   sandbox(kind?: SandboxKind): Promise<Trial>
   /** Returns the policy for the present file system; the same object while nothing has changed. */
@@ -69,6 +71,9 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
         throw error
       })
       return state.provider
+    },
+    async visionProvider() {
+      return (await import('./vision-provider.ts')).visionProviderFor(setup, shared)
     },
     sandbox(kind = 'auto') {
       const known = trials.get(kind)

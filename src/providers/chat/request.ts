@@ -25,9 +25,15 @@ function systemMessage(content: string): object[] {
 }
 
 function messageOf(message: Message): object[] {
-  if (message.role === 'user') return [{ role: 'user', content: message.content }]
+  if (message.role === 'user') return [{ role: 'user', content: contentOf(message) }]
   if (message.role === 'tool') return [{ role: 'tool', tool_call_id: message.callId, content: message.content }]
   return message.parts.length === 0 ? [] : [assistantMessage(message.parts)]
+}
+
+function contentOf({ content, pictures = [] }: Extract<Message, { role: 'user' }>): string | object[] {
+  if (pictures.length === 0) return content
+  const shown = pictures.map(({ type, base64 }) => ({ type: 'image_url', image_url: { url: `data:${type};base64,${base64}` } }))
+  return [{ type: 'text', text: content }, ...shown]
 }
 
 /** The protocol allows one text, one thought and one list of calls per message, so their order is lost. */

@@ -6,12 +6,13 @@ import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { channelSettings } from '../../../config/config.ts'
 import { type ChannelProfile, channelProfileOf, everyone, profileProblem } from '../../../host/access/channel-profile.ts'
 import { narrowSetup } from '../../../host/access/narrow-setup.ts'
+import { visionProblem } from '../../../host/setup/vision-provider.ts'
 import { problemWith } from '../../../service/fifo/create-fifos.ts'
 import type { Finding } from './doctor-finding.ts'
 
 export function channelFindings(setup: CliSetup): Finding[] {
   const on = channelKinds.filter((kind) => kind.isOn(channelSettings(setup.config, kind)))
-  return on.map((kind): Finding => {
+  const rights = on.map((kind): Finding => {
     const what = `channel`
     const profile = channelProfileOf(setup.config, kind)
     const problem = profileProblem(profile, kind)
@@ -27,6 +28,16 @@ export function channelFindings(setup: CliSetup): Finding[] {
       remedy: [`${kind.name}: nobody is listed, so everybody is refused; put ids of people into channels.${kind.name}.users`],
     }
   })
+  return [...rights, ...(on.some(({ name }) => name === 'telegram') ? visionFinding(setup) : [])]
+}
+
+/** Whose pictures are read, and by which model: they leave the machine for it. */
+function visionFinding(setup: CliSetup): Finding[] {
+  const { provider, model, maxImages } = setup.config.vision
+  if (provider === undefined) return []
+  const problem = visionProblem(setup)
+  if (problem !== undefined) return [{ what: 'vision', state: 'bad', says: problem }]
+  return [{ what: 'vision', state: 'ok', says: `pictures are sent to ${provider} (${model}), at most ${maxImages} of a message` }]
 }
 
 /**

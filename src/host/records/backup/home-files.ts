@@ -10,7 +10,7 @@ export type HomeFiles = {
 }
 
 /** What is made again by itself, or belongs to the running processes. */
-const transient = new Set(['run', 'logs', 'caches'])
+const transient = new Set(['run', 'logs', 'caches', 'tmp', 'telegram'])
 /** Files with API keys, tokens and passwords. */
 const secret = /^(keys\.env|config\.env|config\/[^/]*\.env)$/
 

@@ -1,11 +1,12 @@
 /**
- * Splits an answer into pieces that Discord accepts: at lines, then at words, never inside a character, and with every code block closed.
+ * Splits an answer into pieces that a chat accepts: at lines, then at words, never inside a character, and with every code block closed.
  */
 
 import { type Block, blocksOf, isLeftOpen } from './fences.ts'
 
 /**
- * Discord allows 2,000 code points. This code counts UTF-16 units: never fewer than code points, and the unit of string length elsewhere.
+ * What Discord allows: 2,000 code points. This code counts UTF-16 units: never fewer than code points, and the unit of string length
+ * elsewhere.
  */
 export const MESSAGE_LIMIT = 2_000
 
@@ -13,7 +14,7 @@ export const MESSAGE_LIMIT = 2_000
 const CLOSING = '\n```'
 
 /**
- * Returns the pieces in order, none longer than `limit` (at least 200) and none blank, because Discord refuses blank messages; a blank text
+ * Returns the pieces in order, none longer than `limit` (at least 200) and none blank, because chats refuse blank messages; a blank text
  * gives no piece. Joined, the pieces equal the text except for blank space between pieces and the fences that close and reopen a split code
  * block in its language. A text that fits stays unchanged.
  */

@@ -1,15 +1,15 @@
 /** Asks the people in a channel to approve a call that was requested there; only configured approvers may answer. */
 
-import type { Conversation } from '../host/api.ts'
-import { changeLines, type Fold, totals } from '../host/changes/change-lines.ts'
-import { fileDiffs } from '../host/changes/file-diff.ts'
-import { count } from '../kit/count.ts'
-import { escapeHidden } from '../kit/escape.ts'
-import { createId } from '../kit/id.ts'
-import { cut, flat, visible } from '../kit/text.ts'
-import type { ChangeSet } from '../runtime/changes.ts'
-import type { Proposal } from '../runtime/event.ts'
-import type { AdmittedMessage } from './inbox/admission.ts'
+import type { Conversation } from '../../host/api.ts'
+import { changeLines, type Fold, totals } from '../../host/changes/change-lines.ts'
+import { fileDiffs } from '../../host/changes/file-diff.ts'
+import { count } from '../../kit/count.ts'
+import { escapeHidden } from '../../kit/escape.ts'
+import { createId } from '../../kit/id.ts'
+import { cut, flat, visible } from '../../kit/text.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
+import type { Proposal } from '../../runtime/event.ts'
+import type { AdmittedMessage } from '../inbox/admission.ts'
 
 export type Asked = {
   readonly conversation: Pick<Conversation, 'approve' | 'gateClosed' | 'changesOf'>

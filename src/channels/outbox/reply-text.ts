@@ -1,7 +1,7 @@
 /** Formats the reply of a channel to a message: the answer, or a plain reason why there is none. */
 
-import type { Ending } from '../runtime/event.ts'
-import { endingNote, isUnanswered, rememberedOf } from '../runtime/history-text.ts'
+import type { Ending } from '../../runtime/event.ts'
+import { endingNote, isUnanswered, rememberedOf } from '../../runtime/history-text.ts'
 
 /** The two texts of the original program: for a brain that did not answer in time, and for one that failed. */
 export const apologies = { timeout: "I'm temporarily unavailable.", provider: 'Temporarily unavailable' } as const

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { changeSetOf } from '../host/changes/fixture.ts'
-import type { ChangeSet } from '../runtime/changes.ts'
-import type { Decision } from '../runtime/port.ts'
+import { changeSetOf } from '../../host/changes/fixture.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
+import type { Decision } from '../../runtime/port.ts'
+import type { AdmittedMessage } from '../inbox/admission.ts'
 import { createChannelQuestions } from './ask-in-channel.ts'
-import type { AdmittedMessage } from './inbox/admission.ts'
 
 const stranger = { approver: '' }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Ending } from '../runtime/event.ts'
+import type { Ending } from '../../runtime/event.ts'
 import { replyOf } from './reply-text.ts'
 
 const ending = (code: Ending['code'], message = 'why'): Ending => ({ stop: 'error', code, message })

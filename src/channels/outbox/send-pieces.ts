@@ -1,0 +1,125 @@
+/** Sends answers to a chat: piece by piece in order, waiting when its server asks for that, and retrying when that may help. */
+
+import type { Log } from '../../runtime/port.ts'
+import { chunks } from './chunk.ts'
+
+export type Sent = { readonly ok: true; readonly messageIds: readonly string[] } | { readonly ok: false; readonly message: string }
+
+/** Why a request failed: the server asks to wait, it may work the next time, or a person has to change something. */
+export type Refusal =
+  | { readonly kind: 'wait'; readonly ms: number; readonly isGlobal: boolean; readonly message: string }
+  | { readonly kind: 'passing'; readonly message: string }
+  | { readonly kind: 'final'; readonly status: number; readonly message: string }
+
+export type Waiting = {
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+export type SenderSettings = Waiting & {
+  /** The name of the chat system, for messages. */
+  readonly service: string
+  /** The longest message that it accepts, in UTF-16 units. */
+  readonly limit: number
+  /**
+   * Returns what sends this one piece; it is called again for each retry, and resolves with the id of the message. `replyTo` comes with the
+   * first piece.
+   */
+  readonly attempt: (address: string, piece: string, replyTo?: string) => () => Promise<string>
+  readonly refusalOf: (error: unknown, about: string) => Refusal
+}
+
+export type Sender = {
+  /** Never rejects. Sends one answer per address at a time, in the order of the calls. `replyTo`: the message that is answered. */
+  send(address: string, text: string, replyTo?: string): Promise<Sent>
+  /** Whether the server has asked for silence everywhere. */
+  isShut(): boolean
+}
+
+/** The pauses between retries; after the last one a temporary failure is reported. */
+const PAUSES_MS = [1_000, 2_000, 4_000]
+
+/** How long the server may delay one piece, in milliseconds. */
+const PATIENCE_MS = 10 * 60_000
+
+export function createSender(settings: SenderSettings): Sender {
+  const { service, limit } = settings
+  const tails = new Map<string, Promise<unknown>>()
+  const gate: Gate = { opens: undefined }
+  const post = (address: string, piece: string, replyTo?: string) =>
+    postPiece({ ...settings, gate, address, attemptOnce: settings.attempt(address, piece, replyTo) })
+  return {
+    async send(address, text, replyTo) {
+      const before = tails.get(address)
+      const sent = (async () => {
+        await before
+        return sendAll(chunks(text.toWellFormed(), limit), {
+          service,
+          post: (piece, n) => post(address, piece, n === 0 ? replyTo : undefined),
+        })
+      })()
+      tails.set(address, sent)
+      return sent
+    },
+    isShut: () => gate.opens !== undefined,
+  }
+}
+
+type Post = { readonly service: string; readonly post: (piece: string, n: number) => Promise<Posted> }
+
+async function sendAll(pieces: readonly string[], { service, post }: Post): Promise<Sent> {
+  if (pieces.length === 0) return { ok: false, message: `the answer is blank, and ${service} takes no blank messages` }
+  const messageIds: string[] = []
+  for (const piece of pieces) {
+    const posted = await post(piece, messageIds.length)
+    if (!posted.ok) return { ok: false, message: pieces.length === 1 ? posted.message : `${posted.message} (${part(messageIds, pieces)})` }
+    messageIds.push(posted.id)
+  }
+  return { ok: true, messageIds }
+}
+
+function part(done: readonly string[], all: readonly string[]): string {
+  return `${done.length} of ${all.length} parts were sent`
+}
+
+type Posted = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly message: string }
+
+/** `opens` is set while a rate limit of the whole server applies to us: then nothing is requested. */
+type Gate = { opens: Promise<void> | undefined }
+
+type Posting = SenderSettings & { readonly gate: Gate; readonly address: string; readonly attemptOnce: () => Promise<string> }
+
+async function postPiece(posting: Posting): Promise<Posted> {
+  const { signal, log, address: channel, service } = posting
+  const waited = { tries: 0, ms: 0 }
+  for (;;) {
+    await posting.gate.opens
+    if (signal.aborted) return { ok: false, message: `the connection to ${service} was closed before this was sent` }
+    try {
+      return { ok: true, id: await posting.attemptOnce() }
+    } catch (error) {
+      if (signal.aborted) continue
+      const refusal = posting.refusalOf(error, `channel ${channel}`)
+      const ms = refusal.kind === 'wait' ? refusal.ms : refusal.kind === 'passing' ? PAUSES_MS[waited.tries] : undefined
+      if (ms === undefined || waited.ms + ms > PATIENCE_MS) return { ok: false, message: `${refusal.message}${after(waited.tries)}` }
+      if (refusal.kind === 'wait') waited.ms += ms
+      else waited.tries += 1
+      log('warn', `${service.toLowerCase()} asks to wait`, { channel, reason: refusal.message, waitMs: ms })
+      const wait = posting.sleep(ms, signal).catch(() => {})
+      if (refusal.kind === 'wait' && refusal.isGlobal) shut(posting.gate, wait)
+      await wait
+    }
+  }
+}
+
+function shut(gate: Gate, wait: Promise<void>): void {
+  const opens = wait.then(() => {
+    if (gate.opens === opens) gate.opens = undefined
+  })
+  gate.opens = opens
+}
+
+function after(tries: number): string {
+  return tries === 0 ? '' : ` (after ${tries + 1} attempts)`
+}

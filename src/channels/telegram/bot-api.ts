@@ -1,0 +1,113 @@
+/** Calls Telegram's Bot API through a given fetch. The token is part of each address, so no message contains an address. */
+
+import { isObject } from '../../kit/json.ts'
+
+/** A guarded fetch. */
+export type TelegramFetch = (url: string, init: RequestInit) => Promise<Response>
+
+export type BotApiSettings = { readonly api: string; readonly token: string; readonly fetch: TelegramFetch }
+
+export type Asking = {
+  readonly signal: AbortSignal
+  /** Default: 15 seconds. */
+  readonly timeoutMs?: number
+}
+
+export type BotApi = {
+  /** @returns `result` of the answer @throws TelegramFailure */
+  call(method: string, params: object, asking: Asking): Promise<unknown>
+  /** Fetches a file by its `file_path`. @throws TelegramFailure, also when it is longer than `most` bytes */
+  file(path: string, asking: Asking & { readonly most: number }): Promise<Uint8Array>
+}
+
+/** `status` is absent when there was no answer that could be read. */
+export class TelegramFailure extends Error {
+  override readonly name = 'TelegramFailure'
+  constructor(
+    message: string,
+    readonly detail: { readonly status?: number; readonly retryAfterS?: number } = {},
+  ) {
+    super(message)
+  }
+}
+
+/** The longest answer to a call: 100 updates are far below it. */
+const MOST_BYTES = 16_777_216
+const TIMEOUT_MS = 15_000
+
+export function createBotApi({ api, token, fetch }: BotApiSettings): BotApi {
+  const base = api.replace(/\/+$/, '')
+  const hide = (text: string) => text.replaceAll(token, '<token>').replaceAll(encodeURIComponent(token), '<token>')
+
+  async function request<T>(url: string, init: RequestInit, asking: Asking, read: (answer: Response) => Promise<T>): Promise<T> {
+    const own = new AbortController()
+    const timer = setTimeout(() => own.abort(), asking.timeoutMs ?? TIMEOUT_MS)
+    const leave = () => own.abort()
+    asking.signal.addEventListener('abort', leave)
+    if (asking.signal.aborted) leave()
+    try {
+      return await read(await fetch(url, { ...init, signal: own.signal }))
+    } catch (error) {
+      if (error instanceof TelegramFailure) throw error
+      const why = error instanceof Error ? error.message : String(error)
+      throw new TelegramFailure(own.signal.aborted ? 'no answer from Telegram in time' : `Telegram cannot be reached: ${hide(why)}`)
+    } finally {
+      clearTimeout(timer)
+      asking.signal.removeEventListener('abort', leave)
+    }
+  }
+
+  return {
+    call(method, params, asking) {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(params) }
+      return request(`${base}/bot${token}/${method}`, init, asking, async (answer) =>
+        resultOf(answer.status, new TextDecoder().decode(await bytesOf(answer, MOST_BYTES)), hide),
+      )
+    },
+    file(path, asking) {
+      if (!isFilePath(path)) throw new TelegramFailure(`Telegram names a file that cannot be fetched: ${JSON.stringify(path.slice(0, 80))}`)
+      return request(`${base}/file/bot${token}/${path}`, {}, asking, async (answer) => {
+        if (answer.ok) return bytesOf(answer, asking.most)
+        await answer.body?.cancel()
+        throw new TelegramFailure(`Telegram answers ${answer.status} to the request for the file`, { status: answer.status })
+      })
+    },
+  }
+}
+
+/** The path becomes part of an address, and must not lead to another one. */
+function isFilePath(path: string): boolean {
+  return /^[\w-][\w.-]*(?:\/[\w-][\w.-]*)*$/.test(path) && path.length <= 300
+}
+
+function resultOf(status: number, text: string, hide: (text: string) => string): unknown {
+  const body = parsed(text)
+  if (isObject(body) && body.ok === true) return body.result
+  if (!isObject(body) || body.ok !== false)
+    throw new TelegramFailure(`Telegram answers ${status}`, { status: status === 200 ? 502 : status })
+  const { error_code: code, description, parameters } = body
+  const retryAfterS = isObject(parameters) ? parameters.retry_after : undefined
+  throw new TelegramFailure(hide(typeof description === 'string' ? description.slice(0, 300) : `Telegram answers ${status}`), {
+    status: typeof code === 'number' ? code : status,
+    ...(typeof retryAfterS === 'number' && retryAfterS >= 0 ? { retryAfterS } : {}),
+  })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+async function bytesOf(answer: Response, most: number): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of answer.body ?? []) {
+    length += piece.byteLength
+    if (length > most) throw new TelegramFailure(`it is larger than ${most} bytes`, { status: 413 })
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}

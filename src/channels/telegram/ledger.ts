@@ -1,0 +1,126 @@
+/**
+ * Keeps in a file which messages are not answered yet, and up to where Telegram's updates were taken: only then Telegram may forget them, so
+ * a crash neither loses a message nor has one answered twice.
+ */
+
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { isObject } from '../../kit/json.ts'
+import type { Log } from '../../runtime/port.ts'
+import type { TelegramMessage } from './inbound.ts'
+
+/** `isBegun`: its turn had begun, so its effects may have happened. */
+export type OpenMessage = { readonly message: TelegramMessage; readonly isBegun: boolean }
+
+export type Ledger = {
+  /** The first update that was not taken yet; undefined: none was taken ever. */
+  offset(): number | undefined
+  open(): readonly OpenMessage[]
+  /** Takes messages by `receive`, and has them on disk, with the new offset, before it returns. A message that is open is not taken again. */
+  take(offset: number, messages: readonly TelegramMessage[], receive: (message: TelegramMessage) => void): void
+  begin(updateId: number): void
+  end(updateId: number): void
+  /** The number of the conversation in that place; undefined is the first. */
+  topic(address: string): number | undefined
+  newTopic(address: string): void
+}
+
+type State = {
+  offset?: number
+  readonly open: Map<number, OpenMessage>
+  readonly topics: Map<string, number>
+}
+
+/** Never throws: what cannot be read is set aside, and what cannot be written is logged. */
+export function openLedger(path: string, log: Log): Ledger {
+  const state = read(path, log)
+  const taking = { now: false }
+
+  function save(): void {
+    if (taking.now) return
+    const { offset, open, topics } = state
+    try {
+      write(path, JSON.stringify({ v: 1, offset, open: [...open.values()], topics: Object.fromEntries(topics) }))
+    } catch (error) {
+      log('error', 'telegram messages not kept', { path, why: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  return {
+    offset: () => state.offset,
+    open: () => [...state.open.values()],
+    take(offset, messages, receive) {
+      taking.now = true
+      try {
+        for (const message of messages) {
+          if (state.open.has(message.updateId)) continue
+          state.open.set(message.updateId, { message, isBegun: false })
+          receive(message)
+        }
+      } finally {
+        taking.now = false
+      }
+      state.offset = offset
+      save()
+    },
+    begin(updateId) {
+      const found = state.open.get(updateId)
+      if (!found) return
+      state.open.set(updateId, { ...found, isBegun: true })
+      save()
+    },
+    end(updateId) {
+      if (state.open.delete(updateId)) save()
+    },
+    topic: (address) => state.topics.get(address),
+    newTopic(address) {
+      state.topics.set(address, (state.topics.get(address) ?? 1) + 1)
+      save()
+    },
+  }
+}
+
+function read(path: string, log: Log): State {
+  const nothing = (): State => ({ open: new Map(), topics: new Map() })
+  try {
+    const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (!isObject(found) || found.v !== 1 || !Array.isArray(found.open) || !found.open.every(isOpen))
+      throw new Error('it is not what was written')
+    const topics = Object.entries(isObject(found.topics) ? found.topics : {})
+    return {
+      ...(typeof found.offset === 'number' ? { offset: found.offset } : {}),
+      open: new Map(found.open.map((each) => [each.message.updateId, each])),
+      topics: new Map(topics.flatMap(([address, number]): [string, number][] => (typeof number === 'number' ? [[address, number]] : []))),
+    }
+  } catch (error) {
+    if (isObject(error) && error.code === 'ENOENT') return nothing()
+    log('warn', 'telegram messages of an earlier start are not known', {
+      path,
+      why: error instanceof Error ? error.message : String(error),
+    })
+    return nothing()
+  }
+}
+
+function isOpen(value: unknown): value is OpenMessage {
+  const message = isObject(value) ? value.message : undefined
+  return (
+    isObject(message) &&
+    ['updateId', 'messageId'].every((key) => typeof message[key] === 'number') &&
+    ['chat', 'person', 'text'].every((key) => typeof message[key] === 'string') &&
+    Array.isArray(message.photos)
+  )
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.new`
+  writeFileSync(draft, text, { mode: 0o600, flush: true })
+  renameSync(draft, path)
+  const folder = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}

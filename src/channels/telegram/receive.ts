@@ -1,0 +1,122 @@
+/** Hands messages of Telegram to the host: with their conversation, their commands, and the way back for the answer. */
+
+import type { ChannelHost, TurnPlace } from '../../host/api.ts'
+import { flat } from '../../kit/text.ts'
+import type { Addresses } from '../inbox/addresses.ts'
+import type { BotApi } from './bot-api.ts'
+import { completeText } from './complete-text.ts'
+import type { Command, TelegramMessage } from './inbound.ts'
+import type { Ledger } from './ledger.ts'
+import { addressOf, type Outbox } from './outbox.ts'
+import type { TelegramSettings } from './settings.ts'
+
+export type ReceiverOptions = {
+  readonly host: ChannelHost
+  readonly api: BotApi
+  readonly outbox: Outbox
+  readonly ledger: Ledger
+  readonly addresses: Addresses
+  readonly settings: TelegramSettings
+  readonly signal: AbortSignal
+}
+
+export type Receiver = {
+  receive(message: TelegramMessage): void
+  /** Takes up what the ledger has open from an earlier start. */
+  resume(): void
+}
+
+const greeting =
+  'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on.'
+
+export function createReceiver({ host, api, outbox, ledger, addresses, settings, signal }: ReceiverOptions): Receiver {
+  const { log } = host.setup
+  /** What each person has under way in each place, and how to stop it. */
+  const working = new Map<string, { readonly stop: () => void; readonly updateId: number }>()
+
+  async function say(address: string, text: string, replyTo?: string): Promise<void> {
+    const sent = await outbox.send(address, text, replyTo)
+    if (!sent.ok) log('warn', 'answer not delivered', { to: address, why: sent.message })
+  }
+
+  function obey(command: Command, message: TelegramMessage): void {
+    const address = addressOf(message)
+    if (command === 'start') return void say(address, greeting)
+    if (command === 'new') {
+      ledger.newTopic(address)
+      return void say(address, 'A new conversation begins.')
+    }
+    const found = working.get(keyOf(message))
+    if (found) found.stop()
+    else void say(address, 'I am working on nothing of yours here.')
+  }
+
+  /** The text with what its photos show. The turn that follows can be stopped, and so can the work before it. */
+  async function complete(message: TelegramMessage, at: TurnPlace): Promise<string | undefined> {
+    const preparing = new AbortController()
+    const { conversation } = at
+    const stop = () => {
+      preparing.abort()
+      conversation.cancel(`telegram ${message.person}`)
+    }
+    working.set(keyOf(message), { stop, updateId: message.updateId })
+    const text = await completeText(message, {
+      ...at,
+      setup: host.setup,
+      api,
+      settings,
+      signal: AbortSignal.any([signal, preparing.signal]),
+    })
+    return preparing.signal.aborted ? undefined : text
+  }
+
+  function settle(message: TelegramMessage): void {
+    ledger.end(message.updateId)
+    if (working.get(keyOf(message))?.updateId === message.updateId) working.delete(keyOf(message))
+  }
+
+  function receive(message: TelegramMessage): void {
+    const { text, person, isGroup, command, updateId, messageId } = message
+    const address = addressOf(message)
+    const topic = ledger.topic(address)
+    const noteAddress = addresses.note(address)
+    host.receive({
+      ...{ channel: address, text, person, from: 'telegram', conversation: `telegram ${address}` },
+      ...(topic === undefined ? {} : { topic: String(topic) }),
+      ...(command === undefined ? {} : { command: () => obey(command, message) }),
+      taken(conversationId) {
+        noteAddress(conversationId)
+        ledger.begin(updateId)
+      },
+      complete: (at) => complete(message, at),
+      settled: () => settle(message),
+      working: () => void outbox.typing(address),
+      answer: (words) => say(address, words, isGroup ? String(messageId) : undefined),
+    })
+  }
+
+  return {
+    receive,
+    resume() {
+      for (const { message, isBegun } of ledger.open()) {
+        if (!isBegun) {
+          receive(message)
+          continue
+        }
+        log('warn', 'message interrupted', { from: 'telegram', channel: addressOf(message), messageId: message.messageId })
+        void say(addressOf(message), interrupted(message)).then(() => ledger.end(message.updateId))
+      }
+    },
+  }
+}
+
+/** The turn had begun: doing it again could repeat its effects. */
+function interrupted({ text }: TelegramMessage): string {
+  const beginning = flat(text).slice(0, 60).toWellFormed()
+  const which = beginning === '' ? 'your last message' : `your message "${beginning}${text.length > 60 ? '…' : ''}"`
+  return `[I was interrupted while I worked on ${which}; what I had begun may have happened. If you see no answer to it, send it again.]`
+}
+
+function keyOf(message: TelegramMessage): string {
+  return `${addressOf(message)} ${message.person}`
+}
