@@ -26,6 +26,7 @@ forEachEngine('held back', (open) => {
 
   test('the shared secret, which may speak in any name, asks and reports no more once enough is open', async () => {
     const plane = await moneyPlane(await open(), { openTasksOfAgent: 101 })
+    for (const id of ['a1', 'b1', 'c1']) await plane.addAgent(id)
     const hundred = Array.from({ length: 103 }, (_, at) => `op ${at}`)
     const asked = await Promise.all(hundred.map((operation) => codeOf(plane.activity(seedCaller, { ...asks, operation }))))
     const failed = await Promise.all(hundred.map((error_message) => codeOf(plane.activity(seedCaller, { ...errs, error_message }))))
