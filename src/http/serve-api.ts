@@ -1,6 +1,6 @@
 /** Serves an API: each request passes the guards, says who sent it, and has its body read, before a route sees it. */
 
-import type { Api, ApiEnv } from './api.ts'
+import type { ApiEnv } from './api.ts'
 import { createIdentifier, type IdentifierOptions } from './callers/identifier.ts'
 import type { Identity } from './callers/sender.ts'
 import { assertOurs, placesOf, plainUrl } from './guards.ts'
@@ -15,7 +15,7 @@ export type ServeApiOptions<Caller extends Identity> = Pick<
 > &
   IdentifierOptions<Caller> & {
     /** Loads the routes: with the first request, or shortly after the start. */
-    readonly app: () => Promise<Api<Caller>>
+    readonly app: () => Promise<Answering<Caller>>
     /** The answers to GET and HEAD requests that need neither a token nor the routes. */
     readonly simple: { readonly [path: string]: () => Response }
     /** Paths that are answered without the routes, for example an API of another vendor's form; only the guards come before. */
@@ -33,6 +33,11 @@ export type ServeApiOptions<Caller extends Identity> = Pick<
     /** Called with the status of each answer. */
     readonly answered?: (status: number) => void
   }
+
+/** The routes; must not throw anything but bugs. */
+export type Answering<Caller extends Identity> = {
+  fetch(request: Request, env: ApiEnv<Caller>['Bindings']): Response | Promise<Response>
+}
 
 export type RawAnswers = {
   takes(path: string): boolean
@@ -68,14 +73,15 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
     try {
       assertOurs(request, state.places, hints.host)
       const url = plainUrl(request.url)
-      const simple = request.method === 'GET' || request.method === 'HEAD' ? simpleAnswer(options.simple, url) : undefined
+      const path = pathIn(url)
+      const simple = request.method === 'GET' || request.method === 'HEAD' ? simpleAnswer(options.simple, path) : undefined
       if (simple) return simple
-      if (options.raw?.takes(pathIn(url))) return await options.raw.answer(request, connection)
+      if (options.raw?.takes(path)) return await options.raw.answer(request, connection)
       const sender = identify.senderOf(request, connection)
-      const limits = bodyLimits && hasBody(request) ? bodyLimits(pathIn(url), (await sender()) !== undefined) : undefined
+      const limits = bodyLimits && hasBody(request) ? bodyLimits(path, (await sender()) !== undefined) : undefined
       const body = hasBody(request) ? await readJsonBody(request, limits) : ''
       const env: ApiEnv<Caller>['Bindings'] = {
-        ...{ connection, body, idempotency: options.idempotency, cookie: state.cookie, tokenHint: hints.token },
+        ...{ connection, body, path, idempotency: options.idempotency, cookie: state.cookie, tokenHint: hints.token },
         sender,
         attempt: (find) => identify.attempt(find, connection),
         isInForce: () => identify.isInForce(request, connection),
@@ -101,8 +107,7 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
 }
 
 /** Answers what needs neither a token nor the routes. */
-function simpleAnswer(simple: { readonly [path: string]: () => Response }, url: string): Response | undefined {
-  const path = pathIn(url)
+function simpleAnswer(simple: { readonly [path: string]: () => Response }, path: string): Response | undefined {
   return Object.hasOwn(simple, path) ? simple[path]?.() : undefined
 }
 

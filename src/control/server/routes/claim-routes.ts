@@ -2,30 +2,29 @@
 
 import { json, plain } from '../../../http/answers/shapes.ts'
 import type { Connection } from '../../../http/listen.ts'
+import type { QuickRoutes } from '../../../http/quick-routes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import { beat, type Claim, claim, claimRequest, releaseRequest, task } from '../../contract/task-shapes.ts'
-import { controlRoute, prefix } from '../access/control-route.ts'
+import { controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { nothing, taskAt } from '../request-shapes.ts'
 
-export function claimRoutes(app: ControlApi, server: ControlServer): void {
+export function claimRoutes(app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>): void {
   const { plane } = server
-  app.openapi(
-    controlRoute(
-      {
-        method: 'post',
-        path: `${prefix}/tasks/claim`,
-        summary: 'Claim the next task of a role; waits up to wait_ms for one',
-        request: { body: json(claimRequest, 'For whom') },
-        responses: { 200: json(claim, 'The task with its lease'), 204: { description: 'There was none in that time' } },
-      },
-      'secret',
-    ),
-    async (c) => {
-      const claimed = await claimFor(server, c.var.caller, { request: c.req.valid('json'), connection: c.env.connection })
-      return claimed ? c.json(plain(claimed), 200) : c.body(null, 204)
+  quick.add({
+    config: {
+      path: `${prefix}/tasks/claim`,
+      summary: 'Claim the next task of a role; waits up to wait_ms for one',
+      responses: { 200: json(claim, 'The task with its lease'), 204: { description: 'There was none in that time' } },
     },
-  )
+    guard: guardOf('POST /tasks/claim', 'secret'),
+    body: claimRequest,
+    asks: 'For whom',
+    async answer(request, { caller, env }) {
+      const claimed = await claimFor(server, caller, { request, connection: env.connection })
+      return claimed ? { status: 200, body: claimed } : { status: 204 }
+    },
+  })
   app.openapi(
     controlRoute({
       method: 'post',
