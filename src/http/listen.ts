@@ -58,7 +58,10 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
       return answer(request, {
         address: server.requestIP(request)?.address ?? '',
         stay: () => server.timeout(request, 0),
-        gone: request.signal,
+        // Few requests look at it.
+        get gone() {
+          return request.signal
+        },
       })
     },
     error(error) {

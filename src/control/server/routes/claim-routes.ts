@@ -49,8 +49,18 @@ export function claimRoutes(app: ControlApi, server: ControlServer, quick: Quick
 
 type Asked = { readonly request: Parameters<ControlServer['plane']['tasks']['claim']>[1]; readonly connection: Connection }
 
-/** A client that leaves ends the wait; a task that was claimed in that moment goes back at once. */
-async function claimFor(
+/** A task that was claimed when the client had left already goes back at once. */
+async function claimFor(server: ControlServer, caller: Caller, asked: Asked): Promise<Claim | undefined> {
+  const { request, connection } = asked
+  const { tasks } = server.plane
+  const claimed = await (request.wait_ms === 0 ? tasks.claim(caller, request, connection.gone) : waitFor(server, caller, asked))
+  if (!claimed || !connection.gone.aborted) return claimed
+  await tasks.release(holderOf(claimed, request.agent_id), claimed.task.task_id, { outcome: 'now' })
+  return undefined
+}
+
+/** A client that leaves ends the wait. */
+async function waitFor(
   { plane, stopping, counters }: ControlServer,
   caller: Caller,
   { request, connection }: Asked,
@@ -58,10 +68,7 @@ async function claimFor(
   connection.stay()
   const ended = counters.began('poll')
   try {
-    const claimed = await plane.tasks.claim(caller, request, AbortSignal.any([connection.gone, stopping]))
-    if (!claimed || !connection.gone.aborted) return claimed
-    await plane.tasks.release(holderOf(claimed, request.agent_id), claimed.task.task_id, { outcome: 'now' })
-    return undefined
+    return await plane.tasks.claim(caller, request, AbortSignal.any([connection.gone, stopping]))
   } finally {
     ended()
   }
