@@ -21,6 +21,8 @@ export type ApiEnv<Caller extends Identity> = {
     readonly tokenHint: string
     /** The body as it was sent; empty when there is none. */
     readonly body: string
+    /** What the body says. */
+    readonly json: unknown
     /** As it is spelled, without what is asked behind "?". */
     readonly path: string
     readonly idempotency: Idempotency

@@ -82,7 +82,7 @@ type Sent<Caller extends Identity> = { readonly request: Request; readonly env: 
 
 function responding<Caller extends Identity, Body>({ body: shape, answer }: QuickRoute<Caller, Body>): Respond<Caller> {
   return async (asked) => {
-    const read = shape.safeParse(JSON.parse(asked.env.body))
+    const read = shape.safeParse(asked.env.json)
     if (!read.success) throw badRequest(read.error.issues)
     const { status, body, headers } = await answer(read.data, asked)
     if (body === undefined) return new Response(null, { status, headers: { ...quiet, ...headers } })

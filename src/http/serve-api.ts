@@ -6,7 +6,7 @@ import type { Identity } from './callers/sender.ts'
 import { assertOurs, placesOf, plainUrl } from './guards.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'
-import { type BodyLimits, readJsonBody } from './json-body.ts'
+import { type BodyLimits, type JsonBody, readJsonBody } from './json-body.ts'
 import { type Connection, type Listening, type ListenOptions, listen } from './listen.ts'
 
 export type ServeApiOptions<Caller extends Identity> = Pick<
@@ -58,7 +58,8 @@ export function simpleJson(value: object, status = 200): Response {
   return Response.json(value, { status, headers: quiet })
 }
 
-const json = 'application/json'
+const jsonType = 'application/json'
+const noBody: JsonBody = { text: '', value: undefined }
 
 /** Loading the routes would delay the line that says that all is ready. */
 const loadAfterMs = 100
@@ -79,9 +80,9 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
       if (options.raw?.takes(path)) return await options.raw.answer(request, connection)
       const sender = identify.senderOf(request, connection)
       const limits = bodyLimits && hasBody(request) ? bodyLimits(path, (await sender()) !== undefined) : undefined
-      const body = hasBody(request) ? await readJsonBody(request, limits) : ''
+      const { text: body, value: json } = hasBody(request) ? await readJsonBody(request, limits) : noBody
       const env: ApiEnv<Caller>['Bindings'] = {
-        ...{ connection, body, path, idempotency: options.idempotency, cookie: state.cookie, tokenHint: hints.token },
+        ...{ connection, body, json, path, idempotency: options.idempotency, cookie: state.cookie, tokenHint: hints.token },
         sender,
         attempt: (find) => identify.attempt(find, connection),
         isInForce: () => identify.isInForce(request, connection),
@@ -124,10 +125,10 @@ function hasBody(request: Request): boolean {
 
 /** The routes find the body in `env`. A copy of the request costs as much as the rest of it, so there is one only when something differs. */
 function forRoutes(request: Request, url: string, body: string): Request {
-  const isJson = body === '' || request.headers.get('content-type') === json
+  const isJson = body === '' || request.headers.get('content-type') === jsonType
   if (isJson && url === request.url) return request
   const headers = new Headers(request.headers)
-  if (!isJson) headers.set('content-type', json)
+  if (!isJson) headers.set('content-type', jsonType)
   return new Request(url, { method: request.method, headers, signal: request.signal })
 }
 
