@@ -75,12 +75,12 @@ export function createQuickRoutes<Caller extends Identity>(
 }
 
 const ofJson = { 'content-type': 'application/json', ...quiet }
-/** A Response copies this three times faster than a plain object. */
-const usual = new Headers(ofJson)
 
 type Sent<Caller extends Identity> = { readonly request: Request; readonly env: Env<Caller> }
 
 function responding<Caller extends Identity, Body>({ body: shape, answer }: QuickRoute<Caller, Body>): Respond<Caller> {
+  // A Response copies these three times faster than a plain object.
+  const usual = new Headers(ofJson)
   return async (asked) => {
     const read = shape.safeParse(asked.env.json)
     if (!read.success) throw badRequest(read.error.issues)

@@ -5,23 +5,24 @@ import { first, marks } from '../row.ts'
 
 export type Wanted = { readonly role: string; readonly agentId: string; readonly labels: readonly string[] }
 
-const columns = 'id, budget_tokens'
+/** The literals are those of the indexes' conditions, so that both engines use them. Delayed tasks have a larger queue_at. */
+const isDue = 'queue_at < 1000000000000000'
+const inRole = "SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND"
+const order = 'ORDER BY queue_at, id LIMIT 1'
 
-/** Of the tasks that anyone in the role may take, and those for this agent alone, the one that has waited longest. */
+/**
+ * Of the tasks that anyone in the role may take, and those for this agent alone, the one that has waited longest. `SELECT id` before it and the
+ * parameters of `candidateParams` make an expression of it.
+ */
+export const candidate = `FROM tasks WHERE id IN ((${inRole} agent_id IS NULL AND ${isDue} ${order}), (${inRole} agent_id = ? AND ${isDue} ${order})) ${order}`
+
 export function* findCandidate({ role, agentId, labels }: Wanted): Command<Row | undefined> {
-  return yield* first(`SELECT ${columns} ${candidate(labels)}`, candidateParams({ role, agentId, labels }))
+  return yield* first(withLabels(`SELECT id, budget_tokens ${candidate}`, labels), candidateParams({ role, agentId, labels }))
 }
 
-/** `SELECT id` before it and the parameters of `candidateParams` make an expression of it. */
-export function candidate(asked: readonly string[]): string {
-  const labels = distinct(asked)
-  return `FROM tasks WHERE id IN ((${next('agent_id IS NULL', labels)}), (${next('agent_id = ?', labels)})) ORDER BY queue_at, id LIMIT 1`
-}
-
-/** Most claims ask for no labels: their text is made once, because making it takes as long as a small statement. */
-export function perLabels(text: (labels: readonly string[]) => string): (labels: readonly string[]) => string {
-  const plain = text([])
-  return (labels) => (labels.length === 0 ? plain : text(labels))
+/** Returns a text that contains `candidate` for a claim that asks for these labels. Most ask for none, and a text that stays one is found faster. */
+export function withLabels(text: string, labels: readonly string[]): string {
+  return labels.length === 0 ? text : text.replaceAll(isDue, `${isDue}${labelFilter(distinct(labels))}`)
 }
 
 export function candidateParams({ role, agentId, labels }: Wanted): readonly Param[] {
@@ -34,14 +35,7 @@ function distinct(labels: readonly string[]): readonly string[] {
   return [...new Set(labels)]
 }
 
-/** The literals are those of the indexes' conditions, so that both engines use them. Delayed tasks have a larger queue_at. */
-function next(whose: string, labels: readonly string[]): string {
-  return `SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND ${whose} AND queue_at < 1000000000000000${labelFilter(labels)}
-    ORDER BY queue_at, id LIMIT 1`
-}
-
 function labelFilter(labels: readonly string[]): string {
-  if (labels.length === 0) return ''
   return ` AND (SELECT count(*) FROM labels WHERE labels.task_id = tasks.id AND label IN (${marks(labels)})) = ?`
 }
 

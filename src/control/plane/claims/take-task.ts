@@ -5,17 +5,15 @@ import type { ClaimRequest } from '../../contract/task-shapes.ts'
 import { type PlaneContext, take, taken } from '../context.ts'
 import { first, int } from '../row.ts'
 import { blockTask } from '../tasks/end-task.ts'
-import { candidate, candidateParams, findCandidate, perLabels, type Wanted } from './find-candidate.ts'
+import { candidate, candidateParams, findCandidate, type Wanted, withLabels } from './find-candidate.ts'
 import { nextDue, sweep } from './sweep.ts'
 
 export type Lease = { readonly request: ClaimRequest; readonly digest: string }
 
-const takeText = perLabels(
-  (labels) => `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${taken('runs')}, available_at = ?, lease_digest = ?, lease_ms = ?,
-    cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
-    WHERE id = (SELECT id ${candidate(labels)}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
-    RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`,
-)
+const takeCandidate = `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${taken.runs}, available_at = ?, lease_digest = ?, lease_ms = ?,
+  cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
+  WHERE id = (SELECT id ${candidate}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
+  RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`
 
 /**
  * Leases the first task, unless its own budget is spent: one statement finds and changes it, so claims need no turns. @returns undefined also
@@ -26,7 +24,7 @@ export function* takeBest({ now, options }: PlaneContext, { request, digest }: L
   const leaseMs = Math.min(seconds ?? options.leaseSeconds, options.leaseSeconds) * 1_000
   yield* take('runs')
   const params = [now() + leaseMs, digest, leaseMs, now(), ...candidateParams({ role, agentId, labels })]
-  return yield* first(takeText(labels), params)
+  return yield* first(withLabels(takeCandidate, labels), params)
 }
 
 /** An empty queue may still have expired leases, and tasks whose time has come since the last tick. */

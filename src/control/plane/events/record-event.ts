@@ -39,7 +39,7 @@ export function* writeEvents(events: readonly (readonly Param[])[]): Command<voi
   }
 }
 
-const rowMarks = `(${taken('events')} - ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const rowMarks = `(${taken.events} - ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const insertOne = `INSERT INTO events (${columns}) VALUES ${rowMarks}`
 
 function insertOf(events: readonly (readonly Param[])[]): Statement {

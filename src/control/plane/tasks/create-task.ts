@@ -4,7 +4,7 @@ import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskDraft } from '../../contract/task-shapes.ts'
 import { numberOf, type PlaneContext, take, taken } from '../context.ts'
-import { first, int, marks } from '../row.ts'
+import { first, int } from '../row.ts'
 import { keepNeeds, lookAtNeeds, type Needs } from './dependencies.ts'
 import { announceReady, readTask, recordTask } from './task-change.ts'
 import { queueAt, rankOf, taskOf } from './task-row.ts'
@@ -30,7 +30,8 @@ const columns = [
   ...(['parent_id', 'budget_tokens', 'tokens_used', 'tokens_reserved', 'cancel_requested', 'open_dependencies', 'error'] as const),
 ]
 type Columns = Readonly<Record<(typeof columns)[number], Param>>
-const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${taken('tasks')}, ${marks(columns)}) RETURNING *`
+const places = columns.map(() => '?').join(', ')
+const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${taken.tasks}, ${places}) RETURNING *`
 
 function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Columns {
   const now = context.now()
