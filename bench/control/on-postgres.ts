@@ -29,7 +29,7 @@ async function ratesOf({ onPostgres }: Bench, postgres: Postgres, daemons: numbe
   const worked = await workRate(servers, key)
   const named = `PostgreSQL, ${daemons} ${daemons === 1 ? 'daemon' : 'daemons'}`
   return [
-    { what: `${named}: creates at 16 clients`, value: created, unit: '/s' },
-    { what: '… claims with completion', value: worked, unit: '/s' },
+    { what: `${named}: creates at 16 clients`, value: created.perSecond, unit: '/s' },
+    { what: '… claims with completion', value: worked.perSecond, unit: '/s' },
   ]
 }

@@ -21,6 +21,10 @@ export type ApiEnv<Caller extends Identity> = {
     readonly tokenHint: string
     /** The body as it was sent; empty when there is none. */
     readonly body: string
+    /** What the body says. */
+    readonly json: unknown
+    /** As it is spelled, without what is asked behind "?". */
+    readonly path: string
     readonly idempotency: Idempotency
     /** The name of the cookie of a session. */
     readonly cookie: string
@@ -40,19 +44,25 @@ export type ApiOptions = {
   readonly errorFields?: (path: string, error: HttpError) => object
 }
 
-export function createApi<Caller extends Identity>({ errorOf, failed, errorFields = () => ({}) }: ApiOptions): Api<Caller> {
+/** Answers with what a route threw. */
+export function createFailures({ errorOf, failed, errorFields = () => ({}) }: ApiOptions): (error: unknown, path: string) => Response {
+  return (error, path) => {
+    const known = error instanceof HttpError ? error : error instanceof HTTPException ? ofHono(error) : errorOf(error)
+    if (!known) failed(error)
+    const answered = known ?? new HttpError(500, 'internal', 'this is a bug in BraidClaw; its log says more')
+    return errorResponse(answered, errorFields(path, answered))
+  }
+}
+
+export function createApi<Caller extends Identity>(options: ApiOptions): Api<Caller> {
   const app: Api<Caller> = new OpenAPIHono<ApiEnv<Caller>>({
     defaultHook(result) {
-      if (!result.success) throw new HttpError(400, 'bad_request', problemsOf(result.error.issues))
+      if (!result.success) throw badRequest(result.error.issues)
     },
   })
-  const answer = (context: Context, error: HttpError) => errorResponse(error, errorFields(context.req.path, error))
-  app.onError((error, context) => {
-    const known = error instanceof HttpError ? error : error instanceof HTTPException ? ofHono(error) : errorOf(error)
-    if (known) return answer(context, known)
-    failed(error)
-    return answer(context, new HttpError(500, 'internal', 'this is a bug in BraidClaw; its log says more'))
-  })
+  const failure = createFailures(options)
+  const answer = (context: Context, error: HttpError) => failure(error, context.req.path)
+  app.onError((error, context) => failure(error, context.req.path))
   app.notFound((context) => {
     const methods = methodsOf(app, context.req.path)
     if (methods.length === 0) return answer(context, new HttpError(404, 'not_found', `there is no ${context.req.path}; see /openapi.json`))
@@ -83,25 +93,41 @@ export function openRoute<const R extends RouteConfig>(config: R) {
   return createRoute({ ...config, security: [] })
 }
 
+/** What a guard may look at. */
+export type Asked = {
+  param(name: string): string | undefined
+  header(name: string): string | undefined
+}
+
 export type Guard<Caller extends Identity> = {
   /** What /openapi.json says that a token needs. */
   readonly words: readonly string[]
   /** @throws HttpError 403 when this caller may not do it */
-  readonly permit: (caller: Caller, context: Context<ApiEnv<Caller>>) => void
+  readonly permit: (caller: Caller, asked: Asked) => void
   /** Whether a repeated request gets the first answer: absent, when it has an Idempotency-Key; "never" for a route that sees to that itself. */
   readonly replay?: 'never'
 }
 
 /** Declares a route for those callers that `permit` lets pass. */
 export function guardedRoute<const R extends RouteConfig, Caller extends Identity>(config: R, guard: Guard<Caller>) {
-  return createRoute({ ...config, security: [{ bearer: [...guard.words] }], middleware: guarding(guard) })
+  return createRoute({ ...config, security: securityOf(guard), middleware: guarding(guard) })
 }
 
-function guarding<Caller extends Identity>({ permit, replay }: Guard<Caller>): MiddlewareHandler<ApiEnv<Caller>> {
+export function securityOf<Caller extends Identity>({ words }: Guard<Caller>) {
+  return [{ bearer: [...words] }]
+}
+
+/** @throws HttpError 401 */
+export async function knownSender<Caller extends Identity>({ sender, tokenHint }: ApiEnv<Caller>['Bindings']): Promise<Sender<Caller>> {
+  const known = await sender()
+  if (!known) throw unauthorized(`this needs a token: send Authorization: Bearer TOKEN (${tokenHint})`)
+  return known
+}
+
+export function guarding<Caller extends Identity>({ permit, replay }: Guard<Caller>): MiddlewareHandler<ApiEnv<Caller>> {
   return async (context, next) => {
-    const sender = await context.env.sender()
-    if (!sender) throw unauthorized(`this needs a token: send Authorization: Bearer TOKEN (${context.env.tokenHint})`)
-    permit(sender.caller, context)
+    const sender = await knownSender<Caller>(context.env)
+    permit(sender.caller, context.req)
     context.set('caller', sender.caller)
     if (context.req.method === 'GET' || replay === 'never') return next()
     const { body, idempotency, connection } = context.env
@@ -136,8 +162,9 @@ function ofHono({ status, message }: HTTPException): HttpError {
 
 type Issue = { readonly path: readonly PropertyKey[]; readonly message: string }
 
-function problemsOf(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path.map(String).join('.') || 'the body'}: ${message}`).join('; ')
+export function badRequest(issues: readonly Issue[]): HttpError {
+  const problems = issues.map(({ path, message }) => `${path.map(String).join('.') || 'the body'}: ${message}`)
+  return new HttpError(400, 'bad_request', problems.join('; '))
 }
 
 function methodsOf<Caller extends Identity>(app: Api<Caller>, path: string): string[] {

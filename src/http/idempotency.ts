@@ -63,7 +63,7 @@ export function createIdempotency(store: ReplyStore): Idempotency {
 
   return {
     async answer(context, { owner, digest, record, next }) {
-      const key = keyOf(context)
+      const key = keyOf(context.req)
       if (key === undefined) return void (await next())
       const name = { owner, key, digest: digest() }
       const before = running.get(runningKey(name))
@@ -94,8 +94,8 @@ export function createIdempotency(store: ReplyStore): Idempotency {
 }
 
 /** @returns undefined when the request has none. @throws HttpError 400 for a key in another form */
-export function keyOf({ req }: Pick<Context, 'req'>): string | undefined {
-  const key = req.header('idempotency-key')
+export function keyOf(asked: { header(name: string): string | undefined }): string | undefined {
+  const key = asked.header('idempotency-key')
   if (key !== undefined && !keyPattern.test(key)) throw new HttpError(400, 'bad_key', 'Idempotency-Key: 1 to 255 visible ASCII characters')
   return key
 }

@@ -12,11 +12,14 @@ export type BodyLimits = {
 
 export const bodyLimits: BodyLimits = { maxBytes: 1_048_576, maxDepth: 64, maxMs: 30_000 }
 
-/** Returns the body as text of one JSON value, `{}` when there is none. @throws HttpError 400, 408, 413, 415 */
+/** `text`: as it was sent; `value`: what it says. */
+export type JsonBody = { readonly text: string; readonly value: unknown }
+
+/** Returns the body, one JSON value; `{}` when there is none. @throws HttpError 400, 408, 413, 415 */
 export async function readJsonBody(
   request: Request,
   { maxBytes, maxDepth, maxMs, anyText = true }: BodyLimits = bodyLimits,
-): Promise<string> {
+): Promise<JsonBody> {
   const { headers } = request
   const coding = headers.get('content-encoding')
   if (coding !== null && coding !== 'identity')
@@ -25,7 +28,7 @@ export async function readJsonBody(
     })
   if (Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
   const text = textIn(await withinTime(headers.has('content-length') ? request.bytes() : collect(request, maxBytes), maxMs))
-  if (text.trim() === '') return '{}'
+  if (text.trim() === '') return { text: '{}', value: {} }
   const type = headers.get('content-type') ?? ''
   if (!/^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i.test(type))
     throw new HttpError(
@@ -38,7 +41,7 @@ export async function readJsonBody(
   const value = parsed(text)
   if (!anyText && /\\u(?:0000|d[89a-f])/i.test(text) && !isStorable(value))
     throw new HttpError(400, 'bad_text', 'a text of the body has a NUL character or half of a character (a lone surrogate); take it out')
-  return text
+  return { text, value }
 }
 
 function parsed(text: string): unknown {
@@ -68,9 +71,11 @@ async function collect({ body }: Request, maxBytes: number): Promise<Uint8Array>
   return Buffer.concat(pieces)
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
 function textIn(bytes: Uint8Array): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return utf8.decode(bytes)
   } catch {
     throw new HttpError(400, 'bad_json', 'the body is not UTF-8')
   }

@@ -56,9 +56,14 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
           new HttpError(503, 'too_busy', `${maxRequests} requests are under way; try again`, { 'retry-after': '1', connection: 'close' }),
         )
       return answer(request, {
-        address: server.requestIP(request)?.address ?? '',
+        // Few requests look at these two.
+        get address() {
+          return server.requestIP(request)?.address ?? ''
+        },
         stay: () => server.timeout(request, 0),
-        gone: request.signal,
+        get gone() {
+          return request.signal
+        },
       })
     },
     error(error) {

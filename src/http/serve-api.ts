@@ -1,12 +1,12 @@
 /** Serves an API: each request passes the guards, says who sent it, and has its body read, before a route sees it. */
 
-import type { Api, ApiEnv } from './api.ts'
+import type { ApiEnv } from './api.ts'
 import { createIdentifier, type IdentifierOptions } from './callers/identifier.ts'
 import type { Identity } from './callers/sender.ts'
 import { assertOurs, placesOf, plainUrl } from './guards.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'
-import { type BodyLimits, readJsonBody } from './json-body.ts'
+import { type BodyLimits, type JsonBody, readJsonBody } from './json-body.ts'
 import { type Connection, type Listening, type ListenOptions, listen } from './listen.ts'
 
 export type ServeApiOptions<Caller extends Identity> = Pick<
@@ -15,7 +15,7 @@ export type ServeApiOptions<Caller extends Identity> = Pick<
 > &
   IdentifierOptions<Caller> & {
     /** Loads the routes: with the first request, or shortly after the start. */
-    readonly app: () => Promise<Api<Caller>>
+    readonly app: () => Promise<Answering<Caller>>
     /** The answers to GET and HEAD requests that need neither a token nor the routes. */
     readonly simple: { readonly [path: string]: () => Response }
     /** Paths that are answered without the routes, for example an API of another vendor's form; only the guards come before. */
@@ -33,6 +33,11 @@ export type ServeApiOptions<Caller extends Identity> = Pick<
     /** Called with the status of each answer. */
     readonly answered?: (status: number) => void
   }
+
+/** The routes; must not throw anything but bugs. */
+export type Answering<Caller extends Identity> = {
+  fetch(request: Request, env: ApiEnv<Caller>['Bindings']): Response | Promise<Response>
+}
 
 export type RawAnswers = {
   takes(path: string): boolean
@@ -53,7 +58,8 @@ export function simpleJson(value: object, status = 200): Response {
   return Response.json(value, { status, headers: quiet })
 }
 
-const json = 'application/json'
+const jsonType = 'application/json'
+const noBody: JsonBody = { text: '', value: undefined }
 
 /** Loading the routes would delay the line that says that all is ready. */
 const loadAfterMs = 100
@@ -68,14 +74,15 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
     try {
       assertOurs(request, state.places, hints.host)
       const url = plainUrl(request.url)
-      const simple = request.method === 'GET' || request.method === 'HEAD' ? simpleAnswer(options.simple, url) : undefined
+      const path = pathIn(url)
+      const simple = request.method === 'GET' || request.method === 'HEAD' ? simpleAnswer(options.simple, path) : undefined
       if (simple) return simple
-      if (options.raw?.takes(pathIn(url))) return await options.raw.answer(request, connection)
+      if (options.raw?.takes(path)) return await options.raw.answer(request, connection)
       const sender = identify.senderOf(request, connection)
-      const limits = bodyLimits && hasBody(request) ? bodyLimits(pathIn(url), (await sender()) !== undefined) : undefined
-      const body = hasBody(request) ? await readJsonBody(request, limits) : ''
+      const limits = bodyLimits && hasBody(request) ? bodyLimits(path, (await sender()) !== undefined) : undefined
+      const { text: body, value: json } = hasBody(request) ? await readJsonBody(request, limits) : noBody
       const env: ApiEnv<Caller>['Bindings'] = {
-        ...{ connection, body, idempotency: options.idempotency, cookie: state.cookie, tokenHint: hints.token },
+        ...{ connection, body, json, path, idempotency: options.idempotency, cookie: state.cookie, tokenHint: hints.token },
         sender,
         attempt: (find) => identify.attempt(find, connection),
         isInForce: () => identify.isInForce(request, connection),
@@ -101,8 +108,7 @@ export function serveApi<Caller extends Identity>(options: ServeApiOptions<Calle
 }
 
 /** Answers what needs neither a token nor the routes. */
-function simpleAnswer(simple: { readonly [path: string]: () => Response }, url: string): Response | undefined {
-  const path = pathIn(url)
+function simpleAnswer(simple: { readonly [path: string]: () => Response }, path: string): Response | undefined {
   return Object.hasOwn(simple, path) ? simple[path]?.() : undefined
 }
 
@@ -119,10 +125,10 @@ function hasBody(request: Request): boolean {
 
 /** The routes find the body in `env`. A copy of the request costs as much as the rest of it, so there is one only when something differs. */
 function forRoutes(request: Request, url: string, body: string): Request {
-  const isJson = body === '' || request.headers.get('content-type') === json
+  const isJson = body === '' || request.headers.get('content-type') === jsonType
   if (isJson && url === request.url) return request
   const headers = new Headers(request.headers)
-  if (!isJson) headers.set('content-type', json)
+  if (!isJson) headers.set('content-type', jsonType)
   return new Request(url, { method: request.method, headers, signal: request.signal })
 }
 

@@ -58,7 +58,7 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
 
   async function pass({ request, connection, target, caller, secret }: Passing): Promise<Response> {
     const upstream = upstreamFor(deps, target.vendor)
-    const text = target.method === 'POST' ? await readJsonBody(request, bodyLimits) : ''
+    const text = target.method === 'POST' ? (await readJsonBody(request, bodyLimits)).text : ''
     connection.stay()
     const call = { deps, request, connection, upstream, path: target.path, text }
     if (!target.wire) return await freeCall({ ...call, method: target.method, vendor: target.vendor })

@@ -48,7 +48,7 @@ export function* nextIds(name: Sequence, count: number): Command<number> {
   return row ? int(row, 'value') - count + 1 : 1
 }
 
-/** For the statement before one that takes the number as `taken(name)`: nothing comes between both, so nobody waits for the number. */
+/** For the statement before one that takes the number as `taken`: nothing comes between both, so nobody waits for the number. */
 export function* take(name: Sequence, count = 1): Command<void> {
   yield [
     'INSERT INTO sequences (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = sequences.value + excluded.value',
@@ -56,9 +56,11 @@ export function* take(name: Sequence, count = 1): Command<void> {
   ]
 }
 
-/** The last number that was given out. */
-export function taken(name: Sequence): string {
-  return `(SELECT value FROM sequences WHERE name = '${name}')`
+/** The last number that was given out, as an expression. */
+export const taken = {
+  tasks: "(SELECT value FROM sequences WHERE name = 'tasks')",
+  runs: "(SELECT value FROM sequences WHERE name = 'runs')",
+  events: "(SELECT value FROM sequences WHERE name = 'events')",
 }
 
 /** TASK-001, RUN-001, APPR-001: at least three digits. */

@@ -2,7 +2,9 @@
 
 import { z } from '@hono/zod-openapi'
 import { json } from '../../http/answers/shapes.ts'
-import { createApi } from '../../http/api.ts'
+import { createApi, createFailures } from '../../http/api.ts'
+import { createQuickRoutes } from '../../http/quick-routes.ts'
+import type { Answering } from '../../http/serve-api.ts'
 import type { Caller } from '../contract/caller.ts'
 import { controlRoute } from './access/control-route.ts'
 import type { ControlApi, ControlServer } from './control-server.ts'
@@ -10,9 +12,11 @@ import { describeModelPaths } from './model-paths.ts'
 import { httpErrorOf } from './refusal-status.ts'
 import { controlRoutes } from './routes.ts'
 
-export function controlApi(server: ControlServer, failed: (error: unknown) => void): ControlApi {
-  const app: ControlApi = createApi<Caller>({ errorOf: httpErrorOf, failed })
-  for (const add of controlRoutes) add(app, server)
+export function controlApi(server: ControlServer, failed: (error: unknown) => void): Answering<Caller> {
+  const options = { errorOf: httpErrorOf, failed }
+  const app: ControlApi = createApi<Caller>(options)
+  const quick = createQuickRoutes(app, createFailures(options))
+  for (const add of controlRoutes) add(app, server, quick)
   describeModelPaths(app)
   app.openapi(
     controlRoute({
@@ -23,7 +27,7 @@ export function controlApi(server: ControlServer, failed: (error: unknown) => vo
     }),
     (c) => c.json(documentOf(app, server.version), 200),
   )
-  return app
+  return { fetch: (request, env) => quick.answer(request, env) ?? app.fetch(request, env) }
 }
 
 function documentOf(app: ControlApi, version: string) {

@@ -1,6 +1,7 @@
 /** Declares what the routes of the control plane share. */
 
 import type { Api } from '../../http/api.ts'
+import type { QuickRoutes } from '../../http/quick-routes.ts'
 import type { Caller } from '../contract/caller.ts'
 import type { Plane } from '../contract/plane.ts'
 import type { HostdProxy } from '../hostd/hostd-proxy.ts'
@@ -23,4 +24,4 @@ export type ControlServer = {
 }
 
 /** Adds some routes. */
-export type ControlRoutes = (app: ControlApi, server: ControlServer) => void
+export type ControlRoutes = (app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>) => void

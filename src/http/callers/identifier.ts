@@ -28,9 +28,9 @@ export function createIdentifier<Caller extends Identity>(options: IdentifierOpt
   const [wrong, each] = [createRateLimit({ ...wrongSecrets, now }), createRateLimit({ ...rate, now })]
 
   /** A wrong secret counts against the address, so that nobody can try many; a right one is never refused for that. */
-  async function attempt<T>(find: () => Found<T>, { address }: Connection): Promise<T | undefined> {
+  async function attempt<T>(find: () => Found<T>, connection: Connection): Promise<T | undefined> {
     const found = await find()
-    const wait = found === undefined ? wrong.take(address) : undefined
+    const wait = found === undefined ? wrong.take(connection.address) : undefined
     if (wait !== undefined) throw tooMany(wait)
     return found
   }

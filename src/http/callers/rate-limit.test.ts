@@ -14,3 +14,13 @@ test('a key may burst, then waits for the bucket to refill; others are not held 
   for (const other of ['c', 'd']) limit.take(other)
   expect(limit.take('a')).toBeUndefined()
 })
+
+test('the keys used last are not forgotten, however many others come', () => {
+  const limit = createRateLimit({ perSecond: 1, burst: 1, now: () => 0, keys: 4 })
+  limit.take('a')
+  for (const other of ['b', 'c', 'd', 'e', 'f']) {
+    limit.take(other)
+    expect(limit.take('a')).toBe(1)
+  }
+  expect(limit.take('b')).toBeUndefined()
+})

@@ -12,7 +12,7 @@ import { idOf, type PlaneContext } from '../context.ts'
 import { first, flag, int, intOrNull, text, textOrNull } from '../row.ts'
 import { fullTask, recordTask } from '../tasks/task-change.ts'
 import { taskOf } from '../tasks/task-row.ts'
-import { candidate, candidateParams } from './find-candidate.ts'
+import { candidate, candidateParams, withLabels } from './find-candidate.ts'
 import { type Lease, takeAfterSweep, takeBest } from './take-task.ts'
 
 /** Why there was nothing: `paused` and `budget` concern the agent and its role, so the tasks stay for others. */
@@ -49,16 +49,15 @@ export function besideClaims(): Beside {
 /** A waiting worker counts as seen about as often as it asks anew. */
 const seenEveryMs = 10_000
 
+const look = `SELECT role, paused, wakes, last_seen_at, daily_tokens, (SELECT value FROM settings WHERE name = 'budget') AS budget,
+  (SELECT COUNT(*) FROM agent_keys WHERE id = ? AND revoked_at IS NULL) AS keys, (SELECT id ${candidate}) AS candidate
+  FROM agents WHERE id = ?`
+
 /** All that a claim has to know beforehand, in one statement; `candidate` is the task that it would get now. */
 function* lookAtAgent(context: PlaneContext, caller: Caller, { agent_id, role, labels }: ClaimRequest): Command<Row> {
   requireClaimer(caller, agent_id)
   const keyId = caller.kind === 'agent' ? (caller.keyId ?? null) : null
-  const agent = yield* first(
-    `SELECT role, paused, wakes, last_seen_at, daily_tokens, (SELECT value FROM settings WHERE name = 'budget') AS budget,
-      (SELECT COUNT(*) FROM agent_keys WHERE id = ? AND revoked_at IS NULL) AS keys, (SELECT id ${candidate(labels)}) AS candidate
-      FROM agents WHERE id = ?`,
-    [keyId, ...candidateParams({ role, agentId: agent_id, labels }), agent_id],
-  )
+  const agent = yield* first(withLabels(look, labels), [keyId, ...candidateParams({ role, agentId: agent_id, labels }), agent_id])
   if (keyId !== null && (!agent || int(agent, 'keys') === 0))
     throw new PlaneRefusal('unauthorized', `this key of agent ${caller.id} was revoked`)
   if (!agent) throw new PlaneRefusal('not_found', `there is no agent "${agent_id}"; add it with "braidclaw control agent add"`)

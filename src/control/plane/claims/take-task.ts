@@ -6,10 +6,15 @@ import { type PlaneContext, take, taken } from '../context.ts'
 import { first, int } from '../row.ts'
 import { blockTask } from '../tasks/end-task.ts'
 import { moveLabels } from '../tasks/task-labels.ts'
-import { candidate, candidateParams, findCandidate, type Wanted } from './find-candidate.ts'
+import { candidate, candidateParams, findCandidate, type Wanted, withLabels } from './find-candidate.ts'
 import { nextDue, sweep } from './sweep.ts'
 
 export type Lease = { readonly request: ClaimRequest; readonly digest: string }
+
+const takeCandidate = `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${taken.runs}, available_at = ?, lease_digest = ?, lease_ms = ?,
+  cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
+  WHERE id = (SELECT id ${candidate}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
+  RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`
 
 /**
  * Leases the first task, unless its own budget is spent: one statement finds and changes it, so claims need no turns. @returns undefined also
@@ -19,13 +24,8 @@ export function* takeBest({ now, options }: PlaneContext, { request, digest }: L
   const { role, agent_id: agentId, labels, lease_s: seconds } = request
   const leaseMs = Math.min(seconds ?? options.leaseSeconds, options.leaseSeconds) * 1_000
   yield* take('runs')
-  const leased = yield* first(
-    `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${taken('runs')}, available_at = ?, lease_digest = ?, lease_ms = ?,
-      cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
-      WHERE id = (SELECT id ${candidate(labels)}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
-      RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`,
-    [now() + leaseMs, digest, leaseMs, now(), ...candidateParams({ role, agentId, labels })],
-  )
+  const params = [now() + leaseMs, digest, leaseMs, now(), ...candidateParams({ role, agentId, labels })]
+  const leased = yield* first(withLabels(takeCandidate, labels), params)
   if (leased) yield* moveLabels([leased])
   return leased
 }

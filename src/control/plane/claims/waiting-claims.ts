@@ -73,14 +73,19 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
     lookAgain(swept?.nextAt ? swept.nextAt - context.now() : lookAgainMs)
   }
 
+  async function claimNow(claiming: Claiming): Promise<Claim | undefined> {
+    const outcome = await attempt(claiming)
+    return 'claim' in outcome ? await deliver(context, outcome.claim, claiming) : undefined
+  }
+
   async function claimIn(queue: RoleQueue, claiming: Claiming): Promise<Claim | undefined> {
-    const { request, gone } = claiming
+    const { gone } = claiming
     const wakes: number[] = []
     for (let tries = 1; ; tries += 1) {
       const before = queue.announcements()
       const outcome = await attempt(claiming)
       if ('claim' in outcome) return await deliver(context, outcome.claim, claiming)
-      if (outcome.none === 'gone' || gone.aborted || request.wait_ms === 0) return undefined
+      if (outcome.none === 'gone' || gone.aborted) return undefined
       wakes.push(outcome.wakes)
       // What was announced while this attempt was under way may have come after its look.
       if (queue.announcements() === before || tries === mostAttempts) break
@@ -92,7 +97,10 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
 
   store.listen('tasks', serveAll)
   store.listen('agents', () => void checkWakes().catch(() => undefined))
-  return { claim: (claiming) => inRole(claiming.request.role, (queue) => claimIn(queue, claiming)) }
+  return {
+    claim: (claiming) =>
+      claiming.request.wait_ms === 0 ? claimNow(claiming) : inRole(claiming.request.role, (queue) => claimIn(queue, claiming)),
+  }
 }
 
 type Role = { readonly queue: RoleQueue; readonly close: () => void; claims: number }

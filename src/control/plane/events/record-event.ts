@@ -39,7 +39,10 @@ export function* writeEvents(events: readonly (readonly Param[])[]): Command<voi
   }
 }
 
+const rowMarks = `(${taken.events} - ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertOne = `INSERT INTO events (${columns}) VALUES ${rowMarks}`
+
 function insertOf(events: readonly (readonly Param[])[]): Statement {
-  const marks = events.map(() => `(${taken('events')} - ?, ?, ?, ?, ?, ?, ?, ?, ?)`).join(', ')
-  return [`INSERT INTO events (${columns}) VALUES ${marks}`, events.flatMap((event, at) => [events.length - at - 1, ...event])]
+  const others = events.slice(1).map(() => `, ${rowMarks}`)
+  return [`${insertOne}${others.join('')}`, events.flatMap((event, at) => [events.length - at - 1, ...event])]
 }

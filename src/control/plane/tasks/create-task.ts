@@ -4,7 +4,7 @@ import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskDraft } from '../../contract/task-shapes.ts'
 import { numberOf, type PlaneContext, take, taken } from '../context.ts'
-import { first, int, marks } from '../row.ts'
+import { first, int } from '../row.ts'
 import { keepNeeds, lookAtNeeds, type Needs } from './dependencies.ts'
 import { announceReady, readTask, recordTask } from './task-change.ts'
 import { keepLabels } from './task-labels.ts'
@@ -24,7 +24,16 @@ export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDr
 
 type NewTask = { readonly draft: TaskDraft; readonly needs: Needs; readonly actor: string }
 
-function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Record<string, Param> {
+const columns = [
+  ...(['title', 'description', 'role', 'agent_id', 'priority', 'status', 'blocked_reason', 'labels', 'context'] as const),
+  ...(['created_at', 'updated_at', 'created_by', 'version', 'attempt', 'max_attempts', 'failures', 'available_at', 'queue_at'] as const),
+  ...(['parent_id', 'budget_tokens', 'tokens_used', 'tokens_reserved', 'cancel_requested', 'open_dependencies', 'error'] as const),
+]
+type Columns = Readonly<Record<(typeof columns)[number], Param>>
+const places = columns.map(() => '?').join(', ')
+const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${taken.tasks}, ${places}) RETURNING *`
+
+function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Columns {
   const now = context.now()
   const availableAt = draft.available_at === undefined ? now : Date.parse(draft.available_at)
   const isBlocked = needs.open > 0
@@ -57,12 +66,11 @@ function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Rec
   }
 }
 
-function* insertTask(columns: Record<string, Param>): Command<Row> {
-  const names = Object.keys(columns)
+function* insertTask(values: Columns): Command<Row> {
   yield* take('tasks')
   const row = yield* first(
-    `INSERT INTO tasks (id, ${names.join(', ')}) VALUES (${taken('tasks')}, ${marks(names)}) RETURNING *`,
-    Object.values(columns),
+    insertText,
+    columns.map((name) => values[name]),
   )
   if (!row) throw new Error('INSERT … RETURNING answered no row')
   return row

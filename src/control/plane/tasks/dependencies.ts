@@ -17,8 +17,8 @@ export type Needs = {
 
 /** Locks the tasks that a task depends on, so that none of them ends between this look and the commit. @throws PlaneRefusal */
 export function* lookAtNeeds(context: PlaneContext, ids: readonly string[]): Command<Needs> {
+  if (ids.length === 0) return { numbers: [], open: 0, problem: null }
   const numbers = [...new Set(ids.map(numberOf))].sort((a, b) => a - b)
-  if (numbers.length === 0) return { numbers, open: 0, problem: null }
   const rows = yield [`SELECT id, status FROM tasks WHERE id IN (${marks(numbers)}) ORDER BY id${context.dialect.forUpdate}`, numbers]
   const missing = numbers.find((number) => !rows.some((row) => int(row, 'id') === number))
   if (missing !== undefined) throw new PlaneRefusal('bad_request', `depends_on: there is no task ${idOf('TASK', missing)}`)

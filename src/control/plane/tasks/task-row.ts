@@ -7,6 +7,8 @@ import { flag, int, intOrNull, object, objectOrNull, strings, text, textOrNull, 
 
 type Priority = TaskDraft['priority']
 
+const { status: statusShape, blocked_reason: reasonShape } = taskShape.shape
+
 /** Each hour of waiting is worth as much as an hour of bonus: a task of low priority comes up in the end. */
 const bonusMs: Readonly<Record<Priority, number>> = { low: -3_600_000, medium: 0, high: 3_600_000, urgent: 10_800_000 }
 const ranks: readonly Priority[] = ['low', 'medium', 'high', 'urgent']
@@ -42,8 +44,8 @@ export function taskOf(row: Row, needs: readonly number[] = [], agentId: string 
     agent_id: textOrNull(row, 'agent_id'),
     assigned_to: agentId ?? textOrNull(row, 'agent_id') ?? text(row, 'role'),
     priority: priorityOf(row),
-    status: taskShape.shape.status.parse(row.status),
-    blocked_reason: taskShape.shape.blocked_reason.parse(row.blocked_reason),
+    status: statusShape.parse(row.status),
+    blocked_reason: reasonShape.parse(row.blocked_reason),
     labels: strings(row, 'labels'),
     depends_on: needs.map((need) => idOf('TASK', need)),
     context: object(row, 'context'),

@@ -1,8 +1,7 @@
 /** Declares a route of the control plane: below its prefix, for the callers that the table of permissions names. */
 
 import type { RouteConfig } from '@hono/zod-openapi'
-import type { Context } from 'hono'
-import { type ApiEnv, type Guard, guardedRoute } from '../../../http/api.ts'
+import { type Asked, type Guard, guardedRoute } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
 import { type Caller, signatureOf } from '../../contract/caller.ts'
@@ -16,7 +15,6 @@ export const prefix = '/api/controlplane'
  */
 export type Replay = 'kept' | 'itself' | 'secret' | 'none'
 
-/** @throws Error when the table of permissions has no row for it */
 export function controlRoute<const R extends RouteConfig>(config: R, replay: Replay = 'kept') {
   return guardedRoute(config, guardOf(rowName(config), replay))
 }
@@ -26,23 +24,24 @@ export function rowName({ method, path }: Pick<RouteConfig, 'method' | 'path'>):
   return `${method.toUpperCase()} ${path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path.slice(1)}`
 }
 
-function guardOf(name: string, replay: Replay): Guard<Caller> {
+/** @throws Error when the table of permissions has no row for it */
+export function guardOf(name: string, replay: Replay): Guard<Caller> {
   const permission = whoMay[name]
   if (!permission) throw new Error(`${name} has no row in src/control/server/access/who-may.ts`)
   return {
     words: Object.keys(permission),
     ...(replay === 'kept' ? {} : { replay: 'never' as const }),
-    permit(caller, context) {
-      assertMay(caller, { name, permission, id: context.req.param('id') })
-      if (replay === 'secret') assertNoKey(context)
+    permit(caller, asked) {
+      assertMay(caller, { name, permission, id: asked.param('id') })
+      if (replay === 'secret') assertNoKey(asked)
     },
   }
 }
 
-type Asked = { readonly name: string; readonly permission: Permission; readonly id: string | undefined }
+type Wanted = { readonly name: string; readonly permission: Permission; readonly id: string | undefined }
 
 /** @throws HttpError 403 */
-function assertMay(caller: Caller, { name, permission, id }: Asked): void {
+function assertMay(caller: Caller, { name, permission, id }: Wanted): void {
   const reach = reachOf(permission, caller.kind)
   if (reach === undefined)
     throw new HttpError(403, 'forbidden', `${name} is for ${Object.keys(permission).join(' and ')}; this is ${signatureOf(caller)}`)
@@ -50,7 +49,7 @@ function assertMay(caller: Caller, { name, permission, id }: Asked): void {
     throw new HttpError(403, 'forbidden', `${JSON.stringify(id.slice(0, 80))} does not belong to ${signatureOf(caller)}`)
 }
 
-function assertNoKey(context: Context<ApiEnv<Caller>>): void {
-  if (keyOf(context) === undefined) return
+function assertNoKey(asked: Asked): void {
+  if (keyOf(asked) === undefined) return
   throw new HttpError(400, 'bad_key', 'this answer holds a secret and is never kept: send the request without an Idempotency-Key')
 }

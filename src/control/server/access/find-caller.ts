@@ -28,10 +28,10 @@ export function createFindCaller({ access, seed, now }: FindCallerOptions): Find
     return openSession(cookie, () => held?.digest, now()) ? held?.caller : undefined
   }
 
-  return async ({ kind, secret }, { headers }, { address }) => {
+  return async ({ kind, secret }, { headers }, connection) => {
     try {
       if (kind === 'cookie') return await ofSession(secret)
-      return (await access.callerOf(secret)) ?? seed({ secret, address, headers })
+      return (await access.callerOf(secret)) ?? seed({ secret, address: connection.address, headers })
     } catch (error) {
       throw httpErrorOf(error) ?? error
     }

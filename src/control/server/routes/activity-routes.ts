@@ -2,8 +2,10 @@
 
 import { z } from '@hono/zod-openapi'
 import { eventStream, json, plain } from '../../../http/answers/shapes.ts'
+import type { QuickRoutes } from '../../../http/quick-routes.ts'
 import { activityPost, activityReply, controlEvent } from '../../contract/activity-shapes.ts'
-import { controlRoute, prefix } from '../access/control-route.ts'
+import type { Caller } from '../../contract/caller.ts'
+import { controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import { createReportRate } from '../access/report-rate.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { streamEvents } from '../event-streams.ts'
@@ -11,25 +13,25 @@ import { eventListQuery, whole } from '../request-shapes.ts'
 
 const page = z.object({ events: z.array(controlEvent), next: z.nullable(z.int()) })
 
-export function activityRoutes(app: ControlApi, server: ControlServer): void {
+export function activityRoutes(app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>): void {
   const { plane } = server
   const reports = createReportRate(server.now)
   const { limit: _limit, before: _before, ...followed } = eventListQuery().shape
-  app.openapi(
-    controlRoute({
-      method: 'post',
+  quick.add({
+    config: {
       path: `${prefix}/activity`,
       summary: 'Report a completed task, ask for an approval, or report an error',
-      request: { body: json(activityPost, 'What happened') },
       responses: { 200: json(activityReply, 'It is recorded') },
-    }),
-    async (c) => {
-      const post = c.req.valid('json')
-      // A completion needs a task, and each task has one.
-      if (post.event_type !== 'task_completed') reports.take(c.var.caller)
-      return c.json(plain(await plane.activity(c.var.caller, post)), 200)
     },
-  )
+    guard: guardOf('POST /activity', 'kept'),
+    body: activityPost,
+    asks: 'What happened',
+    answer: async (post, { caller }) => {
+      // A completion needs a task, and each task has one.
+      if (post.event_type !== 'task_completed') reports.take(caller)
+      return { status: 200, body: await plane.activity(caller, post) }
+    },
+  })
   app.openapi(
     controlRoute({
       method: 'get',

@@ -2,30 +2,29 @@
 
 import { json, plain } from '../../../http/answers/shapes.ts'
 import type { Connection } from '../../../http/listen.ts'
+import type { QuickRoutes } from '../../../http/quick-routes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import { beat, type Claim, claim, claimRequest, releaseRequest, task } from '../../contract/task-shapes.ts'
-import { controlRoute, prefix } from '../access/control-route.ts'
+import { controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { nothing, taskAt } from '../request-shapes.ts'
 
-export function claimRoutes(app: ControlApi, server: ControlServer): void {
+export function claimRoutes(app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>): void {
   const { plane } = server
-  app.openapi(
-    controlRoute(
-      {
-        method: 'post',
-        path: `${prefix}/tasks/claim`,
-        summary: 'Claim the next task of a role; waits up to wait_ms for one',
-        request: { body: json(claimRequest, 'For whom') },
-        responses: { 200: json(claim, 'The task with its lease'), 204: { description: 'There was none in that time' } },
-      },
-      'secret',
-    ),
-    async (c) => {
-      const claimed = await claimFor(server, c.var.caller, { request: c.req.valid('json'), connection: c.env.connection })
-      return claimed ? c.json(plain(claimed), 200) : c.body(null, 204)
+  quick.add({
+    config: {
+      path: `${prefix}/tasks/claim`,
+      summary: 'Claim the next task of a role; waits up to wait_ms for one',
+      responses: { 200: json(claim, 'The task with its lease'), 204: { description: 'There was none in that time' } },
     },
-  )
+    guard: guardOf('POST /tasks/claim', 'secret'),
+    body: claimRequest,
+    asks: 'For whom',
+    async answer(request, { caller, env }) {
+      const claimed = await claimFor(server, caller, { request, connection: env.connection })
+      return claimed ? { status: 200, body: claimed } : { status: 204 }
+    },
+  })
   app.openapi(
     controlRoute({
       method: 'post',
@@ -50,8 +49,18 @@ export function claimRoutes(app: ControlApi, server: ControlServer): void {
 
 type Asked = { readonly request: Parameters<ControlServer['plane']['tasks']['claim']>[1]; readonly connection: Connection }
 
-/** A client that leaves ends the wait; a task that was claimed in that moment goes back at once. */
-async function claimFor(
+/** A task that was claimed when the client had left already goes back at once. */
+async function claimFor(server: ControlServer, caller: Caller, asked: Asked): Promise<Claim | undefined> {
+  const { request, connection } = asked
+  const { tasks } = server.plane
+  const claimed = await (request.wait_ms === 0 ? tasks.claim(caller, request, connection.gone) : waitFor(server, caller, asked))
+  if (!claimed || !connection.gone.aborted) return claimed
+  await tasks.release(holderOf(claimed, request.agent_id), claimed.task.task_id, { outcome: 'now' })
+  return undefined
+}
+
+/** A client that leaves ends the wait. */
+async function waitFor(
   { plane, stopping, counters }: ControlServer,
   caller: Caller,
   { request, connection }: Asked,
@@ -59,10 +68,7 @@ async function claimFor(
   connection.stay()
   const ended = counters.began('poll')
   try {
-    const claimed = await plane.tasks.claim(caller, request, AbortSignal.any([connection.gone, stopping]))
-    if (!claimed || !connection.gone.aborted) return claimed
-    await plane.tasks.release(holderOf(claimed, request.agent_id), claimed.task.task_id, { outcome: 'now' })
-    return undefined
+    return await plane.tasks.claim(caller, request, AbortSignal.any([connection.gone, stopping]))
   } finally {
     ended()
   }

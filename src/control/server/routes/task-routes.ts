@@ -1,14 +1,14 @@
 /** Creates, lists, shows and edits tasks. */
 
 import { z } from '@hono/zod-openapi'
-import type { Context } from 'hono'
 import { json, plain } from '../../../http/answers/shapes.ts'
-import { type ApiEnv, requestDigest } from '../../../http/api.ts'
+import { requestDigest } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
+import type { QuickAsked, QuickRoutes } from '../../../http/quick-routes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import { task, taskDraft, taskPatch } from '../../contract/task-shapes.ts'
-import { controlRoute, prefix } from '../access/control-route.ts'
+import { controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { assertFullView, isSeedQuery, taskAt, taskListQuery } from '../request-shapes.ts'
 import { seedTasks } from '../seed-answers.ts'
@@ -17,7 +17,7 @@ const page = z.object({ tasks: z.array(task), next: z.nullable(z.string()), coun
 const batch = z.strictObject({ tasks: z.array(taskDraft).min(1).max(1_000) })
 const ifMatch = z.object({ 'if-match': z.optional(z.string().max(64)) })
 
-export function taskRoutes(app: ControlApi, { plane }: ControlServer): void {
+export function taskRoutes(app: ControlApi, { plane }: ControlServer, quick: QuickRoutes<Caller>): void {
   const query = taskListQuery()
   app.openapi(
     controlRoute({
@@ -40,23 +40,20 @@ export function taskRoutes(app: ControlApi, { plane }: ControlServer): void {
       return c.json(plain(await plane.tasks.list(c.var.caller, asked)), 200)
     },
   )
-  app.openapi(
-    controlRoute(
-      {
-        method: 'post',
-        path: `${prefix}/tasks`,
-        summary: 'Create a task; the same Idempotency-Key creates it once',
-        request: { body: json(taskDraft, 'The task') },
-        responses: { 201: json(task, 'It is in the queue, or waits for what it depends on') },
-      },
-      'itself',
-    ),
-    async (c) => {
-      const { task, replayed } = await plane.tasks.create(c.var.caller, c.req.valid('json'), onceOf(c))
-      if (replayed) c.header('idempotency-replayed', 'true')
-      return c.json(plain(task), 201)
+  quick.add({
+    config: {
+      path: `${prefix}/tasks`,
+      summary: 'Create a task; the same Idempotency-Key creates it once',
+      responses: { 201: json(task, 'It is in the queue, or waits for what it depends on') },
     },
-  )
+    guard: guardOf('POST /tasks', 'itself'),
+    body: taskDraft,
+    asks: 'The task',
+    async answer(draft, asked) {
+      const { task, replayed } = await plane.tasks.create(asked.caller, draft, onceOf(asked))
+      return { status: 201, body: task, ...(replayed ? { headers: { 'idempotency-replayed': 'true' } } : {}) }
+    },
+  })
   app.openapi(
     controlRoute({
       method: 'post',
@@ -98,9 +95,10 @@ export function taskRoutes(app: ControlApi, { plane }: ControlServer): void {
   )
 }
 
-function onceOf(c: Context<ApiEnv<Caller>>) {
-  const key = keyOf(c)
-  return key === undefined ? undefined : { key, digest: requestDigest(c.req, c.env.body) }
+function onceOf(asked: QuickAsked<Caller>) {
+  const key = keyOf(asked)
+  const { path, body } = asked.env
+  return key === undefined ? undefined : { key, digest: requestDigest({ method: 'POST', path }, body) }
 }
 
 /** @throws HttpError 400 for what is neither a version nor "*" */
