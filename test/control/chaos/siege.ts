@@ -162,14 +162,14 @@ export async function besiege(options: SiegeOptions): Promise<Siege> {
   const attacking = attack()
   const keeping = workers.map((_, at) => keepWorker(at))
   const followed = operator.follow(following.signal)
-  await operator.createTasks(tasks)
+  const creating = operator.createTasks(tasks)
   while (state.unfinished > 0 && performance.now() - begun < options.mostMs) {
     await Bun.sleep(150)
-    state.unfinished = await operator.lookAfter()
+    state.unfinished = tasks - (await operator.lookAfter())
   }
   const ms = performance.now() - begun
   state.isOver = true
-  await attacking
+  await Promise.all([attacking, creating])
   for (const worker of workers) worker.kill('SIGKILL')
   await Promise.all(keeping)
   await runners.end(12_000)
