@@ -34,7 +34,8 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
   const watch = watchPostgres({ sql: pools.watching, now, log, missed: listeners.tellAll, silent: pools.renew })
 
   const writer = createPostgresWriter({
-    reserved: (work) => pools.reserved('writing', (connection) => work(() => createSession(connection, textOf))),
+    reserved: (work) =>
+      pools.reserved('writing', (connection) => work({ session: () => createSession(connection, textOf), commit: connection.commit })),
     notify: (own, topics) => {
       if (topics.size > 0) own.send('SELECT pg_notify(?, ?)', [CHANNEL, [origin, ...topics].join(' ')])
     },

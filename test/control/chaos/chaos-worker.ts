@@ -60,7 +60,7 @@ async function perform(agent: WorkerConfig['agents'][number], claim: Answered['b
   crashSometimes()
   if (!(await effect(held, 'mail')) || !(await spend(held))) return
   crashSometimes()
-  if (claim.task.context.asks === true && !(await permitted(agent, held))) return
+  if (claim.task.context.asks === true && !(await permitted(agent, held, claim.task.context.approvals))) return
   await beat(held)
   if (chance(40) && !(await effect(held, 'deploy'))) return
   crashSometimes()
@@ -131,18 +131,22 @@ async function spend(held: Held): Promise<boolean> {
   return true
 }
 
-/** Asks first, which ends the run; a later run uses the answer once. */
-async function permitted(agent: WorkerConfig['agents'][number], held: Held): Promise<boolean> {
-  const operation = `deploy ${held.task}`
-  const { body } = await untilAnswered(() => ask(agent.key, `approvals?agent_id=${agent.id}`))
-  const approved = (body?.approved ?? []).filter((one: { operation: string }) => one.operation === operation)
-  for (const { approval_id } of approved) {
-    const use = await ask(held.token, `approvals/${approval_id}/use`, { body: {} })
+/** Asks first, which ends the run; a later run, of whichever agent, finds the answer in the context of the task and uses it once. */
+async function permitted(agent: WorkerConfig['agents'][number], held: Held, answers: Record<string, { state: string }> = {}) {
+  const approved = Object.keys(answers).filter((id) => answers[id]?.state === 'approved')
+  for (const id of approved) {
+    const use = await ask(held.token, `approvals/${id}/use`, { body: {} })
     if (use.status !== 200) continue
-    world.happen({ kind: 'used', approval: approval_id, run: held.run })
+    world.happen({ kind: 'used', approval: id, run: held.run })
     return true
   }
-  const post = { event_type: 'approval_request', agent_id: agent.id, operation, reasoning: 'chaos', estimated_tokens: 1 }
+  const post = {
+    event_type: 'approval_request',
+    agent_id: agent.id,
+    operation: `deploy ${held.task}`,
+    reasoning: 'chaos',
+    estimated_tokens: 1,
+  }
   await untilAnswered(() => ask(held.token, 'activity', { body: post }))
   return false
 }

@@ -18,7 +18,7 @@ export type OperatorOptions = {
 export type Operator = {
   setUp(agents: readonly { readonly id: string; readonly role: string }[]): Promise<ReadonlyMap<string, string>>
   createTasks(count: number): Promise<void>
-  /** One look at everything that waits for an operator. @returns how many tasks have not ended */
+  /** One look at everything that waits for an operator. @returns how many tasks have ended */
   lookAfter(): Promise<number>
   follow(signal: AbortSignal): Promise<void>
   /** Until the follower has all that happened, for 30 s at most. */
@@ -66,17 +66,23 @@ export function createOperator({ urls, folder, seed, longestStopMs, realTasks }:
 
   async function lookAfter(): Promise<number> {
     const { body } = await ask('tasks?view=full&status=blocked&limit=200')
-    const inDoubt = body.tasks.filter((task: { blocked_reason: string }) => task.blocked_reason === 'in_doubt')
+    await Promise.all([settleDoubts(body.tasks), answerQuestions(), raiseBudget(), hurry()])
+    const { completed = 0, failed = 0, dead = 0, cancelled = 0 } = body.counts as Record<string, number>
+    return completed + failed + dead + cancelled
+  }
+
+  async function settleDoubts(blocked: readonly { readonly task_id: string; readonly blocked_reason: string }[]): Promise<void> {
+    const inDoubt = blocked.filter((task) => task.blocked_reason === 'in_doubt')
     const happened = inDoubt.length === 0 ? new Set<string>() : effectsThatHappened(folder)
     for (const { task_id } of inDoubt) await settleDoubt(ask, { task: task_id, happened, world, longestStopMs })
-    await answerQuestions()
-    const budget = (await ask('budget')).body
-    if (budget.blocked_tasks > 0 || budget.remaining < 100)
-      await ask('budget', { method: 'PUT', body: { daily_tokens: budget.daily_tokens + 1_000 } })
-    await hurry()
-    return Object.entries(body.counts as Record<string, number>)
-      .filter(([status]) => !['completed', 'failed', 'dead', 'cancelled'].includes(status))
-      .reduce((sum, [, count]) => sum + count, 0)
+  }
+
+  /** Always too little for long, and enough for all that wait: otherwise most of them are claimed only to wait again. */
+  async function raiseBudget(): Promise<void> {
+    const { blocked_tasks, remaining, daily_tokens } = (await ask('budget')).body
+    if (blocked_tasks === 0 && remaining >= 100) return
+    world.happen({ kind: 'count', what: 'budget raised' })
+    await ask('budget', { method: 'PUT', body: { daily_tokens: daily_tokens + 1_000 + 40 * blocked_tasks } })
   }
 
   /** Tasks that failed often would wait for minutes. */

@@ -12,24 +12,28 @@ import { nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
 import { until } from '../../support/until.ts'
 import { operatorToken } from '../support/control-server.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { sleeperOf, uniqueSeconds } from '../support/sleeper.ts'
 import { canLinkMachines, twoMachines } from '../support/two-machines.ts'
 
 const leaseSeconds = 4
-const sleepSeconds = uniqueSeconds()
-/** It ignores SIGTERM, as its sleep does. */
-const stubborn = `trap '' TERM; sleep ${sleepSeconds}`
-
-test.if(needs('bwrap', 'curl') && canLinkMachines())(
-  'a cut link: the child ends with its lease, another worker does the task, and nothing of the first one counts',
-  async () => {
+// At once: most of the time they wait.
+test.concurrent.if(needs('bwrap', 'curl') && canLinkMachines()).each(['sqlite', 'postgres'] as const)(
+  'a cut link: the child ends with its lease, another worker does the task, and nothing of the first one counts (%s)',
+  async (engine) => {
+    const sleepSeconds = uniqueSeconds() + (engine === 'postgres' ? 1 : 0)
+    /** It ignores SIGTERM, as its sleep does. */
+    const stubborn = `trap '' TERM; sleep ${sleepSeconds}`
     const folder = mkdtempSync(join(tmpdir(), 'control-link-'))
     using daemonSide = nest()
     using workerSide = nest()
     await using machines = await twoMachines(folder)
     const started: Started[] = []
+    const postgres = engine === 'postgres' ? await startPostgres() : undefined
     try {
-      const settings = { CONTROLPLANE_OPERATOR_TOKEN: operatorToken }
+      if (postgres) await machines.bring(postgres.socket, postgres.port)
+      const url = await postgres?.createDatabase()
+      const settings = { CONTROLPLANE_OPERATOR_TOKEN: operatorToken, ...(url ? { CONTROLPLANE_DATABASE_URL: url } : {}) }
       const daemon = daemonSide.start(['control', '--host', '0.0.0.0', '--port', '0'], {
         ...{ env: settings, through: machines.first, timeoutMs: 120_000 },
       })
@@ -105,10 +109,11 @@ test.if(needs('bwrap', 'curl') && canLinkMachines())(
         'task.claimed RUN-002',
         'task.completed RUN-002',
       ])
-      expect(problemsIn(join(daemonSide.home, '.braidclaw/control/control.sqlite'))).toEqual([])
+      expect(await problemsIn(url ? inPostgres(url) : inSqlite(join(daemonSide.home, '.braidclaw/control/control.sqlite')))).toEqual([])
     } finally {
       for (const { pid } of started) kill(pid)
       await Promise.all(started.map(({ result }) => result))
+      await postgres?.remove()
       rmSync(folder, { recursive: true, force: true })
     }
   },
@@ -139,10 +144,25 @@ async function lateWrites({ through, api, token, task_id }: Late): Promise<reado
   return Promise.all(posts.map(ask))
 }
 
+type Rows = (sql: string) => Promise<readonly unknown[]>
+
+const inSqlite =
+  (path: string): Rows =>
+  async (sql) => {
+    using db = new Database(path, { readonly: true })
+    return db.query(sql).all()
+  }
+
+const inPostgres =
+  (url: string): Rows =>
+  async (sql) => {
+    await using db = new Bun.SQL({ url, max: 1 })
+    return [...(await db.unsafe(sql))]
+  }
+
 /** The invariants, read from the rows. */
-function problemsIn(path: string): readonly unknown[] {
-  using db = new Database(path, { readonly: true })
-  return [
+async function problemsIn(rows: Rows): Promise<readonly unknown[]> {
+  const found = [
     // I1: the runs of a task follow each other.
     'SELECT a.id, b.id AS other FROM runs a JOIN runs b ON b.task_id = a.task_id AND b.id > a.id AND b.began_at < COALESCE(a.ended_at, 9e15)',
     // I3: the task of the cut link has ended.
@@ -151,7 +171,8 @@ function problemsIn(path: string): readonly unknown[] {
     "SELECT id, state FROM runs WHERE task_id = 1 AND (state = 'completed') <> (id = 2)",
     'SELECT * FROM effects',
     'SELECT * FROM reservations',
-  ].flatMap((sql) => db.query(sql).all())
+  ].map(rows)
+  return (await Promise.all(found)).flat()
 }
 
 function kill(pid: number): void {

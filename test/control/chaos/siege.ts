@@ -159,23 +159,36 @@ export async function besiege(options: SiegeOptions): Promise<Siege> {
     }
   }
 
-  const attacking = attack()
+  async function untilAllEnded(): Promise<number> {
+    while (!state.isOver && state.unfinished > 0 && performance.now() - begun < options.mostMs) {
+      await Bun.sleep(150)
+      state.unfinished = tasks - (await operator.lookAfter())
+    }
+    state.isOver = true
+    return performance.now() - begun
+  }
+
   const keeping = workers.map((_, at) => keepWorker(at))
   const followed = operator.follow(following.signal)
-  await operator.createTasks(tasks)
-  while (state.unfinished > 0 && performance.now() - begun < options.mostMs) {
-    await Bun.sleep(150)
-    state.unfinished = await operator.lookAfter()
+
+  async function endWorkers(): Promise<void> {
+    state.isOver = true
+    for (const worker of workers) worker.kill('SIGKILL')
+    await Promise.all(keeping)
+    await runners.end(12_000)
   }
-  const ms = performance.now() - begun
-  state.isOver = true
-  await attacking
-  for (const worker of workers) worker.kill('SIGKILL')
-  await Promise.all(keeping)
-  await runners.end(12_000)
-  await operator.untilFollowed()
-  following.abort()
-  await followed
-  await Promise.all(daemons.map((daemon) => daemon.kill()))
-  return { worldFolder, ms, unfinished: state.unfinished }
+
+  try {
+    const [ms] = await Promise.all([untilAllEnded(), attack(), operator.createTasks(tasks)])
+    await endWorkers()
+    await operator.untilFollowed()
+    return { worldFolder, ms, unfinished: state.unfinished }
+  } catch (error) {
+    await endWorkers()
+    throw error
+  } finally {
+    following.abort()
+    await followed
+    await Promise.all(daemons.map((daemon) => daemon.kill()))
+  }
 }

@@ -2,9 +2,11 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Row } from '../../../src/control/contract/store-port.ts'
 import { rolloverBudget } from '../../../src/control/plane/spending/rollover.ts'
+import { wakeBlocked } from '../../../src/control/plane/spending/wake-blocked.ts'
+import { readyTopic } from '../../../src/control/plane/tasks/task-change.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { codeOf, type MoneyPlane, moneyPlane, type RunOf, refusalOf, seedCaller } from '../support/money-plane.ts'
-import { agentCaller, anna } from '../support/task-plane.ts'
+import { agentCaller, anna, draft } from '../support/task-plane.ts'
 
 const reserve = (plane: MoneyPlane, { caller }: RunOf, tokens: number) => plane.budget.reserve(caller, { tokens, purpose: 'test' })
 const settle = (plane: MoneyPlane, { caller }: RunOf, id: string, tokens: number) =>
@@ -118,6 +120,37 @@ forEachEngine('budget', (open) => {
     expect((await plane.budget.set(anna, { daily_tokens: 500 })).blocked_tasks).toBe(0)
     const again = await plane.claimRun()
     expect((await reserve(plane, again, 50)).budget_remaining).toBe(355)
+  })
+
+  test('a raised limit wakes many tasks with a few statements, each at its place in the queue', async () => {
+    const { plane } = await planeWithRun(open, 100)
+    const many = Array.from({ length: 30 }, (_, at) => draft({ title: `task ${at}`, priority: at === 20 ? 'urgent' : 'medium' }))
+    await plane.tasks.createMany(anna, many)
+    await plane.store.write(function* () {
+      yield ["UPDATE tasks SET status = 'budget_blocked', error = 'spent' WHERE title LIKE 'task%'"]
+    })
+    const heard = Promise.withResolvers<void>()
+    const leave = plane.store.listen(readyTopic('sysadmin'), heard.resolve)
+    const statements: string[] = []
+    const woken = await plane.store.write(function* () {
+      const waking = wakeBlocked(plane.context, 'clock')
+      for (let step = waking.next([]); ; step = waking.next(yield step.value)) {
+        if (step.done) return step.value
+        if (!step.value[0].startsWith('--')) statements.push(step.value[0])
+      }
+    })
+    await heard.promise
+    leave()
+    expect(woken).toBe(30)
+    expect(statements.length).toBeLessThan(10)
+    const [first, second] = [await plane.claimRun(), await plane.claimRun()]
+    expect([first.claim.task.title, second.claim.task.title]).toEqual(['task 20', 'task 0'])
+    expect(second.claim.task.error).toBeNull()
+    const events = await plane.rows("SELECT task_id, actor, data FROM events WHERE type = 'task.woken' ORDER BY id")
+    expect(events.map((event) => number(event, 'task_id'))).toEqual(many.map((_, at) => at + 2))
+    expect(JSON.parse(String(events[0]?.data))).toEqual({
+      ...{ title: 'task 0', status: 'pending', available_at: new Date(plane.context.now()).toISOString() },
+    })
   })
 
   test('a raised limit of another role wakes nobody', async () => {

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
 import { tables } from '../../../src/control/store/tables.ts'
+import { notWoken } from '../chaos/check.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { codeOf, moneyPlane, seedCaller } from '../support/money-plane.ts'
-import { anna } from '../support/task-plane.ts'
+import { anna, draft } from '../support/task-plane.ts'
 
 const asks = { event_type: 'approval_request', agent_id: 'a1', operation: 'Merge PR #42' }
 const errs = { event_type: 'error', agent_id: 'a1', error_message: 'Vacuum failed: database locked' }
@@ -48,5 +49,24 @@ forEachEngine('held back', (open) => {
       await codeOf(plane.activity(seedCaller, { ...asks, agent_id: 'c1' })),
     ]
     expect([more, enough]).toEqual(['done', 'too_many'])
+  })
+
+  test('a task that asks anew waits for the new answer, also beside an unused old one; the check of the chaos runs tells it from a lost wake', async () => {
+    const plane = await moneyPlane(await open())
+    await plane.addAgent('a1')
+    const ask = async (operation: string) =>
+      await plane.activity((await plane.claimRun()).caller, { event_type: 'approval_request', agent_id: 'a1', operation })
+    await plane.tasks.create(anna, draft())
+    await ask('Merge PR #42')
+    await plane.approvals.decide(anna, 'APPR-001', { decision: 'approve', note: '' })
+    await ask('Merge PR #43')
+    expect((await plane.rows('SELECT state FROM approvals ORDER BY id')).map(({ state }) => state)).toEqual(['approved', 'pending'])
+    expect((await plane.tasks.get(anna, 'TASK-001')).status).toBe('awaiting_approval')
+    expect(await plane.rows(notWoken)).toEqual([])
+    // A decision without its wake, which the plane never makes.
+    await plane.store.write(function* () {
+      yield ["UPDATE approvals SET state = 'approved' WHERE id = 2"]
+    })
+    expect(await plane.rows(notWoken)).toEqual([{ id: 1 }])
   })
 })

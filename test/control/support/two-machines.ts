@@ -16,6 +16,8 @@ export type TwoMachines = AsyncDisposable & {
   mend(): Promise<void>
   /** Asks a server of the first machine from here, also while the link is cut. */
   asker(port: number): Promise<typeof fetch>
+  /** Gives programs of the first machine a server of this one at 127.0.0.1:`port`, by its Unix socket, also while the link is cut. */
+  bring(socket: string, port: number): Promise<void>
 }
 
 /** From the block for tests of devices (RFC 2544). */
@@ -55,6 +57,12 @@ export async function twoMachines(folder: string): Promise<TwoMachines> {
     return Object.assign(ask, { preconnect() {} })
   }
 
+  async function bring(socket: string, port: number): Promise<void> {
+    start([...first, 'socat', `TCP-LISTEN:${port},bind=127.0.0.1,fork`, `UNIX-CONNECT:${socket}`])
+    const probe = [...first, 'socat', '-u', '/dev/null', `TCP:127.0.0.1:${port}`]
+    await until(async () => (await Bun.spawn(probe, { stderr: 'ignore' }).exited) === 0)
+  }
+
   const [first, second] = [await machine(), await machine()]
   const holderOfSecond = children[1]?.pid
   await run([...first, 'ip', 'link', 'add', 'wire', 'type', 'veth', 'peer', 'name', 'wire', 'netns', String(holderOfSecond)])
@@ -64,7 +72,7 @@ export async function twoMachines(folder: string): Promise<TwoMachines> {
   }
   const wire = (state: 'up' | 'down') => run([...first, 'ip', 'link', 'set', 'wire', state])
   return {
-    ...{ address: addresses[0], first, second, asker },
+    ...{ address: addresses[0], first, second, asker, bring },
     cut: () => wire('down'),
     mend: () => wire('up'),
     async [Symbol.asyncDispose]() {

@@ -21,6 +21,11 @@ export function postgresFailure(error: unknown): PostgresFailure | undefined {
   return state === '' ? undefined : { kind: 'other', message: `${error.message} (SQLSTATE ${state})` }
 }
 
+/** Then nothing that was sent behind the statement has happened. */
+export function isSaidByServer(error: unknown): boolean {
+  return error instanceof Error && 'errno' in error && /^[0-9A-Z]{5}$/.test(String(error.errno))
+}
+
 function isConnectionError(code: string): boolean {
   return (
     /^ERR_POSTGRES_(?:CONNECTION|LIFETIME|IDLE|TLS)/.test(code) ||

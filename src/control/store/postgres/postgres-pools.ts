@@ -1,13 +1,13 @@
 /** Keeps the connections to PostgreSQL, and gives them up for new ones when nothing comes back over them. */
 
-import type { Connection } from './postgres-session.ts'
+import type { Connection, Reserved } from './postgres-session.ts'
 
 export type PostgresPools = {
   /** For single statements; the pool chooses a connection. */
   readonly reading: Connection
   readonly watching: Connection
   /** Keeps one connection of a pool for `work`. */
-  reserved<T>(which: 'reading' | 'writing' | 'locking', work: (connection: Connection) => Promise<T>): Promise<T>
+  reserved<T>(which: 'reading' | 'writing' | 'locking', work: (connection: Reserved) => Promise<T>): Promise<T>
   listen(): Promise<void>
   /** Ends all connections, so that whoever waits for an answer gets an error, and opens new ones. */
   renew(): void
@@ -50,10 +50,10 @@ export function createPostgresPools({ url, channel, heard, listening }: Postgres
 
   const through = (which: keyof Pools): Connection => ({ unsafe: (text, values) => state.pools[which].unsafe(text, values) })
 
-  async function reserved<T>(which: keyof Pools, work: (connection: Connection) => Promise<T>): Promise<T> {
+  async function reserved<T>(which: keyof Pools, work: (connection: Reserved) => Promise<T>): Promise<T> {
     const connection = await state.pools[which].reserve()
     try {
-      return await work(connection)
+      return await work({ unsafe: (text, values) => connection.unsafe(text, values), commit: () => connection`COMMIT` })
     } finally {
       connection.release()
     }

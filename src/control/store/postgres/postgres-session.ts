@@ -1,11 +1,13 @@
-/** Runs commands on one PostgreSQL connection. A statement that answers no rows goes out together with the one after it. */
+/** Runs commands on one PostgreSQL connection. A statement that answers no rows goes out together with the one after it, at last with COMMIT. */
 
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import { ALONE } from '../alone.ts'
 import { ANNOUNCE } from '../announcement.ts'
 
-/** What we use of a reserved connection of Bun.SQL. */
+/** What we use of a connection of Bun.SQL. */
 export type Connection = { unsafe(text: string, values?: unknown[]): PromiseLike<unknown> }
+/** `commit` goes out at once, behind what is under way; `unsafe('COMMIT')` would wait for the answers. */
+export type Reserved = Connection & { commit(): PromiseLike<unknown> }
 
 export type Session = {
   /** Sends without waiting: if it fails, the next `rows` or `settled` rejects. */
@@ -15,7 +17,7 @@ export type Session = {
   settled(): Promise<void>
   /** Whether anything was sent that may have changed rows. */
   hasWritten(): boolean
-  /** Runs a command to its end. */
+  /** Runs a command to its end. What it sent last may still be under way. */
   follow<T>(command: Command<T>, during?: During): Promise<T>
 }
 
@@ -57,10 +59,7 @@ export function createSession(connection: Connection, textOf: (sql: string) => s
 
   async function follow<T>(command: Command<T>, { announced, alone }: During = {}): Promise<T> {
     for (let step = command.next([]); ; ) {
-      if (step.done) {
-        await settled()
-        return step.value
-      }
+      if (step.done) return step.value
       const [sql, params = []] = step.value
       if (answersRows(sql)) step = command.next(await rows(sql, params))
       else {

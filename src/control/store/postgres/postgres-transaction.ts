@@ -5,7 +5,7 @@
 
 import type { Beside } from '../../contract/store-port.ts'
 import { createTurns } from '../alone.ts'
-import { postgresFailure } from './postgres-failure.ts'
+import { isSaidByServer, postgresFailure } from './postgres-failure.ts'
 import type { During, Session } from './postgres-session.ts'
 
 export type Waiting = {
@@ -29,9 +29,13 @@ export type Transaction = {
   /** @throws HasFailed */
   together(group: readonly Waiting[]): Answers
   separately(group: readonly Waiting[]): Answers
+  /** Waits for what the commands and `own` sent last. */
+  assertDone(own: Session): Promise<void>
 }
 
 export function createTransaction(session: () => Session, announced: (topic: string) => void): Transaction {
+  const ended: Session[] = []
+
   async function begin(): Promise<void> {
     await session().rows(`BEGIN; SELECT pg_advisory_xact_lock(${WRITING})`)
   }
@@ -52,13 +56,21 @@ export function createTransaction(session: () => Session, announced: (topic: str
   async function attempted({ run, fail }: Waiting, alone: () => Promise<void>): Promise<() => void> {
     const own = session()
     try {
-      return await run(own, { announced, alone })
+      const answer = await run(own, { announced, alone })
+      ended.push(own)
+      return answer
     } catch (error) {
       const failure = postgresFailure(error)
       if (failure && failure.kind !== 'other') throw error
       if (failure || own.hasWritten()) throw new HasFailed()
       return () => fail(error)
     }
+  }
+
+  async function assertDone(own: Session): Promise<void> {
+    const outcomes = await Promise.allSettled([...ended, own].map((one) => one.settled()))
+    const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
+    if (failures.length > 0) throw failures.find(isSaidByServer) ?? failures[0]
   }
 
   async function separately(group: readonly Waiting[]): Answers {
@@ -86,7 +98,7 @@ export function createTransaction(session: () => Session, announced: (topic: str
     }
   }
 
-  return { begin, together, separately }
+  return { begin, together, separately, assertDone }
 }
 
 /** Commands of one kind are one batch, as long as their keys differ; every other command is a batch by itself. */

@@ -4,7 +4,7 @@
  */
 
 import type { Beside, Command } from '../../contract/store-port.ts'
-import { postgresFailure } from './postgres-failure.ts'
+import { isSaidByServer, postgresFailure } from './postgres-failure.ts'
 import type { Session } from './postgres-session.ts'
 import { createTransaction, HasFailed, type Waiting } from './postgres-transaction.ts'
 
@@ -15,14 +15,17 @@ export type PostgresWriter = {
 }
 
 export type PostgresWriterOptions = {
-  /** Reserves the one connection for writing while `work` runs; each command has a session of its own on it. */
-  readonly reserved: <T>(work: (session: () => Session) => Promise<T>) => Promise<T>
+  /** Reserves the one connection for writing while `work` runs. */
+  readonly reserved: <T>(work: (writing: Writing) => Promise<T>) => Promise<T>
   /** Adds what tells the other daemons, before the commit. */
   readonly notify: (session: Session, topics: ReadonlySet<string>) => void
   /** Tells this daemon's listeners, after the commit. */
   readonly told: (topics: ReadonlySet<string>) => void
   readonly random: () => number
 }
+
+/** Each command has a session of its own on the one connection. */
+type Writing = { readonly session: () => Session; readonly commit: () => PromiseLike<unknown> }
 
 const groupSize = 64
 /** How long conflicts and lost connections before the commit are tried again. */
@@ -72,7 +75,7 @@ export function createPostgresWriter({ reserved, notify, told, random }: Postgre
       try {
         topics.clear()
         attempt.isCommitting = false
-        return await reserved((session) => once(session, attempt, topics))
+        return await reserved((writing) => once(writing, attempt, topics))
       } catch (error) {
         if (error instanceof HasFailed) attempt.isSeparate = true
         else if (performance.now() > end || !canRepeat(error, attempt.isCommitting)) throw error
@@ -81,17 +84,19 @@ export function createPostgresWriter({ reserved, notify, told, random }: Postgre
     }
   }
 
-  async function once(session: () => Session, attempt: Attempt, topics: Set<string>): Promise<readonly (() => void)[]> {
+  async function once({ session, commit }: Writing, attempt: Attempt, topics: Set<string>): Promise<readonly (() => void)[]> {
     const own = session()
-    const { begin, together, separately } = createTransaction(session, (topic) => topics.add(topic))
+    const transaction = createTransaction(session, (topic) => topics.add(topic))
     try {
-      await begin()
+      await transaction.begin()
       attempt.group ??= take()
-      const settle = await (attempt.isSeparate ? separately(attempt.group) : together(attempt.group))
+      const settle = await (attempt.isSeparate ? transaction.separately(attempt.group) : transaction.together(attempt.group))
       notify(own, topics)
-      await own.settled()
       attempt.isCommitting = true
-      await own.rows('COMMIT')
+      // It goes out together with what the commands sent last; if one of these fails, the server makes a rollback of it.
+      const [committed] = await Promise.allSettled([commit()])
+      await transaction.assertDone(own).catch((error: unknown) => notDone(error, attempt))
+      if (committed.status === 'rejected') throw committed.reason
       return settle
     } catch (error) {
       if (!attempt.isCommitting) await own.rows('ROLLBACK').catch(() => undefined)
@@ -100,6 +105,12 @@ export function createPostgresWriter({ reserved, notify, told, random }: Postgre
   }
 
   return { write, idle: async () => await state.pumping }
+}
+
+/** Which command it was is found out by running them separately. Without a word of the server nobody knows how far it came. */
+function notDone(error: unknown, attempt: Attempt): never {
+  if (isSaidByServer(error)) attempt.isCommitting = false
+  throw postgresFailure(error)?.kind === 'other' && !attempt.isSeparate ? new HasFailed() : error
 }
 
 /** After COMMIT was sent nobody knows whether it happened, unless the server says that it did not. */
