@@ -1,6 +1,6 @@
 /** Runs pi in its JSON mode: the skill index goes into its system prompt, its own skills are off, and its model calls are metered. */
 
-import { countIn, fieldsOf, objectIn, textIn, textOfBlocks } from './json-line.ts'
+import { countIn, fieldsOf, objectIn, sessionEvents, textIn, textOfBlocks } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent, RunnerSupport, RunnerTask } from './runner.ts'
 
 const agentFolder = '.pi/agent'
@@ -15,13 +15,12 @@ export function piRunner({ program = 'pi', support = {} }: { readonly program?: 
     name: 'pi',
     program,
     install: 'install it (npm install -g @earendil-works/pi-coding-agent; it needs Node.js 22 or later)',
-    resumable: true,
-    argv: ({ home, skillIndex, model, resumes }) => [
+    argv: ({ home, skillIndex, model, session }) => [
       ...['--mode', 'json', '--no-skills', '--no-extensions', '--no-approve', '--offline'],
       ...(skillIndex === '' ? [] : ['--append-system-prompt', `${home}/${indexFile}`]),
       ...(piExtension === undefined ? [] : ['--extension', `${home}/${extensionFile}`]),
       ...(model === undefined ? [] : ['--model', `${provider}/${model}`]),
-      ...(resumes ? ['--continue'] : []),
+      ...(session === undefined ? [] : ['--session-id', session]),
       '--print',
     ],
     stdin: ({ prompt }) => prompt,
@@ -50,6 +49,7 @@ function modelsOf({ apiUrl, model }: RunnerTask): string {
 /** The last message of the assistant is the result. */
 function parsePiLine(line: string): readonly RunnerEvent[] {
   const fields = fieldsOf(line)
+  if (textIn(fields, 'type') === 'session') return sessionEvents(textIn(fields, 'id'))
   if (textIn(fields, 'type') === 'tool_execution_start') return [{ type: 'tool', name: textIn(fields, 'toolName') }]
   const message = objectIn(fields, 'message')
   if (textIn(fields, 'type') !== 'message_end' || textIn(message, 'role') !== 'assistant') return []

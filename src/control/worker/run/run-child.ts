@@ -21,7 +21,7 @@ export type ChildRun = {
   readonly claim: Claim
   readonly prompt: string
   readonly skillIndex: string
-  readonly copy: Pick<WorkspaceCopy, 'path' | 'home' | 'resumes'>
+  readonly copy: Pick<WorkspaceCopy, 'path' | 'home' | 'earlier'>
   readonly confinement: Confinement
   readonly records: ChildRecords
   readonly log: RunLog
@@ -44,7 +44,7 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
   const isMounted = confinement.way === 'bubblewrap'
   const task: RunnerTask = {
     ...{ task: claim.task, runId: claim.run_id, runToken: claim.run_token, agentId: options.agentId },
-    ...{ prompt: run.prompt, skillIndex: run.skillIndex, home, resumes: copy.resumes && runner.resumable },
+    ...{ prompt: run.prompt, skillIndex: run.skillIndex, home, ...sessionOf(copy, runner) },
     workspace: isMounted ? options.folders.workspace : copy.path,
     apiUrl: relay?.apiUrl ?? options.apiUrl,
     ...(options.model === undefined ? {} : { model: options.model }),
@@ -56,6 +56,12 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
     relay?.stop()
     rmSync(place, { recursive: true, force: true })
   }
+}
+
+/** What another runner left in HOME means nothing to this one. */
+function sessionOf({ earlier }: ChildRun['copy'], { name }: ForeignRunner): Pick<RunnerTask, 'resumes' | 'session'> {
+  if (earlier?.runner !== name) return { resumes: false }
+  return { resumes: true, ...(earlier.session === undefined ? {} : { session: earlier.session }) }
 }
 
 type Confined = ChildRun & {
