@@ -16,6 +16,7 @@ export function codexRunner({
     name: 'codex',
     program,
     install: 'install it (npm install -g @openai/codex)',
+    countsWholeSession: true,
     // Our own confinement holds it; its sandbox cannot start inside another one. "-": the prompt comes from standard input.
     argv: ({ session, model }) => [
       'exec',

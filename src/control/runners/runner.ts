@@ -62,6 +62,8 @@ export type ForeignRunner = {
   /** Variables besides the seed's own. */
   env(task: RunnerTask): Readonly<Record<string, string>>
   files(task: RunnerTask): readonly RunnerFile[]
+  /** In a session that goes on, `usage` repeats the tokens of the runs before: then only what was metered counts. */
+  readonly countsWholeSession?: boolean
   /** Never throws: a line that it does not know is no event. */
   parse(line: string): readonly RunnerEvent[]
 }

@@ -78,6 +78,17 @@ test('a key that is refused, is no agent’s, or is that of another agent or rol
   expect(folders('.cache/braidclaw/worker')).toEqual([])
 })
 
+test('a control plane keeps its id at another address, and no other one has it', async () => {
+  const { dir } = machine()
+  const idAt = async (home: string) => {
+    await using control = await controlServer({ home })
+    return (await control.client(await control.addAgent(crypto.randomUUID())).fleet.whoAmI()).control_plane
+  }
+  const first = await idAt(join(dir, 'a'))
+  expect(first).toMatch(/^[0-9a-f]{16}$/)
+  expect([await idAt(join(dir, 'a')), await idAt(join(dir, 'b'))]).toEqual([first, expect.not.stringMatching(first)])
+})
+
 test('with its key alone a worker knows its agent and its role; it waits for a control plane that is not there yet', async () => {
   const control = await plane()
   const key = await control.addAgent('a1', 'sysadmin')

@@ -1,10 +1,12 @@
 /** A worker and a control plane in one process: from the claim to the report, with a shell script as the runner. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PlaneRefusal } from '../../../src/control/contract/plane-refusal.ts'
 import { needs } from '../../support/needs.ts'
 import { until } from '../../support/until.ts'
+import { sleeperOf, uniqueSeconds } from '../support/sleeper.ts'
 import { anna, type TestPlane, testPlane } from './plane-port.ts'
 import { type WorkerPlace, workerPlace } from './worker-place.ts'
 
@@ -143,6 +145,72 @@ describe.if(needs('bwrap'))('a worker', () => {
     expect(performance.now() - began).toBeLessThan(30_000)
   })
 
+  test.each(['stop', 'cancel', 'loss of the lease'])(
+    'a %s while the workspace is copied ends the copy, which leaves nothing behind',
+    async (why) => {
+      const { plane, place } = given()
+      const port = await plane.agent()
+      const { task_id } = await plane.add()
+      const seconds = uniqueSeconds()
+      using _ = slowCopies(place.dir, seconds)
+      const worker = place.worker(port, 'echo begun', { once: true, leaseSeconds: 2, graceMs: 60_000 })
+      const end = worker.run()
+      await until(() => sleeperOf(seconds))
+      expect(half(place.dir)).toHaveLength(1)
+      if (why === 'stop') worker.stop()
+      else if (why === 'cancel') await plane.tasks.cancel(anna, task_id, 'not needed')
+      else plane.line.cut = true
+      expect(await end).toBe(why === 'stop' ? 'released' : why === 'cancel' ? 'cancelled' : 'lost')
+      expect([sleeperOf(seconds), half(place.dir)]).toEqual([undefined, []])
+      expect(place.log()).not.toContain('begun')
+      if (why === 'stop') expect(await plane.task(task_id)).toMatchObject({ status: 'pending', attempt: 1, error: null })
+    },
+  )
+
+  test('what was decided about a task is asked again as long as the lease lasts, and the runner begins with it', async () => {
+    const { plane, place } = given()
+    const port = await plane.agent()
+    const { task_id } = await plane.add()
+    const line = { fails: 2 }
+    const decided = { approval_id: 'APPR-007', operation: 'merge', state: 'approved', note: 'go' }
+    const run = (token: string) => ({
+      ...port.run(token),
+      approvals: async () => {
+        if (line.fails-- > 0) throw new Error('ECONNRESET')
+        return [decided] as never
+      },
+    })
+    expect(await place.worker({ ...port, run }, `cat >&2; ${result({})}`, { once: true }).run()).toBe('completed')
+    expect(await plane.log()).toContain('An operator decided about \\"merge\\" (APPR-007): approved')
+    await plane.add({ title: 'refused' })
+    const refuses = (token: string) => ({
+      ...port.run(token),
+      approvals: () => Promise.reject(new PlaneRefusal('too_large', 'the approvals are gone')),
+    })
+    expect(await place.worker({ ...port, run: refuses }, 'echo begun', { once: true }).run()).toBe('failed')
+    expect(await plane.task('TASK-002')).toMatchObject({ status: 'pending', error: 'the approvals are gone' })
+    expect(task_id).toBe('TASK-001')
+    expect(await plane.log('RUN-002')).not.toContain('begun')
+  })
+
+  test('a stop while the approvals cannot be read gives the task back', async () => {
+    const { plane, place } = given()
+    const port = await plane.agent()
+    const { task_id } = await plane.add()
+    const asked = { times: 0 }
+    const approvals = () => {
+      asked.times += 1
+      return Promise.reject(new Error('ECONNRESET'))
+    }
+    const run = (token: string) => ({ ...port.run(token), approvals })
+    const worker = place.worker({ ...port, run }, 'echo begun', { once: true })
+    const end = worker.run()
+    await until(() => asked.times > 0)
+    worker.stop()
+    expect(await end).toBe('released')
+    expect(await plane.task(task_id)).toMatchObject({ status: 'pending' })
+  })
+
   test('a stop while it waits for a task ends the wait', async () => {
     const { plane, place } = given()
     const worker = place.worker(await plane.agent(), 'true', { waitMs: 20_000 })
@@ -260,3 +328,19 @@ describe.if(needs('bwrap'))('a worker', () => {
     expect(plane.line.calls).not.toContain('deliver by agent')
   }, 60_000)
 })
+
+/** Until it is disposed every copy writes half a file and then waits. */
+function slowCopies(dir: string, seconds: number): Disposable {
+  const [bin, path] = [join(dir, 'bin'), process.env.PATH]
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'cp'), `#!/bin/sh\nfor last; do :; done\necho half > "$last/half"\nexec sleep ${seconds}\n`, { mode: 0o755 })
+  process.env.PATH = `${bin}:${path}`
+  return {
+    [Symbol.dispose]() {
+      process.env.PATH = path
+    },
+  }
+}
+
+/** What lies in the folders of the copies. */
+const half = (dir: string) => readdirSync(join(dir, 'cache/copies'), { recursive: true }).filter((name) => String(name).endsWith('half'))

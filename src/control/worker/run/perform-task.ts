@@ -148,12 +148,20 @@ function commandOf(command: readonly string[], { env }: Performance['options']):
 
 async function settle(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
   const { lease } = performance
-  const { ending, tokens } = outcome
+  const { ending } = outcome
   if (!lease.isHeld()) return afterwards(performance, copy, outcome)
   if (ending === 'waiting' || ending === 'blocked') return parked(performance, copy, outcome)
-  if (lease.news()?.kind === 'cancelled') return giveBack(performance, { outcome: 'cancelled', tokens_used: tokens }, 'cancelled')
+  if (ending === 'completed' && lease.news() === undefined) return deliverRun(performance, copy, outcome)
+  const end = await givenUp(performance, outcome)
+  // A program fails when its model is refused, and it is refused as soon as the task waits for somebody: no beat has said so yet.
+  return end === 'lost' ? afterwards(performance, copy, outcome) : end
+}
+
+function givenUp(performance: Performance, outcome: RunOutcome): Promise<WorkerEnd> {
+  const { ending, tokens } = outcome
+  if (performance.lease.news()?.kind === 'cancelled')
+    return giveBack(performance, { outcome: 'cancelled', tokens_used: tokens }, 'cancelled')
   if (ending === 'stopped') return giveBack(performance, { outcome: 'now', tokens_used: tokens }, 'released')
-  if (ending === 'completed') return deliverRun(performance, copy, outcome)
   return failed(performance, outcome)
 }
 
@@ -166,8 +174,9 @@ async function parked(performance: Performance, copy: WorkspaceCopy, outcome: Ru
 async function failed(performance: Performance, { output, tokens }: RunOutcome): Promise<WorkerEnd> {
   const { skill, options } = performance
   const error = output.slice(0, 8_000)
-  await noteSession(performance, { skill: skill?.name ?? 'none', outcome: 'failed', tokens })
-  return giveBack(performance, { outcome: 'retry', error, tokens_used: tokens }, 'failed', ({ status }) =>
+  const end = await giveBack(performance, { outcome: 'retry', error, tokens_used: tokens }, 'failed', ({ status }) =>
     status === 'dead' && options.role !== orchestrator ? escalateDead(performance, error) : 'failed',
   )
+  if (end !== 'lost') await noteSession(performance, { skill: skill?.name ?? 'none', outcome: 'failed', tokens })
+  return end
 }

@@ -84,8 +84,9 @@ export async function giveBack(
     return await ends(await persistently(asking, () => run.release(claim.task.task_id, request)))
   } catch (error) {
     const isGone = isLost(error) || !lease.isHeld()
-    options.say(`${claim.task.task_id}: the lease could not be given back: ${lease.news()?.why ?? messageOf(error)}`)
-    return isGone ? 'lost' : end
+    if (isGone) return 'lost'
+    options.say(`${claim.task.task_id}: the lease could not be given back: ${messageOf(error)}`)
+    return end
   }
 }
 

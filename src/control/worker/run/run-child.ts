@@ -73,9 +73,10 @@ type Confined = ChildRun & {
 async function confined(run: Confined): Promise<RunOutcome> {
   const { runner, task, options, confinement, relay, log } = run
   const collector = collectOutcome(runner.name)
+  const isRepeated = runner.countsWholeSession === true && task.session !== undefined
   const lines = createLineSplitter(longestLine)
   const takeLine = (text: string) => {
-    for (const event of runner.parse(text)) collector.event(event)
+    for (const event of runner.parse(text)) if (event.type !== 'usage' || !isRepeated) collector.event(event)
   }
   const stdin = runner.stdin?.(task)
   const child = await startChild({
