@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PlaneRefusal } from '../../../src/control/contract/plane-refusal.ts'
+import { commandRunner } from '../../../src/control/runners/command-runner.ts'
 import { needs } from '../../support/needs.ts'
 import { until } from '../../support/until.ts'
 import { sleeperOf, uniqueSeconds } from '../support/sleeper.ts'
@@ -282,6 +283,90 @@ describe.if(needs('bwrap'))('a worker', () => {
     expect(await plane.log('RUN-002')).toContain('remembered')
     const { store } = await place.host.changes()
     expect(store.list().map(({ about, count }) => ({ run: about.run, count }))).toEqual([{ run: 'RUN-002', count: 1 }])
+  })
+
+  describe('a later worker, after a run that asked an operator and then failed', () => {
+    const script = `grep -q '"resumes":true' && { cat half.txt "$HOME/memory"; ${result({ output: 'merged' })}; exit; }
+      echo half > half.txt; echo remembered > "$HOME/memory"; echo begun; exit 1`
+
+    /** The first worker has ended, and the operator has said yes. */
+    async function waited() {
+      const { plane, place } = given()
+      const port = await plane.agent()
+      const { task_id } = await plane.add()
+      const ask = {
+        event_type: 'approval_request',
+        agent_id: 'a1',
+        task_id,
+        operation: 'merge',
+        reasoning: '',
+        estimated_tokens: 0,
+      } as const
+      const run = (token: string): ReturnType<typeof port.run> => {
+        const own = port.run(token)
+        // It asks before its release says that it failed.
+        return { ...own, release: async (...request) => own.activity(ask).then(() => own.release(...request)) }
+      }
+      expect(await place.worker({ ...port, run }, script, { once: true }).run()).toBe('waiting')
+      expect(await plane.task(task_id)).toMatchObject({ status: 'awaiting_approval' })
+      expect(place.sessions().map((line) => JSON.parse(line).outcome)).toEqual(['waiting'])
+      return { plane, place, port, task_id, decide: () => plane.approvals.decide(anna, 'APPR-001', { decision: 'approve', note: '' }) }
+    }
+    const parked = (place: WorkerPlace) => readdirSync(join(place.dir, 'cache/copies')).filter((name) => name.startsWith('waiting-'))
+
+    test('begins anew when somebody else had the task meanwhile', async () => {
+      const { plane, place, port, task_id, decide } = await waited()
+      await decide()
+      const claim = await port.claim({ role: 'sysadmin', agent_id: 'a1', wait_ms: 0, labels: [] }, new AbortController().signal)
+      await port.run(claim?.run_token ?? '').release(task_id, { outcome: 'now' })
+      expect(await place.worker(port, script, { once: true }).run()).toBe('failed')
+      expect(await plane.log('RUN-003')).not.toContain('remembered')
+      expect(parked(place)).toEqual([])
+    })
+
+    test('does not take what another runner remembers for its own, but goes on with the files', async () => {
+      const { plane, place, port, decide } = await waited()
+      await decide()
+      const runner = {
+        name: 'aider',
+        runner: { ...commandRunner(['/bin/sh', '-c', 'cat > seen; cat half.txt']), name: 'aider' },
+        path: '/bin/sh',
+      } as const
+      expect(await place.worker(port, '', { once: true, runner }).run()).toBe('completed')
+      expect((await plane.task('TASK-001')).result).toMatchObject({ output: expect.stringContaining('half') })
+      const { store } = await place.host.changes()
+      const seen = Buffer.from(store.show(store.list()[0]?.id ?? '')?.read('seen', 'after', 100_000) ?? []).toString()
+      expect(seen).toContain('"resumes":false')
+      expect(seen).toContain('The current folder is as it left it')
+    })
+
+    test('has its copy again after it was stopped while it began', async () => {
+      const { place, port, decide } = await waited()
+      await decide()
+      const stopped = { again: false }
+      const run = (token: string) => ({
+        ...port.run(token),
+        approvals: async () => {
+          if (!stopped.again) worker.stop()
+          return []
+        },
+      })
+      const worker = place.worker({ ...port, run }, script)
+      expect(await worker.run()).toBe('stopped')
+      expect(parked(place)).toEqual(['waiting-TASK-001'])
+      expect(await place.worker(port, script, { once: true }).run()).toBe('completed')
+      expect(parked(place)).toEqual([])
+    })
+
+    test('removes the copy when the task has ended', async () => {
+      const { plane, place, port, task_id } = await waited()
+      await plane.fleet.pause(anna, 'a1', 'only its report')
+      await place.worker(port, '', { once: true }).run()
+      expect(parked(place)).toEqual(['waiting-TASK-001'])
+      await plane.tasks.cancel(anna, task_id, '')
+      await place.worker(port, '', { once: true }).run()
+      expect(parked(place)).toEqual([])
+    })
   })
 
   test('a revoked key ends the worker with a sentence', async () => {
