@@ -34,16 +34,12 @@ export function piRunner({ program = 'pi', support = {} }: { readonly program?: 
   }
 }
 
-/** The key is named, not written: pi takes it from its environment. */
+/** The key is named, not written: pi takes it from its environment. Without a model pi asks the one of OpenAI that it prefers. */
 function modelsOf({ apiUrl, model }: RunnerTask): string {
-  const models = model === undefined ? [] : [{ id: model }]
-  const served = {
-    baseUrl: `${apiUrl}/api/controlplane/llm/v1`,
-    api: 'openai-completions',
-    apiKey: '$CONTROLPLANE_API_KEY',
-    models,
-  }
-  return `${JSON.stringify({ providers: { [provider]: served } }, null, 2)}\n`
+  const served = { baseUrl: `${apiUrl}/api/controlplane/llm/v1`, apiKey: '$CONTROLPLANE_API_KEY' }
+  const providers =
+    model === undefined ? { openai: served } : { [provider]: { ...served, api: 'openai-completions', models: [{ id: model }] } }
+  return `${JSON.stringify({ providers }, null, 2)}\n`
 }
 
 /** The last message of the assistant is the result. */

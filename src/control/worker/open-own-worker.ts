@@ -11,6 +11,7 @@ import { openAgentKey } from '../manifest/agent-key.ts'
 import { manifestMaker } from '../manifest/manifest-of-run.ts'
 import { chooseRunner } from '../runners/choose-runner.ts'
 import { ownRunner, ownRunnerProblem } from '../runners/own-runner.ts'
+import type { RunnerName } from '../runners/runner.ts'
 import { tidyParked } from './changes/parked-copies.ts'
 import { openWaitingChanges } from './changes/waiting-changes.ts'
 import { createCopies } from './changes/workspace-copies.ts'
@@ -51,7 +52,15 @@ export type OwnWorkerOptions = {
 }
 
 export type OpenedWorker =
-  | { readonly ok: true; readonly agentId: string; readonly role: string; readonly worker: Worker; close(): Promise<void> }
+  | {
+      readonly ok: true
+      readonly agentId: string
+      readonly role: string
+      readonly runner: RunnerName
+      readonly workspace: string
+      readonly worker: Worker
+      close(): Promise<void>
+    }
   | { readonly ok: false; readonly message: string }
 
 /** Waits until the control plane answers. @throws PlaneRefusal about the key. @throws FailureError when the home or its workspace cannot be used */
@@ -105,7 +114,7 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
     found.close()
     await host.close()
   }
-  return { ok: true, agentId, role, worker, close }
+  return { ok: true, agentId, role, runner: chosen.name, workspace, worker, close }
 }
 
 type Reach = { readonly ok: true; readonly apiUrl: string; readonly transport: TransportOptions }
@@ -119,7 +128,7 @@ function reachOf(options: OwnWorkerOptions): Reach | (OpenedWorker & { readonly 
   if (!/^https?:\/\//.test(apiUrl)) return refused(`CONTROLPLANE_API_URL: ${JSON.stringify(apiUrl)} is no http address`)
   if (apiKey === '')
     return refused(
-      `no key for the agent: CONTROLPLANE_API_KEY is not set, and no --key-file names one; to make one: braidclaw control key new ${agentId} --to ${agentId}.key`,
+      `no key for the agent: set CONTROLPLANE_API_KEY, or give "control worker" a file with --key-file; to make one: braidclaw control key new ${agentId} --to ${agentId}.key`,
     )
   return { ok: true, apiUrl, transport: { url: apiUrl, token: () => apiKey, fetch: options.fetch, pause, random: Math.random } }
 }

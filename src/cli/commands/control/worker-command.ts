@@ -110,7 +110,10 @@ async function work(context: CliContext, { given, command, url }: Work): Promise
   if (!opened.ok) throw new CliExit(exitCodes.error, `error: ${visible(opened.message)}`)
   const release = onStop(opened.worker.stop)
   try {
-    context.say(`ready: ${opened.agentId} (${opened.role}) works for ${url}; stop with Ctrl-C or SIGTERM\n`)
+    const { agentId, role, runner, workspace } = opened
+    context.say(
+      `ready: ${agentId} (${role}) works for ${url} with ${runner}, on copies of ${visible(workspace)}; stop with Ctrl-C or SIGTERM\n`,
+    )
     endWith(context, await opened.worker.run(), given.once ?? false)
   } finally {
     release()

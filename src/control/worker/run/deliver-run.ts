@@ -158,5 +158,6 @@ async function reported(performance: Performance, outcome: RunOutcome, kept: Kep
     outcome: outcome.output.split('\n')[0] ?? 'success',
     tokens: outcome.tokens,
   })
-  if (kept.state === 'waiting') options.say(`${claim.task.task_id}: changes wait for a review (${kept.summary ?? kept.id})`)
+  if (kept.state === 'waiting')
+    options.say(`${claim.task.task_id}: changes wait for a review (${kept.summary ?? kept.id}): braidclaw changes show ${claim.run_id}`)
 }

@@ -1,5 +1,6 @@
 /** Carries out one claimed task: prompt, run, change set, report. Nothing is written under the token of a run whose lease is lost. */
 
+import { cut } from '../../../kit/text.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
@@ -177,6 +178,8 @@ async function failed(performance: Performance, { output, tokens }: RunOutcome):
   const end = await giveBack(performance, { outcome: 'retry', error, tokens_used: tokens }, 'failed', ({ status }) =>
     status === 'dead' && options.role !== orchestrator ? escalateDead(performance, error) : 'failed',
   )
-  if (end !== 'lost') await noteSession(performance, { skill: skill?.name ?? 'none', outcome: 'failed', tokens })
+  if (end === 'lost') return end
+  options.say(`${performance.claim.task.task_id}: ${cut(error.split('\n')[0] ?? '', 500)}`)
+  await noteSession(performance, { skill: skill?.name ?? 'none', outcome: 'failed', tokens })
   return end
 }
