@@ -38,10 +38,10 @@ async function fleet(name: Name, call: Parameters<typeof createVendor>[0]) {
   const at = nest()
   const client = plane.client()
   const key = await plane.addAgent('a1', 'sysadmin')
-  const words = ['control', 'worker', '--runner', name, '--model', 'model-1', '--once']
+  const words = ['control', 'worker', '--runner', name, '--once']
   const env = { CONTROLPLANE_API_URL: plane.url, CONTROLPLANE_API_KEY: key, PATH: `${programs}:${process.env.PATH}` }
   return {
-    ...{ vendor, at, client, work: () => at.run(words, { env, timeoutMs: longestMs }) },
+    ...{ vendor, at, client, work: (...more: readonly string[]) => at.run([...words, ...more], { env, timeoutMs: longestMs }) },
     async [Symbol.asyncDispose]() {
       fake.stop()
       at[Symbol.dispose]()
@@ -57,7 +57,7 @@ describe.if(needs('bwrap', 'socat', 'curl')).each(['pi', 'claude', 'codex'] as c
       await using here = await fleet(name, writes[name])
       const { client, vendor, at, work } = here
       const { task_id } = await client.tasks.create({ title: '--help $(reboot)', description: 'Write made.txt', role: 'sysadmin' })
-      const { code, stderr } = await work()
+      const { code, stderr } = await work('--model', 'model-1')
       const { bytes } = await client.runs.log('RUN-001')
       expect({ code, stderr, log: Buffer.from(bytes).toString() }).toMatchObject({ code: 0 })
       expect(stderr).toContain('network: only the control plane')
@@ -76,11 +76,13 @@ describe.if(needs('bwrap', 'socat', 'curl')).each(['pi', 'claude', 'codex'] as c
       await using here = await fleet(name, asks[name])
       const { client, vendor, at, work } = here
       const { task_id } = await client.tasks.create({ title: 'Merge it', role: 'sysadmin' })
-      const first = await work()
+      // The other two do without a name; the model that codex prefers has other tools than the simulated one calls.
+      const model = name === 'codex' ? ['--model', 'model-1'] : []
+      const first = await work(...model)
       expect({ code: first.code, stderr: first.stderr }).toMatchObject({ code: 4 })
       const calls = vendor.paid.length
       await client.approvals.decide('APPR-001', { decision: 'approve', note: 'go on' })
-      const { code, stderr } = await work()
+      const { code, stderr } = await work(...model)
       const { bytes } = await client.runs.log('RUN-002').catch(() => ({ bytes: new Uint8Array() }))
       expect({ code, stderr, log: Buffer.from(bytes).toString() }).toMatchObject({ code: 0 })
       expect(await client.tasks.get(task_id)).toMatchObject({
