@@ -1,6 +1,15 @@
 /** Asks the control plane about agents, their keys, operators and receipts. */
 
-import type { Agent, AgentDraft, AgentKey, AgentPatch, NewAgentKey, NewOperatorToken, OperatorToken } from '../contract/fleet-shapes.ts'
+import type {
+  Agent,
+  AgentDraft,
+  AgentKey,
+  AgentPatch,
+  Identity,
+  NewAgentKey,
+  NewOperatorToken,
+  OperatorToken,
+} from '../contract/fleet-shapes.ts'
 import type { Input } from './inputs.ts'
 import type { Transport } from './transport.ts'
 
@@ -11,6 +20,8 @@ export type AgentReceipts = {
 }
 
 export type FleetClient = {
+  /** Whose token this client has. */
+  whoAmI(): Promise<Identity>
   list(): Promise<readonly Agent[]>
   get(id: string): Promise<Agent>
   add(draft: Input<AgentDraft, 'heartbeat_enabled' | 'description' | 'daily_tokens'>): Promise<Agent>
@@ -36,6 +47,7 @@ export function fleetClient({ json }: Transport): FleetClient {
   const post = <T>(path: string, body: unknown = {}, repeatable = false) => json<T>({ method: 'POST', path, body, repeatable })
 
   return {
+    whoAmI: () => get('whoami'),
     list: async () => (await get<{ agents: Agent[] }>('agents')).agents,
     get: (id) => get(at(id)),
     add: (draft) => post('agents', draft),

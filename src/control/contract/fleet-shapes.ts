@@ -3,6 +3,15 @@
 import { z } from 'zod'
 import { name } from './task-shapes.ts'
 
+/** Whose credential a request comes with; `control_plane` stays the same when the address of the control plane or its engine changes. */
+export const identity = z.object({
+  kind: z.enum(['operator', 'agent', 'run']),
+  id: z.string(),
+  role: z.nullable(z.string()),
+  control_plane: z.string(),
+})
+export type Identity = z.infer<typeof identity>
+
 export const agentDraft = z.strictObject({
   id: name,
   role: name,

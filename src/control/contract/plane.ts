@@ -10,6 +10,7 @@ import type {
   AgentPatch,
   Budget,
   BudgetPatch,
+  Identity,
   LedgerEntry,
   LedgerQuery,
   NewAgentKey,
@@ -116,6 +117,8 @@ export type FleetPlane = {
 }
 
 export type AccessPlane = {
+  /** Who the caller is, and at which control plane. */
+  identityOf(caller: Caller): Promise<Identity>
   /** Who has this secret (an operator token, an agent key or a run token that is in force); undefined: nobody. */
   callerOf(secret: string): Promise<Caller | undefined>
   /** For cookies: the operator of this id, while the token is in force. */

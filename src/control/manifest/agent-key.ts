@@ -10,12 +10,14 @@ export type AgentKey = {
   sign(bytes: Uint8Array): string
 }
 
-const fileName = 'manifest-key.pem'
+export function keyFile(folder: string): string {
+  return join(folder, 'manifest-key.pem')
+}
 
 /** Makes the folder and the key when there is none. @throws Error that says what is wrong with the file */
 export function openAgentKey(folder: string): AgentKey {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const path = join(folder, fileName)
+  const path = keyFile(folder)
   return keyOf(readKeyFile(path) ?? createKeyFile(path), path)
 }
 

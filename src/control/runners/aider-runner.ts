@@ -13,7 +13,6 @@ export function aiderRunner({ program = 'aider', flags = defaultAiderFlags }: Ai
     name: 'aider',
     program,
     install: 'install it (python -m pip install aider-chat), or set CONTROLPLANE_AIDER_BIN',
-    resumable: false,
     argv: (task) => [...fixed, ...usual(fixed), ...modelOf(task), '--message-file', `${task.home}/${messageFile}`],
     env: ({ apiUrl, runToken }) => ({
       OPENAI_API_BASE: `${apiUrl}/api/controlplane/llm/v1`,

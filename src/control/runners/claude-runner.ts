@@ -1,7 +1,7 @@
 /** Runs Claude Code in print mode: its model calls go through the metered address of the control plane. */
 
 import { isObject } from '../../kit/json.ts'
-import { countIn, fieldsOf, objectIn, textIn, textOfBlocks } from './json-line.ts'
+import { countIn, fieldsOf, objectIn, sessionEvents, textIn, textOfBlocks } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent, RunnerSupport } from './runner.ts'
 
 const settingsFolder = '.claude'
@@ -20,14 +20,13 @@ export function claudeRunner({
     name: 'claude',
     program,
     install: 'install it (npm install -g @anthropic-ai/claude-code)',
-    resumable: true,
-    argv: ({ home, skillIndex, model, resumes }) => [
+    argv: ({ home, skillIndex, model, session }) => [
       ...['--print', '--output-format', 'stream-json', '--verbose', '--dangerously-skip-permissions'],
       ...['--setting-sources', 'user', '--strict-mcp-config'],
       ...(mcpServer === undefined ? [] : ['--mcp-config', `${home}/${mcpFile}`]),
       ...(skillIndex === '' ? [] : ['--append-system-prompt-file', `${home}/${indexFile}`]),
       ...(model === undefined ? [] : ['--model', model]),
-      ...(resumes ? ['--continue'] : []),
+      ...(session === undefined ? [] : ['--resume', session]),
     ],
     stdin: ({ prompt }) => prompt,
     env: ({ apiUrl, runToken, home }) => ({
@@ -52,6 +51,7 @@ export function claudeRunner({
 /** Its last line has the result, and the tokens of the whole run. */
 function parseClaudeLine(line: string): readonly RunnerEvent[] {
   const fields = fieldsOf(line)
+  if (textIn(fields, 'type') === 'system') return sessionEvents(textIn(fields, 'session_id'))
   if (textIn(fields, 'type') === 'assistant') return messageEvents(objectIn(fields, 'message')?.content)
   if (textIn(fields, 'type') !== 'result') return []
   const usage = objectIn(fields, 'usage')

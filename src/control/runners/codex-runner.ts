@@ -1,6 +1,6 @@
 /** Runs Codex without a terminal: its model calls go through the metered address of the control plane. */
 
-import { countIn, fieldsOf, objectIn, textIn } from './json-line.ts'
+import { countIn, fieldsOf, objectIn, sessionEvents, textIn } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent, RunnerSupport, RunnerTask } from './runner.ts'
 
 const settingsFolder = '.codex'
@@ -16,11 +16,11 @@ export function codexRunner({
     name: 'codex',
     program,
     install: 'install it (npm install -g @openai/codex)',
-    resumable: true,
+    countsWholeSession: true,
     // Our own confinement holds it; its sandbox cannot start inside another one. "-": the prompt comes from standard input.
-    argv: ({ resumes, model }) => [
+    argv: ({ session, model }) => [
       'exec',
-      ...(resumes ? ['resume', '--last'] : []),
+      ...(session === undefined ? [] : ['resume', session]),
       ...['--json', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '--ignore-rules'],
       ...(model === undefined ? [] : ['--model', model]),
       '-',
@@ -64,6 +64,7 @@ function serverLines({ command, args, env = {} }: NonNullable<RunnerSupport['mcp
 function parseCodexLine(line: string): readonly RunnerEvent[] {
   const fields = fieldsOf(line)
   const type = textIn(fields, 'type')
+  if (type === 'thread.started') return sessionEvents(textIn(fields, 'thread_id'))
   if (type === 'item.completed') return itemEvents(objectIn(fields, 'item'))
   if (type === 'turn.completed') {
     const usage = objectIn(fields, 'usage')

@@ -11,7 +11,6 @@ export function commandRunner([program = '', ...fixed]: readonly string[]): Fore
     name: 'command',
     program,
     install: 'name a program that exists, after "--": --runner command -- PROGRAM [ARGUMENT…]',
-    resumable: true,
     argv: () => fixed,
     stdin: ({ task, runId, prompt, skillIndex, workspace, resumes }) =>
       `${JSON.stringify({ task, run_id: runId, prompt, skill_index: skillIndex, workspace, resumes })}\n`,

@@ -1,6 +1,7 @@
 /** Reads one line of a runner's JSON output without trusting its shape. */
 
 import { isObject } from '../../kit/json.ts'
+import type { RunnerEvent } from './runner.ts'
 
 export type Fields = { readonly [name: string]: unknown }
 
@@ -36,4 +37,9 @@ export function countIn(fields: Fields | undefined, name: string): number {
 export function textOfBlocks(value: unknown): string {
   if (!Array.isArray(value)) return ''
   return value.flatMap((block: unknown) => (isObject(block) && block.type === 'text' ? [textIn(block, 'text')] : [])).join('')
+}
+
+/** A name that may become an argument of a later run; whatever else a program calls its session is none. */
+export function sessionEvents(id: string): readonly RunnerEvent[] {
+  return /^[A-Za-z0-9][\w-]{0,127}$/.test(id) ? [{ type: 'session', id }] : []
 }

@@ -22,8 +22,8 @@ export type OwnRunRequest = {
   readonly skillIndex: string
   /** The private copy of the workspace. */
   readonly workspace: string
-  /** A folder beside it; what an earlier run of the same task left there is still in it. */
-  readonly home: string
+  /** The conversation of the run before, which waited for somebody and goes on; absent: a new one. */
+  readonly session?: string
   readonly run: OwnRunPort
   /** Receives what happens, as text for the log of the run. */
   readonly log: (text: string) => void
@@ -38,6 +38,8 @@ export type OwnRunResult = {
   readonly model: string
   /** Ids of the receipts of its tool calls. */
   readonly receipts: readonly string[]
+  /** The conversation. */
+  readonly session: string
   /** Id of the run in the worker's own home. */
   readonly homeRun?: string
 }

@@ -1,7 +1,5 @@
 /** Runs a task in this process: a conversation of our own on the copy of the workspace, with the model of the worker's home. */
 
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Conversation, ConversationChoice, Host, Setup } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
@@ -42,13 +40,12 @@ export function ownRunner(options: OwnRunnerOptions): OwnRun {
     const provider = options.provider ?? (await providerFor(setup, setup.config.defaultProvider))
     const { run, task } = request
     const remaining = async () => (await run.beat(task.task_id)).budget_remaining
-    const conversation = await host.conversation(earlierIn(request.home), {
+    const conversation = await host.conversation(choiceOf(request), {
       channel: 'control',
       setup: setupIn(request.workspace),
       provider: paidByPlane(provider, { reserve: run.reserve, settle: run.settle, remaining }),
       ...(options.tools ? { tools: options.tools } : {}),
     })
-    writeFileSync(join(request.home, conversationFile), conversation.id, { mode: 0o600 })
     try {
       return await converse(options, request, conversation)
     } finally {
@@ -57,15 +54,9 @@ export function ownRunner(options: OwnRunnerOptions): OwnRun {
   }
 }
 
-const conversationFile = 'conversation'
-
-/** A run that waited for an operator goes on in its conversation. */
-function earlierIn(home: string): ConversationChoice {
-  try {
-    return { kind: 'resume', id: readFileSync(join(home, conversationFile), 'utf8') }
-  } catch {
-    return { kind: 'new' }
-  }
+/** One that is not there any more begins anew. */
+function choiceOf({ session }: OwnRunRequest): ConversationChoice {
+  return session === undefined ? { kind: 'new' } : { kind: 'session', id: session }
 }
 
 async function converse(options: OwnRunnerOptions, request: OwnRunRequest, conversation: Conversation): Promise<OwnRunResult> {
@@ -105,6 +96,7 @@ function resultOf({ conversation, options, answer = '', waits }: Ended): OwnRunR
     output: waits ? `waits for ${waits}` : ending?.code === 'answered' ? answer : (ending?.message ?? 'the run ended without an ending'),
     tokens: usage ? usage.inputTokens + usage.outputTokens : 0,
     model: conversation.model,
+    session: conversation.id,
     receipts: runId === undefined ? [] : options.host.receiptsOf(runId),
     ...(runId === undefined ? {} : { homeRun: runId }),
   }

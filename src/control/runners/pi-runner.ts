@@ -1,6 +1,6 @@
 /** Runs pi in its JSON mode: the skill index goes into its system prompt, its own skills are off, and its model calls are metered. */
 
-import { countIn, fieldsOf, objectIn, textIn, textOfBlocks } from './json-line.ts'
+import { countIn, fieldsOf, objectIn, sessionEvents, textIn, textOfBlocks } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent, RunnerSupport, RunnerTask } from './runner.ts'
 
 const agentFolder = '.pi/agent'
@@ -15,13 +15,12 @@ export function piRunner({ program = 'pi', support = {} }: { readonly program?: 
     name: 'pi',
     program,
     install: 'install it (npm install -g @earendil-works/pi-coding-agent; it needs Node.js 22 or later)',
-    resumable: true,
-    argv: ({ home, skillIndex, model, resumes }) => [
+    argv: ({ home, skillIndex, model, session }) => [
       ...['--mode', 'json', '--no-skills', '--no-extensions', '--no-approve', '--offline'],
       ...(skillIndex === '' ? [] : ['--append-system-prompt', `${home}/${indexFile}`]),
       ...(piExtension === undefined ? [] : ['--extension', `${home}/${extensionFile}`]),
       ...(model === undefined ? [] : ['--model', `${provider}/${model}`]),
-      ...(resumes ? ['--continue'] : []),
+      ...(session === undefined ? [] : ['--session-id', session]),
       '--print',
     ],
     stdin: ({ prompt }) => prompt,
@@ -35,21 +34,18 @@ export function piRunner({ program = 'pi', support = {} }: { readonly program?: 
   }
 }
 
-/** The key is named, not written: pi takes it from its environment. */
+/** The key is named, not written: pi takes it from its environment. Without a model pi asks the one of OpenAI that it prefers. */
 function modelsOf({ apiUrl, model }: RunnerTask): string {
-  const models = model === undefined ? [] : [{ id: model }]
-  const served = {
-    baseUrl: `${apiUrl}/api/controlplane/llm/v1`,
-    api: 'openai-completions',
-    apiKey: '$CONTROLPLANE_API_KEY',
-    models,
-  }
-  return `${JSON.stringify({ providers: { [provider]: served } }, null, 2)}\n`
+  const served = { baseUrl: `${apiUrl}/api/controlplane/llm/v1`, apiKey: '$CONTROLPLANE_API_KEY' }
+  const providers =
+    model === undefined ? { openai: served } : { [provider]: { ...served, api: 'openai-completions', models: [{ id: model }] } }
+  return `${JSON.stringify({ providers }, null, 2)}\n`
 }
 
 /** The last message of the assistant is the result. */
 function parsePiLine(line: string): readonly RunnerEvent[] {
   const fields = fieldsOf(line)
+  if (textIn(fields, 'type') === 'session') return sessionEvents(textIn(fields, 'id'))
   if (textIn(fields, 'type') === 'tool_execution_start') return [{ type: 'tool', name: textIn(fields, 'toolName') }]
   const message = objectIn(fields, 'message')
   if (textIn(fields, 'type') !== 'message_end' || textIn(message, 'role') !== 'assistant') return []

@@ -22,14 +22,18 @@ export type RunnerTask = {
   readonly runToken: string
   /** The model to ask; absent: the runner's own choice. */
   readonly model?: string
-  /** An earlier run of this task left its conversation in `home`. */
+  /** `workspace` and `home` are as the run before left them, which this runner did and which waited for somebody. */
   readonly resumes: boolean
+  /** What that run said of its session; absent: a new one begins. */
+  readonly session?: string
 }
 
-/** What a line of output says. `usage` counts tokens since the last `usage`; the last `result` counts. */
+/** What a line of output says. `usage` counts tokens since the last `usage`; the last `result` and the last `session` count. */
 export type RunnerEvent =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'tool'; readonly name: string }
+  /** How the program names the session that it keeps in HOME. */
+  | { readonly type: 'session'; readonly id: string }
   | { readonly type: 'usage'; readonly tokens: number }
   | { readonly type: 'result'; readonly ok: boolean; readonly output: string; readonly skill?: string }
 
@@ -58,8 +62,8 @@ export type ForeignRunner = {
   /** Variables besides the seed's own. */
   env(task: RunnerTask): Readonly<Record<string, string>>
   files(task: RunnerTask): readonly RunnerFile[]
+  /** In a session that goes on, `usage` repeats the tokens of the runs before: then only what was metered counts. */
+  readonly countsWholeSession?: boolean
   /** Never throws: a line that it does not know is no event. */
   parse(line: string): readonly RunnerEvent[]
-  /** True when an earlier conversation of the same task can go on from what it left in HOME. */
-  readonly resumable: boolean
 }

@@ -2,6 +2,8 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { exports as exported } from '../../../package.json'
+import { getAgentSkillIndex } from './agent-skill-index.ts'
 import { openLibrary } from './open-library.ts'
 import { skillsSearchTool } from './skills-search-tool.ts'
 
@@ -51,6 +53,15 @@ test('the tool answers with the text of the file, and a snapshot of the library 
   const again = openLibrary(join(folder, 'snapshot.json'))
   expect(again.ok && again.forAgent(owner).openSearch().find('jail', 1)[0]?.content).toBe('# How\n\nRun bastille-list.\n')
   search.close()
+})
+
+test('a developer gets the index by one call, and the reason when there is none', () => {
+  opened('roles: [sysadmin]')
+  expect(() => getAgentSkillIndex('sysadmin', { library: join(folder, 'none.yaml') })).toThrow('does not exist')
+  expect(getAgentSkillIndex('other', { library: file })).toBe('')
+  expect(getAgentSkillIndex('sysadmin', { library: file })).toContain('- jail-status: Check a jail')
+  expect(getAgentSkillIndex('ops-1', { library: file, role: 'sysadmin' })).toContain('- jail-status: Check a jail')
+  expect(exported['./skill-library']).toBe('./src/control/skills/agent-skill-index.ts')
 })
 
 test('the extension of pi is a module that registers the tool and needs nothing else', async () => {

@@ -4,6 +4,7 @@ import { pause } from '../../service/sleep.ts'
 import type { SeedState } from '../contract/activity-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Claim } from '../contract/task-shapes.ts'
+import { refusedKey } from './identify.ts'
 import { isPassing } from './run/asks.ts'
 import { messageOf, type Performing } from './run/performance.ts'
 import type { WorkerEnd, WorkerOptions } from './worker-options.ts'
@@ -42,7 +43,7 @@ export async function heartbeat(beating: Beating): Promise<WorkerEnd> {
       if (options.once) return end
     } catch (error) {
       if (closing.aborted) break
-      if (error instanceof PlaneRefusal && hopeless.includes(error.code)) throw refusedWorker(options, error)
+      if (error instanceof PlaneRefusal && hopeless.includes(error.code)) throw refusedKey(options, error)
       const trouble = messageOf(error)
       if (trouble !== state.trouble) say(`${trouble}; waiting`)
       state.trouble = trouble
@@ -97,7 +98,7 @@ function requestOf({ role, agentId, labels = [], leaseSeconds, waitMs = usualWai
 }
 
 async function reportOnce({ options, facts }: Beating): Promise<void> {
-  const { port, agentId, receipts, tellDecided, say } = options
+  const { port, agentId, receipts, tellDecided, tidyCopies, say } = options
   await port.report(agentId, { ...facts, ...options.facts }, receipts?.())
   await tellDecided?.(({ runId, changes }) =>
     port.deliver(runId, { changes }).catch((error: unknown) => {
@@ -105,16 +106,14 @@ async function reportOnce({ options, facts }: Beating): Promise<void> {
       say(`${runId}: ${messageOf(error)}`)
     }),
   )
+  await tidyCopies?.((id) =>
+    port.task(id).catch((error: unknown) => {
+      if (isPassing(error)) throw error
+      return undefined
+    }),
+  )
 }
 
 function retryAfter(error: unknown): number | undefined {
   return error instanceof PlaneRefusal ? error.details.retry_after_ms : undefined
-}
-
-function refusedWorker({ agentId, apiUrl }: WorkerOptions, { code, message }: PlaneRefusal): PlaneRefusal {
-  const advice =
-    code === 'unauthorized'
-      ? `check --key-file and CONTROLPLANE_API_KEY; a new key: braidclaw control key rotate ${agentId}`
-      : 'check --agent, --role and CONTROLPLANE_AGENT_ID'
-  return new PlaneRefusal(code, `the control plane at ${apiUrl} refuses the agent ${JSON.stringify(agentId)}: ${message}; ${advice}`)
 }

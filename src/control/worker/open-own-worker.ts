@@ -1,28 +1,34 @@
 /** Prepares a worker from a home and its environment: what `braidclaw control worker` and `braidclaw agent --control` start. */
 
-import { homedir, hostname } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { hostname } from 'node:os'
 import type { Host, Setup } from '../../host/api.ts'
 import { openHost } from '../../host/open/open-host.ts'
 import { workspaceOf } from '../../host/setup/workspace-folder.ts'
 import { pause } from '../../service/sleep.ts'
+import { createControlClient } from '../client/control-client.ts'
+import type { TransportOptions } from '../client/transport.ts'
 import { openAgentKey } from '../manifest/agent-key.ts'
 import { manifestMaker } from '../manifest/manifest-of-run.ts'
 import { chooseRunner } from '../runners/choose-runner.ts'
 import { ownRunner, ownRunnerProblem } from '../runners/own-runner.ts'
+import type { RunnerName } from '../runners/runner.ts'
+import { tidyParked } from './changes/parked-copies.ts'
 import { openWaitingChanges } from './changes/waiting-changes.ts'
 import { createCopies } from './changes/workspace-copies.ts'
 import { clientPort } from './client-port.ts'
+import { identify } from './identify.ts'
 import { openWorker } from './open-worker.ts'
 import { programVersion } from './program-version.ts'
 import type { Worker, WorkerRunner } from './worker-options.ts'
+import { placesOf, takeOverOlder } from './worker-places.ts'
 import { openWorkerSkills } from './worker-skills.ts'
 
 export type OwnWorkerOptions = {
   /** `config.workspaceDir` is what the tasks are about; the command lets CONTROLPLANE_WORKSPACE_CWD decide it. */
   readonly setup: Setup
-  readonly role: string
-  /** Default: CONTROLPLANE_AGENT_ID, else the role. */
+  /** Has to be the role that the control plane knows; absent: that one. */
+  readonly role?: string | undefined
+  /** Has to be the agent of the key; default: CONTROLPLANE_AGENT_ID, else that one. */
   readonly agentId?: string | undefined
   /** `--runner`; default: CONTROLPLANE_RUNNER, else pi if it is found, else own. */
   readonly runner?: string | undefined
@@ -46,23 +52,31 @@ export type OwnWorkerOptions = {
 }
 
 export type OpenedWorker =
-  | { readonly ok: true; readonly worker: Worker; close(): Promise<void> }
+  | {
+      readonly ok: true
+      readonly agentId: string
+      readonly role: string
+      readonly runner: RunnerName
+      readonly workspace: string
+      readonly worker: Worker
+      close(): Promise<void>
+    }
   | { readonly ok: false; readonly message: string }
 
-/** @throws FailureError when the home or its workspace cannot be used */
+/** Waits until the control plane answers. @throws PlaneRefusal about the key. @throws FailureError when the home or its workspace cannot be used */
 export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWorker> {
-  const { setup, role, say } = options
+  const { setup, say } = options
   const { env } = setup.context
-  const agentId = options.agentId ?? (env.CONTROLPLANE_AGENT_ID || role)
-  const apiUrl = (options.apiUrl ?? (env.CONTROLPLANE_API_URL || 'http://127.0.0.1:3100')).replace(/\/+$/, '')
-  const apiKey = options.apiKey ?? env.CONTROLPLANE_API_KEY ?? ''
-  if (!/^https?:\/\//.test(apiUrl)) return refused(`CONTROLPLANE_API_URL: ${JSON.stringify(apiUrl)} is no http address`)
-  if (apiKey === '')
-    return refused(
-      `no key for the agent: CONTROLPLANE_API_KEY is not set, and no --key-file names one; to make one: braidclaw control key new ${agentId} --to ${agentId}.key`,
-    )
+  const reached = reachOf(options)
+  if (!reached.ok) return reached
+  const { apiUrl, transport } = reached
+  const { agentId, role, planeId } = await identify({
+    ...{ apiUrl, say, fleet: createControlClient({ ...transport, attempts: 1 }).fleet, pause: Bun.sleep },
+    ...{ agentId: options.agentId ?? (env.CONTROLPLANE_AGENT_ID || undefined), role: options.role },
+  })
   const workspace = workspaceOf(setup)
-  const places = placesOf(setup, agentId)
+  const places = placesOf(setup, { agentId, planeId })
+  await takeOverOlder(setup, agentId, places)
   const library = openWorkerSkills({ setup, workspace, state: places.state, owner: { id: agentId, role } })
   if (!library.ok) return library
   const { found } = library
@@ -79,14 +93,15 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
     chosen.name === 'own'
       ? { name: 'own', run: ownRunner({ host, setup, agentId, ...(found.tools ? { tools: found.tools } : {}) }) }
       : { name: chosen.name, runner: chosen.runner, path: chosen.path, ...(await programVersion(chosen.name, chosen.path)) }
-  const waiting = openWaitingChanges(join(places.state, 'waiting-changes.json'), host)
+  const waiting = openWaitingChanges(places.waiting, host)
   const key = openAgentKey(places.key)
   const hungUp = new AbortController()
   const worker = openWorker({
     ...{ agentId, role, apiUrl, runner, env, say, folders: { workspace, ...places }, skills: found.skills },
-    port: clientPort({ url: apiUrl, token: () => apiKey, fetch: options.fetch, pause, random: Math.random, stop: hungUp.signal }),
+    port: clientPort({ ...transport, stop: hungUp.signal }),
     hangUp: () => hungUp.abort(),
-    copyWorkspace: createCopies({ host, setup, folder: join(places.state, 'copies'), agentId, onKept: waiting.add }),
+    copyWorkspace: createCopies({ host, setup, folder: places.copies, agentId, onKept: waiting.add }),
+    tidyCopies: (look) => tidyParked(places.copies, look),
     tellDecided: waiting.tellDecided,
     receipts: () => receiptsOf(host, setup),
     manifest: manifestMaker({ key, host: hostname(), version: options.version, platform: `${process.platform}-${process.arch}` }),
@@ -99,11 +114,27 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
     found.close()
     await host.close()
   }
-  return { ok: true, worker, close }
+  return { ok: true, agentId, role, runner: chosen.name, workspace, worker, close }
 }
 
-function refused(message: string): OpenedWorker {
-  return { ok: false, message }
+type Reach = { readonly ok: true; readonly apiUrl: string; readonly transport: TransportOptions }
+
+/** Where the control plane is, and with which key. */
+function reachOf(options: OwnWorkerOptions): Reach | (OpenedWorker & { readonly ok: false }) {
+  const { env } = options.setup.context
+  const agentId = options.agentId ?? (env.CONTROLPLANE_AGENT_ID || 'NAME')
+  const apiUrl = (options.apiUrl ?? (env.CONTROLPLANE_API_URL || 'http://127.0.0.1:3100')).replace(/\/+$/, '')
+  const apiKey = options.apiKey ?? env.CONTROLPLANE_API_KEY ?? ''
+  if (!/^https?:\/\//.test(apiUrl)) return refused(`CONTROLPLANE_API_URL: ${JSON.stringify(apiUrl)} is no http address`)
+  if (apiKey === '')
+    return refused(
+      `no key for the agent: set CONTROLPLANE_API_KEY, or give "control worker" a file with --key-file; to make one: braidclaw control key new ${agentId} --to ${agentId}.key`,
+    )
+  return { ok: true, apiUrl, transport: { url: apiUrl, token: () => apiKey, fetch: options.fetch, pause, random: Math.random } }
+}
+
+function refused(message: string) {
+  return { ok: false, message } as const
 }
 
 /** Leaves out what was not given. */
@@ -115,18 +146,6 @@ function given({ model, once, labels, leaseSeconds, network, graceMs }: OwnWorke
     ...(leaseSeconds === undefined ? {} : { leaseSeconds }),
     ...(network === undefined ? {} : { network }),
     ...(graceMs === undefined ? {} : { graceMs }),
-  }
-}
-
-/** Our home is closed to tools, so what children see lies elsewhere. */
-function placesOf({ context: { env, home, cwd } }: Setup, agentId: string) {
-  const cache = env.XDG_CACHE_HOME || join(env.HOME ?? homedir(), '.cache')
-  const absolute = (path: string) => (isAbsolute(path) ? path : join(cwd, path))
-  return {
-    state: join(cache, 'braidclaw', 'worker', agentId),
-    key: join(home, 'control', 'agents', agentId),
-    sessions: absolute(env.CONTROLPLANE_SESSION_CWD || join(home, 'control', 'sessions')),
-    logs: absolute(env.CONTROLPLANE_AIDER_LOG_DIR || join(home, 'control', 'logs')),
   }
 }
 

@@ -11,6 +11,7 @@ import { performTask } from './run/perform-task.ts'
 import { logMs } from './run/performance.ts'
 import { openSessionLog } from './session-log.ts'
 import type { Worker, WorkerEnd, WorkerOptions } from './worker-options.ts'
+import { childrenIn } from './worker-places.ts'
 
 const usualGraceMs = 10_000
 /** How long a run that was ended may report, and how long a worker waits that has to leave, for a control plane that does not answer. */
@@ -54,14 +55,14 @@ export function openWorker(options: WorkerOptions): Worker {
 
   async function run(): Promise<WorkerEnd> {
     const { agentId, folders, runner, say } = options
-    const records = openChildRecords(join(folders.state, 'children'))
+    const records = openChildRecords(childrenIn(folders.state))
     const left = await records.clear()
     if (left.length > 0) say(`ended what a killed worker had left: ${left.join(', ')}`)
     const confinement = await findConfinement({ apiUrl: options.apiUrl, network: options.network ?? 'control' })
     if (runner.name !== 'own') for (const line of confinement.holds) say(line)
     const agentLog = openRotatingLog({ path: join(folders.logs, `${agentId}.log`), maxBytes: agentLogBytes, keep: 2 })
     const sessions = openSessionLog(folders.sessions, agentId)
-    const signals = { stopping: stopping.signal, leaving: leaving.signal, gone: gone.signal }
+    const signals = { closing: closing.signal, stopping: stopping.signal, leaving: leaving.signal, gone: gone.signal }
     const common = { options, confinement, records, sessions, agentLog, ...signals }
     try {
       return await heartbeat({

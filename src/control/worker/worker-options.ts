@@ -48,24 +48,37 @@ export type KeptSet = {
 /** What a person did with the changes of a run. */
 export type ChangesDecision = { readonly runId: string; readonly changes: 'applied' | 'dropped' }
 
+/** What carried out a run, and how it names its session. */
+export type EarlierRun = { readonly runner: string; readonly session?: string }
+
+/** How a task stands; undefined: there is no such task. */
+export type LookAtTask = (id: string) => Promise<Pick<Task, 'status' | 'attempt'> | undefined>
+
 /** A private copy of the workspace for one run. */
 export type WorkspaceCopy = {
   readonly path: string
   /** A folder beside it for what the runner remembers. */
   readonly home: string
-  /** Copy and folder are those of an earlier run of the same task, which waited for somebody. */
-  readonly resumes: boolean
+  /** Copy and folder are those of the run of the same task before this one, which waited for somebody. */
+  readonly earlier?: EarlierRun
   /** Keeps what was changed in the copy as a change set that waits for a person. Call it when nothing writes there any more. */
   keep(): Promise<KeptSet>
   /** Drops a kept change set of a run whose result was not accepted. Never rejects. */
   forget(kept: KeptSet): Promise<void>
-  /** Keeps the copy for the next run of the task in this process. */
-  park(): Promise<void>
+  /** Keeps the copy for the next run of the task on this machine, in this process or a later one. */
+  park(run: EarlierRun): Promise<void>
   /** Removes the copy, unless it is parked. Never rejects. */
   remove(): Promise<void>
 }
 
-export type CopyRequest = { readonly runId: string; readonly taskId: string; readonly command: string }
+export type CopyRequest = {
+  readonly runId: string
+  readonly taskId: string
+  readonly attempt: number
+  readonly command: string
+  /** Aborted: nobody needs the copy any more. */
+  readonly signal: AbortSignal
+}
 
 export type WorkerFolders = {
   /** CONTROLPLANE_WORKSPACE_CWD: what the tasks are about; no run writes there. */
@@ -100,7 +113,7 @@ export type WorkerOptions = {
   /** Children get PATH, TERM and LANG of it, and nothing else. */
   readonly env: Readonly<Partial<Record<string, string>>>
   readonly skills: Skills
-  /** @throws Error that says why the workspace cannot be copied */
+  /** @throws Error that says why the workspace cannot be copied, and the reason of the signal */
   readonly copyWorkspace: (request: CopyRequest) => Promise<WorkspaceCopy>
   /** Makes the signed manifest of a run; absent: none is delivered. */
   readonly manifest?: (facts: RunFacts) => Promise<Record<string, unknown>>
@@ -110,6 +123,8 @@ export type WorkerOptions = {
   readonly facts?: Readonly<Record<string, unknown>>
   /** Tells which kept change sets of earlier runs a person has decided about; called with each report. */
   readonly tellDecided?: (tell: (decision: ChangesDecision) => Promise<unknown>) => Promise<void>
+  /** Removes the copies of tasks that wait for nothing any more; called with each report. */
+  readonly tidyCopies?: (look: LookAtTask) => Promise<void>
   /** Handle one task and end. */
   readonly once?: boolean
   /** Claim only tasks with all of these labels. */

@@ -41,6 +41,7 @@ const mayUse: { readonly [route: string]: string } = {
   'POST /llm/v1/messages': 'r',
   'POST /llm/v1/messages/count_tokens': 'r',
   'GET /llm/v1/models': 'r',
+  'GET /whoami': 'oar',
   'GET /agents': 'o',
   'POST /agents': 'o',
   'GET /agents/{id}': 'oAR',

@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { ownRunner, ownRunnerProblem } from '../../../src/control/runners/own-runner.ts'
 import { type ModelCall, modelCallProvider } from '../../../src/providers/model-call.ts'
 import { calling, says } from '../../support/host.ts'
-import { until } from '../../support/until.ts'
 import { anna, type TestPlane, testPlane } from './plane-port.ts'
 import { type WorkerPlace, workerPlace } from './worker-place.ts'
 
@@ -89,7 +88,7 @@ test('what needs a yes waits for an operator, and runs once after the yes', asyn
   expect(await plane.approvals.get(anna, approvals[0]?.approval_id ?? '')).toMatchObject({ state: 'used' })
 })
 
-test('after the yes it goes on in its conversation and its copy', async () => {
+test('after the yes a worker that started later goes on in its conversation and its copy', async () => {
   const { plane, place } = state
   if (!plane || !place) throw new Error('not open')
   const seen: string[] = []
@@ -103,17 +102,10 @@ test('after the yes it goes on in its conversation and its copy', async () => {
       yield* calling('http', { url: 'http://example.invalid/', method: 'POST' })([], [], signal)
     else yield { type: 'text', content: 'all done' }
   }
-  const port = await plane.agent()
-  await plane.add({ title: 'Write and send' })
-  const run = ownRunner({ host: place.host, setup: place.host.setup, agentId: 'a1', provider: modelCallProvider(model) })
-  const worker = place.worker(port, '', { runner: { name: 'own', run } })
-  const end = worker.run()
-  await until(() => place.said.some((line) => line.includes('waiting')))
+  expect((await work(model)).end).toBe('waiting')
   const { approvals } = await plane.approvals.list(anna, { limit: 10 })
   await plane.approvals.decide(anna, approvals[0]?.approval_id ?? '', { decision: 'approve', note: 'go' })
-  await until(() => place.said.some((line) => line.includes('completed')))
-  worker.stop()
-  await end
+  expect((await work(model)).end).toBe('completed')
   expect(seen.at(-1)).toStartWith('2 ')
   const { store } = await place.host.changes()
   const set = store.show(store.list()[0]?.id ?? '')

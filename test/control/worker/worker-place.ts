@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { channelRows } from '../../../src/channels/list.ts'
 import { commandRunner } from '../../../src/control/runners/command-runner.ts'
+import { tidyParked } from '../../../src/control/worker/changes/parked-copies.ts'
 import { openWaitingChanges } from '../../../src/control/worker/changes/waiting-changes.ts'
 import { createCopies } from '../../../src/control/worker/changes/workspace-copies.ts'
 import { openWorker } from '../../../src/control/worker/open-worker.ts'
@@ -53,6 +54,7 @@ export function workerPlace(files: Readonly<Record<string, string>> = { 'notes.m
         runner: { name: 'command', runner: commandRunner(['/bin/sh', '-c', script]), path: '/bin/sh' },
         ...{ env: { HOME: dir, PATH: process.env.PATH }, skills: noSkills, waitMs: 200, graceMs: 200 },
         copyWorkspace: createCopies({ host, setup, folder: join(state, 'copies'), agentId, onKept: waiting.add }),
+        tidyCopies: (look) => tidyParked(join(state, 'copies'), look),
         tellDecided: waiting.tellDecided,
         clock: { now: Date.now, monotonic: () => performance.now(), random: Math.random },
         say: (line) => void said.push(line),

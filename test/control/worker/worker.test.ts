@@ -187,35 +187,6 @@ describe.if(needs('bwrap'))('a worker', () => {
     expect(await plane.log()).toContain('begun')
   })
 
-  test('a task that waits for an operator goes on in the same copy and the same home, without a lease meanwhile', async () => {
-    const { plane, place } = given()
-    const port = await plane.agent()
-    const { task_id } = await plane.add()
-    const tokens: string[] = []
-    const run = (token: string) => {
-      tokens.push(token)
-      return port.run(token)
-    }
-    const script = `grep -q '"resumes":true' && { cat "$HOME/memory"; ${result({ output: 'merged' })}; exit; }
-      echo half > half.txt; echo 'remembered' > "$HOME/memory"; echo begun; sleep 60`
-    const worker = place.worker({ ...port, run }, script, { leaseSeconds: 3 })
-    const end = worker.run()
-    await until(() => place.log().includes('begun'))
-    const ask = { event_type: 'approval_request', agent_id: 'a1', task_id, operation: 'merge', reasoning: '', estimated_tokens: 0 } as const
-    const { approval_id } = await port.run(tokens[0] ?? '').activity(ask)
-    await until(() => place.said.some((line) => line.includes('waiting')))
-    expect(await plane.task(task_id)).toMatchObject({ status: 'awaiting_approval', lease_until: null })
-    expect((await plane.run()).state).toBe('waiting')
-    await plane.approvals.decide(anna, approval_id ?? '', { decision: 'approve', note: '' })
-    await until(() => place.said.some((line) => line.includes('completed')))
-    worker.stop()
-    expect(await end).toBe('stopped')
-    expect(await plane.task(task_id)).toMatchObject({ status: 'completed', result: { output: expect.stringContaining('merged') } })
-    expect(await plane.log('RUN-002')).toContain('remembered')
-    const { store } = await place.host.changes()
-    expect(store.list().map(({ about, count }) => ({ run: about.run, count }))).toEqual([{ run: 'RUN-002', count: 1 }])
-  })
-
   test('a revoked key ends the worker with a sentence', async () => {
     const { plane, place } = given()
     const port = await plane.agent()

@@ -23,8 +23,15 @@ import { secretIn } from './connect/operator-token.ts'
 import { exitOf } from './connect/with-control.ts'
 
 const flags = {
-  agent: { type: 'text', about: 'Which agent of the control plane this is (default: CONTROLPLANE_AGENT_ID, else the role)' },
-  role: { type: 'text', short: 'r', about: 'Whose tasks it claims (default: the name of the agent)' },
+  agent: {
+    type: 'text',
+    about: 'Which agent of the control plane this is (default: CONTROLPLANE_AGENT_ID, else the one whose key it has)',
+  },
+  role: {
+    type: 'text',
+    short: 'r',
+    about: 'Whose tasks it claims: the role that the agent has at the control plane, which is the default',
+  },
   runner: {
     type: 'choice',
     values: runnerNames,
@@ -71,7 +78,7 @@ export const worker = {
   details: () =>
     'Every run works on a private copy of the workspace. What it changed waits for you: braidclaw changes list. The first Ctrl-C lets a running task end within ten seconds, the second gives it back at once.',
   exits: [
-    [3, 'the control plane refused the key'],
+    [3, 'the control plane refused the key, or it is the key of another agent or role'],
     [4, 'with --once: the task waits, for an approval or for budget'],
     [130, 'with --once: stopped before the task ended; it is back in the queue'],
   ],
@@ -81,23 +88,33 @@ export const worker = {
 
 /** Works until it is stopped. @throws CliExit */
 export async function workFor(context: CliContext, given: WorkerFlags, command: readonly string[] = []): Promise<void> {
-  const { role, agentId } = whoIs(context, given)
   const address = controlAddress(given.url, context.env)
+  if (!address.encrypted) context.say(`warning: the key of the agent travels unencrypted to ${address.url}; use https or an ssh tunnel\n`)
+  try {
+    await work(context, { given, command, url: address.url })
+  } catch (error) {
+    throw error instanceof PlaneRefusal ? new CliExit(exitOf(error), `error: ${visible(error.message)}`) : error
+  }
+}
+
+type Work = { readonly given: WorkerFlags; readonly command: readonly string[]; readonly url: string }
+
+async function work(context: CliContext, { given, command, url }: Work): Promise<void> {
   const opened = await openOwnWorker({
-    ...{ setup: setupOf(context, given), role, agentId, version, runner: runnerOf(given, command), command },
+    ...{ setup: setupOf(context, given), ...whoIs(context, given), version, runner: runnerOf(given, command), command },
     ...{ once: given.once, labels: given.label, leaseSeconds: given.lease, network: given.network, model: given.model },
     readable: given.readable?.map((path) => existing(resolve(context.cwd, path))),
-    ...{ apiUrl: address.url, apiKey: keyOf(context, given.keyFile), fetch: createProviderFetch({ baseUrl: address.url }) },
+    ...{ apiUrl: url, apiKey: keyOf(context, given.keyFile), fetch: createProviderFetch({ baseUrl: url }) },
     say: (line) => context.say(`${visible(line)}\n`),
   })
   if (!opened.ok) throw new CliExit(exitCodes.error, `error: ${visible(opened.message)}`)
   const release = onStop(opened.worker.stop)
   try {
-    if (!address.encrypted) context.say(`warning: the key of the agent travels unencrypted to ${address.url}; use https or an ssh tunnel\n`)
-    context.say(`ready: ${agentId} (${role}) works for ${address.url}; stop with Ctrl-C or SIGTERM\n`)
+    const { agentId, role, runner, workspace } = opened
+    context.say(
+      `ready: ${agentId} (${role}) works for ${url} with ${runner}, on copies of ${visible(workspace)}; stop with Ctrl-C or SIGTERM\n`,
+    )
     endWith(context, await opened.worker.run(), given.once ?? false)
-  } catch (error) {
-    throw error instanceof PlaneRefusal ? new CliExit(exitOf(error), `error: ${visible(error.message)}`) : error
   } finally {
     release()
     await opened.close()
@@ -118,14 +135,9 @@ function onStop(stop: () => void): () => void {
   }
 }
 
-/** @throws CliExit 2 when neither names anybody, or one is no name */
-function whoIs(
-  { env }: CliContext,
-  { agent = env.CONTROLPLANE_AGENT_ID || undefined, role }: WorkerFlags,
-): { readonly role: string; readonly agentId: string } {
-  const name = agent ?? role
-  if (name !== undefined) return { agentId: nameOf('agent', name), role: nameOf('role', role ?? name) }
-  throw new CliExit(exitCodes.usage, 'error: which agent is this? Say --agent NAME, and --role ROLE when its role has another name')
+/** What was said; the rest comes with the key. @throws CliExit 2 when one is no name */
+function whoIs({ env }: CliContext, { agent = env.CONTROLPLANE_AGENT_ID || undefined, role }: WorkerFlags) {
+  return { agentId: agent && nameOf('agent', agent), role: role && nameOf('role', role) }
 }
 
 /** A program after "--" says which runner it is for. @throws CliExit 2 when another runner is named */

@@ -31,7 +31,7 @@ const flags = {
     type: 'boolean',
     about: 'Work for a control plane: claim its tasks until Ctrl-C, with our own runner (docs/control-plane.md)',
   },
-  role: { type: 'text', about: 'With --control: whose tasks it claims (default: the agent)' },
+  role: { type: 'text', about: 'With --control: the role that the agent has at the control plane, which is the default' },
 } as const satisfies Flags
 type AgentFlags = Given<typeof flags>
 

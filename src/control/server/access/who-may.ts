@@ -54,6 +54,7 @@ export const whoMay: { readonly [route: string]: Permission } = {
   'POST /budget/reserve': { run: 'all' },
   'POST /budget/settle': { run: 'all' },
 
+  'GET /whoami': { operator: 'all', agent: 'all', run: 'all' },
   'GET /agents': operator,
   'POST /agents': operator,
   'GET /agents/{id}': { operator: 'all', agent: 'own', run: 'own' },

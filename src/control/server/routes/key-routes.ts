@@ -1,8 +1,8 @@
-/** Makes and revokes secrets: the keys of agents and the tokens of operators. Each is shown once. */
+/** Makes and revokes secrets, each shown once: the keys of agents and the tokens of operators; and says whose a secret is. */
 
 import { z } from '@hono/zod-openapi'
 import { json, plain } from '../../../http/answers/shapes.ts'
-import { agentKey, newAgentKey, newOperatorToken, operatorToken } from '../../contract/fleet-shapes.ts'
+import { agentKey, identity, newAgentKey, newOperatorToken, operatorToken } from '../../contract/fleet-shapes.ts'
 import { name } from '../../contract/task-shapes.ts'
 import { controlRoute, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
@@ -12,6 +12,15 @@ const newOperator = z.strictObject({ name })
 
 export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
   const { fleet, access } = plane
+  app.openapi(
+    controlRoute({
+      method: 'get',
+      path: `${prefix}/whoami`,
+      summary: 'Whose credential is this, and at which control plane? A worker asks for its agent and role',
+      responses: { 200: json(identity, 'The sender') },
+    }),
+    async (c) => c.json(plain(await access.identityOf(c.var.caller)), 200),
+  )
   app.openapi(
     controlRoute({
       method: 'get',

@@ -1,6 +1,6 @@
 /** Remembers which kept change sets the control plane believes to wait, and finds those that a person has applied or dropped since. */
 
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import type { Host } from '../../../host/api.ts'
@@ -36,6 +36,13 @@ export function openWaitingChanges(path: string, host: Pick<Host, 'changes'>): W
       }
     },
   }
+}
+
+/** Takes over the list of an older version. */
+export function moveWaiting(from: string, to: string): void {
+  const older = read(from)
+  if (older.length > 0) write(to, [...older, ...read(to)].slice(-most))
+  rmSync(from, { force: true })
 }
 
 function read(path: string): Waiting {

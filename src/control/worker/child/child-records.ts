@@ -50,6 +50,16 @@ export function openChildRecords(folder: string): ChildRecords {
   }
 }
 
+/** Takes over the records of workers that have died; the others still need theirs where they are. */
+export function moveRecords(from: string, to: string): void {
+  for (const name of namesIn(from)) {
+    const record = recordIn(join(from, name))
+    if (record === undefined || isAlive(record.worker)) continue
+    mkdirSync(to, { recursive: true, mode: 0o700 })
+    renameSync(join(from, name), join(to, name))
+  }
+}
+
 function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder).filter((name) => name.endsWith('.json'))

@@ -3,7 +3,7 @@
 import { sha256 } from '../../../kit/sha256.ts'
 import type { RunFacts } from '../../contract/run-facts.ts'
 import type { Run } from '../../contract/run-shapes.ts'
-import type { KeptSet, WorkerEnd, WorkspaceCopy } from '../worker-options.ts'
+import type { EarlierRun, KeptSet, WorkerEnd, WorkspaceCopy } from '../worker-options.ts'
 import type { Artifact, RunPort } from '../worker-port.ts'
 import { isLost, isPassing, persistently } from './asks.ts'
 import { giveBack, logMs, messageOf, noteSession, type Performance } from './performance.ts'
@@ -53,7 +53,7 @@ export async function afterwards(performance: Performance, copy: WorkspaceCopy, 
   await log.close(logMs)
   if (state === 'waiting') {
     if (known) await copy.forget(known)
-    else await copy.park()
+    else await copy.park(sessionOf(performance, outcome))
     await noteSession(performance, { skill: skillOf(performance, outcome), outcome: 'waiting', tokens: outcome.tokens })
     return 'waiting'
   }
@@ -63,6 +63,10 @@ export async function afterwards(performance: Performance, copy: WorkspaceCopy, 
   )
   await reported(performance, outcome, kept)
   return 'completed'
+}
+
+function sessionOf({ options, skill }: Performance, { session }: RunOutcome): EarlierRun {
+  return { runner: skill?.command ? 'command' : options.runner.name, ...(session === undefined ? {} : { session }) }
 }
 
 async function dropped(
@@ -154,5 +158,6 @@ async function reported(performance: Performance, outcome: RunOutcome, kept: Kep
     outcome: outcome.output.split('\n')[0] ?? 'success',
     tokens: outcome.tokens,
   })
-  if (kept.state === 'waiting') options.say(`${claim.task.task_id}: changes wait for a review (${kept.summary ?? kept.id})`)
+  if (kept.state === 'waiting')
+    options.say(`${claim.task.task_id}: changes wait for a review (${kept.summary ?? kept.id}): braidclaw changes show ${claim.run_id}`)
 }

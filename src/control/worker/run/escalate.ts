@@ -3,14 +3,14 @@
 import type { ActivityPost } from '../../contract/activity-shapes.ts'
 import type { WorkerEnd } from '../worker-options.ts'
 import { isLost, persistently } from './asks.ts'
-import { giveBack, logMs, messageOf, noteSession, type Performance } from './performance.ts'
+import { giveBack, logMs, messageOf, noteSession, type Prepared } from './performance.ts'
 
 export const orchestrator = 'orchestrator'
 
 type Escalation = { readonly message: string; readonly tokens: number }
 
 /** While the lease is ours. The control plane makes the linked task for the orchestrator; ours then ends as failed. */
-export async function escalate(performance: Performance, escalation: Escalation): Promise<WorkerEnd> {
+export async function escalate(performance: Prepared, escalation: Escalation): Promise<WorkerEnd> {
   const { options, run, lease, log } = performance
   const error = escalation.message.slice(0, 8_000)
   await log.close(Math.min(logMs, lease.remaining()))
@@ -25,7 +25,7 @@ export async function escalate(performance: Performance, escalation: Escalation)
 }
 
 /** For a task that has used up its attempts: nobody has its lease, so the agent itself says so. Its tokens are counted already. */
-export async function escalateDead(performance: Performance, message: string): Promise<WorkerEnd> {
+export async function escalateDead(performance: Prepared, message: string): Promise<WorkerEnd> {
   const { options, claim, gone } = performance
   const escalation = { message, tokens: 0 }
   const until = options.clock.monotonic() + logMs
@@ -39,7 +39,7 @@ export async function escalateDead(performance: Performance, message: string): P
   return 'escalated'
 }
 
-function postOf({ options, claim }: Performance, { message, tokens }: Escalation): ActivityPost {
+function postOf({ options, claim }: Prepared, { message, tokens }: Escalation): ActivityPost {
   return {
     event_type: 'error',
     agent_id: options.agentId,
@@ -50,7 +50,7 @@ function postOf({ options, claim }: Performance, { message, tokens }: Escalation
   }
 }
 
-async function noted(performance: Performance, { message, tokens }: Escalation): Promise<void> {
+async function noted(performance: Prepared, { message, tokens }: Escalation): Promise<void> {
   const { options, claim, skill } = performance
   options.say(`${claim.task.task_id}: escalated: ${message}`)
   await noteSession(performance, { skill: skill?.name ?? 'none', outcome: `escalated: ${message}`, tokens })

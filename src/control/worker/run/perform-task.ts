@@ -1,11 +1,14 @@
 /** Carries out one claimed task: prompt, run, change set, report. Nothing is written under the token of a run whose lease is lost. */
 
+import { cut } from '../../../kit/text.ts'
+import type { Approval } from '../../contract/approval-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
+import { persistently } from './asks.ts'
 import { afterwards, deliverRun, stateOf } from './deliver-run.ts'
 import { escalate, escalateDead, orchestrator } from './escalate.ts'
 import { keepLease } from './lease.ts'
-import { giveBack, type Held, messageOf, noteSession, type Performance, type Performing } from './performance.ts'
+import { giveBack, type Held, messageOf, noteSession, type Performance, type Performing, type Prepared } from './performance.ts'
 import { runChild } from './run-child.ts'
 import { openRunLog } from './run-log.ts'
 import type { RunOutcome } from './run-outcome.ts'
@@ -22,6 +25,7 @@ export async function performTask(performing: Performing): Promise<WorkerEnd> {
   try {
     return await perform(await prepared(held))
   } catch (error) {
+    if (error instanceof StoppedBefore) return await unbegun(held)
     options.say(`${claim.task.task_id}: ${messageOf(error)}`)
     log.write(`\n[${messageOf(error)}]\n`)
     // What kept the run from its end is the fault of this machine or of the task: the task goes back with the reason.
@@ -31,6 +35,15 @@ export async function performTask(performing: Performing): Promise<WorkerEnd> {
     log.abandon()
     gone.removeEventListener('abort', log.abandon)
   }
+}
+
+/** The worker was asked to stop, or the lease ended, before the runner began. */
+class StoppedBefore extends Error {}
+
+/** Nothing has run, so there is nothing to report. */
+function unbegun(held: Held): Promise<WorkerEnd> {
+  const isCancelled = held.lease.news()?.kind === 'cancelled'
+  return isCancelled ? giveBack(held, { outcome: 'cancelled' }, 'cancelled') : giveBack(held, { outcome: 'now' }, 'released')
 }
 
 function hold(performing: Performing): Held {
@@ -51,28 +64,55 @@ function hold(performing: Performing): Held {
   return { ...performing, run, lease, log, ended }
 }
 
-async function prepared(held: Held): Promise<Performance> {
-  const { options, claim, sessions, run } = held
-  const { agentId, role, skills, clock } = options
-  const { task } = claim
-  const skill = skills.match(task)
-  const approvals = await run.approvals(task.task_id).catch(() => [])
-  const prompt = taskPrompt({ agentId, role, task, last: sessions.last(), skill, approvals })
-  return { ...held, skill, prompt, beganAt: clock.now() }
+async function prepared(held: Held): Promise<Prepared> {
+  const { options, claim } = held
+  const approvals = await unlessStopped(held, (signal) => approvalsOf(held, signal))
+  return { ...held, skill: options.skills.match(claim.task), approvals, beganAt: options.clock.now() }
 }
 
-async function perform(performance: Performance): Promise<WorkerEnd> {
-  const { options, claim, skill } = performance
-  const { task } = claim
+/** What was decided is asked as long as the lease lasts: a run that does not know it would ask an operator again, or do without. */
+function approvalsOf({ options, claim, run, lease }: Held, signal: AbortSignal): Promise<readonly Approval[]> {
+  const asking = { while: () => lease.isHeld() && !signal.aborted, random: options.clock.random, signal }
+  return persistently(asking, () => run.approvals(claim.task.task_id))
+}
+
+/** @throws StoppedBefore when the signal is why the work failed, and otherwise what the work throws */
+async function unlessStopped<T>({ lease, closing }: Held, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const signal = AbortSignal.any([lease.signal, closing])
+  try {
+    return await work(signal)
+  } catch (error) {
+    throw signal.aborted || !lease.isHeld() ? new StoppedBefore() : error
+  }
+}
+
+async function perform(prepared: Prepared): Promise<WorkerEnd> {
+  const { options, claim, skill } = prepared
   if (!skill && options.skills.isThere && options.role !== orchestrator)
-    return escalate(performance, { message: `no skill of the library matches the task ${JSON.stringify(task.title)}`, tokens: 0 })
-  const command = `${task.task_id} by ${options.runner.name}`
-  const copy = await options.copyWorkspace({ runId: claim.run_id, taskId: task.task_id, command })
+    return escalate(prepared, { message: `no skill of the library matches the task ${JSON.stringify(claim.task.title)}`, tokens: 0 })
+  const copy = await unlessStopped(prepared, (signal) => copyFor(prepared, signal))
+  const performance = { ...prepared, prompt: promptOf(prepared, copy) }
   try {
     return await settle(performance, copy, await runIn(performance, copy))
   } finally {
     await copy.remove()
   }
+}
+
+/** A copy that waited goes on waiting when the worker has to stop now. */
+async function copyFor({ options, claim }: Prepared, signal: AbortSignal): Promise<WorkspaceCopy> {
+  const { task_id: taskId } = claim.task
+  const command = `${taskId} by ${options.runner.name}`
+  const copy = await options.copyWorkspace({ runId: claim.run_id, taskId, attempt: claim.attempt, command, signal })
+  if (!signal.aborted) return copy
+  if (copy.earlier) await copy.park(copy.earlier)
+  await copy.remove()
+  throw signal.reason
+}
+
+function promptOf({ options, claim, sessions, skill, approvals }: Prepared, { earlier }: WorkspaceCopy): string {
+  const { agentId, role } = options
+  return taskPrompt({ agentId, role, task: claim.task, last: sessions.last(), skill, approvals, goesOn: earlier !== undefined })
 }
 
 async function runIn(performance: Performance, copy: WorkspaceCopy): Promise<RunOutcome> {
@@ -92,8 +132,9 @@ async function runIn(performance: Performance, copy: WorkspaceCopy): Promise<Run
     })
   const signal = AbortSignal.any([stop, leaving])
   const result = await runner.run({
-    ...{ task: claim.task, prompt, skillIndex, run, log: log.write, signal },
-    ...{ workspace: copy.path, home: copy.home },
+    ...{ task: claim.task, prompt, skillIndex, log: log.write, signal },
+    run: { ...run, approvals: () => approvalsOf(performance, signal) },
+    ...{ workspace: copy.path, ...(copy.earlier?.runner === 'own' && copy.earlier.session ? { session: copy.earlier.session } : {}) },
   })
   return { ...result, ending: signal.aborted ? 'stopped' : result.ending, confinement: 'in process' }
 }
@@ -108,12 +149,20 @@ function commandOf(command: readonly string[], { env }: Performance['options']):
 
 async function settle(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
   const { lease } = performance
-  const { ending, tokens } = outcome
+  const { ending } = outcome
   if (!lease.isHeld()) return afterwards(performance, copy, outcome)
   if (ending === 'waiting' || ending === 'blocked') return parked(performance, copy, outcome)
-  if (lease.news()?.kind === 'cancelled') return giveBack(performance, { outcome: 'cancelled', tokens_used: tokens }, 'cancelled')
+  if (ending === 'completed' && lease.news() === undefined) return deliverRun(performance, copy, outcome)
+  const end = await givenUp(performance, outcome)
+  // A program fails when its model is refused, and it is refused as soon as the task waits for somebody: no beat has said so yet.
+  return end === 'lost' ? afterwards(performance, copy, outcome) : end
+}
+
+function givenUp(performance: Performance, outcome: RunOutcome): Promise<WorkerEnd> {
+  const { ending, tokens } = outcome
+  if (performance.lease.news()?.kind === 'cancelled')
+    return giveBack(performance, { outcome: 'cancelled', tokens_used: tokens }, 'cancelled')
   if (ending === 'stopped') return giveBack(performance, { outcome: 'now', tokens_used: tokens }, 'released')
-  if (ending === 'completed') return deliverRun(performance, copy, outcome)
   return failed(performance, outcome)
 }
 
@@ -126,8 +175,11 @@ async function parked(performance: Performance, copy: WorkspaceCopy, outcome: Ru
 async function failed(performance: Performance, { output, tokens }: RunOutcome): Promise<WorkerEnd> {
   const { skill, options } = performance
   const error = output.slice(0, 8_000)
-  await noteSession(performance, { skill: skill?.name ?? 'none', outcome: 'failed', tokens })
-  return giveBack(performance, { outcome: 'retry', error, tokens_used: tokens }, 'failed', ({ status }) =>
+  const end = await giveBack(performance, { outcome: 'retry', error, tokens_used: tokens }, 'failed', ({ status }) =>
     status === 'dead' && options.role !== orchestrator ? escalateDead(performance, error) : 'failed',
   )
+  if (end === 'lost') return end
+  options.say(`${performance.claim.task.task_id}: ${cut(error.split('\n')[0] ?? '', 500)}`)
+  await noteSession(performance, { skill: skill?.name ?? 'none', outcome: 'failed', tokens })
+  return end
 }

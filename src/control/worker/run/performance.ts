@@ -1,6 +1,7 @@
 /** Defines what the steps of one task share, and the two things that each of them may do last: note the session and give the lease back. */
 
 import type { RotatingLog } from '../../../service/rotating-log.ts'
+import type { Approval } from '../../contract/approval-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Claim, Task } from '../../contract/task-shapes.ts'
 import type { ChildRecords } from '../child/child-records.ts'
@@ -21,6 +22,8 @@ export type Performing = {
   readonly records: ChildRecords
   readonly sessions: SessionLog
   readonly agentLog: Pick<RotatingLog, 'write'>
+  /** Aborted when the worker was asked to stop: nothing new begins. */
+  readonly closing: AbortSignal
   /** Aborted when the worker's time for this run is over. */
   readonly stopping: AbortSignal
   /** Aborted when it has to end at once. */
@@ -38,11 +41,15 @@ export type Held = Performing & {
   readonly ended: { is: boolean }
 }
 
-export type Performance = Held & {
+/** What is known before there is a copy of the workspace. */
+export type Prepared = Held & {
   readonly skill: MatchedSkill | undefined
-  readonly prompt: string
+  /** All of this task, in any state. */
+  readonly approvals: readonly Approval[]
   readonly beganAt: number
 }
+
+export type Performance = Prepared & { readonly prompt: string }
 
 /** How long the end of a run waits for its log to arrive, in ms. */
 export const logMs = 10_000
@@ -78,8 +85,9 @@ export async function giveBack(
     return await ends(await persistently(asking, () => released(run, claim.task.task_id, request)))
   } catch (error) {
     const isGone = isLost(error) || !lease.isHeld()
-    options.say(`${claim.task.task_id}: the lease could not be given back: ${lease.news()?.why ?? messageOf(error)}`)
-    return isGone ? 'lost' : end
+    if (isGone) return 'lost'
+    options.say(`${claim.task.task_id}: the lease could not be given back: ${messageOf(error)}`)
+    return end
   }
 }
 

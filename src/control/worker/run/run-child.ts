@@ -21,7 +21,7 @@ export type ChildRun = {
   readonly claim: Claim
   readonly prompt: string
   readonly skillIndex: string
-  readonly copy: Pick<WorkspaceCopy, 'path' | 'home' | 'resumes'>
+  readonly copy: Pick<WorkspaceCopy, 'path' | 'home' | 'earlier'>
   readonly confinement: Confinement
   readonly records: ChildRecords
   readonly log: RunLog
@@ -44,7 +44,7 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
   const isMounted = confinement.way === 'bubblewrap'
   const task: RunnerTask = {
     ...{ task: claim.task, runId: claim.run_id, runToken: claim.run_token, agentId: options.agentId },
-    ...{ prompt: run.prompt, skillIndex: run.skillIndex, home, resumes: copy.resumes && runner.resumable },
+    ...{ prompt: run.prompt, skillIndex: run.skillIndex, home, ...sessionOf(copy, runner) },
     workspace: isMounted ? options.folders.workspace : copy.path,
     apiUrl: relay?.apiUrl ?? options.apiUrl,
     ...(options.model === undefined ? {} : { model: options.model }),
@@ -58,6 +58,12 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
   }
 }
 
+/** What another runner left in HOME means nothing to this one. */
+function sessionOf({ earlier }: ChildRun['copy'], { name }: ForeignRunner): Pick<RunnerTask, 'resumes' | 'session'> {
+  if (earlier?.runner !== name) return { resumes: false }
+  return { resumes: true, ...(earlier.session === undefined ? {} : { session: earlier.session }) }
+}
+
 type Confined = ChildRun & {
   readonly task: RunnerTask
   readonly place: string
@@ -67,9 +73,10 @@ type Confined = ChildRun & {
 async function confined(run: Confined): Promise<RunOutcome> {
   const { runner, task, options, confinement, relay, log } = run
   const collector = collectOutcome(runner.name)
+  const isRepeated = runner.countsWholeSession === true && task.session !== undefined
   const lines = createLineSplitter(longestLine)
   const takeLine = (text: string) => {
-    for (const event of runner.parse(text)) collector.event(event)
+    for (const event of runner.parse(text)) if (event.type !== 'usage' || !isRepeated) collector.event(event)
   }
   const stdin = runner.stdin?.(task)
   const child = await startChild({

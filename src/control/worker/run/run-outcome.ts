@@ -14,6 +14,8 @@ export type RunOutcome = {
   readonly exitCode?: number
   readonly confinement: string
   readonly receipts?: readonly string[]
+  /** What a later run of the task can go on with. */
+  readonly session?: string
 }
 
 const mostOutput = 200_000
@@ -28,21 +30,22 @@ export type OutcomeCollector = {
   outcome(end: {
     readonly code: number
     readonly stopped: boolean
-  }): Pick<RunOutcome, 'ending' | 'output' | 'tokens' | 'skill' | 'exitCode'>
+  }): Pick<RunOutcome, 'ending' | 'output' | 'tokens' | 'skill' | 'exitCode' | 'session'>
 }
 
 export function collectOutcome(runner: string): OutcomeCollector {
-  const state = { tokens: 0, result: undefined as Extract<RunnerEvent, { type: 'result' }> | undefined }
+  const state: { tokens: number; result?: Extract<RunnerEvent, { type: 'result' }>; session?: string } = { tokens: 0 }
   const [texts, noise] = [createTail(mostOutput), createTail(mostTail)]
   return {
     event(event) {
       if (event.type === 'usage') state.tokens = Math.min(mostTokens, state.tokens + event.tokens)
       if (event.type === 'text') texts.push(`${event.text}\n`)
       if (event.type === 'result') state.result = event
+      if (event.type === 'session') state.session = event.id
     },
     noise: noise.push,
     outcome({ code, stopped }) {
-      const { tokens, result } = state
+      const { tokens, result, session } = state
       const ok = code === 0 && result?.ok !== false
       const said = result?.output || texts.text().trim()
       const why = said || noise.text().trim()
@@ -54,6 +57,7 @@ export function collectOutcome(runner: string): OutcomeCollector {
         tokens,
         exitCode: code,
         ...(result?.skill ? { skill: result.skill } : {}),
+        ...(session === undefined ? {} : { session }),
       }
     },
   }

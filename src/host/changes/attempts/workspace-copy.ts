@@ -5,38 +5,90 @@ import { type BigIntStats, lstatSync, mkdirSync, readdirSync, readFileSync, read
 import { join } from 'node:path'
 import { sha256 } from '../../../kit/sha256.ts'
 import type { Change, EntryState } from '../../../runtime/changes.ts'
+import { createPace, type Pace } from '../../../workspace/changes/tree/pace.ts'
 import { FailureError } from '../../failure.ts'
 
+/** What an entry was like; `inode` and `changed`, in ns, tell whether somebody touched it. */
+export type Entry = {
+  readonly kind: EntryState['kind']
+  readonly mode: number
+  readonly size: number
+  readonly inode: string
+  readonly changed: string
+}
+
 /** What a copy was like before the attempt; names are bytes as latin1, because not every name is UTF-8. */
-export type Manifest = ReadonlyMap<string, BigIntStats>
+export type Manifest = ReadonlyMap<string, Entry>
 
 /** A larger workspace is not copied. */
 const mostBytes = 2 * 1024 ** 3
 
-/** @throws FailureError `error` when the workspace is too large or cannot be copied */
-export async function copyWorkspace(workspace: string, copy: string): Promise<Manifest> {
-  const bytes = [...manifestOf(workspace).values()].reduce((sum, { blocks }) => sum + Number(blocks) * 512, 0)
+export type Copying = {
+  /** Aborted: the copy ends soon and is not whole. */
+  readonly signal?: AbortSignal
+  /** Called with the number of the process that copies. */
+  readonly started?: (pid: number) => void
+}
+
+/** @throws FailureError `error` when the workspace is too large or cannot be copied, and the reason of the signal */
+export async function copyWorkspace(workspace: string, copy: string, { signal, started }: Copying = {}): Promise<Manifest> {
+  const bytes = await bytesOf(workspace, signal)
   if (bytes > mostBytes)
     throw new FailureError(
       'error',
       `the workspace has ${Math.ceil(bytes / 1e6)} MB, too much to copy for each attempt; name a smaller folder with -C`,
     )
   const child = spawn('cp', ['-a', '--reflink=auto', '--', `${workspace}/.`, `${copy}/`], { stdio: ['ignore', 'ignore', 'pipe'] })
+  if (child.pid !== undefined) started?.(child.pid)
+  const end = () => void child.kill('SIGKILL')
+  signal?.addEventListener('abort', end, { once: true })
   const said: string[] = []
   child.stderr.on('data', (piece: Buffer) => said.push(piece.toString()))
   const code = await new Promise((resolve) => child.once('close', resolve).once('error', resolve))
+  signal?.removeEventListener('abort', end)
+  signal?.throwIfAborted()
   if (code !== 0) throw new FailureError('error', `the workspace could not be copied for an attempt: ${said.join('').trim() || code}`)
-  return manifestOf(copy)
+  return await manifestOf(copy, signal)
 }
 
-function manifestOf(root: string, below = '', found = new Map<string, BigIntStats>()): Map<string, BigIntStats> {
+/** What it takes on the disk. */
+async function bytesOf(root: string, signal: AbortSignal | undefined): Promise<number> {
+  const sum = { blocks: 0 }
+  const visit = (_: string, { blocks }: BigIntStats) => {
+    sum.blocks += Number(blocks)
+  }
+  await walk(root, { signal, pace: createPace(), visit })
+  return sum.blocks * 512
+}
+
+async function manifestOf(root: string, signal?: AbortSignal): Promise<Map<string, Entry>> {
+  const found = new Map<string, Entry>()
+  await walk(root, { signal, pace: createPace(), visit: (raw, stat) => void found.set(raw, entryOf(stat)) })
+  return found
+}
+
+type Walk = {
+  readonly signal: AbortSignal | undefined
+  readonly pace: Pace
+  readonly visit: (raw: string, stat: BigIntStats) => void
+}
+
+/** The process goes on meanwhile: it keeps a lease, and may be told to stop. @throws the reason of the signal */
+async function walk(root: string, options: Walk, below = ''): Promise<void> {
   for (const name of readdirSync(place(root, below), { encoding: 'buffer' })) {
+    await options.pace()
+    options.signal?.throwIfAborted()
     const raw = below === '' ? name.toString('latin1') : `${below}/${name.toString('latin1')}`
     const stat = lstatSync(place(root, raw), { bigint: true })
-    found.set(raw, stat)
-    if (stat.isDirectory()) manifestOf(root, raw, found)
+    options.visit(raw, stat)
+    if (stat.isDirectory()) await walk(root, options, raw)
   }
-  return found
+}
+
+function entryOf(stat: BigIntStats): Entry {
+  const kind = stat.isDirectory() ? 'folder' : stat.isSymbolicLink() ? 'link' : stat.isFile() ? 'file' : 'other'
+  const { mode, size, ino, ctimeNs } = stat
+  return { kind, mode: Number(mode & 0o7777n), size: Number(size), inode: String(ino), changed: String(ctimeNs) }
 }
 
 export type Copied = {
@@ -48,32 +100,30 @@ export type Copied = {
 }
 
 /** Call it when nothing writes into the copy any more. The copy lacks the changed files afterwards. */
-export function takeChanges({ workspace, copy, before, upper }: Copied): readonly Change[] {
-  const now = manifestOf(copy)
+export async function takeChanges({ workspace, copy, before, upper }: Copied): Promise<readonly Change[]> {
+  const now = await manifestOf(copy)
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
   return names.flatMap((raw): Change[] => {
     const [old, fresh] = [before.get(raw), now.get(raw)]
     if (old && fresh && isUntouched(old, fresh)) return []
     const [was, is] = [old && stateOf(workspace, raw, old), fresh && stateOf(copy, raw, fresh)]
     if (JSON.stringify(was) === JSON.stringify(is)) return []
-    if (fresh) give({ copy, upper, raw, isFolder: fresh.isDirectory() })
+    if (fresh) give({ copy, upper, raw, isFolder: fresh.kind === 'folder' })
     return [{ ...namesOf(raw), ...(was ? { before: was } : {}), ...(is ? { after: is } : {}) }]
   })
 }
 
 /** A folder is touched by what happens in it; its own permissions are compared in any case. */
-function isUntouched(old: BigIntStats, fresh: BigIntStats): boolean {
-  return !fresh.isDirectory() && old.ino === fresh.ino && old.ctimeNs === fresh.ctimeNs
+function isUntouched(old: Entry, fresh: Entry): boolean {
+  return fresh.kind !== 'folder' && old.inode === fresh.inode && old.changed === fresh.changed
 }
 
 /** The content before comes from the workspace; where somebody changed it meanwhile, applying refuses it. */
-function stateOf(root: string, raw: string, stat: BigIntStats): EntryState {
-  const mode = Number(stat.mode & 0o7777n)
-  if (stat.isDirectory()) return { kind: 'folder', mode }
-  if (stat.isSymbolicLink()) return { kind: 'link', mode: 0o777, target: linkAt(root, raw) }
-  if (!stat.isFile()) return { kind: 'other', mode }
+function stateOf(root: string, raw: string, { kind, mode, size }: Entry): EntryState {
+  if (kind === 'folder' || kind === 'other') return { kind, mode }
+  if (kind === 'link') return { kind, mode: 0o777, target: linkAt(root, raw) }
   const content = contentAt(root, raw)
-  return { kind: 'file', mode, size: Number(stat.size), ...(content?.length === Number(stat.size) ? { sha256: sha256(content) } : {}) }
+  return { kind, mode, size, ...(content?.length === size ? { sha256: sha256(content) } : {}) }
 }
 
 function contentAt(root: string, raw: string): Uint8Array | undefined {

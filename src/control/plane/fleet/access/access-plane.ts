@@ -7,6 +7,7 @@ import type { Command } from '../../../contract/store-port.ts'
 import type { PlaneContext } from '../../context.ts'
 import { first, text } from '../../row.ts'
 import { callerOfSecret } from './caller-of.ts'
+import { identityOf } from './identity-of.ts'
 import { addOperator, firstOperator, listOperators, revokeOperator } from './operators.ts'
 
 export function createAccessPlane(context: PlaneContext): AccessPlane {
@@ -18,6 +19,7 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
       if (key !== undefined) await store.write(() => noteUse(context, key))
       return found?.caller
     },
+    identityOf: (caller) => identityOf(context, caller),
     operator: async (id) => await store.read(() => operatorInForce(id)),
     async operators(caller) {
       onlyOperator(caller, 'list operators')

@@ -1,0 +1,17 @@
+/** The index of an agent's skills by one call, for programs that start runners themselves: `import { getAgentSkillIndex } from 'braidclaw/skill-library'`. */
+
+import { openLibrary } from './open-library.ts'
+
+export type IndexOptions = {
+  /** Default: agent/library.yaml in the current folder. */
+  readonly library?: string
+  /** Default: the name of the agent. */
+  readonly role?: string
+}
+
+/** Empty when the agent has no skill. @throws Error that says what is wrong with the library, by line, or that there is none */
+export function getAgentSkillIndex(agentId: string, { library = 'agent/library.yaml', role = agentId }: IndexOptions = {}): string {
+  const opened = openLibrary(library)
+  if (!opened.ok) throw new Error(opened.message)
+  return opened.getAgentSkillIndex(agentId, role)
+}

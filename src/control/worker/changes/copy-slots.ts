@@ -1,0 +1,95 @@
+/**
+ * Gives each worker process on one state folder a place of its own for its copy. A worker that starts again gets the place that its
+ * predecessor had, so that a session which remembers paths goes on there.
+ */
+
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { removeTree } from '../../../workspace/changes/tree/remove-tree.ts'
+import { isAlive, markOf } from '../child/process-facts.ts'
+
+const ownerMark = z.object({ pid: z.int(), started: z.string() })
+const most = 1_000
+
+/** The folder itself may not exist. @throws the system's error */
+export function takeSlot(folder: string): string {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  for (let number = 0; number < most; number++) {
+    const path = join(folder, `run-${number}`)
+    if (isOurs(path) || own(path)) return path
+  }
+  throw new Error(`more than ${most} workers use ${folder}`)
+}
+
+const ownerFile = (slot: string) => `${slot}.owner`
+
+function ownerOf(slot: string): z.infer<typeof ownerMark> | undefined {
+  try {
+    return ownerMark.parse(JSON.parse(readFileSync(ownerFile(slot), 'utf8')))
+  } catch {
+    return undefined
+  }
+}
+
+function isOurs(slot: string): boolean {
+  return ownerOf(slot)?.pid === process.pid && isOwned(slot)
+}
+
+function isOwned(slot: string): boolean {
+  const owner = ownerOf(slot)
+  return owner !== undefined && isAlive(owner)
+}
+
+/** The file appears whole and only once, also when two workers start at the same time. */
+function own(slot: string): boolean {
+  if (isOwned(slot)) return false
+  const draft = `${ownerFile(slot)}.${process.pid}`
+  writeFileSync(draft, JSON.stringify(markOf(process.pid)), { mode: 0o600 })
+  try {
+    takeAway(slot)
+    linkSync(draft, ownerFile(slot))
+    return true
+  } catch {
+    return false
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+/** Only one process moves the file of a dead one; whoever sees that it moved a living one's gives it back. */
+function takeAway(slot: string): void {
+  const away = `${ownerFile(slot)}.${process.pid}.dead`
+  try {
+    renameSync(ownerFile(slot), away)
+  } catch {
+    return
+  }
+  const owner = ownerMark.safeParse(JSON.parse(readFileSync(away, 'utf8'))).data
+  if (owner && isAlive(owner)) linkSync(away, ownerFile(slot))
+  rmSync(away, { force: true })
+}
+
+/** Removes copies whose workers are gone. Change sets, and copies of tasks that wait, lie in the same folder and stay. */
+export async function removeLeftovers(folder: string): Promise<void> {
+  for (const name of namesIn(folder)) {
+    const path = join(folder, name)
+    if (/^run-\d+$/.test(name) && !isOwned(path)) await removeTree(path).catch(() => undefined)
+  }
+}
+
+/** The same for what a version before this one left: it named a copy by its agent and its process, `sysadmin-4711` or `sysadmin-4711-TASK-001`. */
+export async function removeOlderLeftovers(folder: string, agentId: string): Promise<void> {
+  for (const name of namesIn(folder)) {
+    const pid = name.startsWith(`${agentId}-`) ? /^(\d+)(-TASK-\d+)?$/.exec(name.slice(agentId.length + 1))?.[1] : undefined
+    if (pid !== undefined && markOf(Number(pid)) === undefined) await removeTree(join(folder, name)).catch(() => undefined)
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}

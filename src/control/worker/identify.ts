@@ -1,0 +1,84 @@
+/** Asks the control plane whose key the worker has: which agent it is, its role, and which control plane it works for. */
+
+import type { FleetClient } from '../client/fleet-client.ts'
+import type { Identity } from '../contract/fleet-shapes.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+
+export type Identifying = {
+  /** With the key of the agent. */
+  readonly fleet: Pick<FleetClient, 'whoAmI'>
+  readonly apiUrl: string
+  /** What a person said; it has to agree with the key. */
+  readonly agentId?: string | undefined
+  readonly role?: string | undefined
+  readonly pause: (ms: number) => Promise<unknown>
+  readonly say: (line: string) => void
+}
+
+export type WhoItIs = { readonly agentId: string; readonly role: string; readonly planeId: string }
+
+const [firstMs, longestMs] = [500, 10_000]
+
+/** Waits until the control plane answers. @throws PlaneRefusal when the key is refused, or belongs to somebody else */
+export async function identify(identifying: Identifying): Promise<WhoItIs> {
+  const { kind, id, role, control_plane: planeId } = await answered(identifying)
+  const { apiUrl, agentId = id } = identifying
+  if (kind !== 'agent' || role === null)
+    throw forbidden(
+      `the key is a token of ${kind === 'run' ? 'a run' : 'an operator'} (${id}), and a worker needs the key of its agent; ${newKey('NAME')}`,
+    )
+  if (agentId !== id)
+    throw forbidden(
+      `the key is that of the agent ${JSON.stringify(id)} at ${apiUrl}, and --agent or CONTROLPLANE_AGENT_ID says ${JSON.stringify(agentId)}; leave that out, or give the key of ${agentId}: ${newKey(agentId)}`,
+    )
+  if (identifying.role !== undefined && identifying.role !== role)
+    throw forbidden(
+      `the agent ${JSON.stringify(id)} has the role ${JSON.stringify(role)} at ${apiUrl}, and --role says ${JSON.stringify(identifying.role)}; leave out --role, or change the agent: braidclaw control agent edit ${id} --role ${identifying.role}`,
+    )
+  return { agentId: id, role, planeId }
+}
+
+async function answered({ fleet, apiUrl, agentId, pause, say }: Identifying): Promise<Identity> {
+  let said = ''
+  for (let wait = firstMs; ; wait = Math.min(longestMs, wait * 2)) {
+    try {
+      return await fleet.whoAmI()
+    } catch (error) {
+      if (!(error instanceof PlaneRefusal)) throw noPlane(apiUrl, error)
+      if (error.code === 'not_found') throw noPlane(apiUrl, error)
+      if (error.code !== 'unavailable' && error.code !== 'too_many') throw refusedKey({ apiUrl, agentId }, error)
+      if (error.message !== said) say(`${error.message}; waiting`)
+      said = error.message
+      await pause(wait)
+    }
+  }
+}
+
+/** What is refused is the key itself. */
+export function refusedKey(
+  { apiUrl, agentId }: { readonly apiUrl: string; readonly agentId?: string | undefined },
+  { code, message }: PlaneRefusal,
+): PlaneRefusal {
+  const whose = agentId === undefined ? 'the key' : `the agent ${JSON.stringify(agentId)}`
+  const advice =
+    code === 'unauthorized'
+      ? `check --key-file and CONTROLPLANE_API_KEY; a new key: braidclaw control key rotate ${agentId ?? 'NAME'}`
+      : 'check --agent, --role and CONTROLPLANE_AGENT_ID, and start the worker again when its role was changed'
+  return new PlaneRefusal(code, `the control plane at ${apiUrl} refuses ${whose}: ${message}; ${advice}`)
+}
+
+function noPlane(apiUrl: string, error: unknown): Error {
+  const why = error instanceof Error ? error.message : String(error)
+  return new PlaneRefusal(
+    'not_found',
+    `what answers at ${apiUrl} is no control plane of this version, because it cannot say whose a key is: ${why}; check --url and CONTROLPLANE_API_URL, and update an older control plane first`,
+  )
+}
+
+function forbidden(message: string): PlaneRefusal {
+  return new PlaneRefusal('forbidden', message)
+}
+
+function newKey(agent: string): string {
+  return `braidclaw control key new ${agent} --to ${agent}.key`
+}

@@ -1,0 +1,74 @@
+/** Says where a worker keeps what: apart for each control plane, because two of them may have an agent of the same name, and both a RUN-001. */
+
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join } from 'node:path'
+import type { Setup } from '../../host/api.ts'
+import { keyFile } from '../manifest/agent-key.ts'
+import { removeOlderLeftovers } from './changes/copy-slots.ts'
+import { moveWaiting } from './changes/waiting-changes.ts'
+import { moveRecords } from './child/child-records.ts'
+import type { WhoItIs } from './identify.ts'
+
+export type WorkerPlaces = {
+  /** Our home is closed to tools, so what children see lies elsewhere. */
+  readonly state: string
+  readonly children: string
+  readonly waiting: string
+  readonly copies: string
+  /** The folder of the key that signs manifests. */
+  readonly key: string
+  readonly sessions: string
+  readonly logs: string
+}
+
+export function placesOf(setup: Setup, { agentId, planeId }: Pick<WhoItIs, 'agentId' | 'planeId'>): WorkerPlaces {
+  const { env, home, cwd } = setup.context
+  const absolute = (path: string) => (isAbsolute(path) ? path : join(cwd, path))
+  return {
+    // "@" is in no name of an agent.
+    ...ownPlaces(setup, `${agentId}@${planeId}`),
+    sessions: absolute(env.CONTROLPLANE_SESSION_CWD || join(home, 'control', 'sessions')),
+    logs: absolute(env.CONTROLPLANE_AIDER_LOG_DIR || join(home, 'control', 'logs')),
+  }
+}
+
+function ownPlaces({ context: { env, home } }: Setup, name: string) {
+  const state = join(env.XDG_CACHE_HOME || join(env.HOME ?? homedir(), '.cache'), 'braidclaw', 'worker', name)
+  return {
+    state,
+    children: childrenIn(state),
+    waiting: join(state, 'waiting-changes.json'),
+    copies: join(state, 'copies'),
+    key: join(home, 'control', 'agents', name),
+  }
+}
+
+/** The records of the children of a worker. */
+export function childrenIn(state: string): string {
+  return join(state, 'children')
+}
+
+/**
+ * Moves what a version before this one kept for the agent, whatever its control plane, to `places`: the first control plane that the agent
+ * works for gets it. Change sets that wait stay where they are, because the store of the home has links to them.
+ */
+export async function takeOverOlder(setup: Setup, agentId: string, places: WorkerPlaces): Promise<void> {
+  const older = ownPlaces(setup, agentId)
+  moveFile(keyFile(older.key), keyFile(places.key))
+  if (!existsSync(older.state)) return
+  moveRecords(older.children, places.children)
+  moveWaiting(older.waiting, places.waiting)
+  await removeOlderLeftovers(older.copies, agentId)
+}
+
+/** Of two workers that start at once one moves it. */
+function moveFile(from: string, to: string): void {
+  if (existsSync(to) || !existsSync(from)) return
+  mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
+  try {
+    renameSync(from, to)
+  } catch (error) {
+    if (existsSync(from)) throw error
+  }
+}
