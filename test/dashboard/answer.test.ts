@@ -7,6 +7,7 @@ import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
 import { needs } from '../support/needs.ts'
 import { call, home, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const test = always.if(hasBrowser)
 const testOfChanges = always.if(hasBrowser && needs('bwrap'))
@@ -39,7 +40,7 @@ testOfChanges('the key n denies: the exact difference was shown, nothing changes
   await page.waitForTimeout(400)
   await page.keyboard.press('n')
   await page.getByText('Nothing waits for you.').waitFor()
-  await page.waitForFunction("document.title === 'BraidClaw'")
+  await until(async () => (await page.title()) === 'BraidClaw')
   expect((await turn).body).toMatchObject({ text: 'Then not.', ending: { code: 'denied' } })
   expect(readFileSync(join(at.workspace, 'plan.md'), 'utf8')).toBe('buy milk\nbuy eggs\n')
   expect(complaints).toEqual([])

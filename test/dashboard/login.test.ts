@@ -4,6 +4,7 @@ import { test as always, expect } from 'bun:test'
 import { browserOfFile, hasBrowser } from '../support/browser.ts'
 import { gateway } from '../support/gateway.ts'
 import { home } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const test = always.if(hasBrowser)
 const open = browserOfFile()
@@ -13,7 +14,7 @@ test('a wrong token is refused with a sentence, the right one opens the page, an
   await using server = await gateway(at)
   await using visit = await open(server, { token: null })
   const { page, complaints } = visit
-  expect(await page.evaluate('document.activeElement.id')).toBe('token')
+  await until(async () => (await page.evaluate('document.activeElement.id')) === 'token')
   await page.getByLabel('Access token').fill('not-a-token')
   await page.getByRole('button', { name: 'Log in' }).click()
   expect(await page.getByRole('alert').textContent()).toContain('This token is not in force')

@@ -1,15 +1,17 @@
 /** The conversation and its terminal: stopped and gone on with, closed, pasted into. */
 
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
 import { executable, type Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
+import { sleeperOf, uniqueSeconds } from '../support/sleeper.ts'
 import { ctrlC, ctrlD, talk } from '../support/talk.ts'
 import { call, home, scripted } from '../support/turns.ts'
 import { until } from '../support/until.ts'
 
 const echoing = (at: Nest) => scripted(at, [{ text: 'You said {{last_user_message}}' }]).env
+
+const sleepSeconds = uniqueSeconds()
 
 /** Without the codes that move the cursor. */
 const plain = (screen: string) => Bun.stripANSI(screen).replaceAll('\r', '')
@@ -30,7 +32,7 @@ test('Ctrl-Z stops the conversation, and fg goes on with what was typed', async 
 
 test.if(needs('bwrap')).each([
   ['at the prompt', [], 'answered'],
-  ['while a command runs', [call('shell', { command: 'touch begun; sleep 60' })], 'cancelled'],
+  ['while a command runs', [call('shell', { command: `sleep ${sleepSeconds}` })], 'cancelled'],
 ])('a terminal that is closed ends the conversation and leaves nothing behind: %s', async (_, calls, ending) => {
   using at = home()
   const state = { screen: '', typed: ['hello\r', 'y\r'] }
@@ -44,7 +46,7 @@ test.if(needs('bwrap')).each([
       },
     },
   })
-  await until(() => state.screen.includes('heard.') || existsSync(join(at.workspace, 'begun')))
+  await until(() => state.screen.includes('heard.') || sleeperOf(sleepSeconds) !== undefined)
   child.terminal?.close()
   await child.exited
   expect(child.signalCode).toBeNull()

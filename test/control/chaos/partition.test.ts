@@ -10,10 +10,10 @@ import type { ControlEvent } from '../../../src/control/contract/activity-shapes
 import { pause } from '../../../src/service/sleep.ts'
 import { nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
+import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
 import { until } from '../../support/until.ts'
 import { operatorToken } from '../support/control-server.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { sleeperOf, uniqueSeconds } from '../support/sleeper.ts'
 import { canLinkMachines, twoMachines } from '../support/two-machines.ts'
 
 const leaseSeconds = 4

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
+import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
 import { until } from '../../support/until.ts'
 import { controlProcess } from '../support/control-process.ts'
 import { talkTo } from '../support/control-server.ts'
-import { sleeperOf, uniqueSeconds } from '../support/sleeper.ts'
 
 const tasks = 8
 const seconds = uniqueSeconds()

@@ -7,9 +7,9 @@ import type { NewTask } from '../../../src/control/client/task-client.ts'
 import type { Task } from '../../../src/control/contract/task-shapes.ts'
 import { type Nest, nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
+import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
 import { until } from '../../support/until.ts'
 import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
-import { sleeperOf, uniqueSeconds } from '../support/sleeper.ts'
 
 const seconds = uniqueSeconds()
 

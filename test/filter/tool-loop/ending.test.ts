@@ -3,9 +3,9 @@
 import { test as always, expect } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sleeperOf, uniqueSeconds } from '../../control/support/sleeper.ts'
 import { executable, minimumConfig, type Nest, nest } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
+import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
 import { until } from '../../support/until.ts'
 import { stageTools } from './stage.ts'
 
