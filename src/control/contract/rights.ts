@@ -18,7 +18,7 @@ export function onlyRun(caller: Caller, what: string): Of<'run'> {
 }
 
 /** The operator, the agent itself or one of its runs. @throws PlaneRefusal forbidden */
-export function onlyItself(caller: Caller, agentId: string, what: string): void {
+export function assertSelf(caller: Caller, agentId: string, what: string): void {
   if (caller.kind === 'operator' || (caller.kind !== 'seed' && caller.id === agentId)) return
   throw new PlaneRefusal('forbidden', `only agent ${agentId} itself or an operator may ${what}; this is ${signatureOf(caller)}`)
 }

@@ -37,13 +37,13 @@ function pictureOf({ image_url, source, file_id }: Fields): unknown {
   return typeof image_url === 'string' ? image_url : (fieldsOf(image_url).url ?? data ?? url ?? named ?? file_id)
 }
 
-export type Reckoned = { readonly input: number; readonly output: number }
+export type TokenEstimate = { readonly input: number; readonly output: number }
 
 /**
  * What a call used: the vendor's count when it is final; what was seen when the answer ended without one. Otherwise nobody knows what the
  * vendor wrote, or thought without showing it: then it is all that was reserved.
  */
-export function tokensOf(seen: Seen, reserved: Reckoned): number {
+export function tokensOf(seen: Seen, reserved: TokenEstimate): number {
   const counted = seen.input + seen.output
   const output = Math.max(seen.output, Math.ceil(seen.bytes / bytesPerOutputToken), seen.ended ? 0 : reserved.output)
   const atLeast = Math.max(seen.input, reserved.input) + output

@@ -9,7 +9,7 @@ import type { AgentEvent } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { ownApprovals } from './own-approvals.ts'
 import type { OwnRun, OwnRunRequest, OwnRunResult } from './own-run.ts'
-import { paidByPlane } from './plane-meter.ts'
+import { meteredByPlane } from './plane-meter.ts'
 
 export type OwnRunnerOptions = {
   readonly host: Pick<Host, 'conversation' | 'receiptsOf'>
@@ -43,7 +43,7 @@ export function ownRunner(options: OwnRunnerOptions): OwnRun {
     const conversation = await host.conversation(choiceOf(request), {
       channel: 'control',
       setup: setupIn(request.workspace),
-      provider: paidByPlane(provider, { reserve: run.reserve, settle: run.settle, remaining }),
+      provider: meteredByPlane(provider, { reserve: run.reserve, settle: run.settle, remaining }),
       ...(options.tools ? { tools: options.tools } : {}),
     })
     try {

@@ -3,11 +3,11 @@
 import { expect, test } from 'bun:test'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure, type Quote } from '../../runtime/port.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { paidByPlane, planeMeter } from './plane-meter.ts'
+import { meteredByPlane, planeMeter } from './plane-meter.ts'
 
 const quote: Quote = { provider: 'p', model: 'm', inputTokens: 1_000, outputTokens: 16_000, prices: null, longestMs: 1_000 }
 
-function purse(left: number | null) {
+function budget(left: number | null) {
   const seen: unknown[] = []
   return {
     seen,
@@ -25,7 +25,7 @@ function purse(left: number | null) {
 }
 
 test('without a limit the whole quote is reserved, and what was spent is settled', async () => {
-  const plane = purse(null)
+  const plane = budget(null)
   const { outputTokens, settle } = await planeMeter(plane)(quote)
   await settle({ inputTokens: 900, outputTokens: 40 })
   expect(outputTokens).toBe(16_000)
@@ -33,14 +33,14 @@ test('without a limit the whole quote is reserved, and what was spent is settled
 })
 
 test('a small budget shortens the answer and does not refuse the call', async () => {
-  const plane = purse(5_000)
+  const plane = budget(5_000)
   const { outputTokens } = await planeMeter(plane)(quote)
   expect(outputTokens).toBe(4_000)
   expect(plane.seen).toEqual([{ reserve: 5_000 }])
 })
 
 test('a budget that pays for nothing ends the call before it begins', async () => {
-  const failure = await planeMeter(purse(500))(quote).catch((error: unknown) => error)
+  const failure = await planeMeter(budget(500))(quote).catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(ProviderFailure)
   expect(failure).toMatchObject({ code: 'budget', message: 'the role has 500 tokens left' })
 })
@@ -49,13 +49,13 @@ test.each([
   ['unknown', 17_000],
   ['nothing', 0],
 ] as const)('a usage that is %s costs %d', async (used, cost) => {
-  const plane = purse(null)
+  const plane = budget(null)
   await (await planeMeter(plane)(quote)).settle(used)
   expect(plane.seen.at(-1)).toEqual({ settle: cost })
 })
 
 test('an estimated usage costs at least what was reserved', async () => {
-  const plane = purse(null)
+  const plane = budget(null)
   await (await planeMeter(plane)(quote)).settle({ inputTokens: 1, outputTokens: 1, estimated: true })
   expect(plane.seen.at(-1)).toEqual({ settle: 17_000 })
 })
@@ -72,7 +72,7 @@ test('the budget of the home counts too, and is given back when the control plan
   }
   const meter = async () => ({ outputTokens: 8_000, settle: async (used: unknown) => void home.push(used) })
   const request = { systemPrompt: '', messages: [], tools: [], model: 'm', meter }
-  const asked = Array.fromAsync(paidByPlane(provider, purse(100)).chat(request, new AbortController().signal))
+  const asked = Array.fromAsync(meteredByPlane(provider, budget(100)).chat(request, new AbortController().signal))
   await expect(asked).rejects.toMatchObject({ code: 'budget' })
   expect(home).toEqual(['nothing'])
 })

@@ -5,7 +5,7 @@ import { type Grant, type Meter, type Provider, ProviderFailure, type Quote } fr
 import type { Reservation, ReserveRequest, Settled, SettleRequest } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 
-export type Purse = {
+export type RunBudget = {
   reserve(request: ReserveRequest): Promise<Reservation>
   settle(request: SettleRequest): Promise<Settled>
   /** Tokens that the run may still spend; null: no limit. */
@@ -17,13 +17,13 @@ const leastAnswer = 256
 const waits = { tries: 40, ms: 250 } as const
 
 /** Both budgets count: that of the control plane, and that of the worker's own home. */
-export function paidByPlane(provider: Provider, purse: Purse): Provider {
-  const meter = planeMeter(purse)
+export function meteredByPlane(provider: Provider, budget: RunBudget): Provider {
+  const meter = planeMeter(budget)
   return { ...provider, chat: (request, signal) => provider.chat({ ...request, meter: both(meter, request.meter) }, signal) }
 }
 
 /** @throws ProviderFailure `budget` when the control plane refuses */
-export function planeMeter({ reserve, settle, remaining }: Purse): Meter {
+export function planeMeter({ reserve, settle, remaining }: RunBudget): Meter {
   const state: { left?: number | null } = {}
   return async (quote) => {
     if (state.left === undefined) state.left = await remaining().catch(() => null)

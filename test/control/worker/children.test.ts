@@ -49,7 +49,7 @@ describe.if(needs('bwrap', 'setpriv', 'setsid'))('a child', () => {
       for f in /etc/x /usr/x /x; do echo bad 2>/dev/null > $f && echo "wrote $f"; done
       echo 'only in its own /tmp' > ${place.folder}/x; echo end`
     const child = await place.start(script, 'bubblewrap')
-    expect(await child.ended).toEqual({ code: 0, stopped: false, strays: 0 })
+    expect(await child.ended).toEqual({ code: 0, stopped: false, leftovers: 0 })
     expect(place.output()).not.toContain('wrote')
     expect(place.output()).toContain('end')
     expect(readFileSync(join(place.workspace, 'mine.txt'), 'utf8')).toBe('before')
@@ -89,11 +89,11 @@ describe.if(needs('bwrap', 'setpriv', 'setsid'))('a child', () => {
   test.each(ways)('that forks away with setsid and a second fork is dead when the run is over (%s)', async (way) => {
     using place = yard()
     const child = await place.start('(setsid sh -c "(sleep 60 &) ; sleep 60" &) ; sleep 0.2; echo end', way)
-    const { code, strays } = await child.ended
+    const { code, leftovers } = await child.ended
     expect(code).toBe(0)
     expect(place.output()).toContain('end')
     expect(ours()).toEqual([])
-    if (way !== 'bubblewrap') expect(strays).toBeGreaterThan(0)
+    if (way !== 'bubblewrap') expect(leftovers).toBeGreaterThan(0)
   })
 
   test.each(ways)('is asked to end, and may say something first (%s)', async (way) => {

@@ -4,7 +4,7 @@ import type { ApprovalQuery } from '../../contract/approval-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import type { ApprovalPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { onlyItself, onlyOperator } from '../../contract/rights.ts'
+import { assertSelf, onlyOperator } from '../../contract/rights.ts'
 import type { Command, Param } from '../../contract/store-port.ts'
 import { numberOf, type PlaneContext } from '../context.ts'
 import { decideApproval } from './answer-approval.ts'
@@ -16,7 +16,7 @@ export function createApprovalPlane(context: PlaneContext): ApprovalPlane {
   return {
     async get(caller, id) {
       const found = approvalOf(await store.read(() => readApproval(id)))
-      onlyItself(caller, found.agent_id, `read ${id}`)
+      assertSelf(caller, found.agent_id, `read ${id}`)
       return found
     },
     list: async (caller, query) => await store.read(() => listApprovals(caller, query)),
@@ -40,7 +40,7 @@ type Listed = Awaited<ReturnType<ApprovalPlane['list']>>
 function* listApprovals(caller: Caller, { state, agent_id, task_id, limit, after }: ApprovalQuery): Command<Listed> {
   if (caller.kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret reads approvals only by GET approvals?agent_id=')
   const agentId = caller.kind === 'operator' ? agent_id : caller.id
-  if (agent_id !== undefined) onlyItself(caller, agent_id, 'list its approvals')
+  if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its approvals')
   const conditions: readonly (readonly [string, Param | undefined])[] = [
     ['state = ?', state],
     ['agent_id = ?', agentId],

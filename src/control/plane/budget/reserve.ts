@@ -80,7 +80,7 @@ function* reserveInScopes(asked: InScopes): Command<{ readonly left: number } | 
   for (const [name, used] of yield* takeFrom({ ...asked, scopes: fresh })) taken.set(name, used)
   const short = scopes.find(({ name }) => !taken.has(name))
   if (short?.limit !== undefined && short.limit !== null) {
-    yield* giveBack({ names: [...taken.keys()], day, tokens })
+    yield* returnTokens({ names: [...taken.keys()], day, tokens })
     const used = (yield* usedToday(day, [short.name])).get(short.name) ?? unused
     return { shortage: { scope: short.name, limit: short.limit, ...used, asked: tokens } }
   }
@@ -118,7 +118,7 @@ function* beginRows({ scopes, day }: InScopes): Command<readonly Scope[]> {
   return scopes.filter(({ name }) => made.has(name))
 }
 
-function* giveBack({
+function* returnTokens({
   names,
   day,
   tokens,

@@ -74,7 +74,7 @@ function* countFailure(task: Row, failures: number): Command<void> {
 }
 
 /** The lease was the wait: an expired one counts as a failure, and the task is claimable at once. */
-export function* takeBack(context: PlaneContext, task: Row): Command<Row> {
+export function* expireLease(context: PlaneContext, task: Row): Command<Row> {
   const error = `the lease of ${idOf('RUN', int(task, 'run_id'))} expired without a beat`
   const failures = int(task, 'failures') + 1
   return yield* tryAgain(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })

@@ -6,7 +6,7 @@ import { int, text } from '../row.ts'
 import { readyTopic } from '../tasks/task-change.ts'
 import { moveLabels } from '../tasks/task-labels.ts'
 import { readyQueueAt } from '../tasks/task-row.ts'
-import { takeBack } from './keep-lease.ts'
+import { expireLease } from './keep-lease.ts'
 
 /** Small, so that claims get between two sweeps when thousands of leases expired at once. */
 const atOnce = 50
@@ -23,7 +23,7 @@ export function* sweep(context: PlaneContext): Command<Swept> {
   const now = context.now()
   yield* shortenLeases(context)
   const expired = yield [`SELECT * FROM tasks WHERE status = 'running' AND available_at <= ? ORDER BY available_at LIMIT ${atOnce}`, [now]]
-  for (const task of expired) yield* takeBack(context, task)
+  for (const task of expired) yield* expireLease(context, task)
   const ready = yield [
     `UPDATE tasks SET queue_at = ${readyQueueAt} WHERE id IN
       (SELECT id FROM tasks WHERE ${delayed} AND available_at <= ? ORDER BY available_at LIMIT ${atOnce * 4}) RETURNING id, role, labels`,

@@ -8,7 +8,7 @@ import { besideClaims, type Claiming, claimTask } from './claim-task.ts'
 import { releaseLease } from './keep-lease.ts'
 import { createRoleQueue, type RoleQueue } from './role-queue.ts'
 import { sweep } from './sweep.ts'
-import { lookAtRole, wakesOf } from './waiting-tasks.ts'
+import { readReady, wakesOf } from './waiting-tasks.ts'
 
 export type WaitingClaims = {
   /** Resolves with undefined after `wait_ms`, when the agent is woken, and for a caller that has gone. */
@@ -31,7 +31,7 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
   }
 
   function openRole(name: string): Role {
-    const queue = createRoleQueue({ role: name, attempt, look: () => store.read(() => lookAtRole(name)), log: context.options.log })
+    const queue = createRoleQueue({ role: name, attempt, look: () => store.read(() => readReady(name)), log: context.options.log })
     const role = { queue, close: store.listen(readyTopic(name), () => void queue.serve()), claims: 0 }
     roles.set(name, role)
     return role

@@ -12,7 +12,7 @@ export type Ready = {
 
 const most = 512
 
-export function* lookAtRole(role: string): Command<Ready> {
+export function* readReady(role: string): Command<Ready> {
   const ready = yield* amount(
     `SELECT count(*) AS value FROM
       (SELECT 1 FROM tasks WHERE status = 'pending' AND role = ? AND agent_id IS NULL AND queue_at < 1000000000000000 LIMIT ${most}) AS ready`,

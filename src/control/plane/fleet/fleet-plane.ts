@@ -3,7 +3,7 @@
 import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { Agent } from '../../contract/fleet-shapes.ts'
 import type { FleetPlane } from '../../contract/plane.ts'
-import { onlyItself, onlyOperator } from '../../contract/rights.ts'
+import { assertSelf, onlyOperator } from '../../contract/rights.ts'
 import type { Command } from '../../contract/store-port.ts'
 import type { PlaneContext } from '../context.ts'
 import { objectOrNull, text, timeOrNull } from '../row.ts'
@@ -29,7 +29,7 @@ export function createFleetPlane(context: PlaneContext): FleetPlane {
       return await store.read(() => readAgents(context))
     },
     async get(caller, id) {
-      onlyItself(caller, id, 'read it')
+      assertSelf(caller, id, 'read it')
       return await store.read(() => readAgent(context, id))
     },
     async add(caller, draft) {
@@ -57,7 +57,7 @@ export function createFleetPlane(context: PlaneContext): FleetPlane {
       return await changed(id, () => wakeAgent(context, { actor, id }))
     },
     async report(caller, id, worker, receipts) {
-      onlyItself(caller, id, 'report')
+      assertSelf(caller, id, 'report')
       return await changed(id, () => reportAgent(context, { id, worker, receipts }))
     },
     async keys(caller, id) {

@@ -3,7 +3,7 @@
 import type { Caller } from '../../contract/caller.ts'
 import type { RunPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { onlyItself } from '../../contract/rights.ts'
+import { assertSelf } from '../../contract/rights.ts'
 import type { RunQuery } from '../../contract/run-shapes.ts'
 import type { Command } from '../../contract/store-port.ts'
 import { numberOf, type PlaneContext } from '../context.ts'
@@ -29,11 +29,11 @@ export function createRunPlane(context: PlaneContext): RunPlane {
       await store.write(() => putArtifact(context, { caller, id, artifact, what: 'deliver artifacts' })),
     artifact: async (caller, id, name) => await store.read(() => readArtifact({ caller, id, name, what: 'read its artifacts' })),
     async addSession(caller, agentId, line) {
-      onlyItself(caller, agentId, 'write its session')
+      assertSelf(caller, agentId, 'write its session')
       await store.write(() => addSessionLine(context, { caller, agentId, line }))
     },
     async sessions(caller, agentId, limit) {
-      onlyItself(caller, agentId, 'read its session')
+      assertSelf(caller, agentId, 'read its session')
       return await store.read(() => readSessionLines(agentId, limit))
     },
   }
@@ -50,7 +50,7 @@ type Listed = Awaited<ReturnType<RunPlane['list']>>
 function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: RunQuery): Command<Listed> {
   if (caller.kind === 'seed')
     throw new PlaneRefusal('forbidden', 'the shared secret does not read runs; use an operator token or an agent key')
-  if (agent_id !== undefined) onlyItself(caller, agent_id, 'list its runs')
+  if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its runs')
   const agentId = caller.kind === 'operator' ? agent_id : caller.id
   const conditions: readonly (readonly [string, string | number | undefined])[] = [
     ['runs.task_id = ?', task_id === undefined ? undefined : numberOf(task_id)],

@@ -2,7 +2,7 @@
 
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { onlyItself } from '../../contract/rights.ts'
+import { assertSelf } from '../../contract/rights.ts'
 import { type ListedRun, type Run, run } from '../../contract/run-shapes.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { idOf, numberOf, type PlaneContext } from '../context.ts'
@@ -67,7 +67,7 @@ export type Access = { readonly caller: Caller; readonly id: string; readonly wh
 export function* ownRun({ caller, id, what }: Access, lock = ''): Command<Row> {
   const row = yield* first(`SELECT * FROM runs WHERE id = ?${lock}`, [numberOf(id)])
   if (!row) throw noRun(id)
-  onlyItself(caller, text(row, 'agent_id'), what)
+  assertSelf(caller, text(row, 'agent_id'), what)
   return row
 }
 

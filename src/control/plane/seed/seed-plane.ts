@@ -4,7 +4,7 @@ import type { SeedApprovals, SeedState, SeedTask } from '../../contract/activity
 import type { Caller } from '../../contract/caller.ts'
 import type { SeedPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { onlyItself } from '../../contract/rights.ts'
+import { assertSelf } from '../../contract/rights.ts'
 import type { Command, Param } from '../../contract/store-port.ts'
 import { budgetDayOf } from '../budget/budget-day.ts'
 import { readBudgetSettings } from '../budget/budget-settings.ts'
@@ -24,7 +24,7 @@ export function createSeedPlane(context: PlaneContext): SeedPlane {
       return { tasks: await store.read(() => readTasks(context, { caller, role: wanted })) }
     },
     async approvals(caller, agentId) {
-      if (agentId !== undefined && caller.kind !== 'seed') onlyItself(caller, agentId, 'read its approvals')
+      if (agentId !== undefined && caller.kind !== 'seed') assertSelf(caller, agentId, 'read its approvals')
       const own = caller.kind === 'agent' || caller.kind === 'run' ? caller.id : agentId
       return await store.read(() => readApprovals(context, own))
     },

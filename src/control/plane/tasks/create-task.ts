@@ -5,7 +5,7 @@ import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskDraft } from '../../contract/task-shapes.ts'
 import { numberOf, type PlaneContext, take, taken } from '../context.ts'
 import { first, int } from '../row.ts'
-import { keepNeeds, lookAtNeeds, type Needs } from './dependencies.ts'
+import { keepNeeds, type Needs, readNeeds } from './dependencies.ts'
 import { announceReady, readTask, recordTask } from './task-change.ts'
 import { keepLabels } from './task-labels.ts'
 import { queueAt, rankOf, taskOf } from './task-row.ts'
@@ -13,7 +13,7 @@ import { queueAt, rankOf, taskOf } from './task-row.ts'
 /** `actor`: who is recorded as its creator, when that is not the caller. @throws PlaneRefusal bad_request for an unknown parent or need */
 export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDraft, actor = signatureOf(caller)): Command<Task> {
   if (draft.parent_task_id !== undefined) yield* readTask(draft.parent_task_id)
-  const needs = yield* lookAtNeeds(context, draft.depends_on)
+  const needs = yield* readNeeds(context, draft.depends_on)
   const row = yield* insertTask(columnsOf(context, { draft, needs, actor }))
   yield* keepLabels(row, draft.labels)
   yield* keepNeeds(int(row, 'id'), needs.numbers)

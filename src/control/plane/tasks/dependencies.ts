@@ -16,7 +16,7 @@ export type Needs = {
 }
 
 /** Locks the tasks that a task depends on, so that none of them ends between this look and the commit. @throws PlaneRefusal */
-export function* lookAtNeeds(context: PlaneContext, ids: readonly string[]): Command<Needs> {
+export function* readNeeds(context: PlaneContext, ids: readonly string[]): Command<Needs> {
   if (ids.length === 0) return { numbers: [], open: 0, problem: null }
   const numbers = [...new Set(ids.map(numberOf))].sort((a, b) => a - b)
   const rows = yield [`SELECT id, status FROM tasks WHERE id IN (${marks(numbers)}) ORDER BY id${context.dialect.forUpdate}`, numbers]
@@ -101,7 +101,7 @@ export function* warnDependents(context: PlaneContext, row: Row, actor: string):
 }
 
 /** Called when a task that had ended is tried again: however it had ended, nobody waits in vain for it any more. */
-export function* reassureDependents(context: PlaneContext, row: Row): Command<void> {
+export function* clearDependentWarnings(context: PlaneContext, row: Row): Command<void> {
   const begin = problemBegin(row)
   yield [
     `UPDATE tasks SET error = NULL, version = version + 1, updated_at = ? WHERE status = 'blocked' AND blocked_reason = 'dependency'
@@ -117,7 +117,7 @@ export function* replaceNeeds(
   ids: readonly string[],
 ): Command<Readonly<Record<string, string | number | null>>> {
   const number = int(row, 'id')
-  const needs = yield* lookAtNeeds(context, ids)
+  const needs = yield* readNeeds(context, ids)
   yield* refuseCycle(number, needs.numbers)
   yield* lockTask(context, number)
   yield ['DELETE FROM dependencies WHERE task_id = ?', [number]]

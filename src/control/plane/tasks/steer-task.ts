@@ -6,7 +6,7 @@ import { onlyOperator } from '../../contract/rights.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { numberOf, type PlaneContext } from '../context.ts'
 import { int, text } from '../row.ts'
-import { reassureDependents } from './dependencies.ts'
+import { clearDependentWarnings } from './dependencies.ts'
 import { endTask, requeueTask } from './end-task.ts'
 import { isLeased } from './lease.ts'
 import { changeTask, hasEnded, lockTask, recordTask } from './task-change.ts'
@@ -42,7 +42,7 @@ export function* retryTask(context: PlaneContext, { caller, id, note }: Steering
   onlyOperator(caller, 'retry tasks')
   const task = yield* lockTask(context, numberOf(id))
   if (!canRetry(task)) throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')}: there is nothing to retry`)
-  if (hasEnded(task)) yield* reassureDependents(context, task)
+  if (hasEnded(task)) yield* clearDependentWarnings(context, task)
   const again = { actor: signatureOf(caller), run: { state: 'waiting' as const }, availableAt: context.now(), failures: 0 }
   const pending = yield* requeueTask(context, task, { type: 'task.retried', ...again, error: note || null })
   if (int(pending, 'open_dependencies') === 0) return pending

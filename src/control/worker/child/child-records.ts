@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { killMarked, killStrays } from './end-processes.ts'
+import { killLeftovers, killMarked } from './end-processes.ts'
 import { isAlive, markOf } from './process-facts.ts'
 
 const processMark = z.object({ pid: z.int(), started: z.string() })
@@ -41,7 +41,7 @@ export function openChildRecords(folder: string): ChildRecords {
       const ended: string[] = []
       for (const record of left) {
         if (isAlive(record.worker)) continue
-        const killed = killMarked(record.processes) + (await killStrays(record.token_digest))
+        const killed = killMarked(record.processes) + (await killLeftovers(record.token_digest))
         if (killed > 0) ended.push(record.run_id)
         rmSync(pathOf(record.run_id), { force: true })
       }

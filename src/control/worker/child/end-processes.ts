@@ -20,7 +20,7 @@ export function killMarked(marks: readonly ProcessMark[]): number {
  * Kills whatever still has the token of the run in its environment, until nothing has: a process may fork while we look.
  * @returns how many processes it ended
  */
-export async function killStrays(tokenDigest: string): Promise<number> {
+export async function killLeftovers(tokenDigest: string): Promise<number> {
   const ended = new Set<number>()
   for (let round = 0; round < ROUNDS; round++) {
     const found = processesOfRun(tokenDigest)

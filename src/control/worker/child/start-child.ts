@@ -6,7 +6,7 @@ import { filterProgram } from '../../../sandbox/filter/seccomp.ts'
 import { bubblewrapWords, type ConfinedChild, relayInside } from './bubblewrap-words.ts'
 import type { ChildRecords } from './child-records.ts'
 import type { Confinement } from './confinement-way.ts'
-import { killMarked, killStrays, termGraceMs } from './end-processes.ts'
+import { killLeftovers, killMarked, termGraceMs } from './end-processes.ts'
 import { startGuard } from './guard.ts'
 import { markOf, type ProcessMark } from './process-facts.ts'
 
@@ -27,10 +27,10 @@ export type ChildPlan = Omit<ConfinedChild, 'blank'> & {
 }
 
 /**
- * `code`: of the program, 128 + n after signal n; `stopped`: we ended it. `strays`: processes that had left its group; 0 with
+ * `code`: of the program, 128 + n after signal n; `stopped`: we ended it. `leftovers`: processes that had left its group; 0 with
  * bubblewrap, whose namespace ends them all and does not count them.
  */
-export type ChildEnd = { readonly code: number; readonly stopped: boolean; readonly strays: number }
+export type ChildEnd = { readonly code: number; readonly stopped: boolean; readonly leftovers: number }
 
 export type Child = {
   /** Resolves when every process of the child has ended and its output is read. Never rejects. */
@@ -177,11 +177,11 @@ async function finish({ plan, started, marks, guard, wasStopped }: Finishing): P
   const code = await child.exited
   killMarked(marks)
   guard.stop()
-  const strays = await killStrays(plan.tokenDigest)
+  const leftovers = await killLeftovers(plan.tokenDigest)
   await drained(pumps)
   plan.records.remove(plan.runId)
   rmSync(plan.scratch, { recursive: true, force: true })
-  return { code, stopped: wasStopped(), strays: plan.confinement.way === 'bubblewrap' ? 0 : strays }
+  return { code, stopped: wasStopped(), leftovers: plan.confinement.way === 'bubblewrap' ? 0 : leftovers }
 }
 
 function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => void) {

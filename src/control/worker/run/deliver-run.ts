@@ -6,7 +6,7 @@ import type { Run } from '../../contract/run-shapes.ts'
 import type { EarlierRun, KeptSet, WorkerEnd, WorkspaceCopy } from '../worker-options.ts'
 import type { Artifact, RunPort } from '../worker-port.ts'
 import { isLost, isPassing, persistently } from './asks.ts'
-import { giveBack, logMs, messageOf, noteSession, type Performance } from './performance.ts'
+import { logMs, messageOf, noteSession, type Performance, releaseTask } from './performance.ts'
 import type { RunOutcome } from './run-outcome.ts'
 
 const mostArtifact = 1024 * 1024
@@ -35,17 +35,22 @@ async function undelivered(
   performance: Performance,
   { copy, outcome, kept, error }: { copy: WorkspaceCopy; outcome: RunOutcome; kept: KeptSet; error: unknown },
 ): Promise<WorkerEnd> {
-  if (isLost(error) || isPassing(error)) return afterwards(performance, copy, outcome, kept)
+  if (isLost(error) || isPassing(error)) return finishWithoutLease(performance, copy, outcome, kept)
   await copy.forget(kept)
   performance.options.say(`${performance.claim.task.task_id}: the result was not accepted: ${messageOf(error)}`)
-  return giveBack(performance, { outcome: 'retry', error: messageOf(error).slice(0, 8_000), tokens_used: outcome.tokens }, 'failed')
+  return releaseTask(performance, { outcome: 'retry', error: messageOf(error).slice(0, 8_000), tokens_used: outcome.tokens }, 'failed')
 }
 
 /**
  * For a run whose lease is not ours any more. The run may have ended under its own token: the runner completed the task itself, or it waits
  * for an operator. Then its result counts. Otherwise everything that it made is dropped.
  */
-export async function afterwards(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome, known?: KeptSet): Promise<WorkerEnd> {
+export async function finishWithoutLease(
+  performance: Performance,
+  copy: WorkspaceCopy,
+  outcome: RunOutcome,
+  known?: KeptSet,
+): Promise<WorkerEnd> {
   const { options, log, ended } = performance
   const state = await stateOf(performance)
   if (state !== 'completed' && state !== 'waiting') return dropped(performance, copy, { state, known })

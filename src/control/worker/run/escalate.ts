@@ -3,7 +3,7 @@
 import type { ActivityPost } from '../../contract/activity-shapes.ts'
 import type { WorkerEnd } from '../worker-options.ts'
 import { isLost, persistently } from './asks.ts'
-import { giveBack, logMs, messageOf, noteSession, type Prepared } from './performance.ts'
+import { logMs, messageOf, noteSession, type Prepared, releaseTask } from './performance.ts'
 
 export const orchestrator = 'orchestrator'
 
@@ -18,10 +18,10 @@ export async function escalate(performance: Prepared, escalation: Escalation): P
     await persistently({ while: lease.isHeld, random: options.clock.random }, () => run.activity(postOf(performance, escalation)))
   } catch (trouble) {
     options.say(`${performance.claim.task.task_id}: the escalation did not arrive: ${messageOf(trouble)}`)
-    return isLost(trouble) ? 'lost' : giveBack(performance, { outcome: 'retry', error }, 'failed')
+    return isLost(trouble) ? 'lost' : releaseTask(performance, { outcome: 'retry', error }, 'failed')
   }
   await noted(performance, escalation)
-  return giveBack(performance, { outcome: 'failed', error, tokens_used: escalation.tokens }, 'escalated')
+  return releaseTask(performance, { outcome: 'failed', error, tokens_used: escalation.tokens }, 'escalated')
 }
 
 /** For a task that has used up its attempts: nobody has its lease, so the agent itself says so. Its tokens are counted already. */

@@ -5,10 +5,10 @@ import type { Approval } from '../../contract/approval-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import { persistently } from './asks.ts'
-import { afterwards, deliverRun, stateOf } from './deliver-run.ts'
+import { deliverRun, finishWithoutLease, stateOf } from './deliver-run.ts'
 import { escalate, escalateDead, orchestrator } from './escalate.ts'
 import { keepLease } from './lease.ts'
-import { giveBack, type Held, messageOf, noteSession, type Performance, type Performing, type Prepared } from './performance.ts'
+import { type Held, messageOf, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
 import { runChild } from './run-child.ts'
 import { openRunLog } from './run-log.ts'
 import type { RunOutcome } from './run-outcome.ts'
@@ -29,7 +29,7 @@ export async function performTask(performing: Performing): Promise<WorkerEnd> {
     options.say(`${claim.task.task_id}: ${messageOf(error)}`)
     log.write(`\n[${messageOf(error)}]\n`)
     // What kept the run from its end is the fault of this machine or of the task: the task goes back with the reason.
-    return await giveBack(held, { outcome: 'retry', error: messageOf(error).slice(0, 8_000) }, 'failed')
+    return await releaseTask(held, { outcome: 'retry', error: messageOf(error).slice(0, 8_000) }, 'failed')
   } finally {
     lease.end()
     log.abandon()
@@ -43,7 +43,7 @@ class StoppedBefore extends Error {}
 /** Nothing has run, so there is nothing to report. */
 function unbegun(held: Held): Promise<WorkerEnd> {
   const isCancelled = held.lease.news()?.kind === 'cancelled'
-  return isCancelled ? giveBack(held, { outcome: 'cancelled' }, 'cancelled') : giveBack(held, { outcome: 'now' }, 'released')
+  return isCancelled ? releaseTask(held, { outcome: 'cancelled' }, 'cancelled') : releaseTask(held, { outcome: 'now' }, 'released')
 }
 
 function hold(performing: Performing): Held {
@@ -150,32 +150,32 @@ function commandOf(command: readonly string[], { env }: Performance['options']):
 async function settle(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
   const { lease } = performance
   const { ending } = outcome
-  if (!lease.isHeld()) return afterwards(performance, copy, outcome)
+  if (!lease.isHeld()) return finishWithoutLease(performance, copy, outcome)
   if (ending === 'waiting' || ending === 'blocked') return parked(performance, copy, outcome)
   if (ending === 'completed' && lease.news() === undefined) return deliverRun(performance, copy, outcome)
   const end = await givenUp(performance, outcome)
   // A program fails when its model is refused, and it is refused as soon as the task waits for somebody: no beat has said so yet.
-  return end === 'lost' ? afterwards(performance, copy, outcome) : end
+  return end === 'lost' ? finishWithoutLease(performance, copy, outcome) : end
 }
 
 function givenUp(performance: Performance, outcome: RunOutcome): Promise<WorkerEnd> {
   const { ending, tokens } = outcome
   if (performance.lease.news()?.kind === 'cancelled')
-    return giveBack(performance, { outcome: 'cancelled', tokens_used: tokens }, 'cancelled')
-  if (ending === 'stopped') return giveBack(performance, { outcome: 'now', tokens_used: tokens }, 'released')
+    return releaseTask(performance, { outcome: 'cancelled', tokens_used: tokens }, 'cancelled')
+  if (ending === 'stopped') return releaseTask(performance, { outcome: 'now', tokens_used: tokens }, 'released')
   return failed(performance, outcome)
 }
 
 /** The control plane parks a task that waits for an operator or for budget. One that needs more than its whole limit is not parked: it fails. */
 async function parked(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
-  return (await stateOf(performance)) === 'running' ? failed(performance, outcome) : afterwards(performance, copy, outcome)
+  return (await stateOf(performance)) === 'running' ? failed(performance, outcome) : finishWithoutLease(performance, copy, outcome)
 }
 
 /** A task that has no attempt left goes to somebody who can decide. */
 async function failed(performance: Performance, { output, tokens }: RunOutcome): Promise<WorkerEnd> {
   const { skill, options } = performance
   const error = output.slice(0, 8_000)
-  const end = await giveBack(performance, { outcome: 'retry', error, tokens_used: tokens }, 'failed', ({ status }) =>
+  const end = await releaseTask(performance, { outcome: 'retry', error, tokens_used: tokens }, 'failed', ({ status }) =>
     status === 'dead' && options.role !== orchestrator ? escalateDead(performance, error) : 'failed',
   )
   if (end === 'lost') return end

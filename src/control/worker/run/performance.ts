@@ -71,7 +71,7 @@ export async function noteSession({ options, claim, sessions }: Performing, { sk
 type Release = Parameters<RunPort['release']>[1]
 
 /** Gives the lease back. @returns `end`, or what `ends` makes of the task; `lost` when there was no lease to give back */
-export async function giveBack(
+export async function releaseTask(
   held: Held,
   request: Release,
   end: WorkerEnd,

@@ -95,7 +95,7 @@ async function confined(run: Confined): Promise<RunOutcome> {
   const end = await stoppable(child, run)
   const last = lines.end()
   if (last?.ok) takeLine(last.text)
-  if (end.strays > 0) log.write(`\n[${end.strays} processes that had left the group were ended]\n`)
+  if (end.leftovers > 0) log.write(`\n[${end.leftovers} processes that had left the group were ended]\n`)
   const outcome = collector.outcome(end)
   return { ...outcome, output: log.safe(outcome.output), confinement: confinement.way, ...(options.model ? { model: options.model } : {}) }
 }

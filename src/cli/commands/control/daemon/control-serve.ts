@@ -13,7 +13,7 @@ import { CliExit, exitCodes } from '../../../exit.ts'
 import { withLogFile } from '../../../log-file.ts'
 import { knownOperatorToken } from '../connect/operator-token.ts'
 import { lockDatabase } from './daemon-lock-file.ts'
-import { controlEnv, controlLog, placeOf, settingsOf, unrefused, withPlane } from './open-plane.ts'
+import { controlEnv, controlLog, placeOf, refusalAsExit, settingsOf, withPlane } from './open-plane.ts'
 
 const flags = {
   port: { type: 'whole', min: 0, max: 65_535, about: 'The port; 0 is any free one (default: CONTROLPLANE_API_PORT, else 3100)' },
@@ -65,7 +65,7 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
 async function opened(context: CliContext, given: ServeFlags, env: CliContext['env']): Promise<OpenedControl> {
   const options = { env, home: context.home, log: controlLog(context), ...listenOptions(context, given) }
   try {
-    return await unrefused(() => openControl(options))
+    return await refusalAsExit(() => openControl(options))
   } catch (error) {
     if (error instanceof CliExit) throw error
     throw new CliExit(exitCodes.error, `error: ${given.host ?? '127.0.0.1'}:${given.port ?? settingsOf(env).port}: ${reasonOf(error)}`)

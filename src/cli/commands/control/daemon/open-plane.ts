@@ -56,7 +56,7 @@ export function withPlane<T>(context: CliContext, env: CliContext['env'], use: (
 
 /** @throws CliExit when the database cannot be opened */
 export function withStore<T>(context: CliContext, place: DatabasePlace, use: (store: Store) => Promise<T>): Promise<T> {
-  return unrefused(async () => {
+  return refusalAsExit(async () => {
     const store = await openStore(context, place)
     try {
       return await use(store)
@@ -95,7 +95,7 @@ function planeOver(store: Store, { leaseSeconds, approvalHours }: ControlSetting
 }
 
 /** What the database refuses is a sentence for a person, not a bug. */
-export async function unrefused<T>(work: () => Promise<T>): Promise<T> {
+export async function refusalAsExit<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
