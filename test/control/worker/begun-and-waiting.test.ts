@@ -1,6 +1,6 @@
 /** What a worker does before the runner begins and while its task waits: copies that are stopped, decisions that are asked again, copies that go on. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PlaneRefusal } from '../../../src/control/contract/plane-refusal.ts'
@@ -8,25 +8,11 @@ import { commandRunner } from '../../../src/control/runners/command-runner.ts'
 import { needs } from '../../support/needs.ts'
 import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
 import { until } from '../../support/until.ts'
-import { anna, type TestPlane, testPlane } from './plane-port.ts'
-import { type WorkerPlace, workerPlace } from './worker-place.ts'
+import { planeAndPlaceOfEachTest, result } from './plane-and-place.ts'
+import { anna } from './plane-port.ts'
+import type { WorkerPlace } from './worker-place.ts'
 
-const state: { plane?: TestPlane; place?: WorkerPlace } = {}
-beforeEach(async () => {
-  state.plane = await testPlane()
-  state.place = workerPlace()
-})
-afterEach(async () => {
-  await state.place?.close()
-  await state.plane?.close()
-})
-
-function given(): { readonly plane: TestPlane; readonly place: WorkerPlace } {
-  if (!state.plane || !state.place) throw new Error('not open')
-  return { plane: state.plane, place: state.place }
-}
-
-const result = (fields: object) => `echo '${JSON.stringify({ type: 'result', ok: true, output: 'done', ...fields })}'`
+const given = planeAndPlaceOfEachTest()
 
 describe.if(needs('bwrap'))('a worker', () => {
   test.each(['stop', 'cancel', 'loss of the lease'])(

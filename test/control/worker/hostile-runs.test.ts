@@ -1,28 +1,13 @@
 /** Task texts that are shell, flags and terminal codes, and runners that lie about their tokens or flood their log. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { escapeHidden } from '../../../src/kit/escape.ts'
 import { needs } from '../../support/needs.ts'
-import { type TestPlane, testPlane } from './plane-port.ts'
-import { type WorkerPlace, workerPlace } from './worker-place.ts'
+import { planeAndPlaceOfEachTest, result } from './plane-and-place.ts'
+import type { TestPlane } from './plane-port.ts'
 
-const state: { plane?: TestPlane; place?: WorkerPlace } = {}
-beforeEach(async () => {
-  state.plane = await testPlane()
-  state.place = workerPlace()
-})
-afterEach(async () => {
-  await state.place?.close()
-  await state.plane?.close()
-})
-
-function given(): { readonly plane: TestPlane; readonly place: WorkerPlace } {
-  if (!state.plane || !state.place) throw new Error('not open')
-  return { plane: state.plane, place: state.place }
-}
-
-const result = (fields: object) => `echo '${JSON.stringify({ type: 'result', ok: true, output: 'done', ...fields })}'`
+const given = planeAndPlaceOfEachTest()
 
 describe.if(needs('bwrap'))('a worker', () => {
   test.each(['--help', '$(touch /tmp/braidclaw-hostile)', 'a\n; exit 9', '\u001b]0;x\u0007', "'; DROP TABLE tasks"])(
@@ -59,9 +44,7 @@ describe.if(needs('bwrap'))('a worker', () => {
     expect(await place.worker(port, script, { once: true }).run()).toBe('failed')
     const { status, error, tokens_used } = await plane.task(task_id)
     expect([status, tokens_used]).toEqual(['failed', 0])
-    expect(error).toStartWith(
-      'no run can report more than 100000000 tokens (CONTROLPLANE_REPORT_TOKENS), and this report says 999999999999',
-    )
+    expect(error).toStartWith('no run can report more than 100000000 tokens (CONTROLPLANE_REPORT_TOKENS), and this report says 1000000000')
   })
 
   test('links, pipes and shut folders that a run leaves harm neither the workspace nor the next run', async () => {

@@ -1,28 +1,19 @@
 /** The own runner: a conversation in the worker's process, on a copy, paid by the control plane, with an operator for what needs a yes. */
 
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownRunner, ownRunnerProblem } from '../../../src/control/runners/own-runner.ts'
 import { type ModelCall, modelCallProvider } from '../../../src/providers/model-call.ts'
 import { calling, says } from '../../support/host.ts'
-import { anna, type TestPlane, testPlane } from './plane-port.ts'
-import { type WorkerPlace, workerPlace } from './worker-place.ts'
+import { planeAndPlaceOfEachTest } from './plane-and-place.ts'
+import { anna } from './plane-port.ts'
 
-const state: { plane?: TestPlane; place?: WorkerPlace } = {}
-beforeEach(async () => {
-  state.plane = await testPlane()
-  state.place = workerPlace()
-})
-afterEach(async () => {
-  await state.place?.close()
-  await state.plane?.close()
-})
+const given = planeAndPlaceOfEachTest()
 
 /** Carries out one task with this model. */
 async function work(model: ModelCall, more: { readonly budget?: number } = {}) {
-  const { plane, place } = state
-  if (!plane || !place) throw new Error('not open')
+  const { plane, place } = given()
   const port = (await plane.fleet.list(anna)).length === 0 ? await plane.agent() : plane.port((await plane.fleet.newKey(anna, 'a1')).key)
   if ((await plane.tasks.list(anna, { limit: 1, order: 'newest' })).tasks.length === 0)
     await plane.add({ title: 'Write it down', ...(more.budget === undefined ? {} : { budget_tokens: more.budget }) })
@@ -89,8 +80,7 @@ test('what needs a yes waits for an operator, and runs once after the yes', asyn
 })
 
 test('after the yes a worker that started later goes on in its conversation and its copy', async () => {
-  const { plane, place } = state
-  if (!plane || !place) throw new Error('not open')
+  const { plane, place } = given()
   const seen: string[] = []
   /** Writes a file, then asks for something that needs a yes, then says what it remembers. */
   const model: ModelCall = async function* (messages, _tools, signal) {
@@ -113,6 +103,5 @@ test('after the yes a worker that started later goes on in its conversation and 
 })
 
 test('the offline helper is no model: the worker says what to do', () => {
-  const { place } = state
-  expect(place && ownRunnerProblem(place.host.setup)).toMatch(/needs a model.*braidclaw onboard/)
+  expect(ownRunnerProblem(given().place.host.setup)).toMatch(/needs a model.*braidclaw onboard/)
 })

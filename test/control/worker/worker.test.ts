@@ -1,29 +1,14 @@
 /** A worker and a control plane in one process: from the claim to the report, with a shell script as the runner. */
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../../support/needs.ts'
 import { until } from '../../support/until.ts'
-import { anna, type TestPlane, testPlane } from './plane-port.ts'
-import { type WorkerPlace, workerPlace } from './worker-place.ts'
+import { planeAndPlaceOfEachTest, result } from './plane-and-place.ts'
+import { anna } from './plane-port.ts'
 
-const state: { plane?: TestPlane; place?: WorkerPlace } = {}
-beforeEach(async () => {
-  state.plane = await testPlane()
-  state.place = workerPlace()
-})
-afterEach(async () => {
-  await state.place?.close()
-  await state.plane?.close()
-})
-
-function given(): { readonly plane: TestPlane; readonly place: WorkerPlace } {
-  if (!state.plane || !state.place) throw new Error('not open')
-  return { plane: state.plane, place: state.place }
-}
-
-const result = (fields: object) => `echo '${JSON.stringify({ type: 'result', ok: true, output: 'done', ...fields })}'`
+const given = planeAndPlaceOfEachTest()
 
 describe.if(needs('bwrap'))('a worker', () => {
   test('carries out a task, reports it, keeps its session, and brings its changes for a review', async () => {
