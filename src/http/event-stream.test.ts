@@ -22,6 +22,11 @@ test('a text with line breaks of any kind stays one event, and cannot begin a fi
   expect(await read(stream.response)).toBe('id: 1.0\ndata: a\ndata: id: 9\ndata: event: x\ndata: data: y\n\ndata: {"a":"b\\nc"}\n\n')
 })
 
+test('whoever asks for the head alone holds no stream open', () => {
+  const stream = openEventStream({ connection: { ...connection(), isHead: true }, opening: true })
+  expect([stream.response.status, stream.gone.aborted]).toEqual([200, true])
+})
+
 test('a quiet stream shows now and then that it lives', async () => {
   const stream = openEventStream({ connection: connection(), pingMs: 20, opening: true })
   expect(await read(stream.response, 30)).toStartWith(': open\n\n: ping\n\n: ping')

@@ -108,6 +108,8 @@ export function openEventStream({
   )
   // A client sees the head of the answer with the first bytes.
   if (opening) put(': open\n\n')
+  // Nobody will read what comes after the head.
+  if (connection.isHead) close()
   return {
     response: new Response(body, {
       headers: { ...quiet, 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no', ...headers },

@@ -6,6 +6,8 @@ import type { Recorder } from './idempotency.ts'
 export type Connection = {
   /** The address of the client. */
   readonly address: string
+  /** The client wants the head of the answer alone (HEAD). */
+  readonly isHead?: boolean
   /** Lets this request stay quiet for as long as it takes; for streams alone. */
   stay(): void
   /** Aborted when the client closed the connection before it had the whole answer. */
@@ -60,6 +62,7 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
         get address() {
           return server.requestIP(request)?.address ?? ''
         },
+        isHead: request.method === 'HEAD',
         stay: () => server.timeout(request, 0),
         get gone() {
           return request.signal
