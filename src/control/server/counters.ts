@@ -1,26 +1,35 @@
-/** Counts what the server answers, for /metrics. */
+/** Counts what the server answers, for /metrics, and limits how much one agent may keep waiting. */
 
 import type { Metric } from '../../http/prometheus.ts'
+import type { Caller } from '../contract/caller.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
 
 export type Counters = {
   /** An answer with this status was given. */
   answered(status: number): void
-  /** Something that stays began; returns what says that it ended. */
-  began(what: 'stream' | 'poll'): () => void
+  /** Something that stays began; returns what says that it ended. @throws PlaneRefusal too_many, never for an operator */
+  began(what: 'stream' | 'poll', caller: Caller): () => void
   metrics(): readonly Metric[]
 }
+
+/** Of one agent with its runs, and of all of them: the server has room for 8,192 requests, and operators must find some. */
+const most = { ofAgent: 1_024, ofAll: 7_168 }
 
 export function createCounters(): Counters {
   const statuses = new Map<number, number>()
   const open = { stream: 0, poll: 0 }
+  const agents = createShares()
   return {
     answered: (status) => void statuses.set(status, (statuses.get(status) ?? 0) + 1),
-    began(what) {
+    began(what, caller) {
+      const leave = caller.kind === 'operator' ? () => {} : agents.take(caller.id)
       open[what] += 1
       const state = { over: false }
       return () => {
-        if (!state.over) open[what] -= 1
+        if (state.over) return
         state.over = true
+        open[what] -= 1
+        leave()
       }
     },
     metrics: () => [
@@ -38,4 +47,29 @@ export function createCounters(): Counters {
 
 export function gauge(name: string, help: string, value: number): Metric {
   return { name, type: 'gauge', help, samples: [{ value }] }
+}
+
+/** Counts what each agent keeps waiting. `take` returns what says that it ended. @throws PlaneRefusal too_many */
+function createShares() {
+  const counts = new Map<string, number>()
+  const all = { count: 0 }
+  return {
+    take(agent: string): () => void {
+      const own = counts.get(agent) ?? 0
+      if (own >= most.ofAgent || all.count >= most.ofAll) {
+        const [count, whose] = own >= most.ofAgent ? [own, agent] : [all.count, 'all agents']
+        throw new PlaneRefusal('too_many', `${count} requests of ${whose} wait already; ask again later, or with fewer workers`, {
+          retry_after_ms: 1_000,
+        })
+      }
+      counts.set(agent, own + 1)
+      all.count += 1
+      return () => {
+        const left = (counts.get(agent) ?? 1) - 1
+        if (left > 0) counts.set(agent, left)
+        else counts.delete(agent)
+        all.count -= 1
+      }
+    },
+  }
 }

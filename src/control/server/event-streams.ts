@@ -18,8 +18,8 @@ export type Streamed = {
 }
 
 export function streamEvents({ plane, stopping, counters, log }: ControlServer, { caller, env, query }: Streamed): Response {
+  const ended = counters.began('stream', caller)
   const stream = openEventStream({ connection: env.connection, opening: true })
-  const ended = counters.began('stream')
   const over = new AbortController()
   const end = () => over.abort()
   for (const signal of [stream.gone, stopping]) signal.addEventListener('abort', end, { once: true })

@@ -65,8 +65,8 @@ async function waitFor(
   caller: Caller,
   { request, connection }: Asked,
 ): Promise<Claim | undefined> {
+  const ended = counters.began('poll', caller)
   connection.stay()
-  const ended = counters.began('poll')
   try {
     return await plane.tasks.claim(caller, request, AbortSignal.any([connection.gone, stopping]))
   } finally {

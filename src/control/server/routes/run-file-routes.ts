@@ -111,8 +111,8 @@ async function growth(
   caller: Caller,
   { id, from, wait_ms, connection }: Growth,
 ): Promise<void> {
+  const ended = counters.began('poll', caller)
   connection.stay()
-  const ended = counters.began('poll')
   const late = AbortSignal.timeout(wait_ms)
   await plane.runs.logGrows(caller, id, from, AbortSignal.any([connection.gone, stopping, late])).finally(ended)
 }
