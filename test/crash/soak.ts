@@ -33,8 +33,8 @@ async function soak(turns: number): Promise<void> {
     rmSync(dir, { recursive: true, force: true })
   }
   for (const sample of samples) console.log(JSON.stringify(sample))
-  // Before that the bounded caches (1,000 plans, compiled statements) are still filling.
-  const early = Math.round(turns >= 5000 ? 1000 : turns * 0.4)
+  // Until about turn 900 the bounded caches (1,000 plans, compiled statements) are still filling; `sizeAt` looks at the turns from 900 to 1,200.
+  const early = Math.round(turns >= 2_400 ? 1_200 : turns * 0.5)
   console.log(JSON.stringify({ ratio: ratioOf(samples, early), early: sizeAt(samples, early), end: sizeAt(samples, turns) }))
 }
 
