@@ -206,7 +206,7 @@ test('stdout is the result and stderr the error; the exit code says which; both 
 
 test('a cancelled tool is ended with all that it started', async () => {
   using at = stage()
-  at.tool('slow.sh', `sleep 600 & echo $! >"${at.root}/pid"; echo begun; wait`)
+  at.tool('slow.sh', `echo begun; sleep 600 & echo $! >"${at.root}/pid"; wait`)
   const { tools } = await at.survey()
   const controller = new AbortController()
   const running = tools[0]?.invoke({}, context({ signal: controller.signal }))
