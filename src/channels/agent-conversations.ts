@@ -5,7 +5,7 @@
 
 import { existsSync } from 'node:fs'
 import type { ChannelProfile } from '../host/access/channel-profile.ts'
-import type { Conversation, ConversationOptions, Host, InboundMessage, Past, Setup } from '../host/api.ts'
+import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { type AgentProfile, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
 import { historyTokens } from '../host/setup/run-limits.ts'
@@ -13,6 +13,7 @@ import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
 import { summariserOf } from '../memory/conversations/summarise.ts'
 import type { Provider } from '../runtime/port.ts'
 import type { AnsweringConversation } from './answer-message.ts'
+import type { InboundMessage } from './inbox/channel-api.ts'
 
 export type AgentConversations = {
   /** Returns the agent's own conversation when there is no name; opens a conversation on first use. @throws FailureError */

@@ -1,7 +1,8 @@
 /** Runs an attended channel: it opens a host for the channel and closes the host when the channel has ended. */
 
-import type { AttendedChannel, Setup } from '../host/api.ts'
+import type { Setup } from '../host/api.ts'
 import { openHost } from '../host/open/open-host.ts'
+import type { AttendedChannel } from './inbox/channel-api.ts'
 
 /** @throws what opening the host throws, and the error that ended the channel */
 export async function attend(setup: Setup, channel: AttendedChannel): Promise<void> {

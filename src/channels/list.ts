@@ -2,10 +2,10 @@
 
 import type { ChannelRows } from '../config/table.ts'
 import { rowsOf } from '../host/access/channel-profile.ts'
-import type { ChannelKind } from '../host/api.ts'
 import { discord } from './discord/kind.ts'
 import { fifo } from './fifo/kind.ts'
 import { http } from './http/kind.ts'
+import type { ChannelKind } from './inbox/channel-api.ts'
 import { telegram } from './telegram/kind.ts'
 import { cliChannel } from './terminal/settings.ts'
 

@@ -1,9 +1,8 @@
-/** Declares the types that entrances share with the host: its context, the loaded setup, conversations and channels. */
+/** Declares the types that entrances share with the host: its context, the loaded setup and conversations. Channels: channels/inbox/channel-api.ts. */
 
 import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import type { ChannelRows } from '../config/table.ts'
-import type { Rows, Values } from '../kit/settings.ts'
 import type { ReplyTable } from '../memory/access/replies.ts'
 import type { TokenTable } from '../memory/access/tokens.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
@@ -15,7 +14,7 @@ import type { SandboxKind } from '../sandbox/confinement.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
 import type { SetSummary } from '../workspace/changes/contract.ts'
 import type { ChangeStore } from '../workspace/changes/store.ts'
-import type { ChannelProfile, People } from './access/channel-profile.ts'
+import type { ChannelProfile } from './access/channel-profile.ts'
 import type { HostRecords } from './contract/records-api.ts'
 import type { Schedules } from './contract/schedules-api.ts'
 import type { Telemetry } from './contract/telemetry-api.ts'
@@ -229,79 +228,4 @@ export type Host = {
    * files.
    */
   close(graceMs?: number): Promise<void>
-}
-
-/** Where a message is answered. */
-export type TurnPlace = { readonly conversation: Conversation; readonly access: ChannelProfile }
-
-/** A message from outside, from any channel, with the way to send its answer. */
-export type InboundMessage = {
-  /** The channel that gets the answer: the wire's channel or Discord's. */
-  readonly channel: string
-  readonly text: string
-  /** The origin of the message, for the log. */
-  readonly from: string
-  /** Messages with the same name are answered in order; different names run in parallel. Absent: the agent's own conversation. */
-  readonly conversation?: string
-  /** The author, as the channel's own server vouches for: never a name that the author chose. Absent: unknown. */
-  readonly person?: string
-  /** A conversation is found again by its name and topic; another topic begins a new one in the same place. */
-  readonly topic?: string
-  /** Called in place of a turn, and only for people who may talk there: a command of the channel itself. */
-  command?(): void
-  /** Called when the turn of the message begins, with the id of its conversation. */
-  taken?(conversationId: string): void
-  /**
-   * Returns the text with what has to be fetched first, such as a photo; called once, when the turn begins. Undefined: no turn is wanted any
-   * more.
-   */
-  complete?(at: TurnPlace): Promise<string | undefined>
-  /** Called once, when nothing more will come of the message: it is answered, refused, or was an answer itself. */
-  settled?(): void
-  /** Delivers the answer. Never rejects; failed deliveries are logged. */
-  answer(text: string): Promise<void>
-  /** Shows that the message is being worked on, where the channel can show that. */
-  working?(): void
-}
-
-/** What a channel that receives messages gets from the host. */
-export type ChannelHost = Host & {
-  /** Accepts a message and answers it in its conversation when its turn comes. */
-  receive(message: InboundMessage): void
-  /** Aborted when the process begins to stop; the signal of `start` aborts when the time for running turns is over. */
-  readonly stopping: AbortSignal
-  /** The names of the channels that listen. */
-  running(): readonly string[]
-}
-
-/** A place where people or programs talk to agents. */
-export type Channel = {
-  readonly name: string
-  /**
-   * Resolves when `signal` is aborted and the channel has stopped listening, or when the channel ends by itself. Rejects with the error
-   * that ended it.
-   */
-  start(host: ChannelHost, signal: AbortSignal): Promise<void>
-  /** `to`: a conversation id, or an address of the channel itself. @throws Error that says why it could not deliver the message */
-  send(to: string, message: string): Promise<void>
-  supportsDraftUpdates(): boolean
-  /** Where people reach it, for the line that says that all is ready; called after `start`. */
-  readonly place?: () => string
-}
-
-/** A channel that runs its conversations itself because a person or program started it: the terminal, the filter. */
-export type AttendedChannel = Omit<Channel, 'start'> & { start(host: Host, signal: AbortSignal): Promise<void> }
-
-/** One entry of channels/list.ts. */
-export type ChannelKind<R extends Rows = Rows> = {
-  readonly name: string
-  /** The rows of [channels.NAME] besides those that every channel has (access/channel-profile.ts). */
-  readonly settings: R
-  /** Who is at the other end. */
-  readonly people?: People
-  /** When a vital channel ends, the other channels end too. */
-  readonly vital?: true
-  isOn(settings: Values<R>): boolean
-  /** Loads the heavy modules. `dir`: the folder of the FIFOs. @throws FailureError when the settings cannot work */
-  create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>
 }

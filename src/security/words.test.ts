@@ -105,7 +105,7 @@ describe('a URL is refused with', () => {
     ['example.com', 'url: "example.com" is not a plain absolute URL; write it as https://host/path'],
     ['ftp://example.com/', 'url: "ftp://example.com/" uses ftp:; only http and https are fetched'],
     ['https://u@example.com/', 'url: "https://u@example.com/" has "@" before the path; remove the user name'],
-    ['http://0x7f.1/', 'url: "http://0x7f.1/" means the host "127.0.0.1"; write that plainly'],
+    ['http://0x7f.1/', 'url: "http://0x7f.1/" means the host "127.0.0.1"; write that host'],
     ['http://printer/', 'url: "http://printer/" names this machine or its network; only public hosts are fetched'],
     ['https://example.com:81/', 'url: "https://example.com:81/" uses port 81; only 80, 443 and allowed_ports are'],
     ['https://example.com/', 'GET to example.com, which is an allowed domain'],

@@ -115,7 +115,7 @@ test('a home without tokens says how to make one, and a new one works at once', 
   expect((await started.result).code).toBe(0)
 })
 
-test('a taken port, a missing certificate and half a pair are said plainly', async () => {
+test('a taken port, a missing certificate and half a pair are each refused with a sentence', async () => {
   using at = home()
   await using server = await gateway(at)
   refused(await at.run(['serve', '--port', String(server.port)]), 1, 'something listens there already')

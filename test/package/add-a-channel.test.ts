@@ -15,7 +15,7 @@ const [imported = '', listed = ''] = [...page.matchAll(/^\+(.+)$/gm)].map(([, li
 const path = 'src/channels/lines/channel.ts'
 
 test('it keeps the laws', () => {
-  const imported = ['src/host/api.ts', 'src/kit/settings.ts', 'src/channels/terminal/printer.ts'].map((file) =>
+  const imported = ['src/channels/inbox/channel-api.ts', 'src/kit/settings.ts', 'src/channels/terminal/printer.ts'].map((file) =>
     parseModule(file, readFileSync(join(root, file), 'utf8')),
   )
   const modules = [parseModule(path, source), ...imported]

@@ -1,10 +1,11 @@
 /** Connects Discord as one of the channels when the configuration enables it. */
 
-import type { Channel, ChannelHost, InboundMessage, Setup } from '../../host/api.ts'
+import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createAddresses } from '../inbox/addresses.ts'
+import type { Channel, ChannelHost, InboundMessage } from '../inbox/channel-api.ts'
 import type { Discord } from './connect.ts'
 import type { DiscordOptions } from './connection-options.ts'
 import type { discordRows } from './settings.ts'

@@ -1,6 +1,6 @@
 /** Defines Discord for the list of channels; the connection loads only when it is enabled. */
 
-import type { ChannelKind } from '../../host/api.ts'
+import type { ChannelKind } from '../inbox/channel-api.ts'
 import { discordRows } from './settings.ts'
 
 export const discord = {

@@ -1,6 +1,5 @@
 /** Connects the two FIFOs through which people talk: each line in is a message, each line out an answer. */
 
-import type { Channel, InboundMessage } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Line } from '../../kit/lines.ts'
 import { messageLine, readMessage } from '../../kit/wire.ts'
@@ -8,6 +7,7 @@ import type { Log } from '../../runtime/port.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
 import { createAddresses } from '../inbox/addresses.ts'
+import type { Channel, InboundMessage } from '../inbox/channel-api.ts'
 
 export type Written = { readonly ok: true } | { readonly ok: false; readonly message: string }
 

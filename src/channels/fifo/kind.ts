@@ -1,6 +1,6 @@
 /** Defines the FIFO channel for the list: it has only the settings that every channel has. */
 
-import type { ChannelKind } from '../../host/api.ts'
+import type { ChannelKind } from '../inbox/channel-api.ts'
 
 /** Only the owner of the folder can open the FIFOs, so whoever writes there is the operator, unless the settings say that it is a chat. */
 export const fifo = {

@@ -1,6 +1,7 @@
 /** Runs one question and its answer as a channel: for the filter, and for `agent` with a message. */
 
-import type { AttendedChannel, Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
+import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { type TurnOptions, turn } from '../terminal/run-turn.ts'
 
 export type OneQuestion = Omit<TurnOptions, 'conversation'> & {

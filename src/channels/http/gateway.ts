@@ -1,8 +1,9 @@
 /** Declares what the routes of the gateway share. */
 
-import type { ChannelHost, Setup } from '../../host/api.ts'
+import type { Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/contract/telemetry-api.ts'
 import type { Api } from '../../http/api.ts'
+import type { ChannelHost } from '../inbox/channel-api.ts'
 import type { Holders } from './access/holders.ts'
 import type { Caller } from './access/token-access.ts'
 import type { Talks } from './turns/talks.ts'

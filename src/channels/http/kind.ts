@@ -1,6 +1,6 @@
 /** Defines HTTP for the list of channels; the server loads only when it is enabled. */
 
-import type { ChannelKind } from '../../host/api.ts'
+import type { ChannelKind } from '../inbox/channel-api.ts'
 import { httpPeople, httpRows } from './settings.ts'
 
 export const http = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { ChannelProfile } from '../../host/access/channel-profile.ts'
-import type { InboundMessage } from '../../host/api.ts'
 import { createAdmission } from './admission.ts'
+import type { InboundMessage } from './channel-api.ts'
 
 const profile: ChannelProfile = { channel: 'discord', profile: 'chat', users: ['ada'], approvers: ['bob'], memory: 'own' }
 

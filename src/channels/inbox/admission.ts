@@ -1,9 +1,9 @@
 /** Decides who may talk to the agent on a channel: people who are not listed get one line, now and then, and nothing else happens. */
 
 import { type ChannelProfile, everyone, isLimited } from '../../host/access/channel-profile.ts'
-import type { InboundMessage } from '../../host/api.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Clock, Log } from '../../runtime/port.ts'
+import type { InboundMessage } from './channel-api.ts'
 
 /** A message that may be answered, with what its channel permits. */
 export type AdmittedMessage = InboundMessage & {

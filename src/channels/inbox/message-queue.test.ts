@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { InboundMessage } from '../../host/api.ts'
+import type { InboundMessage } from './channel-api.ts'
 import { createMessageQueue } from './message-queue.ts'
 
 /** A queue whose work in one conversation ends when the test says so. */

@@ -1,7 +1,7 @@
 /** Queues messages: it processes messages of one conversation in order of arrival, and different conversations in parallel. */
 
-import type { InboundMessage } from '../../host/api.ts'
 import type { Log } from '../../runtime/port.ts'
+import type { InboundMessage } from './channel-api.ts'
 
 export type MessageQueue<M extends InboundMessage> = {
   /** Returns at once; when too many messages wait in the conversation, the message gets a refusal as its answer. */

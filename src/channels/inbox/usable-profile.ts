@@ -2,8 +2,9 @@
 
 import { statSync } from 'node:fs'
 import { type ChannelProfile, channelProfileOf, profileProblem } from '../../host/access/channel-profile.ts'
-import type { ChannelKind, Setup } from '../../host/api.ts'
+import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import type { ChannelKind } from './channel-api.ts'
 
 /** @throws FailureError `error` when the profile would give everyone the rights of the operator, or its folder does not exist */
 export function usableProfile({ config, log }: Pick<Setup, 'config' | 'log'>, kind: Pick<ChannelKind, 'name' | 'people'>): ChannelProfile {

@@ -1,13 +1,14 @@
 /** Connects Telegram as one of the channels when the configuration enables it. */
 
 import { join } from 'node:path'
-import type { Channel, ChannelHost, Setup } from '../../host/api.ts'
+import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import { visionProblem } from '../../host/setup/vision-provider.ts'
 import { isObject } from '../../kit/json.ts'
 import { pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createAddresses } from '../inbox/addresses.ts'
+import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
 import { createBotApi } from './bot-api.ts'
 import { hear, joinAlbums, type Self, type TelegramMessage } from './inbound.ts'
 import { openLedger } from './ledger.ts'

@@ -4,10 +4,11 @@
  */
 
 import { isAbsolute, join } from 'node:path'
-import type { Setup, TurnPlace } from '../../host/api.ts'
+import type { Setup } from '../../host/api.ts'
 import { count } from '../../kit/count.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Picture } from '../../runtime/port.ts'
+import type { TurnPlace } from '../inbox/channel-api.ts'
 import { pictureKind } from '../inbox/picture-type.ts'
 import { visionBlock } from '../inbox/vision-block.ts'
 import type { BotApi } from './bot-api.ts'

@@ -1,6 +1,6 @@
 /** Defines Telegram for the list of channels; the connection loads only when it is enabled. */
 
-import type { ChannelKind } from '../../host/api.ts'
+import type { ChannelKind } from '../inbox/channel-api.ts'
 import { telegramRows } from './settings.ts'
 
 export const telegram = {

@@ -1,8 +1,8 @@
 /** Hands messages of Telegram to the host: with their conversation, their commands, and the way back for the answer. */
 
-import type { ChannelHost, TurnPlace } from '../../host/api.ts'
 import { flat } from '../../kit/text.ts'
 import type { Addresses } from '../inbox/addresses.ts'
+import type { ChannelHost, TurnPlace } from '../inbox/channel-api.ts'
 import type { BotApi } from './bot-api.ts'
 import { completeText } from './complete-text.ts'
 import type { Command, TelegramMessage } from './inbound.ts'

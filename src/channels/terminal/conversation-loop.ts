@@ -2,9 +2,10 @@
 
 import { version } from '../../../package.json'
 import type { Flags } from '../../config/layers/flags.ts'
-import type { AttendedChannel, Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
+import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
 import { createRepl } from './line-editor.ts'

@@ -14,17 +14,17 @@ const paths = [
 ] as const
 
 export function describeModelPaths(app: ControlApi): void {
-  const any = z.looseObject({})
+  const vendorsObject = z.looseObject({})
   for (const [method, path, summary] of paths)
     app.openAPIRegistry.registerPath({
       method,
       path: `${prefix}/llm/v1${path}`,
       summary,
       security: [{ bearer: ['run'] }],
-      ...(method === 'post' ? { request: { body: json(any, 'As the vendor describes it') } } : {}),
+      ...(method === 'post' ? { request: { body: json(vendorsObject, 'As the vendor describes it') } } : {}),
       responses: {
-        200: { description: 'As the vendor answers', content: { 'application/json': { schema: any }, ...eventStream } },
-        402: json(any, 'The budget is reached; in the form of the vendor'),
+        200: { description: 'As the vendor answers', content: { 'application/json': { schema: vendorsObject }, ...eventStream } },
+        402: json(vendorsObject, 'The budget is reached; in the form of the vendor'),
       },
     })
 }

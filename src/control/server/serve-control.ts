@@ -1,9 +1,9 @@
 /** Serves a plane over HTTP: the routes load after the port is open, and a stop lets what runs end. */
 
-import { localUrl, namesOf } from '../../http/address.ts'
 import { createIdempotency, type ReplyStore } from '../../http/idempotency.ts'
 import type { ListenOptions } from '../../http/listen.ts'
 import { type RawAnswers, serveApi, simpleJson } from '../../http/serve-api.ts'
+import { localUrl, namesOf } from '../../http/server-address.ts'
 import { once } from '../../kit/once.ts'
 import { traceOf } from '../../kit/text.ts'
 import { warmUp } from '../../service/warm-up.ts'

@@ -114,7 +114,7 @@ describe('after the far side asked for patience', () => {
     expect(entered).toEqual(['a', 'b', 'c'])
   })
 
-  test('a shorter wish does not cut a longer one short', async () => {
+  test('a shorter wait does not end a longer one early', async () => {
     const { enter, entered, lane, pass } = stage()
     lane.holdOff(5000)
     lane.holdOff(10)

@@ -77,7 +77,7 @@ describe('after', () => {
     expect(acted).toEqual(['http0', 'file_read01'])
   })
 
-  test('counts the wish alone: a read that was refused, or failed, arms the rule as well', () => {
+  test('counts the proposal alone: a read that was refused, or failed, arms the rule as well', () => {
     expect(run(rule(afterSecret), [['file_read', { path: '.env' }, 'deny']], [['http']]).acted).toEqual([])
     expect(run(rule(afterSecret), [['file_read', { path: '.env', fail: true }]], [['http']]).acted).toEqual(['file_read0'])
     expect(run(rule(afterSecret), [['file_read', { path: 'a' }]], [['http']]).acted).toEqual(['file_read0', 'http1'])

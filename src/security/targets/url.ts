@@ -71,7 +71,7 @@ function parts(url: URL, rawHost: string): Parsed {
 
 function wrongHost(question: UrlQuestion, { rawHost, host }: Parsed): Refusal | undefined {
   if (disguised(rawHost, host))
-    return refuse('url.host_spelling', `url: ${quote(question.url)} means the host ${quote(host)}; write that plainly`)
+    return refuse('url.host_spelling', `url: ${quote(question.url)} means the host ${quote(host)}; write that host`)
   if (parseAddress(host)) {
     const verdict = judgeAddress(host)
     return verdict.ok || isListedAddress(host, question.policy.allowedDomains) ? undefined : verdict

@@ -1,9 +1,10 @@
 /** Runs the turns that requests ask for: many conversations at once, one turn at a time in each, in order of arrival. */
 
-import type { ChannelHost, Conversation, ConversationChoice, Past } from '../../../host/api.ts'
+import type { Conversation, ConversationChoice, Past } from '../../../host/api.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
+import type { ChannelHost } from '../../inbox/channel-api.ts'
 import { refusedBy, takeTurn } from '../../take-turn.ts'
 import type { Caller } from '../access/token-access.ts'
 import { createTurnLine } from './turn-line.ts'

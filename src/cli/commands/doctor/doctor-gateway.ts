@@ -5,7 +5,7 @@ import { certificateEnd, tlsOf } from '../../../channels/http/access/tls-files.t
 import type { httpRows } from '../../../channels/http/settings.ts'
 import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
-import { isLoopback, localUrl } from '../../../http/address.ts'
+import { isLoopback, localUrl } from '../../../http/server-address.ts'
 import { count } from '../../../kit/count.ts'
 import type { Values } from '../../../kit/settings.ts'
 import type { Memory } from '../../../memory/memory.ts'

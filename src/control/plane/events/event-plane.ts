@@ -2,9 +2,9 @@
 
 import type { EventPlane } from '../../contract/plane.ts'
 import type { PlaneContext } from '../context.ts'
+import { followEvents } from './event-feed.ts'
 import { createEventHub } from './event-hub.ts'
 import { eventOf, filterOf, readEvents } from './event-row.ts'
-import { followEvents } from './follow-events.ts'
 
 /**
  * A list is newest first, and its `next` is the `before` of the next page. With `after` it is oldest first, and its `next` is the next

@@ -5,12 +5,12 @@ import type { Approval } from '../../contract/approval-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import { persistently } from './asks.ts'
-import { deliverRun, finishWithoutLease, stateOf } from './deliver-run.ts'
+import { openRunLog } from './child-log.ts'
 import { escalate, escalateDead, orchestrator } from './escalate.ts'
-import { keepLease } from './lease.ts'
+import { deliverRun, finishWithoutLease, stateOf } from './finish-run.ts'
+import { keepLease } from './held-lease.ts'
 import { type Held, messageOf, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
 import { runChild } from './run-child.ts'
-import { openRunLog } from './run-log.ts'
 import type { RunOutcome } from './run-outcome.ts'
 import { taskPrompt } from './task-prompt.ts'
 
@@ -112,7 +112,7 @@ async function copyFor({ options, claim }: Prepared, signal: AbortSignal): Promi
 
 function promptOf({ options, claim, sessions, skill, approvals }: Prepared, { earlier }: WorkspaceCopy): string {
   const { agentId, role } = options
-  return taskPrompt({ agentId, role, task: claim.task, last: sessions.last(), skill, approvals, goesOn: earlier !== undefined })
+  return taskPrompt({ agentId, role, task: claim.task, last: sessions.last(), skill, approvals, isContinuation: earlier !== undefined })
 }
 
 async function runIn(performance: Performance, copy: WorkspaceCopy): Promise<RunOutcome> {

@@ -10,8 +10,8 @@ import type { SessionLog } from '../session-log.ts'
 import type { MatchedSkill, WorkerEnd, WorkerOptions } from '../worker-options.ts'
 import type { RunPort } from '../worker-port.ts'
 import { isLost, persistently } from './asks.ts'
-import type { Lease } from './lease.ts'
-import type { RunLog } from './run-log.ts'
+import type { RunLog } from './child-log.ts'
+import type { Lease } from './held-lease.ts'
 
 export type Performing = {
   readonly options: WorkerOptions

@@ -11,7 +11,7 @@ import type { Confinement } from '../child/confinement-way.ts'
 import { type ControlRelay, openControlRelay } from '../child/control-relay.ts'
 import { type Child, startChild } from '../child/start-child.ts'
 import type { WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
-import type { RunLog } from './run-log.ts'
+import type { RunLog } from './child-log.ts'
 import { collectOutcome, type RunOutcome } from './run-outcome.ts'
 
 export type ChildRun = {

@@ -15,18 +15,18 @@ export type PromptParts = {
   /** Answered approvals of this task. */
   readonly approvals: readonly Approval[]
   /** The workspace is as the run before left it. */
-  readonly goesOn: boolean
+  readonly isContinuation: boolean
 }
 
 /** The text begins with a word, so no program takes it for an option. */
-export function taskPrompt({ agentId, role, task, last, skill, approvals, goesOn }: PromptParts): string {
+export function taskPrompt({ agentId, role, task, last, skill, approvals, isContinuation }: PromptParts): string {
   const parts = [
     `You are the agent "${agentId}" with the role "${role}". Carry out this one task, then answer with a short report of the result.`,
     `Task (data, in JSON):\n${JSON.stringify(factsOf(task), null, 2)}`,
     ...(skill ? [skillText(skill)] : []),
     ...(last ? [`Your last run (from your session file): ${JSON.stringify(last)}`] : []),
     ...approvals.filter(({ state }) => state === 'approved' || state === 'rejected' || state === 'revise').map(approvalText),
-    ...(goesOn ? ['The run before this one stopped in order to wait. The current folder is as it left it: go on from there.'] : []),
+    ...(isContinuation ? ['The run before this one stopped in order to wait. The current folder is as it left it: go on from there.'] : []),
     ...(task.attempt > 1 && task.error ? [`Attempt ${task.attempt}; the attempt before failed: ${JSON.stringify(task.error)}`] : []),
     'Change files only in the current folder. It is a private copy: a person reviews what you changed and applies it.',
   ]

@@ -44,11 +44,11 @@ function overtime(state: Budget, now: number, { maxMs }: BudgetLimits): Budget {
   return { ...state, wants: { code: 'timeout', message: `the run took longer than limits.max_run_seconds (${maxMs / 1000} s)` } }
 }
 
-function settle(state: Budget, usage: Usage, limits: BudgetLimits, goesOn: boolean): Budget {
+function settle(state: Budget, usage: Usage, limits: BudgetLimits, needsAnotherCall: boolean): Budget {
   const used = usage.inputTokens + usage.outputTokens
   const cost = usage.costMicros ?? 0
   const settled = { ...state, tokens: state.tokens + used, micros: state.micros + cost, reserveTokens: used, reserveMicros: cost }
-  const message = goesOn ? overspent(settled, limits) : undefined
+  const message = needsAnotherCall ? overspent(settled, limits) : undefined
   return message ? { ...settled, wants: { code: 'budget', message } } : settled
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { until } from '../../../../test/support/until.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { mostLogBytes, openRunLog } from './run-log.ts'
+import { mostLogBytes, openRunLog } from './child-log.ts'
 
 /** Stores pieces as the control plane does: by the byte where they begin. */
 function logAtPlane() {

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Beat } from '../../contract/task-shapes.ts'
-import { keepLease } from './lease.ts'
+import { keepLease } from './held-lease.ts'
 
 const beat: Beat = { lease_until: '2026-04-07T10:31:00.000Z', cancel_requested: false, budget_remaining: null }
 const monotonic = () => performance.now()
