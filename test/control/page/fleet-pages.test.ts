@@ -1,28 +1,13 @@
 /** Budget, agents, operators, schedules and tasks in a real browser: what is changed there changes the real plane. */
 
-import { afterAll, test as always, beforeAll, expect } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { browserOfFile, hasBrowser } from '../../support/browser.ts'
-import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
-import { type FilledControl, fillControl } from '../support/filled-control.ts'
+import { filledControlOfFile } from '../support/control-of-file.ts'
+import type { ControlUnderTest } from '../support/control-server.ts'
 
 const test = always.if(hasBrowser)
 const open = browserOfFile()
-const state: { at?: ControlUnderTest; filled?: FilledControl } = {}
-
-beforeAll(async () => {
-  if (!hasBrowser) return
-  state.at = await controlServer()
-  state.filled = await fillControl(state.at)
-})
-
-afterAll(async () => {
-  await state.at?.[Symbol.asyncDispose]()
-})
-
-function here(): { readonly at: ControlUnderTest; readonly filled: FilledControl } {
-  if (!state.at || !state.filled) throw new Error('the control plane is not there')
-  return { at: state.at, filled: state.filled }
-}
+const here = filledControlOfFile()
 
 const visit = (at: ControlUnderTest, path: string) => open({ url: at.url, token: at.operator }, { at: path })
 

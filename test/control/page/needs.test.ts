@@ -1,30 +1,16 @@
 /** The page Now in a real browser: what needs the person first, and one key that does it; each is checked on the real plane. */
 
-import { afterAll, test as always, beforeAll, expect } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserOfFile, hasBrowser } from '../../support/browser.ts'
 import { until } from '../../support/until.ts'
-import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
-import { claimed, type FilledControl, fillControl } from '../support/filled-control.ts'
+import { filledControlOfFile } from '../support/control-of-file.ts'
+import type { ControlUnderTest } from '../support/control-server.ts'
+import { claimed } from '../support/filled-control.ts'
 
 const test = always.if(hasBrowser)
 const open = browserOfFile()
-const state: { at?: ControlUnderTest; filled?: FilledControl } = {}
-
-beforeAll(async () => {
-  if (!hasBrowser) return
-  state.at = await controlServer()
-  state.filled = await fillControl(state.at)
-})
-
-afterAll(async () => {
-  await state.at?.[Symbol.asyncDispose]()
-})
-
-function here(): { readonly at: ControlUnderTest; readonly filled: FilledControl } {
-  if (!state.at || !state.filled) throw new Error('the control plane is not there')
-  return { at: state.at, filled: state.filled }
-}
+const here = filledControlOfFile()
 
 const visit = (at: ControlUnderTest, path = '') => open({ url: at.url, token: at.operator }, { at: path })
 const card = (page: Page, kind: string) => page.locator(`[data-mark^="${kind} "]`)
