@@ -8,47 +8,14 @@ import { minimumConfig, nest } from '../support/cli.ts'
 const root = join(import.meta.dir, '../..')
 const scratch = mkdtempSync(join(tmpdir(), 'braidclaw-compiled-'))
 /** In a run of all tests this one is there already, and the other test files drive it. */
+/** A run of all tests has compiled it already; its acceptance files drive that one, and in the deep tier the one from source too. */
 const given = process.env.BRAIDCLAW_TEST_BINARY
 const executable = given || join(scratch, 'braidclaw')
-const otherForm = given ? 'the program from source' : 'the compiled executable'
 
 beforeAll(async () => {
   if (!given) expect(await compile({ entry: join(root, 'src/main.ts'), outfile: executable })).toMatchObject({ ok: true })
 })
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
-
-/** A test file once more, with that form of the program which the other test files of this run do not drive. */
-async function again(file: string) {
-  const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', 'test', '--timeout=60000', `./${file}`], {
-    cwd: root,
-    env: { ...process.env, BRAIDCLAW_TEST_BINARY: given ? '' : executable },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-  const said = `${stdout}${stderr}`
-  // Those too that were left out for want of a program.
-  const ran = Number(/Ran (\d+) tests/.exec(said)?.[1] ?? 0)
-  return { code, ran, failures: code === 0 ? '' : said }
-}
-
-describe(`${otherForm} passes the acceptance tests`, () => {
-  for (const file of [
-    'test/seed-001.test.ts',
-    'test/command-line/exit-codes.test.ts',
-    'test/gate/estop.test.ts',
-    'test/seed-002.test.ts',
-    'test/seed-000.test.ts',
-    'test/gate/secrets.test.ts',
-    'test/dashboard/files.test.ts',
-    'test/control/cli/control-answers.test.ts',
-  ])
-    test(file, async () => {
-      const { code, ran, failures } = await again(file)
-      expect(failures).toBe('')
-      expect(code).toBe(0)
-      expect(ran).toBeGreaterThan(5)
-    }, 120_000)
-})
 
 describe('the configuration of the compiled executable', () => {
   test('means the same in every run: the limit of a reply, and the warning that a budget without a price cannot hold', async () => {

@@ -1,21 +1,13 @@
 /** The test runner itself: what it counts, what it hides from the tests, and that nothing that goes wrong counts as passed. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { entriesOf, recordDurations } from '../../scripts/test/entries.ts'
 
 const root = join(import.meta.dir, '../..')
 const clone = mkdtempSync(join(tmpdir(), 'braidclaw-runner-'))
-
-/** Fails where it runs first. */
-const shaky = (name: string) => `import { existsSync, writeFileSync } from 'node:fs'
-  test('shaky', () => {
-    const mark = ${JSON.stringify(join(clone, name))}
-    const second = existsSync(mark)
-    writeFileSync(mark, '')
-    if (!second) throw new Error('the first time')
-  })`
 
 const suites: { readonly [name: string]: string } = {
   good: `test('one', () => {}); test('two', () => {})`,
@@ -32,8 +24,10 @@ const suites: { readonly [name: string]: string } = {
     expect(Object.keys(process.env).filter((name) => /KEY|BRAIDCLAW|BUN_OPTIONS/.test(name))).toEqual([])
     expect(process.env.HOME).not.toBe(${JSON.stringify(process.env.HOME)})
   })`,
-  shaky: shaky('shaky'),
-  ...Object.fromEntries([1, 2, 3].map((n) => [`many${n}`, shaky(`many${n}`)])),
+  size: `import { isDeep, repetitions } from './support/tier.ts'
+    if (isDeep) test('only there', () => {})
+    test('so often', () => expect(repetitions({ fast: 1, deep: 2 })).toBe(isDeep ? 2 : 1))`,
+  'long.deep': `test('long', () => {})`,
   child: `test('leaves a child behind', async () => {
     const child = Bun.spawn(['sleep', '60'], { stdio: ['ignore', 'inherit', 'inherit'] })
     child.unref()
@@ -44,7 +38,7 @@ const suites: { readonly [name: string]: string } = {
 beforeAll(() => {
   cpSync(join(root, 'scripts'), join(clone, 'scripts'), { recursive: true })
   mkdirSync(join(clone, 'test/support'), { recursive: true })
-  cpSync(join(root, 'test/support/needs.ts'), join(clone, 'test/support/needs.ts'))
+  for (const name of ['needs.ts', 'tier.ts']) cpSync(join(root, 'test/support', name), join(clone, 'test/support', name))
   for (const [name, text] of Object.entries(suites))
     writeFileSync(join(clone, 'test', `${name}.test.ts`), `import { expect, test } from 'bun:test'\n${text}\n`)
 })
@@ -78,17 +72,29 @@ test('all that fails is counted and told, and the last line is the sum', async (
   expect(stdout).toContain('failed:\n  test/bad.test.ts\n')
 })
 
-test('a file that fails beside others and passes alone is told with both, and counts once', async () => {
-  const { stdout, code, last } = await runSuites('good', 'shaky')
-  expect({ code, last }).toEqual({ code: 0, last: '3 passed, 0 failed' })
-  expect(stdout).toContain('error: the first time')
-  expect(stdout).toContain('failed beside others, passed alone (see their first output):\n  test/shaky.test.ts\n')
+test('a file that fails runs once: nothing hides that it fails now and then', async () => {
+  const { stdout } = await runSuites('good', 'bad')
+  expect(stdout.match(/test\/bad\.test\.ts {2}/g)).toHaveLength(1)
 })
 
-test('when three files fail, none gets a second run', async () => {
-  const { stdout, code, last } = await runSuites('good', 'many')
-  expect({ code, last }).toEqual({ code: 1, last: '2 passed, 3 failed' })
-  expect(stdout).not.toContain('once more')
+test('the deep tier runs the files with that name and those that choose their size, at full size', async () => {
+  const files = (stdout: string) =>
+    [...stdout.matchAll(/^ok {3}(\S+) {2}(\d+) passed/gm)].map(([, file, passed]) => `${file} ${passed}`).sort()
+  const [fast, deep] = [await runSuites('size', 'long', 'good'), await runSuites('--deep', 'size', 'long', 'good')]
+  expect(files(fast.stdout)).toEqual(['test/good.test.ts 2', 'test/size.test.ts 1'])
+  expect(files(deep.stdout)).toEqual(['test/long.deep.test.ts 1', 'test/size.test.ts 2'])
+  expect(fast.stdout).toContain('1 more with "npm run test:deep"')
+})
+
+test('what took longest in the recorded run starts first, and the record keeps nothing about files that were removed', () => {
+  const done = (name: string, ms: number) => ({ file: `test/${name}.test.ts`, form: 'usual', startsProgram: true, ms }) as const
+  recordDurations(clone, [done('good', 600), done('bad', 4_321), done('crash', 20), done('removed', 9_000)])
+  expect(JSON.parse(readFileSync(join(clone, 'scripts/test/durations.json'), 'utf8'))).toEqual({
+    'test/bad.test.ts': 4_300,
+    'test/good.test.ts': 600,
+  })
+  const order = entriesOf({ root: clone, tier: 'fast', patterns: ['good', 'bad', 'crash'] }).map(({ file }) => file)
+  expect(order).toEqual(['test/bad.test.ts', 'test/good.test.ts', 'test/crash.test.ts'])
 })
 
 test.each([
@@ -107,7 +113,7 @@ test('a test whose program is missing is left out, by name and with what it need
   const { stdout, code, last } = await runSuites('missing')
   expect({ code, last }).toEqual({ code: 0, last: '1 passed, 0 failed, 1 skipped' })
   expect(stdout).toContain(
-    'skipped, because here is no no-such-program; "sudo scripts/setup-debian" installs the programs:\n  test/missing.test.ts: with it\n',
+    'skipped, because here is no no-such-program; "sudo scripts/setup-debian --tests" installs the programs:\n  test/missing.test.ts: with it\n',
   )
   expect(await runIn({ CI: 'true' }, 'missing')).toMatchObject({ code: 1, last: '1 passed, 1 failed' })
 })
