@@ -1,9 +1,9 @@
 #!/usr/bin/env bun
 
 /**
- * Measures how many mutants of src/security and src/receipts the tests beside them detect: it runs every mutant of Stryker's instrumenter
+ * Measures how many mutants of src/kernel, src/receipts and src/security the tests beside them detect: it runs every mutant of Stryker's instrumenter
  * against every test file of the same folder that reaches it. Run it by hand or at night, because it takes long: `npm run mutation --
- * [security|receipts] [--files GLOB] [--since REF] [--sample N] [--out FOLDER] [--record]`.
+ * [kernel|receipts|security] [--files GLOB] [--since REF] [--sample N] [--out FOLDER] [--record]`.
  */
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { alone, createTrials, type Reach, reachOf } from './mutation/trial.ts'
 import type { Place } from './mutation/worker.ts'
 
 const root = join(import.meta.dir, '..')
-const FOLDERS = ['receipts', 'security']
+const FOLDERS = ['kernel', 'receipts', 'security']
 
 /** Tests that sync files to disk take a tenth of the time here. */
 const MEMORY = '/dev/shm'
