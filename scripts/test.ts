@@ -30,7 +30,10 @@ export async function main(args: readonly string[]): Promise<number> {
   if (values.reports !== undefined) mkdirSync(values.reports, { recursive: true })
   const start = performance.now()
   const done = await runAll(selection, values.reports)
-  if (done === 'interrupted') return 130
+  if (done === 'interrupted') {
+    console.log('interrupted; every process of the tests has been ended')
+    return 130
+  }
   if (values.record) recordDurations(root, done)
   const others = countOfOtherTier(selection)
   const note = selection.tier === 'fast' && others > 0 ? `${others} more with "npm run test:deep"` : undefined
