@@ -6,12 +6,12 @@ import { useMark } from '../../parts/mark.ts'
 import { Empty } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
 import { pauseOrResume, rotateKey, showNewKey, wake } from '../actions.tsx'
+import { AgentState, Running } from '../agents/agent-state.tsx'
+import { AgentView } from '../agents/agent-view.tsx'
 import { agents, isKnown, roles } from '../control-state.ts'
 import { plane } from '../net/plane.ts'
 import { idIn } from '../parts/address.ts'
 import { Keyed, tokensOf } from '../parts/bits.tsx'
-import { AgentState, Running } from './agents/agent-state.tsx'
-import { AgentView } from './agents/agent-view.tsx'
 
 export function AgentsPage({ rest }: { readonly rest: string }) {
   const id = idIn(rest)

@@ -6,13 +6,13 @@ import { DayChart } from '../../parts/chart.tsx'
 import { About, counted, moment, whole } from '../../parts/fields.tsx'
 import { Empty, Scroll } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
+import { Limit } from '../budget/limit.tsx'
+import { NewRoleLimit, Zone } from '../budget/more-limits.tsx'
 import { budget } from '../control-state.ts'
 import { changeLimit } from '../limits.tsx'
 import { plane } from '../net/plane.ts'
 import { idIn } from '../parts/address.ts'
 import { At, tokensOf } from '../parts/bits.tsx'
-import { Limit } from './budget/limit.tsx'
-import { NewRoleLimit, Zone } from './budget/more-limits.tsx'
 
 /** `rest` is the role that the person came for. */
 export function BudgetPage({ rest }: { readonly rest: string }) {

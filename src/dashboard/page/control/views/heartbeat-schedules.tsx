@@ -10,7 +10,7 @@ import { resumed } from '../net/plane-live.ts'
 import { confirmed } from '../parts/ask.tsx'
 import { At, IdLink, PriorityTag } from '../parts/bits.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
-import { AddSchedule } from './schedules/add-schedule.tsx'
+import { AddSchedule } from '../schedules/add-schedule.tsx'
 
 export function HeartbeatSchedules(_: { readonly rest: string }) {
   const found = useLoadedOn(

@@ -9,8 +9,8 @@ import { changeFilters, type Filters, filtersOf, idIn } from '../parts/address.t
 import { Choice } from '../parts/choice.tsx'
 import { usePaged } from '../parts/paged.ts'
 import { PagedList } from '../parts/paged-list.tsx'
-import { RunRow } from './runs/run-row.tsx'
-import { ControlRunView } from './runs/run-view.tsx'
+import { RunRow } from '../runs/run-row.tsx'
+import { ControlRunView } from '../runs/run-view.tsx'
 
 const states: { readonly [state in ListedRun['state']]: true } = {
   running: true,

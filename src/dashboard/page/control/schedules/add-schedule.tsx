@@ -1,10 +1,10 @@
 /** Adds a schedule: when it is due, and which task it makes. */
 
-import { Field } from '../../../parts/fields.tsx'
-import { MissedField, ScheduleForm } from '../../../parts/schedule-form.tsx'
-import { roles } from '../../control-state.ts'
-import { plane } from '../../net/plane.ts'
-import { priorities } from '../../parts/task-words.ts'
+import { Field } from '../../parts/fields.tsx'
+import { MissedField, ScheduleForm } from '../../parts/schedule-form.tsx'
+import { roles } from '../control-state.ts'
+import { plane } from '../net/plane.ts'
+import { priorities } from '../parts/task-words.ts'
 
 export function AddSchedule({ added }: { readonly added: () => void }) {
   return (

@@ -2,14 +2,14 @@
 
 import { memo } from 'preact/compat'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { ListedRun } from '../../../../../control/contract/run-shapes.ts'
-import { stream } from '../../../net/api.ts'
-import { pause } from '../../../net/live.ts'
-import { counted } from '../../../parts/fields.tsx'
-import { Empty } from '../../../parts/small.tsx'
-import { attempt, textOf } from '../../../state.ts'
-import { queryOf, root } from '../../net/plane.ts'
-import { visibleLog } from '../../parts/plain-text.tsx'
+import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
+import { stream } from '../../net/api.ts'
+import { pause } from '../../net/live.ts'
+import { counted } from '../../parts/fields.tsx'
+import { Empty } from '../../parts/small.tsx'
+import { attempt, textOf } from '../../state.ts'
+import { queryOf, root } from '../net/plane.ts'
+import { visibleLog } from '../parts/plain-text.tsx'
 import { appended, emptyWindow, endOf, type LogWindow, mostBytes, piecesOf, prepended } from './log-window.ts'
 
 const chunk = 65_536

@@ -1,14 +1,14 @@
 /** Makes a task, or changes one that has not ended. */
 
 import { useState } from 'preact/hooks'
-import type { Task } from '../../../../../control/contract/task-shapes.ts'
-import { Field } from '../../../parts/fields.tsx'
-import { Loaded, useLoadedOn } from '../../../parts/loaded.tsx'
-import { attempt, textOf } from '../../../state.ts'
-import { roles } from '../../control-state.ts'
-import { listenToPlane, plane } from '../../net/plane.ts'
-import { goTo } from '../../parts/address.ts'
-import { priorities } from '../../parts/task-words.ts'
+import type { Task } from '../../../../control/contract/task-shapes.ts'
+import { Field } from '../../parts/fields.tsx'
+import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { attempt, textOf } from '../../state.ts'
+import { roles } from '../control-state.ts'
+import { listenToPlane, plane } from '../net/plane.ts'
+import { goTo } from '../parts/address.ts'
+import { priorities } from '../parts/task-words.ts'
 
 export function NewTask({ parent }: { readonly parent?: string | undefined }) {
   // The same key for each try, so that a task that was made although the answer was lost is not made twice.

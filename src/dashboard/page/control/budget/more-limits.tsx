@@ -1,7 +1,7 @@
 /** Limits a role that has no limit yet, and sets the time zone in which a day begins. */
 
-import { Field } from '../../../parts/fields.tsx'
-import { roles } from '../../control-state.ts'
+import { Field } from '../../parts/fields.tsx'
+import { roles } from '../control-state.ts'
 
 type NewProps = { readonly known: readonly string[]; readonly set: (role: string, tokens: number) => Promise<boolean> }
 

@@ -1,10 +1,10 @@
 /** Shows how an agent is: paused, working, when it was last seen, and what it works on. */
 
-import type { Agent } from '../../../../../control/contract/fleet-shapes.ts'
-import { Tag } from '../../../parts/small.tsx'
-import { isUnseen } from '../../control-state.ts'
-import { Ago, IdLink } from '../../parts/bits.tsx'
-import { PlainText } from '../../parts/plain-text.tsx'
+import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
+import { Tag } from '../../parts/small.tsx'
+import { isUnseen } from '../control-state.ts'
+import { Ago, IdLink } from '../parts/bits.tsx'
+import { PlainText } from '../parts/plain-text.tsx'
 
 export function AgentState({ agent }: { readonly agent: Agent }) {
   const { paused, paused_reason, heartbeat_enabled, last_seen_at, running } = agent

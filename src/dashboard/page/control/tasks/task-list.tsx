@@ -1,17 +1,17 @@
 /** Lists the tasks that the filters leave, newest first, page by page; keys move over them and act on the marked one. */
 
 import { memo } from 'preact/compat'
-import type { Task } from '../../../../../control/contract/task-shapes.ts'
-import { useMark } from '../../../parts/mark.ts'
-import { cancel, retry } from '../../actions.tsx'
-import type { TaskPage } from '../../control-state.ts'
-import { plane, queryOf } from '../../net/plane.ts'
-import type { Filters } from '../../parts/address.ts'
-import { Ago, PriorityTag, TaskStatus } from '../../parts/bits.tsx'
-import { type Rows, usePaged } from '../../parts/paged.ts'
-import { PagedList } from '../../parts/paged-list.tsx'
-import { PlainText } from '../../parts/plain-text.tsx'
-import { canCancel } from '../../parts/task-words.ts'
+import type { Task } from '../../../../control/contract/task-shapes.ts'
+import { useMark } from '../../parts/mark.ts'
+import { cancel, retry } from '../actions.tsx'
+import type { TaskPage } from '../control-state.ts'
+import { plane, queryOf } from '../net/plane.ts'
+import type { Filters } from '../parts/address.ts'
+import { Ago, PriorityTag, TaskStatus } from '../parts/bits.tsx'
+import { type Rows, usePaged } from '../parts/paged.ts'
+import { PagedList } from '../parts/paged-list.tsx'
+import { PlainText } from '../parts/plain-text.tsx'
+import { canCancel } from '../parts/task-words.ts'
 
 export function TaskList({ filters }: { readonly filters: Filters }) {
   const paged = usePaged<Task>({

@@ -1,16 +1,16 @@
 /** Shows a column for each status with its count and its newest tasks; an event loads only the columns that it changes. */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Task } from '../../../../../control/contract/task-shapes.ts'
-import { Empty } from '../../../parts/small.tsx'
-import { textOf } from '../../../state.ts'
-import type { TaskPage } from '../../control-state.ts'
-import { plane, queryOf } from '../../net/plane.ts'
-import type { Filters } from '../../parts/address.ts'
-import { PriorityTag, wordsOf } from '../../parts/bits.tsx'
-import { keepingUp } from '../../parts/paged.ts'
-import { PlainText } from '../../parts/plain-text.tsx'
-import { taskStatuses } from '../../parts/task-words.ts'
+import type { Task } from '../../../../control/contract/task-shapes.ts'
+import { Empty } from '../../parts/small.tsx'
+import { textOf } from '../../state.ts'
+import type { TaskPage } from '../control-state.ts'
+import { plane, queryOf } from '../net/plane.ts'
+import type { Filters } from '../parts/address.ts'
+import { PriorityTag, wordsOf } from '../parts/bits.tsx'
+import { keepingUp } from '../parts/paged.ts'
+import { PlainText } from '../parts/plain-text.tsx'
+import { taskStatuses } from '../parts/task-words.ts'
 
 type Status = Task['status']
 type Columns = { readonly [status in Status]?: Pick<TaskPage, 'tasks' | 'next'> }

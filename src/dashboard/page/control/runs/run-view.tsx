@@ -1,16 +1,16 @@
 /** Shows one run: how it ended, its log, what it delivered, and what its agent wrote into its session meanwhile. */
 
-import type { Run, SessionLine } from '../../../../../control/contract/run-shapes.ts'
-import { counted } from '../../../parts/fields.tsx'
-import { Loaded, useLoadedOn } from '../../../parts/loaded.tsx'
-import { Facts, Scroll } from '../../../parts/small.tsx'
-import { agentPath } from '../../actions.tsx'
-import { listenToPlane, plane, root } from '../../net/plane.ts'
-import { resumed } from '../../net/plane-live.ts'
-import { At, IdHeading, IdLink, StateTag, tokensOf } from '../../parts/bits.tsx'
-import { EventList } from '../../parts/event-list.tsx'
-import { JsonBlock, PlainBlock, PlainText } from '../../parts/plain-text.tsx'
+import type { Run, SessionLine } from '../../../../control/contract/run-shapes.ts'
+import { counted } from '../../parts/fields.tsx'
+import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Facts, Scroll } from '../../parts/small.tsx'
+import { agentPath } from '../actions.tsx'
 import { SessionLines } from '../agents/session-lines.tsx'
+import { listenToPlane, plane, root } from '../net/plane.ts'
+import { resumed } from '../net/plane-live.ts'
+import { At, IdHeading, IdLink, StateTag, tokensOf } from '../parts/bits.tsx'
+import { EventList } from '../parts/event-list.tsx'
+import { JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
 import { RunLog } from './run-log.tsx'
 
 export function ControlRunView({ id }: { readonly id: string }) {

@@ -1,7 +1,7 @@
 /** Shows one limit: what is spent and reserved of it, and a field to raise or lower it. */
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { whole } from '../../../parts/fields.tsx'
+import { whole } from '../../parts/fields.tsx'
 
 type Scope = { readonly limit: number | null; readonly spent: number; readonly reserved: number; readonly remaining: number | null }
 type Props = {

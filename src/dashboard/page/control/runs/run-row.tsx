@@ -1,9 +1,9 @@
 /** Shows one run as a line of a list. */
 
-import type { ListedRun } from '../../../../../control/contract/run-shapes.ts'
-import { counted } from '../../../parts/fields.tsx'
-import { At, StateTag } from '../../parts/bits.tsx'
-import { PlainText } from '../../parts/plain-text.tsx'
+import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
+import { counted } from '../../parts/fields.tsx'
+import { At, StateTag } from '../parts/bits.tsx'
+import { PlainText } from '../parts/plain-text.tsx'
 
 type Props = { readonly run: ListedRun; readonly marked?: boolean; readonly isOfTask?: boolean }
 

@@ -1,10 +1,10 @@
 /** Shows what an agent wrote into its session, as its next heartbeat will read it. */
 
-import type { SessionLine } from '../../../../../control/contract/run-shapes.ts'
-import { whole } from '../../../parts/fields.tsx'
-import { Scroll } from '../../../parts/small.tsx'
-import { At } from '../../parts/bits.tsx'
-import { PlainText } from '../../parts/plain-text.tsx'
+import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
+import { whole } from '../../parts/fields.tsx'
+import { Scroll } from '../../parts/small.tsx'
+import { At } from '../parts/bits.tsx'
+import { PlainText } from '../parts/plain-text.tsx'
 
 export function SessionLines({ of }: { readonly of: readonly SessionLine[] }) {
   return (
