@@ -6,13 +6,20 @@ import type { Law, Module } from './module.ts'
 export const noImportCycle: Law = (modules) => {
   const byPath = new Map(modules.map((module) => [module.path, module]))
   const done = new Set<string>()
-  return modules.flatMap((module) => {
+  return aboveCycles(modules).flatMap((module) => {
     const cycle = done.has(module.path) ? undefined : cycleFrom(module, byPath)
     if (cycle === undefined) return []
     for (const path of cycle) done.add(path)
     const line = module.imports.find((one) => one.target === cycle[1])?.line ?? 1
     return [{ file: module.path, line, message: `import cycle: ${cycle.join(' → ')}` }]
   })
+}
+
+/** Returns the modules that are in a cycle or import one that is: takes away, again and again, what imports nothing of the rest. */
+function aboveCycles(modules: readonly Module[]): readonly Module[] {
+  const paths = new Set(modules.map(({ path }) => path))
+  const rest = modules.filter((module) => module.imports.some(({ target }) => target !== undefined && paths.has(target)))
+  return rest.length === modules.length ? rest : aboveCycles(rest)
 }
 
 /** Returns the shortest path from a module back to itself. */

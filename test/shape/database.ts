@@ -4,7 +4,7 @@
  * process.
  */
 
-import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
+import { isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
 const STORE = 'src/memory/store.ts'
 const CREATES = 'src/memory/database-file.ts'
@@ -25,7 +25,7 @@ const DATABASE = /memory\.sqlite|\bmemory\.path\b|\bdatabase|-(?:wal|shm|journal
 export const databaseIsOpenedInOnePlace: Law = (modules) =>
   modules
     .filter((module) => module.path.startsWith('src/') && !isTest(module))
-    .flatMap((module) => calls(module.program).flatMap((call) => judge(module, call)))
+    .flatMap((module) => module.tree.filter(isCall).flatMap((call) => judge(module, call)))
 
 function judge(module: Module, call: Node): Violation[] {
   const name = calleeOf(call)
@@ -54,7 +54,6 @@ function calleeOf({ callee }: Node): string {
   return `${nameOf(node.object)}.${nameOf(node.property)}`
 }
 
-function calls(node: Node): Node[] {
-  const inner = children(node).flatMap(calls)
-  return node.type === 'CallExpression' || node.type === 'NewExpression' ? [node, ...inner] : inner
+function isCall({ type }: Node): boolean {
+  return type === 'CallExpression' || type === 'NewExpression'
 }

@@ -19,6 +19,8 @@ export type Module = {
   readonly path: string
   readonly text: string
   readonly program: Node
+  /** All nodes of the program, an outer node before its inner nodes. */
+  readonly tree: readonly Node[]
   readonly imports: readonly Import[]
   readonly errors: readonly string[]
 }
@@ -36,7 +38,18 @@ export function nodes(value: unknown): Node[] {
 }
 
 export function children(node: Node): Node[] {
-  return (visitorKeys[node.type] ?? []).flatMap((key) => nodes(node[key]))
+  const found: Node[] = []
+  eachChild(node, (child) => found.push(child))
+  return found
+}
+
+/** Does without a list of the children, because the walks over all trees call it for each node. */
+export function eachChild(node: Node, visit: (child: Node) => void): void {
+  for (const key of visitorKeys[node.type] ?? []) {
+    const value = node[key]
+    if (isNode(value)) visit(value)
+    else if (Array.isArray(value)) for (const one of value) if (isNode(one)) visit(one)
+  }
 }
 
 export function nameOf(value: unknown): string {
@@ -61,18 +74,16 @@ export function isTest(module: Module): boolean {
 export function parseModule(path: string, text: string): Module {
   const { program, errors } = parseSync(path, text, { preserveParens: false })
   if (!isNode(program)) throw new TypeError(`no syntax tree for ${path}`)
-  return { path, text, program, imports: importsOf({ path, text, program }), errors: errors.map((error) => error.message) }
-}
-
-function importsOf(file: { path: string; text: string; program: Node }): Import[] {
-  const found: Import[] = []
+  const tree: Node[] = []
+  const imports: Import[] = []
   const visit = (node: Node): void => {
+    tree.push(node)
     const source = sourceOf(node)
-    if (source !== undefined) found.push(importOf(file, node, source))
-    for (const child of children(node)) visit(child)
+    if (source !== undefined) imports.push(importOf({ path, text }, node, source))
+    eachChild(node, visit)
   }
-  visit(file.program)
-  return found
+  visit(program)
+  return { path, text, program, tree, imports, errors: errors.map((error) => error.message) }
 }
 
 function sourceOf(node: Node): string | undefined {

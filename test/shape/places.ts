@@ -1,6 +1,6 @@
 /** Restricts the database, the server and the network to one place each, so that reading one file at a time shows what each does. */
 
-import { children, isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
+import { isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 import { memberOf } from './purity.ts'
 import { type Reference, references } from './references.ts'
 
@@ -112,12 +112,10 @@ export const printingHasOnePlace: Law = (modules) =>
     ...globals(module)
       .filter(isPrinting)
       .map((use) => violation(module, use.node, `${use.name}.${memberOf(use) ?? '…'} belongs to the printer; write to context.process`)),
-    ...nodesBelow(module.program)
+    ...module.tree
       .filter((node) => node.type === 'Literal' && typeof node.value === 'string' && TERMINALS.has(node.value))
       .map((node) => violation(module, node, `"${String(node.value)}" goes past the printer`)),
-    ...nodesBelow(module.program)
-      .filter(writesToTerminal)
-      .map((node) => violation(module, node, 'a write to descriptor 1 or 2 goes past the printer')),
+    ...module.tree.filter(writesToTerminal).map((node) => violation(module, node, 'a write to descriptor 1 or 2 goes past the printer')),
     ...module.imports
       .filter((one) => !one.typeOnly && isWayAround(module, one))
       .map((one) => ({ file: module.path, line: one.line, message: `"${one.specifier}" goes past the printer` })),
@@ -152,10 +150,6 @@ function writesToTerminal(node: Node): boolean {
   )
 }
 
-function nodesBelow(node: Node): Node[] {
-  return [node, ...children(node).flatMap(nodesBelow)]
-}
-
 /** `const { serve } = Bun` and `import { serve } from 'bun'` would bypass the laws above. */
 export const bunIsSpelledOut: Law = (modules) =>
   outside(modules, []).flatMap((module) => [
@@ -168,7 +162,7 @@ export const bunIsSpelledOut: Law = (modules) =>
   ])
 
 function globals(module: Module): Reference[] {
-  return references(module.program).filter((use) => use.origin === 'global')
+  return references(module).filter((use) => use.origin === 'global')
 }
 
 function outside(modules: readonly Module[], places: readonly string[]): Module[] {

@@ -55,18 +55,18 @@ export const coreDoesNoIo: Law = (modules) =>
   modules.filter((module) => layerOf(module.path).layer === 'core' && !isTest(module)).flatMap(reaches)
 
 function reaches(module: Module): Violation[] {
-  return references(module.program).flatMap((use) => {
+  return references(module).flatMap((use) => {
     const reach = use.origin === 'global' ? reachOf(use) : undefined
     return reach === undefined ? [] : [violation(module, use.node, `core uses ${reach}; let the caller pass it in`)]
   })
 }
 
 function reachOf(use: Reference): string | undefined {
-  const parent = use.trail.at(-1)
+  const parent = use.place.node
   const member = memberOf(use)
   if (WORLD.has(use.name)) return use.name
   if (use.name === 'Bun') return member !== undefined && PURE_BUN.has(member) ? undefined : `Bun.${member ?? '*'}`
-  if (use.name === 'Date' && parent !== undefined && readsClock(parent, use.node)) return 'the current Date'
+  if (use.name === 'Date' && readsClock(parent, use.node)) return 'the current Date'
   if (WORLDLY_MEMBERS[use.name] === undefined) return undefined
   if (member !== undefined) return WORLDLY_MEMBERS[use.name]?.has(member) === true ? `${use.name}.${member}` : undefined
   return isPlainUse(parent, use.node) ? undefined : `${use.name} as a value`
@@ -82,13 +82,13 @@ function readsClock(parent: Node, name: Node): boolean {
  * Allows `new Date(at)` and `x instanceof Date`. It forbids `const { now } = Date`, `f(Math)` and `Math[name]`, which this law cannot
  * follow.
  */
-function isPlainUse(parent: Node | undefined, name: Node): boolean {
-  return parent?.type === 'BinaryExpression' || (parent?.type === 'NewExpression' && parent.callee === name)
+function isPlainUse(parent: Node, name: Node): boolean {
+  return parent.type === 'BinaryExpression' || (parent.type === 'NewExpression' && parent.callee === name)
 }
 
 /** Returns the literal member that a reference uses: `now` in `Date.now` and `Date['now']`. */
 export function memberOf(use: Reference): string | undefined {
-  const parent = use.trail.at(-1)
-  if (parent?.type !== 'MemberExpression' || parent.object !== use.node) return undefined
+  const parent = use.place.node
+  if (parent.type !== 'MemberExpression' || parent.object !== use.node) return undefined
   return nameOf(nodes(parent.property)[0]) || undefined
 }

@@ -1,91 +1,120 @@
 /** Finds every use of a name as a value with its binding, so that a parameter called `fetch` is not mistaken for the global one. */
 
-import { children, type Node, nameOf, nodes } from './module.ts'
+import { children, eachChild, type Module, type Node, nameOf, nodes } from './module.ts'
 
 export type Reference = {
   readonly name: string
   readonly node: Node
   /** `global` has no declaration, `module` is declared at the top of this file (imports too), `local` is any other. */
   readonly origin: 'global' | 'module' | 'local'
-  /** The enclosing nodes, nearest last. */
-  readonly trail: readonly Node[]
+  /** The nearest enclosing node, with all nodes around it. */
+  readonly place: Place
 }
 
 type Scope = { readonly names: ReadonlySet<string>; readonly outer?: Scope }
-type Place = { readonly scope: Scope; readonly trail: readonly Node[] }
+export type Place = { readonly node: Node; readonly outer?: Place; readonly scope: Scope; readonly walk: Walk }
+/** The walk looks for hoisted names, which costs a second walk of each function, only where there is a `var`. */
+type Walk = { readonly found: Reference[]; readonly hasVar: boolean }
 
-/** Reports `import.meta` as a global of that name. */
-export function references(program: Node): Reference[] {
-  return visit(program, { scope: { names: new Set() }, trail: [] })
+const known = new WeakMap<Module, Walk>()
+
+/** Returns the references of a module, whose tree it walks once for all laws. It reports `import.meta` as a global of that name. */
+export function references(module: Module): readonly Reference[] {
+  const before = known.get(module)
+  if (before !== undefined) return before.found
+  const walk = { found: [], hasVar: module.tree.some(isVar) }
+  known.set(module, walk)
+  visit(module.program, { node: module.program, scope: { names: new Set() }, walk })
+  return walk.found
 }
 
-function visit(node: Node, place: Place): Reference[] {
+function visit(node: Node, place: Place): void {
   const inner = within(node, place)
   switch (node.type) {
     case 'Identifier':
-      return [record(nameOf(node), node, place)]
+      record(nameOf(node), node, place)
+      break
     case 'MetaProperty':
-      return nameOf(node.meta) === 'import' ? [record('import.meta', node, place)] : []
+      if (nameOf(node.meta) === 'import') record('import.meta', node, place)
+      break
     case 'MemberExpression':
-      return each([node.object, node.computed === true && node.property], inner)
+      each([node.object, node.computed === true && node.property], inner)
+      break
     case 'Property':
     case 'MethodDefinition':
     case 'PropertyDefinition':
     case 'AccessorProperty':
-      return each([node.decorators, node.computed === true && node.key, node.value], inner)
+      each([node.decorators, node.computed === true && node.key, node.value], inner)
+      break
     case 'VariableDeclarator':
-      return [...patterns(node.id, inner), ...each([node.init], inner)]
+      patterns(node.id, inner)
+      each([node.init], inner)
+      break
     case 'FunctionDeclaration':
     case 'FunctionExpression':
     case 'ArrowFunctionExpression':
-      return callable(node, place)
+      callable(node, place)
+      break
     case 'ClassDeclaration':
     case 'ClassExpression':
-      return [...each([node.decorators], place), ...each([node.superClass, node.body], within(node, place, [nameOf(node.id)]))]
+      each([node.decorators], place)
+      each([node.superClass, node.body], within(node, place, [nameOf(node.id)]))
+      break
     case 'CatchClause': {
       const caught = within(node, place, nodes(node.param).flatMap(boundNames))
-      return [...patterns(node.param, caught), ...each([node.body], caught)]
+      patterns(node.param, caught)
+      each([node.body], caught)
+      break
     }
     case 'LabeledStatement':
-      return each([node.body], inner)
+      each([node.body], inner)
+      break
     case 'ExportNamedDeclaration':
-      return each([node.declaration], inner)
+      each([node.declaration], inner)
+      break
     case 'BreakStatement':
     case 'ContinueStatement':
     case 'ImportDeclaration':
     case 'ExportAllDeclaration':
-      return []
+      break
+    default:
+      if (node.type.startsWith('TS')) each([valuesInType(node)], inner)
+      else visitChildren(node, within(node, place, blockNames(node, place.walk)))
   }
-  if (node.type.startsWith('TS')) return each([valuesInType(node)], inner)
-  return each([children(node)], within(node, place, blockNames(node)))
 }
 
-function each(values: readonly unknown[], place: Place): Reference[] {
-  return values.flatMap(nodes).flatMap((node) => visit(node, place))
+function visitChildren(node: Node, inner: Place): void {
+  eachChild(node, (child) => visit(child, inner))
+}
+
+function each(values: readonly unknown[], place: Place): void {
+  for (const value of values) for (const node of nodes(value)) visit(node, place)
 }
 
 function within(node: Node, place: Place, names?: readonly string[]): Place {
-  const scope = names === undefined ? place.scope : { names: new Set(names), outer: place.scope }
-  return { scope, trail: [...place.trail, node] }
+  const isPlain = names === undefined || (names.length === 0 && node.type !== 'Program')
+  const scope = isPlain ? place.scope : { names: new Set(names), outer: place.scope }
+  return { node, outer: place, scope, walk: place.walk }
 }
 
-function record(name: string, node: Node, place: Place): Reference {
-  return { name, node, origin: originOf(name, place.scope), trail: place.trail }
+function record(name: string, node: Node, place: Place): void {
+  place.walk.found.push({ name, node, origin: originOf(name, place.scope), place })
 }
 
 /** A pattern declares names; only its defaults and computed keys use names. */
-function patterns(value: unknown, place: Place): Reference[] {
-  return nodes(value).flatMap((node) => {
+function patterns(value: unknown, place: Place): void {
+  for (const node of nodes(value)) {
     const inner = within(node, place)
-    const used = [node.type === 'AssignmentPattern' && node.right, node.type === 'Property' && node.computed === true && node.key]
-    return [...each(used, inner), ...patterns(patternParts(node), inner)]
-  })
+    each([node.type === 'AssignmentPattern' && node.right, node.type === 'Property' && node.computed === true && node.key], inner)
+    patterns(patternParts(node), inner)
+  }
 }
 
-function callable(node: Node, place: Place): Reference[] {
+function callable(node: Node, place: Place): void {
   const own = node.type === 'ArrowFunctionExpression' ? [] : ['arguments', node.type === 'FunctionExpression' ? nameOf(node.id) : '']
-  const inner = within(node, place, [...nodes(node.params).flatMap(boundNames), ...hoisted(node), ...own])
-  return [...patterns(node.params, inner), ...each([node.body], inner)]
+  const inner = within(node, place, [...nodes(node.params).flatMap(boundNames), ...hoisted(node, place.walk), ...own])
+  patterns(node.params, inner)
+  each([node.body], inner)
 }
 
 function originOf(name: string, scope: Scope): Reference['origin'] {
@@ -146,10 +175,10 @@ export function declaredNames(statement: Node): string[] {
   }
 }
 
-function blockNames(node: Node): string[] | undefined {
+function blockNames(node: Node, walk: Walk): string[] | undefined {
   switch (node.type) {
     case 'Program':
-      return [...nodes(node.body).flatMap(declaredNames), ...hoisted(node)]
+      return [...nodes(node.body).flatMap(declaredNames), ...hoisted(node, walk)]
     case 'BlockStatement':
     case 'StaticBlock':
       return nodes(node.body).flatMap(declaredNames)
@@ -166,10 +195,14 @@ function blockNames(node: Node): string[] | undefined {
 }
 
 /** `var` belongs to the whole function, wherever it is. */
-function hoisted(node: Node): string[] {
+function hoisted(node: Node, walk: Walk): string[] {
+  if (!walk.hasVar) return []
   return children(node).flatMap((child) => {
     if (/Function|Class/.test(child.type)) return []
-    const own = child.type === 'VariableDeclaration' && child.kind === 'var' ? declaredNames(child) : []
-    return [...own, ...hoisted(child)]
+    return [...(isVar(child) ? declaredNames(child) : []), ...hoisted(child, walk)]
   })
+}
+
+function isVar(node: Node): boolean {
+  return node.type === 'VariableDeclaration' && node.kind === 'var'
 }

@@ -1,7 +1,7 @@
 /** Requires that state lives in one place with one writer, and never in a module. */
 
 import { isTest, type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
-import { type Reference, references } from './references.ts'
+import { type Place, type Reference, references } from './references.ts'
 
 const MUTATORS = new Set('set add delete clear push pop shift unshift splice sort reverse fill copyWithin'.split(' '))
 const OBJECT_MUTATORS = new Set(['assign', 'defineProperty', 'defineProperties', 'setPrototypeOf'])
@@ -28,7 +28,7 @@ export const noModuleLevelStore: Law = (modules) =>
 export const noModuleStateIsChanged: Law = (modules) =>
   program(modules).flatMap((module) => {
     const foreign = packageNames(module)
-    return references(module.program)
+    return references(module)
       .filter((use) => use.origin === 'module' && !foreign.has(use.name) && isChanged(use))
       .map((use) => violation(module, use.node, `"${use.name}" is module-level and is changed here`))
   })
@@ -37,7 +37,7 @@ export const noModuleStateIsChanged: Law = (modules) =>
 export const noPatternRemembers: Law = (modules) =>
   program(modules).flatMap((module) => {
     const sticky = new Set(topLevel(module).flatMap(stickyNames))
-    return references(module.program)
+    return references(module)
       .filter((use) => use.origin === 'module' && sticky.has(use.name) && /^(test|exec)$/.test(memberChain(use)[0] ?? ''))
       .map(
         (use): Violation =>
@@ -71,9 +71,8 @@ function packageNames(module: Module): ReadonlySet<string> {
 }
 
 function isChanged(use: Reference): boolean {
-  const [last, holder] = memberTrail(use)
-  const parent = use.trail.at(-1 - memberChain(use).length)
-  if (parent === undefined) return false
+  const { chain, parent } = memberTrail(use)
+  const [last, holder] = chain
   const written =
     (parent.type === 'AssignmentExpression' && parent.left === last) ||
     parent.type === 'UpdateExpression' ||
@@ -92,19 +91,17 @@ function isObjectMutator(callee: unknown): boolean {
 /** Returns the members taken from a reference, outwards: `['a', 'push']` for `list.a.push`. */
 function memberChain(use: Reference): string[] {
   return memberTrail(use)
-    .slice(0, -1)
+    .chain.slice(0, -1)
     .toReversed()
     .map((node) => nameOf(node.property) || '?')
 }
 
-/** Returns the outermost member expression first, the reference itself last. */
-function memberTrail(use: Reference): Node[] {
-  const chain = [use.node]
-  for (const node of use.trail.toReversed()) {
-    if (node.type !== 'MemberExpression' || node.object !== chain[0]) break
-    chain.unshift(node)
-  }
-  return chain
+/** Returns the outermost member expression first, the reference itself last, and the node around them. */
+function memberTrail({ node, place }: Reference): { readonly chain: readonly Node[]; readonly parent: Node } {
+  const chain = [node]
+  let at: Place | undefined = place
+  for (; at?.node.type === 'MemberExpression' && at.node.object === chain[0]; at = at.outer) chain.unshift(at.node)
+  return { chain, parent: (at ?? place).node }
 }
 
 function stickyNames(statement: Node): string[] {
