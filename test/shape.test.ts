@@ -4,7 +4,15 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { noImportCycle } from './shape/cycles.ts'
-import { exportsAreNamed, filesAreShort, filesParse, filesSayWhatTheyAreFor, importsLeadSomewhere, pagesAreShort } from './shape/files.ts'
+import {
+  exportsAreNamed,
+  filesAreShort,
+  filesParse,
+  filesSayWhatTheyAreFor,
+  importsLeadSomewhere,
+  pagesAreShort,
+  pathsAreShort,
+} from './shape/files.ts'
 import { crowdedFolders, mutualFolders } from './shape/folders.ts'
 import { laws } from './shape/laws.ts'
 import { isInBrowser, thePageStandsAlone } from './shape/layers.ts'
@@ -28,7 +36,7 @@ test('the laws see the tree', () => {
 
 describe('the page of the dashboard', () => {
   const page = all.filter(isInBrowser)
-  const pageLaws = [filesParse, filesAreShort, filesSayWhatTheyAreFor, exportsAreNamed, importsLeadSomewhere, noImportCycle]
+  const pageLaws = [filesParse, filesAreShort, pathsAreShort, filesSayWhatTheyAreFor, exportsAreNamed, importsLeadSomewhere, noImportCycle]
   test('is there', () => expect(page.length).toBeGreaterThan(10))
   for (const check of pageLaws)
     test(`keeps ${check.name}`, () => expect(listed(check(all).filter(({ file }) => isInBrowser({ path: file })))).toEqual([]))

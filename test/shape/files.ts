@@ -1,8 +1,9 @@
-/** Checks the outside of each file: its name, its length, its first sentence, its exports and the targets of its imports. */
+/** Checks the outside of each file: its path, its length, its first sentence, its exports and the targets of its imports. */
 
 import { type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
-const MAX_LINES = 300
+const MAX_LINES = 500
+const MAX_FOLDERS = 4
 export const TOO_LONG = '\n'.repeat(MAX_LINES)
 
 export const noBarrels: Law = (modules) =>
@@ -10,13 +11,24 @@ export const noBarrels: Law = (modules) =>
     .filter((module) => /(^|\/)index\.[a-z]+$/.test(module.path))
     .map((module) => ({ file: module.path, line: 1, message: 'no index files: name it after what it holds' }))
 
+/** Counts the folders between `src` and the file. */
+export const pathsAreShort: Law = (modules) =>
+  modules
+    .map(({ path }) => ({ path, folders: path.split('/').length - 2 }))
+    .filter(({ path, folders }) => path.startsWith('src/') && folders > MAX_FOLDERS)
+    .map(({ path, folders }) => ({
+      file: path,
+      line: 1,
+      message: `${folders} folders below src, at most ${MAX_FOLDERS}; move the innermost folder up`,
+    }))
+
 export const filesAreShort: Law = (modules) =>
   modules
-    .filter((module) => lines(module.text) > MAX_LINES && !isTable(module))
+    .filter((module) => lineCount(module.text) > MAX_LINES && !isGenerated(module))
     .map((module) => ({
       file: module.path,
       line: MAX_LINES,
-      message: `${lines(module.text)} lines; past ${MAX_LINES} there is a second idea in it`,
+      message: `${lineCount(module.text)} lines; past ${MAX_LINES} there is a second idea in it`,
     }))
 
 export const filesSayWhatTheyAreFor: Law = (modules) =>
@@ -58,19 +70,26 @@ export type Page = { readonly path: string; readonly text: string }
 
 export function pagesAreShort(pages: readonly Page[]): Violation[] {
   return pages
-    .filter((page) => !page.text.startsWith('<!-- generated') && lines(page.text) > limitOf(page.path))
-    .map((page) => ({ file: page.path, line: limitOf(page.path), message: `${lines(page.text)} lines; at most ${limitOf(page.path)}` }))
+    .filter((page) => !page.text.startsWith('<!-- generated') && lineCount(page.text) > limitOf(page.path))
+    .map((page) => ({ file: page.path, line: limitOf(page.path), message: `${lineCount(page.text)} lines; at most ${limitOf(page.path)}` }))
 }
 
 function limitOf(path: string): number {
   return path === 'AGENTS.md' ? 100 : 150
 }
 
-function lines(text: string): number {
+export function lineCount(text: string): number {
   return text.split('\n').length - (text.endsWith('\n') ? 1 : 0)
 }
 
-/** A pure table: imports, types and constants of literal data, no function anywhere. */
+/** Tells a table that a script writes: its first doc comment names the script, and no function is anywhere in it. */
+export function isGenerated(module: Module): boolean {
+  return WRITTEN_BY_SCRIPT.test(module.text) && isTable(module)
+}
+
+const WRITTEN_BY_SCRIPT = /^\/\*\*(?:(?!\*\/)[\s\S])*`scripts\/[^`\s]+` writes this file\b/
+
+/** Imports, types and constants of literal data. */
 function isTable(module: Module): boolean {
   return nodes(module.program.body).every((one) => {
     const declared = one.type === 'ExportNamedDeclaration' ? nodes(one.declaration)[0] : one
