@@ -23,32 +23,36 @@ const tools = createTools({
   maxOutputBytes: 1_000,
 })
 
+/** The tools of a fresh clone, in the order in which the model sees them; further ones may stand before, between and behind them. */
+const limits = [
+  'time low 30',
+  'file_list low 30',
+  'file_read low 30',
+  'file_write medium 30',
+  'file_edit medium 30',
+  'file_delete medium 30',
+  'search low 30',
+  'shell medium 15',
+  'http low 20',
+  'memory_search low 30',
+  'ask_user low 600',
+]
+const eleven = tools.filter(({ name }) => limits.some((line) => line.startsWith(`${name} `)))
+
 describe('the eleven tools', () => {
-  test('are these, with these limits', () => {
-    expect(tools.map(({ name, risk, timeoutMs }) => `${name} ${risk} ${timeoutMs / 1_000}`)).toEqual([
-      'time low 30',
-      'file_list low 30',
-      'file_read low 30',
-      'file_write medium 30',
-      'file_edit medium 30',
-      'file_delete medium 30',
-      'search low 30',
-      'shell medium 15',
-      'http low 20',
-      'memory_search low 30',
-      'ask_user low 600',
-    ])
+  test('are there in this order, with these limits', () => {
+    expect(eleven.map(({ name, risk, timeoutMs }) => `${name} ${risk} ${timeoutMs / 1_000}`)).toEqual(limits)
   })
 
   test('begin every request with the same bytes, which vendors keep for the next one', () => {
-    const specs = tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
+    const specs = eleven.map(({ name, description, parameters }) => ({ name, description, parameters }))
     expect(new Bun.CryptoHasher('sha256').update(JSON.stringify(specs)).digest('hex')).toBe(
       'f79c289a2ffc49e7f7716ce9754f26a3e344583993734bfa3c76856a1be63553',
     )
   })
 
   test('take at most 3.2 KB of the first request', () => {
-    const specs = tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
+    const specs = eleven.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
     expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(3_200)
   })
 
@@ -60,7 +64,7 @@ describe('the eleven tools', () => {
   })
 
   test('tell the gate everything they touch, for any input', () => {
-    const touched = (input: object) => Object.fromEntries(tools.map(({ name, touches }) => [name, touches({ ...input })]))
+    const touched = (input: object) => Object.fromEntries(eleven.map(({ name, touches }) => [name, touches({ ...input })]))
     const path = 'p'
     expect(touched({ path, command: 'c', url: 'u', method: 'POST' })).toEqual({
       time: [],
@@ -79,6 +83,6 @@ describe('the eleven tools', () => {
       ask_user: [],
     })
     expect(touched({}).file_list).toEqual([{ kind: 'path', path: '.', access: 'read' }])
-    expect(() => touched({ path: 1, command: null, url: [], method: {} })).not.toThrow()
+    for (const { touches } of tools) expect(() => touches({ path: 1, command: null, url: [], method: {} })).not.toThrow()
   })
 })
