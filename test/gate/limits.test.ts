@@ -125,9 +125,9 @@ describe('a model that goes round in circles', () => {
 
   test('is told apart from one that looks again after each change', async () => {
     using at = nest()
-    at.file('a.txt', 'a')
-    const work = ['1', '2', '3', '4', '5', '6'].flatMap((content) => [
-      call('file_write', { path: 'a.txt', content }),
+    at.file('a.txt', '0')
+    const work = [1, 2, 3, 4, 5, 6].flatMap((number) => [
+      call('file_edit', { path: 'a.txt', old: `${number - 1}`, new: `${number}` }),
       call('file_read', { path: 'fixed.txt' }),
     ])
     at.file('fixed.txt', 'never changes')
