@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test'
 import { countsOf, judge, limitsIn, lower, programIn } from './ceilings.ts'
 
 const program = (files: { readonly [path: string]: string }) => programIn(Object.entries(files).map(([path, text]) => ({ path, text })))
-const none = { lines: 0, bytes: 0, files: 0, lazyImports: 0, longFunctions: 0 }
 const plenty = { lines: 500, bytes: 5000, files: 5, lazyImports: 5, longFunctions: 5 }
 const long = (name: string, lines: number) => `export function ${name}() {${'\n'.repeat(lines - 1)}}\n`
 const offender = {
@@ -16,7 +15,10 @@ describe('a ceiling', () => {
     ['bytes', 'bytes in src: 352, the ceiling "bytes" in package.json is 0; use what is there already'],
     ['files', 'files in src: 2, the ceiling "files" in package.json is 0; merge a file'],
     ['lazyImports', 'import() expressions outside the command table: 1, the ceiling "lazyImports" in package.json is 0; import at the top'],
-    ['longFunctions', 'is 0; split a function; the longest is src/kit/page.tsx:73 with 90 lines'],
+    [
+      'longFunctions',
+      'functions of more than 70 lines: 2, the ceiling "longFunctions" in package.json is 0; split a function; the longest is src/kit/page.tsx:73 with 90 lines',
+    ],
   ])('of %s is seen when it is passed', (name, message) => {
     const { failures } = judge(program(offender), { ...plenty, [name]: 0 })
     expect(failures).toEqual([expect.stringContaining(message)])
@@ -33,7 +35,6 @@ describe('a ceiling', () => {
   })
 
   test('that package.json does not hold fails', () => {
-    expect(judge(program(offender), limitsIn({ ceilings: { ...plenty, files: undefined } })).failures).toHaveLength(1)
     expect(judge(program(offender), limitsIn({})).failures).toHaveLength(5)
   })
 
@@ -45,7 +46,7 @@ describe('a ceiling', () => {
 describe('the program', () => {
   test('is without tests and generated tables', () => {
     const table = '/** Lists rows; `scripts/rows.ts` writes this file. */\nexport const rows = [1]\n'
-    expect(countsOf(program({ 'src/a.test.ts': 'x', 'src/b.test.tsx': 'x', 'src/c.ts': table }))).toEqual(none)
+    expect(countsOf(program({ 'src/a.test.ts': 'x', 'src/b.test.tsx': 'x', 'src/c.ts': table }))).toEqual(limitsIn({}))
     expect(countsOf(program({ 'src/c.ts': `${table}export const f = () => 1\n` })).files).toBe(1)
   })
 
@@ -54,9 +55,6 @@ describe('the program', () => {
     expect(countsOf(program({ 'src/cli/commands/list.ts': row })).lazyImports).toBe(0)
     expect(countsOf(program({ 'src/cli/commands/list.ts': `${row}const b = () => import('./b.ts')` })).lazyImports).toBe(1)
     expect(countsOf(program({ 'src/host/list.ts': row })).lazyImports).toBe(1)
-  })
-
-  test('imports types as it likes', () => {
-    expect(countsOf(program({ 'src/kit/a.ts': `export type A = import('./b.ts').A` })).lazyImports).toBe(0)
+    expect(countsOf(program({ 'src/host/a.ts': `export type A = import('./b.ts').A` })).lazyImports).toBe(0)
   })
 })

@@ -4,16 +4,8 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { noImportCycle } from './shape/cycles.ts'
-import {
-  exportsAreNamed,
-  filesAreShort,
-  filesParse,
-  filesSayWhatTheyAreFor,
-  importsLeadSomewhere,
-  pagesAreShort,
-  pathsAreShort,
-} from './shape/files.ts'
-import { crowdedFolders, mutualFolders } from './shape/folders.ts'
+import { exportsAreNamed, filesAreShort, filesParse, filesSayWhatTheyAreFor, importsLeadSomewhere, pagesAreShort } from './shape/files.ts'
+import { crowdedFolders, mutualFolders, pathsAreShort } from './shape/folders.ts'
 import { laws } from './shape/laws.ts'
 import { isInBrowser, thePageStandsAlone } from './shape/layers.ts'
 import { type Law, parseModule, type Violation } from './shape/module.ts'

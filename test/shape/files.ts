@@ -1,26 +1,14 @@
-/** Checks the outside of each file: its path, its length, its first sentence, its exports and the targets of its imports. */
+/** Checks the outside of each file: its name, its length, its first sentence, its exports and the targets of its imports. */
 
 import { type Law, type Module, type Node, nameOf, nodes, type Violation, violation } from './module.ts'
 
 const MAX_LINES = 500
-const MAX_FOLDERS = 4
 export const TOO_LONG = '\n'.repeat(MAX_LINES)
 
 export const noBarrels: Law = (modules) =>
   modules
     .filter((module) => /(^|\/)index\.[a-z]+$/.test(module.path))
     .map((module) => ({ file: module.path, line: 1, message: 'no index files: name it after what it holds' }))
-
-/** Counts the folders between `src` and the file. */
-export const pathsAreShort: Law = (modules) =>
-  modules
-    .map(({ path }) => ({ path, folders: path.split('/').length - 2 }))
-    .filter(({ path, folders }) => path.startsWith('src/') && folders > MAX_FOLDERS)
-    .map(({ path, folders }) => ({
-      file: path,
-      line: 1,
-      message: `${folders} folders below src, at most ${MAX_FOLDERS}; move the innermost folder up`,
-    }))
 
 export const filesAreShort: Law = (modules) =>
   modules
@@ -84,10 +72,8 @@ export function lineCount(text: string): number {
 
 /** Tells a table that a script writes: its first doc comment names the script, and no function is anywhere in it. */
 export function isGenerated(module: Module): boolean {
-  return WRITTEN_BY_SCRIPT.test(module.text) && isTable(module)
+  return /^\/\*\*(?:(?!\*\/)[\s\S])*`scripts\/[^`\s]+` writes this file\b/.test(module.text) && isTable(module)
 }
-
-const WRITTEN_BY_SCRIPT = /^\/\*\*(?:(?!\*\/)[\s\S])*`scripts\/[^`\s]+` writes this file\b/
 
 /** Imports, types and constants of literal data. */
 function isTable(module: Module): boolean {

@@ -1,6 +1,6 @@
-/** Checks that folders depend on each other in one direction and stay small. The lists of present exceptions may only shrink. */
+/** Checks that folders depend on each other in one direction, stay small and do not nest deeply. The lists of present exceptions may only shrink. */
 
-import { isTest, type Module } from './module.ts'
+import { isTest, type Law, type Module } from './module.ts'
 
 /** Pairs of entries of one folder that import each other, at least one of them a folder; each pair in order of its names. */
 const MUTUAL: readonly string[] = [
@@ -30,6 +30,19 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/security/command/flow': 19,
   'src/workspace': 20,
 }
+
+const MAX_FOLDERS = 4
+
+/** Counts the folders between `src` and the file. */
+export const pathsAreShort: Law = (modules) =>
+  modules
+    .map(({ path }) => ({ path, folders: path.split('/').length - 2 }))
+    .filter(({ path, folders }) => path.startsWith('src/') && folders > MAX_FOLDERS)
+    .map(({ path, folders }) => ({
+      file: path,
+      line: 1,
+      message: `${folders} folders below src, at most ${MAX_FOLDERS}; move the innermost folder up`,
+    }))
 
 /** Returns the violations that are not listed, and the listed exceptions that no longer occur. */
 export function mutualFolders(modules: readonly Module[], debts: readonly string[] = MUTUAL): string[] {

@@ -24,71 +24,59 @@ export function references(module: Module): readonly Reference[] {
   if (before !== undefined) return before.found
   const walk = { found: [], hasVar: module.tree.some(isVar) }
   known.set(module, walk)
-  visit(module.program, { node: module.program, scope: { names: new Set() }, walk })
-  return walk.found
+  return visit(module.program, { node: module.program, scope: { names: new Set() }, walk })
 }
 
-function visit(node: Node, place: Place): void {
+/** Adds the references in a node to those that were found before it, and returns all. */
+function visit(node: Node, place: Place): Reference[] {
   const inner = within(node, place)
   switch (node.type) {
     case 'Identifier':
-      record(nameOf(node), node, place)
-      break
+      return record(nameOf(node), node, place)
     case 'MetaProperty':
-      if (nameOf(node.meta) === 'import') record('import.meta', node, place)
-      break
+      return nameOf(node.meta) === 'import' ? record('import.meta', node, place) : place.walk.found
     case 'MemberExpression':
-      each([node.object, node.computed === true && node.property], inner)
-      break
+      return each([node.object, node.computed === true && node.property], inner)
     case 'Property':
     case 'MethodDefinition':
     case 'PropertyDefinition':
     case 'AccessorProperty':
-      each([node.decorators, node.computed === true && node.key, node.value], inner)
-      break
+      return each([node.decorators, node.computed === true && node.key, node.value], inner)
     case 'VariableDeclarator':
       patterns(node.id, inner)
-      each([node.init], inner)
-      break
+      return each([node.init], inner)
     case 'FunctionDeclaration':
     case 'FunctionExpression':
     case 'ArrowFunctionExpression':
-      callable(node, place)
-      break
+      return callable(node, place)
     case 'ClassDeclaration':
     case 'ClassExpression':
       each([node.decorators], place)
-      each([node.superClass, node.body], within(node, place, [nameOf(node.id)]))
-      break
+      return each([node.superClass, node.body], within(node, place, [nameOf(node.id)]))
     case 'CatchClause': {
       const caught = within(node, place, nodes(node.param).flatMap(boundNames))
       patterns(node.param, caught)
-      each([node.body], caught)
-      break
+      return each([node.body], caught)
     }
     case 'LabeledStatement':
-      each([node.body], inner)
-      break
+      return each([node.body], inner)
     case 'ExportNamedDeclaration':
-      each([node.declaration], inner)
-      break
+      return each([node.declaration], inner)
     case 'BreakStatement':
     case 'ContinueStatement':
     case 'ImportDeclaration':
     case 'ExportAllDeclaration':
-      break
-    default:
-      if (node.type.startsWith('TS')) each([valuesInType(node)], inner)
-      else visitChildren(node, within(node, place, blockNames(node, place.walk)))
+      return place.walk.found
   }
+  if (node.type.startsWith('TS')) return each([valuesInType(node)], inner)
+  const block = within(node, place, blockNames(node, place.walk))
+  eachChild(node, (child) => visit(child, block))
+  return place.walk.found
 }
 
-function visitChildren(node: Node, inner: Place): void {
-  eachChild(node, (child) => visit(child, inner))
-}
-
-function each(values: readonly unknown[], place: Place): void {
+function each(values: readonly unknown[], place: Place): Reference[] {
   for (const value of values) for (const node of nodes(value)) visit(node, place)
+  return place.walk.found
 }
 
 function within(node: Node, place: Place, names?: readonly string[]): Place {
@@ -97,8 +85,9 @@ function within(node: Node, place: Place, names?: readonly string[]): Place {
   return { node, outer: place, scope, walk: place.walk }
 }
 
-function record(name: string, node: Node, place: Place): void {
+function record(name: string, node: Node, place: Place): Reference[] {
   place.walk.found.push({ name, node, origin: originOf(name, place.scope), place })
+  return place.walk.found
 }
 
 /** A pattern declares names; only its defaults and computed keys use names. */
@@ -110,11 +99,11 @@ function patterns(value: unknown, place: Place): void {
   }
 }
 
-function callable(node: Node, place: Place): void {
+function callable(node: Node, place: Place): Reference[] {
   const own = node.type === 'ArrowFunctionExpression' ? [] : ['arguments', node.type === 'FunctionExpression' ? nameOf(node.id) : '']
   const inner = within(node, place, [...nodes(node.params).flatMap(boundNames), ...hoisted(node, place.walk), ...own])
   patterns(node.params, inner)
-  each([node.body], inner)
+  return each([node.body], inner)
 }
 
 function originOf(name: string, scope: Scope): Reference['origin'] {
