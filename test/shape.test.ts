@@ -98,4 +98,12 @@ describe('folders', () => {
     expect(crowdedFolders(many, {})).toEqual(['src/kit/a: 15 entries'])
     expect(crowdedFolders(many.slice(1), {})).toEqual([])
   })
+  test('may hold any number of tools that their list imports, and fourteen other files', () => {
+    const names = Array.from({ length: 16 }, (_, at) => `f${at}`)
+    const tools = names.map((name) => parseModule(`src/tools/builtin/${name}.ts`, ''))
+    const list = (...listed: string[]) =>
+      parseModule('src/tools/list.ts', listed.map((name) => `import { ${name} } from './builtin/${name}.ts'`).join('\n'))
+    expect(crowdedFolders([...tools, list('f0', 'f1')], {})).toEqual([])
+    expect(crowdedFolders([...tools, list('f0')], {})).toEqual(['src/tools/builtin: 15 entries'])
+  })
 })

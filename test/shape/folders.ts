@@ -22,7 +22,6 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/kit': 17,
   'src/memory': 26,
   'src/memory/agent-files': 22,
-  'src/providers': 20,
   'src/receipts': 21,
   'src/runtime': 26,
   'src/sandbox': 22,
@@ -43,6 +42,17 @@ export const pathsAreShort: Law = (modules) =>
       line: 1,
       message: `${folders} folders below src, at most ${MAX_FOLDERS}; move the innermost folder up`,
     }))
+
+/**
+ * Folders to which docs/extending.md and docs/channels.md add, each with the list that imports what was added. An entry that its list imports is
+ * one of many of a kind and does not count; all others do.
+ */
+const GROWING: { readonly [folder: string]: string } = {
+  'src/channels': 'src/channels/list.ts',
+  'src/providers': 'src/providers/list.ts',
+  'src/runtime/behaviours': 'src/runtime/program.ts',
+  'src/tools/builtin': 'src/tools/list.ts',
+}
 
 /** Returns the violations that are not listed, and the listed exceptions that no longer occur. */
 export function mutualFolders(modules: readonly Module[], debts: readonly string[] = MUTUAL): string[] {
@@ -65,6 +75,9 @@ export function crowdedFolders(modules: readonly Module[], debts: { readonly [fo
       entries.set(folder, (entries.get(folder) ?? new Set()).add(parts[depth] ?? ''))
     }
   }
+  for (const [folder, list] of Object.entries(GROWING))
+    for (const { target, typeOnly } of modules.find(({ path }) => path === list)?.imports ?? [])
+      if (!typeOnly && target?.startsWith(`${folder}/`)) entries.get(folder)?.delete(target.slice(folder.length + 1).split('/')[0] ?? '')
   const found = [...entries].filter(([, names]) => names.size > MOST).map(([folder, names]) => `${folder}: ${names.size} entries`)
   return differences(
     found,
