@@ -5,6 +5,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { noImportCycle } from '../shape/cycles.ts'
+import { crowdedFolders, mutualFolders } from '../shape/folders.ts'
 import { laws } from '../shape/laws.ts'
 import { parseModule } from '../shape/module.ts'
 import { type Nest, nest } from '../support/cli.ts'
@@ -91,7 +92,7 @@ test('they keep the laws', () => {
   const broken = laws.flatMap(({ name, check }) => check(modules).map((found) => ({ name, ...found })))
   expect(added).toHaveLength(4)
   expect(broken.filter(({ file }) => added.includes(file))).toEqual([])
-  expect(noImportCycle(modules)).toEqual([])
+  expect([noImportCycle(modules), mutualFolders(modules), crowdedFolders(modules)]).toEqual([[], [], []])
 })
 
 describe('the provider', () => {
@@ -200,6 +201,8 @@ test('beside them the tests of all lists pass, as soon as "npm run docs" has ren
   const { exitCode, stderr } = bun('test', ...testsOfLists.map((path) => `./${path}`))
   expect(exitCode === 0 ? '' : stderr.toString()).toBe('')
   expect(stderr.toString()).toContain(`across ${testsOfLists.length} files`)
+  const screens = bun('test', './test/terminal/terminal-escapes.test.ts', '-t', '^(every command|greet )')
+  expect(screens.exitCode === 0 ? '' : screens.stderr.toString()).toBe('')
 }, 120_000)
 
 test('its types hold: nothing has to be cast', () => {
