@@ -21,8 +21,10 @@ test.each(['', 'lib/'])(
       [`${folder}objects/.k`, ''],
       [`${folder}refs/.k`, ''],
     ]
-    const calls = writes.map(([path = '', content = '']) => call('file_write', { path, content }))
-    expect((await turn(at, [...calls, { text: 'done' }], ['--approve-all-medium'])).code).toBe(3)
+    const codes: (number | null)[] = []
+    for (const [path = '', content = ''] of writes)
+      codes.push((await turn(at, [call('file_write', { path, content }), { text: 'done' }], ['--approve-all-medium'])).code)
+    expect(codes).toEqual([3, 0, 0, 0, 3])
     const told: { [name: string]: string }[] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
     expect(told.map(({ status }) => status)).toEqual(['denied', 'allowed', 'allowed', 'allowed', 'denied'])
     expect(told.at(-1)?.error).toContain('would make the folder')
