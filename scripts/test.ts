@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { compile } from './compile.ts'
 import { countOfOtherTier, type Entry, entriesOf, keyOf, recordDurations, type Selection } from './test/entries.ts'
+import { type PostgresOfRun, postgresOfRun } from './test/postgres-of-run.ts'
 import { type Done, discard, killGroup, type Running, runEntry } from './test/run-entry.ts'
 import { describeEntry, exitCodeOf, summary } from './test/summary.ts'
 
@@ -46,20 +47,27 @@ async function runAll(selection: Selection, reports: string | undefined): Promis
   // Tests that run as another user must be able to enter this folder.
   chmodSync(scratch, 0o711)
   const running: Running = new Set()
+  const postgres = postgresOfRun(scratch)
   const { promise: interrupted, resolve } = Promise.withResolvers<'interrupted'>()
   const interrupt = (): void => resolve('interrupted')
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
   try {
-    return await Promise.race([runQueue(selection, { scratch, reports, running }), interrupted])
+    return await Promise.race([runQueue(selection, { scratch, reports, running, postgres }), interrupted])
   } finally {
     for (const leader of running) killGroup(leader)
+    await postgres.remove()
     discard(scratch)
   }
 }
 
-type Run = { readonly scratch: string; readonly reports: string | undefined; readonly running: Running }
+type Run = {
+  readonly scratch: string
+  readonly reports: string | undefined
+  readonly running: Running
+  readonly postgres: PostgresOfRun
+}
 
-async function runQueue(selection: Selection, { scratch, reports, running }: Run): Promise<readonly Done[]> {
+async function runQueue(selection: Selection, { scratch, reports, running, postgres }: Run): Promise<readonly Done[]> {
   const entries = entriesOf(selection)
   const compiled = entries.length < MANY_FILES ? Promise.resolve(undefined) : compiledIn(scratch)
   const queue = createQueue(entries, compiled)
@@ -69,7 +77,8 @@ async function runQueue(selection: Selection, { scratch, reports, running }: Run
       const name = `${entries.indexOf(entry)}`
       const report = reports === undefined ? {} : { report: join(reports, `${keyOf(entry).replaceAll(/[/ ]/g, '-')}.xml`) }
       const binary = entry.startsProgram ? await compiled : undefined
-      const result = await runEntry(entry, { root, tier: selection.tier, scratch: join(scratch, name), binary, ...report }, running)
+      const services = { binary, postgres: entry.usesPostgres ? await postgres.socket() : undefined }
+      const result = await runEntry(entry, { root, tier: selection.tier, scratch: join(scratch, name), ...services, ...report }, running)
       console.log(describeEntry(result))
       done.push(result)
     }

@@ -21,7 +21,7 @@ export async function claimCost({ scratch }: Bench): Promise<readonly Figure[]> 
 }
 
 export async function claimCostOnPostgres(): Promise<readonly Figure[]> {
-  const postgres = await startPostgres(['fsync=on', 'max_wal_size=4GB'])
+  const postgres = await startPostgres({ settings: ['fsync=on', 'max_wal_size=4GB'] })
   try {
     return await costsIn('PostgreSQL: ', async () => openPostgres({ url: await postgres.createDatabase(), log: quiet }))
   } finally {

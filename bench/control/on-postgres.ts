@@ -5,7 +5,7 @@ import { type Bench, type Figure, operatorToken } from './figures.ts'
 import { createRate, newAgent, workRate } from './over-http.ts'
 
 export async function daemonsOnPostgres(bench: Bench): Promise<readonly Figure[]> {
-  const postgres = await startPostgres(['fsync=on'])
+  const postgres = await startPostgres({ settings: ['fsync=on'] })
   try {
     const figures: Figure[] = []
     for (const daemons of [1, 2, 3]) figures.push(...(await ratesOf(bench, postgres, daemons)))

@@ -12,6 +12,8 @@ export type Entry = {
   readonly form: 'usual' | 'other'
   /** False for the tests beside the source that never start the program. */
   readonly startsProgram: boolean
+  /** True for the tests of the deep tier that make databases in the PostgreSQL of the run. */
+  readonly usesPostgres: boolean
 }
 
 export type Selection = {
@@ -49,15 +51,17 @@ export function entriesOf({ root, tier, patterns }: Selection): Entry[] {
 function entriesOfFile(file: string, { root, tier, patterns }: Selection): Entry[] {
   const text = readFileSync(join(root, file), 'utf8')
   const startsProgram = file.startsWith('test/') || text.includes('/support/cli.ts')
-  const usual: Entry[] = isOfTier(tier, { file, text }) ? [{ file, form: 'usual', startsProgram }] : []
+  const usesPostgres = tier === 'deep' && /from '[./]+support\/(engines|postgres|postgres-of-file)\.ts'/.test(text)
+  const facts = { file, startsProgram, usesPostgres }
+  const usual: Entry[] = isOfTier(tier, { file, text }) ? [{ ...facts, form: 'usual' }] : []
   const isInBothForms = tier === 'deep' && patterns.length === 0 && IN_BOTH_FORMS.includes(file)
-  return isInBothForms ? [...usual, { file, form: 'other', startsProgram }] : usual
+  return isInBothForms ? [...usual, { ...facts, form: 'other' }] : usual
 }
 
 /** A file with "deep" in its name belongs to the deep tier alone; one that chooses its size by the tier belongs to both. */
 function isOfTier(tier: Tier, { file, text }: { readonly file: string; readonly text: string }): boolean {
   const isDeepAlone = file.includes('.deep.test.')
-  return tier === 'fast' ? !isDeepAlone : isDeepAlone || /from '[./]+support\/tier\.ts'/.test(text)
+  return tier === 'fast' ? !isDeepAlone : isDeepAlone || /from '[./]+support\/(tier|engines)\.ts'/.test(text)
 }
 
 /** Returns how many entries of the other tier the same patterns would run. */

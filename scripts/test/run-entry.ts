@@ -2,6 +2,7 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { SHARED_POSTGRES } from '../../test/control/support/postgres.ts'
 import { scrubbed } from '../environment.ts'
 import type { Entry, Tier } from './entries.ts'
 import { type FileResult, fileResult } from './junit.ts'
@@ -28,6 +29,8 @@ export type Setting = {
   readonly scratch: string
   /** The compiled program under test; absent: bin/braidclaw, from source. */
   readonly binary: string | undefined
+  /** The socket of the PostgreSQL of the run; absent: the file does not use it, or it is not installed. */
+  readonly postgres: string | undefined
   /** Where the JUnit report is kept; absent: nowhere. */
   readonly report?: string
 }
@@ -74,8 +77,13 @@ export async function runEntry(entry: Entry, setting: Setting, running: Running)
   }
 }
 
-function environmentOf({ form }: Entry, { tier, binary }: Setting, paths: Parameters<typeof scrubbed>[1]): Record<string, string> {
-  const env = { ...scrubbed(process.env, paths), TEST_TIER: tier }
+function environmentOf(
+  { form }: Entry,
+  { tier, binary, postgres }: Setting,
+  paths: Parameters<typeof scrubbed>[1],
+): Record<string, string> {
+  const shared: Record<string, string> = postgres === undefined ? {} : { [SHARED_POSTGRES]: postgres }
+  const env = { ...scrubbed(process.env, paths), ...shared, TEST_TIER: tier }
   return binary === undefined || form === 'other' ? env : { ...env, BRAIDCLAW_TEST_BINARY: binary }
 }
 

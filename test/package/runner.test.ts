@@ -1,7 +1,7 @@
 /** The test runner itself: what it counts, what it hides from the tests, and that nothing that goes wrong counts as passed. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { entriesOf, recordDurations } from '../../scripts/test/entries.ts'
@@ -37,8 +37,8 @@ const suites: { readonly [name: string]: string } = {
 
 beforeAll(() => {
   cpSync(join(root, 'scripts'), join(clone, 'scripts'), { recursive: true })
-  mkdirSync(join(clone, 'test/support'), { recursive: true })
-  for (const name of ['needs.ts', 'tier.ts']) cpSync(join(root, 'test/support', name), join(clone, 'test/support', name))
+  for (const path of ['support/needs.ts', 'support/tier.ts', 'control/support/postgres.ts'])
+    cpSync(join(root, 'test', path), join(clone, 'test', path))
   for (const [name, text] of Object.entries(suites))
     writeFileSync(join(clone, 'test', `${name}.test.ts`), `import { expect, test } from 'bun:test'\n${text}\n`)
 })
@@ -87,7 +87,8 @@ test('the deep tier runs the files with that name and those that choose their si
 })
 
 test('what took longest in the recorded run starts first, and the record keeps nothing about files that were removed', () => {
-  const done = (name: string, ms: number) => ({ file: `test/${name}.test.ts`, form: 'usual', startsProgram: true, ms }) as const
+  const done = (name: string, ms: number) =>
+    ({ file: `test/${name}.test.ts`, form: 'usual', startsProgram: true, usesPostgres: false, ms }) as const
   recordDurations(clone, [done('good', 600), done('bad', 4_321), done('crash', 20), done('removed', 9_000)])
   expect(JSON.parse(readFileSync(join(clone, 'scripts/test/durations.json'), 'utf8'))).toEqual({
     'test/bad.test.ts': 4_300,

@@ -1,13 +1,11 @@
-/** A control plane that is set up, moved and brought back: init, the lock of its database, backup, restore, migrate to PostgreSQL. */
+/** A control plane that is set up, moved and brought back: init, the lock of its database, backup, restore. */
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from '../../support/cli.ts'
-import { needs } from '../../support/needs.ts'
 import { until } from '../../support/until.ts'
-import { type OwnControl, ownControl } from '../support/own-control.ts'
-import { type Postgres, startPostgres } from '../support/postgres.ts'
+import { fillWithCommands, ownControl } from '../support/own-control.ts'
 
 const folder = (at: Nest) => join(at.home, '.braidclaw/control')
 const tokenFile = (at: Nest) => join(folder(at), 'operator.token')
@@ -96,17 +94,10 @@ describe('the daemon', () => {
   })
 })
 
-async function filled(control: OwnControl): Promise<void> {
-  for (const name of ['one', 'two'])
-    await control.out(['task', 'add', `Do ${name} \u{1f600} '"\\`, '--role', 'a', '--context', '{"a":[1,null,"ä"]}'])
-  await control.out(['agent', 'add', 'a', '--key'])
-  await control.out(['budget', 'set', '--daily', '1000'])
-}
-
 describe('backup and restore', () => {
   test('a backup while the daemon serves, and what is made of it in an empty home, have the same digest', async () => {
     await using control = await ownControl()
-    await filled(control)
+    await fillWithCommands(control)
     const file = join(control.at.dir, 'backup.sqlite')
     const saved = await control.json(['backup', file])
     expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
@@ -153,50 +144,4 @@ describe('backup and restore', () => {
     const none = await at.run(['control', 'backup', join(at.dir, 'b')], { env: { BRAIDCLAW_HOME: join(at.dir, 'empty') } })
     expect([none.code, none.stderr.includes('there is no control plane here')]).toEqual([1, true])
   })
-})
-
-describe('to PostgreSQL', () => {
-  const possible = needs('postgres')
-  const state = {} as { server: Postgres }
-  beforeAll(async () => {
-    if (possible) state.server = await startPostgres()
-  }, 120_000)
-  afterAll(() => state.server?.remove())
-
-  test.if(possible)(
-    'migrate copies everything, a daemon there goes on with it, and the password is nowhere in the output',
-    async () => {
-      await using control = await ownControl()
-      await filled(control)
-      const url = (await state.server.createDatabase()).replace('://braidclaw@', '://braidclaw:hunter2hunter2@')
-      const early = await control.run(['migrate', '--to', url])
-      expect([early.code, early.stderr.includes('a daemon serves')]).toEqual([1, true])
-      process.kill(control.daemon.pid, 'SIGTERM')
-      await control.daemon.result
-      const moved = await control.run(['migrate', '--json'], { env: { CONTROLPLANE_DATABASE_URL: url } })
-      expect([moved.code, `${moved.stdout}${moved.stderr}`.includes('hunter2')]).toEqual([0, false])
-      expect(moved.stderr).toContain('to switch: set CONTROLPLANE_DATABASE_URL in config.env')
-      // What the daemon reads from config.env, the commands beside it read too: else a backup would be of the old file.
-      writeFileSync(join(control.at.home, '.braidclaw/config.env'), `CONTROLPLANE_DATABASE_URL=${url}\n`, { mode: 0o600 })
-      const kept = await control.run(['backup', join(control.at.dir, 'there.sqlite')])
-      expect([kept.code, kept.stdout.startsWith('backed up postgres://braidclaw@'), kept.stdout.includes('hunter2')]).toEqual([
-        0,
-        true,
-        false,
-      ])
-      const daemon = control.at.start(['control', '--port', '0'], { timeoutMs: 600_000 })
-      const there = await daemon.says(/ready: (\S+) /)
-      expect((await control.json(['task', '--url', there])).map(({ title }: { title: string }) => title)).toEqual([
-        `Do two \u{1f600} '"\\`,
-        `Do one \u{1f600} '"\\`,
-      ])
-      expect((await control.json(['budget', '--url', there])).daily_tokens).toBe(1000)
-      expect(await control.out(['task', 'add', 'Next', '--role', 'a', '--url', there])).toBe('TASK-003')
-      process.kill(daemon.pid, 'SIGTERM')
-      expect((await daemon.result).code).toBe(0)
-      const again = await control.run(['migrate', '--to', url])
-      expect([again.code, again.stderr.includes('not empty')]).toEqual([1, true])
-    },
-    120_000,
-  )
 })

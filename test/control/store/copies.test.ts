@@ -11,7 +11,8 @@ import { openSqlite } from '../../../src/control/store/open-sqlite.ts'
 import { migrations } from '../../../src/control/store/schema.ts'
 import { digests } from '../../../src/control/store/table-digests.ts'
 import { tables } from '../../../src/control/store/tables.ts'
-import { cleaned, forEachEngine } from '../support/engines.ts'
+import { cleaned } from '../support/cleaned.ts'
+import { forEachEngine } from '../support/engines.ts'
 import { anna, draft, refusalOf, runCaller, taskPlane } from '../support/task-plane.ts'
 
 const cleanups = cleaned()

@@ -1,6 +1,7 @@
 /** Starts a control plane as a process of its own, which a test may kill and start again at the same address. */
 
-import { join } from 'node:path'
+import { mkdirSync } from 'node:fs'
+import { executable } from '../../support/cli.ts'
 import { operatorToken, sharedSecret } from './control-server.ts'
 
 export type ControlProcess = {
@@ -22,19 +23,21 @@ export type ControlProcessOptions = {
 }
 
 export async function controlProcess({ home, port = 0, env = {}, through = [] }: ControlProcessOptions): Promise<ControlProcess> {
-  const child = Bun.spawn([...through, process.execPath, join(import.meta.dir, 'control-child.ts'), home, String(port)], {
+  mkdirSync(home, { recursive: true })
+  const child = Bun.spawn([...through, executable, 'control', '--port', String(port)], {
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,
+      BRAIDCLAW_HOME: home,
       CONTROLPLANE_SHARED_SECRET: sharedSecret,
       CONTROLPLANE_OPERATOR_TOKEN: operatorToken,
       ...env,
     },
-    stdout: 'pipe',
+    cwd: home,
+    stdout: 'ignore',
     stderr: 'pipe',
   })
-  const url = await firstLine(child.stdout)
-  if (url === '') throw new Error(`the control plane did not start: ${await new Response(child.stderr).text()}`)
+  const url = await addressIn(child.stderr)
   return {
     url,
     port: Number(new URL(url).port),
@@ -50,15 +53,19 @@ export async function controlProcess({ home, port = 0, env = {}, through = [] }:
   }
 }
 
-async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
-  const reader = stream.getReader()
-  const decoder = new TextDecoder()
-  const read = { text: '' }
-  while (!read.text.includes('\n')) {
-    const { value, done } = await reader.read()
-    if (done) return ''
-    read.text += decoder.decode(value, { stream: true })
+/** Returns the address that the daemon says when it is ready, and reads on, because a full pipe would stop the daemon. */
+async function addressIn(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const read = async (): Promise<void> => {
+    const decoder = new TextDecoder()
+    let text = ''
+    for await (const piece of stream) {
+      text = `${text}${decoder.decode(piece, { stream: true })}`.slice(-10_000)
+      const url = /ready: (https?:\/\/\S+?) /.exec(text)?.[1]
+      if (url !== undefined) resolve(url)
+    }
+    reject(new Error(`the control plane did not start: ${text}`))
   }
-  reader.releaseLock()
-  return read.text.slice(0, read.text.indexOf('\n'))
+  void read().catch(reject)
+  return await promise
 }

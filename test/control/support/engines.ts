@@ -1,13 +1,16 @@
-/** Runs the same tests on SQLite and on a real PostgreSQL: each test opens an empty store of its own. */
+/** Runs the same tests on SQLite and, in the deep tier, on a real PostgreSQL: each test opens an empty store of its own. */
 
-import { afterAll, afterEach, beforeAll, describe } from 'bun:test'
+import { describe } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Engine, Store } from '../../../src/control/contract/store-port.ts'
 import { openPostgres } from '../../../src/control/store/open-postgres.ts'
 import { openSqlite } from '../../../src/control/store/open-sqlite.ts'
-import { type Postgres, startPostgres } from './postgres.ts'
+import { isDeep } from '../../support/tier.ts'
+import { cleaned } from './cleaned.ts'
+import { type Databases, hasPostgres } from './postgres.ts'
+import { postgresOfRun } from './postgres-of-file.ts'
 
 export type OpenStore = () => Promise<Store>
 
@@ -26,8 +29,9 @@ export function forEachEngine(name: string, tests: (open: OpenStore, engine: Eng
     }, 'sqlite')
   })
 
-  describe(`${name} (postgres)`, () => {
-    const server = startedPostgres()
+  if (!isDeep) return
+  describe.if(hasPostgres())(`${name} (postgres)`, () => {
+    const server = postgresOfRun()
     const cleanups = cleaned()
     const model: { url?: Promise<string> } = {}
     tests(async () => {
@@ -40,30 +44,8 @@ export function forEachEngine(name: string, tests: (open: OpenStore, engine: Eng
   })
 }
 
-async function migrated(server: Postgres): Promise<string> {
+async function migrated(server: Databases): Promise<string> {
   const url = await server.createDatabase()
   await (await openPostgres({ url, log: quiet })).close()
   return url
-}
-
-/** One server for all tests of a `describe`. */
-export function startedPostgres(settings?: readonly string[]): () => Postgres {
-  const started: { postgres?: Postgres } = {}
-  beforeAll(async () => {
-    started.postgres = await startPostgres(settings)
-  }, 40_000)
-  afterAll(() => started.postgres?.remove())
-  return () => {
-    if (!started.postgres) throw new Error('PostgreSQL has not been started')
-    return started.postgres
-  }
-}
-
-/** Runs what is pushed after each test, last first. */
-export function cleaned(): (() => unknown)[] {
-  const cleanups: (() => unknown)[] = []
-  afterEach(async () => {
-    for (const clean of cleanups.splice(0).reverse()) await clean()
-  })
-  return cleanups
 }

@@ -52,3 +52,11 @@ export async function ownControl(env: { readonly [name: string]: string } = {}, 
     },
   }
 }
+
+/** Gives it two tasks, an agent with a key and a budget. */
+export async function fillWithCommands(control: OwnControl): Promise<void> {
+  for (const name of ['one', 'two'])
+    await control.out(['task', 'add', `Do ${name} \u{1f600} '"\\`, '--role', 'a', '--context', '{"a":[1,null,"ä"]}'])
+  await control.out(['agent', 'add', 'a', '--key'])
+  await control.out(['budget', 'set', '--daily', '1000'])
+}

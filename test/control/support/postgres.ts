@@ -1,13 +1,16 @@
-/** Starts a throw-away PostgreSQL in a temporary folder, as a user that is not root, on a free loopback port; and makes databases in it. */
+/**
+ * Makes databases in a throw-away PostgreSQL. All files of a run share one, which the runner starts; a test that kills, stops or configures a
+ * server starts one of its own. Both lie in a temporary folder, run as a user that is not root and listen on a free loopback port.
+ */
 
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { needs } from '../../support/needs.ts'
 
-export type Postgres = {
-  readonly pid: () => number
+export type Databases = {
   readonly port: number
   /** Its Unix socket, for who cannot reach the loopback of this machine. */
   readonly socket: string
@@ -16,13 +19,44 @@ export type Postgres = {
    * but not what it writes ahead; the user of the server owns it.
    */
   createDatabase(made?: { readonly model?: string; readonly folder?: string }): Promise<string>
+  /** Ends its connections and removes it. */
+  dropDatabase(url: string): Promise<void>
+  /** Ends every connection of every client of this database. */
+  cutConnections(url: string): Promise<void>
+}
+
+/** A server that belongs to one test file. */
+export type Postgres = Databases & {
+  readonly pid: () => number
   /** `immediate` is what a power cut does. */
   stop(mode?: 'fast' | 'immediate'): Promise<void>
   start(): Promise<void>
-  /** Ends every connection of every client. */
-  cutConnections(): Promise<void>
   /** Stops it and removes its folder. */
   remove(): Promise<void>
+}
+
+/** The runner puts the socket of the shared server here. */
+export const SHARED_POSTGRES = 'BRAIDCLAW_TEST_POSTGRES'
+
+/** What nobody kills needs neither to be on the disk nor to be there after a crash. */
+export const careless = [
+  'fsync=off',
+  'full_page_writes=off',
+  'wal_level=minimal',
+  'max_wal_senders=0',
+  'autovacuum=off',
+  'max_connections=200',
+]
+
+/** For `describe.if(hasPostgres())`. */
+export function hasPostgres(): boolean {
+  return findProgram('initdb') !== undefined || needs('postgres')
+}
+
+/** Returns the server that all files of this run share; absent in a file that runs by hand. */
+export function sharedPostgres(): Databases | undefined {
+  const socket = Bun.env[SHARED_POSTGRES]
+  return socket === undefined ? undefined : databasesAt(socket)
 }
 
 const isRoot = process.getuid?.() === 0
@@ -30,9 +64,15 @@ const isRoot = process.getuid?.() === 0
 const asNobody = isRoot ? ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups'] : []
 const nobody = 65_534
 
-/** `settings`: for example `fsync=off` where the test kills no server; `-c` is added. */
-export async function startPostgres(settings: readonly string[] = ['fsync=off']): Promise<Postgres> {
-  const folder = mkdtempSync(join(tmpdir(), 'control-pg-'))
+export type PostgresOptions = {
+  /** Each becomes an option `-c`. */
+  readonly settings?: readonly string[]
+  /** Where its folder is made. */
+  readonly within?: string
+}
+
+export async function startPostgres({ settings = ['fsync=off'], within = tmpdir() }: PostgresOptions = {}): Promise<Postgres> {
+  const folder = mkdtempSync(join(within, 'control-pg-'))
   if (isRoot) chownSync(folder, nobody, nobody)
   chmodSync(folder, 0o700)
   const data = join(folder, 'data')
@@ -45,15 +85,27 @@ export async function startPostgres(settings: readonly string[] = ['fsync=off'])
     '-c shared_buffers=32MB',
     ...settings.map((one) => `-c ${one}`),
   ].join(' ')
-  const names = { next: 1 }
 
   const start = () =>
     run([...asNobody, programOf('pg_ctl'), '-D', data, '-l', join(folder, 'log'), '-w', '-t', '20', '-o', options, 'start'])
   const stop = (mode = 'fast') => run([...asNobody, programOf('pg_ctl'), '-D', data, '-w', '-t', '20', '-m', mode, 'stop'])
   const pid = () => Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
 
+  async function remove(): Promise<void> {
+    await stop('immediate').catch(() => undefined)
+    rmSync(folder, { recursive: true, force: true })
+  }
+
+  await start()
+  return { ...databasesAt(join(folder, `.s.PGSQL.${port}`)), pid, stop, start, remove }
+}
+
+function databasesAt(socket: string): Databases {
+  const port = Number(socket.split('.').at(-1))
+  const urlOf = (name: string) => `postgres://braidclaw@127.0.0.1:${port}/${name}`
+
   async function administer(statement: string): Promise<void> {
-    const sql = new Bun.SQL({ url: `postgres://braidclaw@127.0.0.1:${port}/postgres`, max: 1 })
+    const sql = new Bun.SQL({ url: urlOf('postgres'), max: 1 })
     try {
       await sql.unsafe(statement)
     } finally {
@@ -62,26 +114,25 @@ export async function startPostgres(settings: readonly string[] = ['fsync=off'])
   }
 
   async function createDatabase({ model, folder }: { readonly model?: string; readonly folder?: string } = {}): Promise<string> {
-    const name = `control${names.next}`
-    names.next += 1
+    // The other files of the run make databases in the same server.
+    const name = `control_${Bun.randomUUIDv7('hex').replaceAll('-', '')}`
     if (folder !== undefined) {
       if (isRoot) chownSync(folder, nobody, nobody)
       await administer(`CREATE TABLESPACE of_${name} LOCATION '${folder}'`)
     }
-    const from = model === undefined ? '' : ` TEMPLATE ${new URL(model).pathname.slice(1)}`
+    const from = model === undefined ? '' : ` TEMPLATE ${nameIn(model)}`
     await administer(`CREATE DATABASE ${name}${from}${folder === undefined ? '' : ` TABLESPACE of_${name}`}`)
-    return `postgres://braidclaw@127.0.0.1:${port}/${name}`
+    return urlOf(name)
   }
 
-  async function remove(): Promise<void> {
-    await stop('immediate').catch(() => undefined)
-    rmSync(folder, { recursive: true, force: true })
+  return {
+    ...{ port, socket, createDatabase },
+    dropDatabase: (url) => administer(`DROP DATABASE ${nameIn(url)} WITH (FORCE)`),
+    cutConnections: (url) => administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${nameIn(url)}'`),
   }
-
-  const cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-  await start()
-  return { pid, port, socket: join(folder, `.s.PGSQL.${port}`), createDatabase, stop, start, cutConnections: () => administer(cut), remove }
 }
+
+const nameIn = (url: string) => new URL(url).pathname.slice(1)
 
 const initial = ['-U', 'braidclaw', '--auth=trust', '--no-sync', '--no-instructions', '-E', 'UTF8', '--locale=C']
 const kept = join(import.meta.dir, '../../../node_modules/.cache/braidclaw-postgres')
@@ -104,11 +155,15 @@ async function makeCluster(data: string): Promise<void> {
 /** With its owner and modes, which the server looks at. */
 const copy = (from: string, to: string) => run(['cp', '-a', '--reflink=auto', from, to])
 
-/** Debian keeps the server's programs out of the PATH. */
 export function programOf(name: string): string {
-  const found = Bun.which(name) ?? [...new Bun.Glob(`/usr/lib/postgresql/*/bin/${name}`).scanSync({ absolute: true })].at(-1)
-  if (!found) throw new Error(`${name} is missing; run scripts/setup-debian`)
+  const found = findProgram(name)
+  if (found === undefined) throw new Error(`${name} is missing; run scripts/setup-debian`)
   return found
+}
+
+/** Debian keeps the server's programs out of the PATH. */
+function findProgram(name: string): string | undefined {
+  return Bun.which(name) ?? [...new Bun.Glob(`/usr/lib/postgresql/*/bin/${name}`).scanSync({ absolute: true })].at(-1)
 }
 
 async function run(command: readonly string[]): Promise<void> {

@@ -9,15 +9,17 @@ import { nextId } from '../../../src/control/plane/context.ts'
 import { openPostgres } from '../../../src/control/store/open-postgres.ts'
 import { smallDisk } from '../../crash/small-disk.ts'
 import { given } from '../../support/needs.ts'
-import { cleaned, startedPostgres } from '../support/engines.ts'
+import { cleaned } from '../support/cleaned.ts'
+import { hasPostgres } from '../support/postgres.ts'
 import { linkTo } from '../support/postgres-link.ts'
+import { startedPostgres } from '../support/postgres-of-file.ts'
 import { all } from '../support/task-plane.ts'
 
 const quiet = () => {}
 const mountable = given(process.getuid?.() === 0 && Bun.spawnSync(['unshare', '-m', 'true']).success, 'root')
 
-describe('PostgreSQL that is away', () => {
-  const server = startedPostgres(['fsync=off'])
+describe.if(hasPostgres())('PostgreSQL that is away', () => {
+  const server = startedPostgres()
   const cleanups = cleaned()
 
   async function opened(url: string): Promise<Store> {
