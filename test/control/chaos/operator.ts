@@ -17,7 +17,8 @@ export type OperatorOptions = {
 
 export type Operator = {
   setUp(agents: readonly { readonly id: string; readonly role: string }[]): Promise<ReadonlyMap<string, string>>
-  createTasks(count: number): Promise<void>
+  /** Creates the tasks with these numbers, `end` excluded. */
+  createTasks(from: number, end: number): Promise<void>
   /** One look at everything that waits for an operator. @returns how many tasks have ended */
   lookAfter(): Promise<number>
   follow(signal: AbortSignal): Promise<void>
@@ -29,6 +30,7 @@ export function createOperator({ urls, folder, seed, longestStopMs, realTasks }:
   const roll = dice(seed)
   const world = openWorld(folder, 'operator')
   const followed = { last: 0 }
+  const ids: string[] = []
   const any = askOf(urls, roll)
   const surely: Asking = (token, path, request) => untilAnswered(() => any(token, path, request))
   const ask = (path: string, request?: Parameters<Asking>[2]) => surely(operatorToken, path, request)
@@ -44,8 +46,7 @@ export function createOperator({ urls, folder, seed, longestStopMs, realTasks }:
   }
 
   /** Each with a key, and each twice as soon as there was no answer to the first. */
-  async function createTasks(count: number): Promise<void> {
-    const ids: string[] = []
+  async function createTasks(from: number, end: number): Promise<void> {
     const create = async (at: number) => {
       const needs = at % 10 === 9 && ids.length > 0 ? [ids[roll(ids.length)]] : []
       const kind =
@@ -61,7 +62,7 @@ export function createOperator({ urls, folder, seed, longestStopMs, realTasks }:
         })
       ids.push(first.body?.task_id)
     }
-    for (let at = 0; at < count; at += 8) await Promise.all(Array.from({ length: Math.min(8, count - at) }, (_, more) => create(at + more)))
+    for (let at = from; at < end; at += 8) await Promise.all(Array.from({ length: Math.min(8, end - at) }, (_, more) => create(at + more)))
   }
 
   async function lookAfter(): Promise<number> {

@@ -11,14 +11,19 @@ import { pause } from '../../../src/service/sleep.ts'
 import { nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
 import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
+import { isDeep } from '../../support/tier.ts'
 import { until } from '../../support/until.ts'
 import { operatorToken } from '../support/control-server.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { hasPostgres } from '../support/postgres.ts'
+import { postgresOfRun } from '../support/postgres-of-file.ts'
 import { canLinkMachines, twoMachines } from '../support/two-machines.ts'
 
 const leaseSeconds = 4
+const engines = isDeep ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
+const possible = needs('bwrap', 'curl') && canLinkMachines() && (!isDeep || hasPostgres())
+const server = isDeep && possible ? postgresOfRun() : undefined
 // At once: most of the time they wait.
-test.concurrent.if(needs('bwrap', 'curl') && canLinkMachines()).each(['sqlite', 'postgres'] as const)(
+test.concurrent.if(possible).each(engines)(
   'a cut link: the child ends with its lease, another worker does the task, and nothing of the first one counts (%s)',
   async (engine) => {
     const sleepSeconds = uniqueSeconds() + (engine === 'postgres' ? 1 : 0)
@@ -29,7 +34,7 @@ test.concurrent.if(needs('bwrap', 'curl') && canLinkMachines()).each(['sqlite', 
     using workerSide = nest()
     await using machines = await twoMachines(folder)
     const started: Started[] = []
-    const postgres = engine === 'postgres' ? await startPostgres() : undefined
+    const postgres = engine === 'postgres' ? server?.() : undefined
     try {
       if (postgres) await machines.bring(postgres.socket, postgres.port)
       const url = await postgres?.createDatabase()
@@ -113,7 +118,6 @@ test.concurrent.if(needs('bwrap', 'curl') && canLinkMachines()).each(['sqlite', 
     } finally {
       for (const { pid } of started) kill(pid)
       await Promise.all(started.map(({ result }) => result))
-      await postgres?.remove()
       rmSync(folder, { recursive: true, force: true })
     }
   },

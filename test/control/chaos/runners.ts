@@ -24,14 +24,17 @@ export type Runners = {
   end(mostMs: number): Promise<void>
 }
 
-/** A length that nothing else on this machine has. */
-const long = `10.0000${process.pid}`
 /** The first attempt of some tasks takes far longer than a lease; nothing but the worker ends its processes in time. */
-const script = `trap '' TERM; case $(cat) in *'"attempt":1,'*'"isLong":true'*|*'"isLong":true'*'"attempt":1,'*) setsid sleep ${long} & sleep ${long} ;; *) sleep 0.3 ;; esac
+const scriptOf = (
+  long: string,
+) => `trap '' TERM; case $(cat) in *'"attempt":1,'*'"isLong":true'*|*'"isLong":true'*'"attempt":1,'*) setsid sleep ${long} & sleep ${long} ;; *) sleep 0.3 ;; esac
 echo '{"type":"result","ok":true,"output":"done"}'`
 
 export function startRunners({ folder, urls, agents, world, leaseMs }: RunnersOptions): Runners {
   const state = { isOver: false }
+  // A length that nothing else on this machine has.
+  const long = `10.0000${new URL(urls[0] ?? '').port}`
+  const script = scriptOf(long)
   const seen = new Map<string, number>()
   const workers = agents.map((_, at) => start(at))
 
@@ -55,7 +58,7 @@ export function startRunners({ folder, urls, agents, world, leaseMs }: RunnersOp
   }
 
   function look(): number {
-    const alive = tokensOfChildren()
+    const alive = tokensOfChildren(urls)
     for (const token of alive) seen.set(token, Date.now())
     return alive.size
   }
@@ -79,10 +82,11 @@ export function startRunners({ folder, urls, agents, world, leaseMs }: RunnersOp
   }
 }
 
-/** The SHA-256 of each run token that some process of this machine has in its environment. */
-function tokensOfChildren(): ReadonlySet<string> {
+/** Returns the SHA-256 of each run token of these daemons that some process of this machine has in its environment. */
+function tokensOfChildren(urls: readonly string[]): ReadonlySet<string> {
   return new Set(
     processes('environ')
+      .filter((text) => urls.some((url) => text.includes(`CONTROLPLANE_API_URL=${url}\0`)))
       .flatMap((text) => /(?:^|\0)CONTROLPLANE_API_KEY=(cpr_[^\0]*)/.exec(text)?.[1] ?? [])
       .map(sha256),
   )

@@ -126,36 +126,35 @@ export async function besiege(options: SiegeOptions): Promise<Siege> {
     world.happen({ kind: 'count', what: 'worker killed' })
   }
 
-  async function hurtDatabase(): Promise<void> {
-    if (!postgres) return
-    if (roll(4) === 0) {
-      await postgres.server.stop('immediate')
-      await postgres.server.start()
-      world.happen({ kind: 'count', what: 'database killed' })
-      return
-    }
-    await postgres.server.cutConnections().catch(() => undefined)
+  async function killDatabase(): Promise<void> {
+    await postgres?.server.stop('immediate')
+    await postgres?.server.start()
+    world.happen({ kind: 'count', what: 'database killed' })
+  }
+
+  async function cutDatabase(): Promise<void> {
+    await postgres?.server.cutConnections(postgres.url).catch(() => undefined)
     world.happen({ kind: 'count', what: 'connections cut' })
   }
 
+  /** Each kind once, in turn with the creation of the tasks, so that none meets an idle fleet; then at random. */
   async function attack(): Promise<void> {
-    const attacks = [
-      killDaemon,
-      killDaemon,
-      killRunner,
-      killWorker,
-      killWorker,
-      stopWorker,
-      stopDaemon,
-      ...(postgres ? [hurtDatabase, hurtDatabase] : []),
-    ]
+    const kinds = [killDaemon, killWorker, killRunner, stopWorker, stopDaemon, ...(postgres ? [cutDatabase, killDatabase] : [])]
+    const portion = Math.ceil(tasks / (kinds.length + 1))
+    await operator.createTasks(0, portion)
     // While the first daemon is away the lease of a child expires.
     await until(runners.hasLongChild)
     await killDaemon(realLeaseMs + 1_000)
+    for (const [at, kind] of kinds.entries()) {
+      await operator.createTasks((at + 1) * portion, Math.min(tasks, (at + 2) * portion))
+      await Bun.sleep(options.everyMs / 2)
+      await kind()
+    }
+    const often = [...kinds, killDaemon, killWorker]
     // The last third is quiet, because a slow machine would otherwise never get ahead of the attacks.
     while (!state.isOver && performance.now() - begun < (options.mostMs * 2) / 3) {
       await Bun.sleep(options.everyMs / 2 + roll(options.everyMs))
-      if (!state.isOver) await attacks[roll(attacks.length)]?.()
+      if (!state.isOver) await often[roll(often.length)]?.()
     }
   }
 
@@ -179,7 +178,7 @@ export async function besiege(options: SiegeOptions): Promise<Siege> {
   }
 
   try {
-    const [ms] = await Promise.all([untilAllEnded(), attack(), operator.createTasks(tasks)])
+    const [ms] = await Promise.all([untilAllEnded(), attack()])
     await endWorkers()
     await operator.untilFollowed()
     return { worldFolder, ms, unfinished: state.unfinished }

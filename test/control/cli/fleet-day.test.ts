@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { needs } from '../../support/needs.ts'
 import { until } from '../../support/until.ts'
 import { type OwnControl, ownControl } from '../support/own-control.ts'
 
@@ -48,63 +49,67 @@ function zoneAtNoon(): string {
   return `Etc/GMT${hours > 0 ? '-' : '+'}${Math.abs(hours)}`
 }
 
-test('three roles, twenty tasks, one approval, one stop by a budget', async () => {
-  await using control = await ownControl()
-  const { at, json, out } = control
-  const runner = join(at.dir, 'runner.sh')
-  await Bun.write(runner, script)
-  chmodSync(runner, 0o755)
-  await out(['budget', 'set', '--daily', '100k', '--role', 'writer=3k', '--zone', zoneAtNoon()])
+test.if(needs('curl'))(
+  'three roles, twenty tasks, one approval, one stop by a budget',
+  async () => {
+    await using control = await ownControl()
+    const { at, json, out } = control
+    const runner = join(at.dir, 'runner.sh')
+    await Bun.write(runner, script)
+    chmodSync(runner, 0o755)
+    await out(['budget', 'set', '--daily', '100k', '--role', 'writer=3k', '--zone', zoneAtNoon()])
 
-  // In the morning the operator writes down what is to be done.
-  const first = await out(['task', 'add', 'Check the jails', '--role', 'sysadmin', '--priority', 'urgent'])
-  for (let number = 2; number <= 9; number++)
-    await out(['task', 'add', `Check disk ${number}`, '--role', 'sysadmin', '--idempotency-key', `disk-${number}`])
-  for (let number = 10; number <= 17; number++)
-    await out(['task', 'add', `Check table ${number}`, '--role', 'db-admin', '--label', 'nightly'])
-  const drop = await out(['task', 'add', 'Drop the table sessions', '--role', 'db-admin', '--after', first])
-  const summary = await out(['task', 'add', 'Summarise the log', '--role', 'writer', '--description', '-'], { stdin: 'one\ntwo\n' })
-  await out(['task', 'add', 'Check the spelling', '--role', 'writer', '--after', summary, '--budget', '5k'])
-  expect(await out(['task', 'add', 'Check disk 2', '--role', 'sysadmin', '--idempotency-key', 'disk-2'])).toBe('TASK-002')
-  expect((await json(['task', 'list'])).length).toBe(20)
+    // In the morning the operator writes down what is to be done.
+    const first = await out(['task', 'add', 'Check the jails', '--role', 'sysadmin', '--priority', 'urgent'])
+    for (let number = 2; number <= 9; number++)
+      await out(['task', 'add', `Check disk ${number}`, '--role', 'sysadmin', '--idempotency-key', `disk-${number}`])
+    for (let number = 10; number <= 17; number++)
+      await out(['task', 'add', `Check table ${number}`, '--role', 'db-admin', '--label', 'nightly'])
+    const drop = await out(['task', 'add', 'Drop the table sessions', '--role', 'db-admin', '--after', first])
+    const summary = await out(['task', 'add', 'Summarise the log', '--role', 'writer', '--description', '-'], { stdin: 'one\ntwo\n' })
+    await out(['task', 'add', 'Check the spelling', '--role', 'writer', '--after', summary, '--budget', '5k'])
+    expect(await out(['task', 'add', 'Check disk 2', '--role', 'sysadmin', '--idempotency-key', 'disk-2'])).toBe('TASK-002')
+    expect((await json(['task', 'list'])).length).toBe(20)
 
-  await Promise.all(roles.map((role) => worker(control, role, runner)))
+    await Promise.all(roles.map((role) => worker(control, role, runner)))
 
-  // One needs a yes, one more budget; everything else is done.
-  const status = await until(async () => {
-    const found = await json(['status'])
-    return found.approvals.length === 1 && found.budget.blocked_tasks === 1 ? found : undefined
-  }, 120_000)
-  expect(status.approvals[0]).toMatchObject({ task_id: drop, agent_id: 'db-admin', operation: 'drop table sessions' })
-  const shown = await out(['status'])
-  expect(shown).toContain(`control approve ${status.approvals[0].approval_id}`)
-  expect(shown).toContain('1 task waits for more budget')
-  expect((await json(['task', 'show', summary])).status).toBe('budget_blocked')
+    // One needs a yes, one more budget; everything else is done.
+    const status = await until(async () => {
+      const found = await json(['status'])
+      return found.approvals.length === 1 && found.budget.blocked_tasks === 1 ? found : undefined
+    }, 120_000)
+    expect(status.approvals[0]).toMatchObject({ task_id: drop, agent_id: 'db-admin', operation: 'drop table sessions' })
+    const shown = await out(['status'])
+    expect(shown).toContain(`control approve ${status.approvals[0].approval_id}`)
+    expect(shown).toContain('1 task waits for more budget')
+    expect((await json(['task', 'show', summary])).status).toBe('budget_blocked')
 
-  await out(['task', 'approve', drop, '--note', 'before six'])
-  const again = await control.run(['deny', status.approvals[0].approval_id])
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('approved')])
-  await out(['budget', 'set', '--role', 'writer=10k'])
+    await out(['task', 'approve', drop, '--note', 'before six'])
+    const again = await control.run(['deny', status.approvals[0].approval_id])
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('approved')])
+    await out(['budget', 'set', '--role', 'writer=10k'])
 
-  const tasks = await until(async () => {
-    const found: { status: string }[] = await json(['task', 'list'])
-    return found.every((task) => task.status === 'completed') ? found : undefined
-  }, 120_000)
-  expect(tasks.length).toBe(20)
+    const tasks = await until(async () => {
+      const found: { status: string }[] = await json(['task', 'list'])
+      return found.every((task) => task.status === 'completed') ? found : undefined
+    }, 120_000)
+    expect(tasks.length).toBe(20)
 
-  // In the evening: what it cost, who did it, what happened.
-  const budget = await json(['budget'])
-  expect(budget.roles.writer).toMatchObject({ limit: 10_000, spent: 7_100, reserved: 0 })
-  expect(budget.roles['db-admin'].spent).toBe(8 * 100 + 300)
-  expect(budget.spent_today).toBe(900 + 1_100 + 7_100)
-  const runs = await json(['run', 'list', '--task', drop])
-  expect(runs.map((run: { state: string }) => run.state)).toEqual(['completed', 'waiting'])
-  expect(await out(['run', 'log', runs[0].run_id])).toContain('dropped, as it was approved')
-  const events = (await out(['task', 'log', drop])).split('\n').map((line) => line.split('  ')[2])
-  expect(events).toContain('approval.approved')
-  const lines = (await out(['export'])).split('\n').map((line) => JSON.parse(line))
-  expect(lines.filter(({ kind }) => kind === 'task').length).toBe(20)
-  expect(lines.filter(({ kind }) => kind === 'run').length).toBe(22)
-  const counted = lines.flatMap(({ kind, tokens }) => (kind === 'ledger' ? [tokens] : []))
-  expect(counted.reduce((sum, tokens) => sum + tokens, 0)).toBe(budget.spent_today)
-}, 180_000)
+    // In the evening: what it cost, who did it, what happened.
+    const budget = await json(['budget'])
+    expect(budget.roles.writer).toMatchObject({ limit: 10_000, spent: 7_100, reserved: 0 })
+    expect(budget.roles['db-admin'].spent).toBe(8 * 100 + 300)
+    expect(budget.spent_today).toBe(900 + 1_100 + 7_100)
+    const runs = await json(['run', 'list', '--task', drop])
+    expect(runs.map((run: { state: string }) => run.state)).toEqual(['completed', 'waiting'])
+    expect(await out(['run', 'log', runs[0].run_id])).toContain('dropped, as it was approved')
+    const events = (await out(['task', 'log', drop])).split('\n').map((line) => line.split('  ')[2])
+    expect(events).toContain('approval.approved')
+    const lines = (await out(['export'])).split('\n').map((line) => JSON.parse(line))
+    expect(lines.filter(({ kind }) => kind === 'task').length).toBe(20)
+    expect(lines.filter(({ kind }) => kind === 'run').length).toBe(22)
+    const counted = lines.flatMap(({ kind, tokens }) => (kind === 'ledger' ? [tokens] : []))
+    expect(counted.reduce((sum, tokens) => sum + tokens, 0)).toBe(budget.spent_today)
+  },
+  180_000,
+)
