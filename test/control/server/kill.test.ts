@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ControlEvent } from '../../../src/control/contract/activity-shapes.ts'
+import { repetitions } from '../../support/tier.ts'
 import { until } from '../../support/until.ts'
 import { type ControlProcess, controlProcess } from '../support/control-process.ts'
 import { talkTo } from '../support/control-server.ts'
@@ -37,7 +38,7 @@ test('kill -9 under load: each key has made one task, and a follower misses and 
   }
 
   const posting = Promise.all(Array.from({ length: clients }, (_, own) => post(own)))
-  for (let death = 0; death < 4; death += 1) {
+  for (let death = 0; death < repetitions({ fast: 1, deep: 4 }); death += 1) {
     const enough = answered.size + 60
     await until(() => answered.size >= enough)
     await state.daemon.kill()

@@ -22,12 +22,13 @@ export async function testPlane({ leaseSeconds = 60 } = {}) {
     randomBytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
   })
   const { tasks, runs, approvals, fleet, access, activity, seed, budget } = plane
-  /** What no call gets through: the connection is cut. */
-  const line = { cut: false, calls: [] as string[] }
+  /** `cut`: no call gets through. `beatSentMs`: when the last beat was sent, by the clock that nobody sets. */
+  const line = { cut: false, calls: [] as string[], beatSentMs: 0 }
 
   async function as<T>(token: string, name: string, call: (caller: Caller) => Promise<T>): Promise<T> {
     if (line.cut) throw new Error('ECONNREFUSED')
     line.calls.push(name)
+    if (name === 'beat') line.beatSentMs = performance.now()
     const caller = await access.callerOf(token)
     if (!caller) throw new PlaneRefusal('unauthorized', 'the token is not in force')
     return call(caller)

@@ -7,15 +7,18 @@ import { join } from 'node:path'
 import { nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
 import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
+import { repetitions } from '../../support/tier.ts'
 import { until } from '../../support/until.ts'
 import { controlProcess } from '../support/control-process.ts'
 import { talkTo } from '../support/control-server.ts'
 
-const tasks = 8
+const tasks = repetitions({ fast: 4, deep: 8 })
+/** How often the daemon is restarted. */
+const deaths = repetitions({ fast: 1, deep: 2 })
 const seconds = uniqueSeconds()
 
 test.if(needs('bwrap', 'socat', 'curl'))(
-  'workers are killed and the daemon is restarted while eight tasks are done',
+  `workers are killed and the daemon is restarted while ${tasks} tasks are done`,
   async () => {
     const home = mkdtempSync(join(tmpdir(), 'braidclaw-chaos-'))
     using at = nest()
@@ -49,7 +52,7 @@ test.if(needs('bwrap', 'socat', 'curl'))(
     }
 
     async function restarts(): Promise<void> {
-      for (let n = 0; n < 2; n++) {
+      for (let n = 0; n < deaths; n++) {
         await Bun.sleep(2_000)
         await state.daemon.kill()
         await Bun.sleep(200)
@@ -74,7 +77,7 @@ test.if(needs('bwrap', 'socat', 'curl'))(
       expect(ended.map(({ task_id }) => task_id).sort()).toEqual([...new Set(ended.map(({ task_id }) => task_id))].sort())
       expect(ended).toHaveLength(tasks)
       expect(overlapping(runs)).toEqual([])
-      expect([state.kills > 2, state.restarts]).toEqual([true, 2])
+      expect([state.kills > 2, state.restarts]).toEqual([true, deaths])
       await until(() => sleeperOf(seconds) === undefined)
     } finally {
       state.over = true
