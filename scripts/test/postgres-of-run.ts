@@ -1,6 +1,6 @@
 /** Starts one PostgreSQL for all test files of a run as soon as the first of them asks, in which each makes databases of its own. */
 
-import { careless, hasPostgres, type Postgres, startPostgres } from '../../test/control/support/postgres.ts'
+import { careless, findProgram, type Postgres, startPostgres } from '../../test/control/support/postgres.ts'
 
 export type PostgresOfRun = {
   /** Returns its Unix socket; undefined where PostgreSQL is not installed. */
@@ -13,7 +13,7 @@ export function postgresOfRun(scratch: string): PostgresOfRun {
   const state: { starting?: Promise<Postgres> } = {}
   return {
     async socket() {
-      if (!hasPostgres()) return undefined
+      if (findProgram('initdb') === undefined) return undefined
       state.starting ??= startPostgres({ settings: careless, within: scratch })
       return (await state.starting).socket
     },

@@ -9,7 +9,8 @@ import { until } from '../../support/until.ts'
 import { runs } from '../hostd/hostd-daemon.ts'
 import { controlServer } from '../support/control-server.ts'
 
-const real = test.if(needs('tmux'))
+const hasTmux = needs('tmux')
+const real = test.if(hasTmux)
 
 type Stage = AsyncDisposable & {
   readonly nest: Nest
@@ -54,7 +55,7 @@ function stage(session = 'fleet'): Stage {
         return seen.includes(text) && seen
       }),
     async [Symbol.asyncDispose]() {
-      tmux('kill-server')
+      if (hasTmux) tmux('kill-server')
       await Bun.sleep(50)
       own[Symbol.dispose]()
     },

@@ -162,7 +162,7 @@ export function programOf(name: string): string {
 }
 
 /** Debian keeps the server's programs out of the PATH. */
-function findProgram(name: string): string | undefined {
+export function findProgram(name: string): string | undefined {
   return Bun.which(name) ?? [...new Bun.Glob(`/usr/lib/postgresql/*/bin/${name}`).scanSync({ absolute: true })].at(-1)
 }
 
