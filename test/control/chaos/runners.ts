@@ -64,7 +64,7 @@ export function startRunners({ folder, urls, agents, world, leaseMs }: RunnersOp
   }
 
   const keeping = agents.map((_, at) => keep(at))
-  const looking = setInterval(look, 100)
+  const looking = setInterval(look, 250)
   return {
     kill(at) {
       workers[at % workers.length]?.kill('SIGKILL')
@@ -75,7 +75,7 @@ export function startRunners({ folder, urls, agents, world, leaseMs }: RunnersOp
       state.isOver = true
       for (const worker of workers) worker.kill('SIGKILL')
       await Promise.all(keeping)
-      for (const end = performance.now() + mostMs; performance.now() < end && look() > 0; await Bun.sleep(50));
+      for (const end = performance.now() + mostMs; performance.now() < end && look() > 0; await Bun.sleep(100));
       clearInterval(looking)
       for (const [token, at] of seen) world.happen({ kind: 'child', token, at })
     },
