@@ -37,7 +37,7 @@ const suites: { readonly [name: string]: string } = {
 
 beforeAll(() => {
   cpSync(join(root, 'scripts'), join(clone, 'scripts'), { recursive: true })
-  for (const path of ['support/needs.ts', 'support/tier.ts', 'control/support/postgres.ts'])
+  for (const path of ['support/needs.ts', 'support/tier.ts', 'control/support/postgres.ts', 'control/support/free-port.ts'])
     cpSync(join(root, 'test', path), join(clone, 'test', path))
   for (const [name, text] of Object.entries(suites))
     writeFileSync(join(clone, 'test', `${name}.test.ts`), `import { expect, test } from 'bun:test'\n${text}\n`)

@@ -39,7 +39,7 @@ export async function besiege(options: SiegeOptions): Promise<Siege> {
   const world = openWorld(worldFolder, 'siege')
   const roll = dice(seed)
   const env = { CONTROLPLANE_LEASE_SECONDS: String(realLeaseMs / 1_000), ...(postgres ? { CONTROLPLANE_DATABASE_URL: postgres.url } : {}) }
-  const start = (port = 0) => controlProcess({ home: join(folder, 'home'), port, env })
+  const start = (port?: number) => controlProcess({ home: join(folder, 'home'), env, ...(port === undefined ? {} : { port }) })
   const daemons: ControlProcess[] = []
   for (let at = 0; at < options.daemons; at += 1) daemons.push(await start())
   const urls = daemons.map((daemon) => daemon.url)

@@ -147,8 +147,12 @@ describe.if(hasPostgres())('PostgreSQL', () => {
     const url = await server().createDatabase()
     const [one, two] = [await opened(url), await opened(url)]
     const { promise, resolve } = Promise.withResolvers<void>()
-    const first = one.exclusively('schedules', () => promise)
-    await Bun.sleep(100)
+    const held = Promise.withResolvers<void>()
+    const first = one.exclusively('schedules', () => {
+      held.resolve()
+      return promise
+    })
+    await held.promise
     expect(await two.exclusively('schedules', async () => 'done')).toBeUndefined()
     expect(await two.exclusively('other', async () => 'done')).toBe('done')
     resolve()

@@ -3,6 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import { executable } from '../../support/cli.ts'
 import { operatorToken, sharedSecret } from './control-server.ts'
+import { freePort } from './free-port.ts'
 
 export type ControlProcess = {
   readonly url: string
@@ -16,15 +17,16 @@ export type ControlProcess = {
 
 export type ControlProcessOptions = {
   readonly home: string
+  /** Absent: a free one. */
   readonly port?: number
   readonly env?: Readonly<Record<string, string>>
   /** A launcher, for example to become another user. */
   readonly through?: readonly string[]
 }
 
-export async function controlProcess({ home, port = 0, env = {}, through = [] }: ControlProcessOptions): Promise<ControlProcess> {
+export async function controlProcess({ home, port, env = {}, through = [] }: ControlProcessOptions): Promise<ControlProcess> {
   mkdirSync(home, { recursive: true })
-  const child = Bun.spawn([...through, executable, 'control', '--port', String(port)], {
+  const child = Bun.spawn([...through, executable, 'control', '--port', String(port ?? (await freePort()))], {
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,

@@ -5,10 +5,10 @@
 
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { needs } from '../../support/needs.ts'
+import { freePort } from './free-port.ts'
 
 export type Databases = {
   readonly port: number
@@ -76,8 +76,8 @@ export async function startPostgres({ settings = ['fsync=off'], within = tmpdir(
   if (isRoot) chownSync(folder, nobody, nobody)
   chmodSync(folder, 0o700)
   const data = join(folder, 'data')
-  const port = await freePort()
   await makeCluster(data)
+  const port = await freePort()
   const options = [
     `-p ${port}`,
     `-k ${folder}`,
@@ -170,13 +170,4 @@ async function run(command: readonly string[]): Promise<void> {
   const child = Bun.spawn([...command], { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe', cwd: '/', timeout: 30_000 })
   const said = await Promise.race([new Response(child.stderr).text(), child.exited.then(() => '')])
   if ((await child.exited) !== 0) throw new Error(`${command[0]} failed: ${said}`)
-}
-
-function freePort(): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>()
-  const server = createServer().listen(0, '127.0.0.1', () => {
-    const address = server.address()
-    server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-  })
-  return promise
 }
