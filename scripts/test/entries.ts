@@ -61,7 +61,7 @@ function entriesOfFile(file: string, { root, tier, patterns }: Selection): Entry
 /** A file with "deep" in its name belongs to the deep tier alone; one that chooses its size by the tier belongs to both. */
 function isOfTier(tier: Tier, { file, text }: { readonly file: string; readonly text: string }): boolean {
   const isDeepAlone = file.includes('.deep.test.')
-  return tier === 'fast' ? !isDeepAlone : isDeepAlone || /from '[./]+support\/(tier|engines)\.ts'/.test(text)
+  return tier === 'fast' ? !isDeepAlone : isDeepAlone || /from '[./]+(?:test\/)?support\/(?:tier|engines)\.ts'/.test(text)
 }
 
 /** Returns how many entries of the other tier the same patterns would run. */

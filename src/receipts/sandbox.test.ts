@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
+import { isDeep } from '../../test/support/tier.ts'
 import type { ReceiptDraft } from './draft.ts'
 import { type Home, required } from './fixture.ts'
 import { headLine } from './form/anchor.ts'
@@ -89,7 +90,7 @@ testBoth(
       kind: 'form',
     },
   ],
-  another,
+  { another, isDeep },
 )
 
 test('a receipt with a sandbox has a fixed spelling as well', () => {

@@ -1,6 +1,7 @@
 import { afterAll } from 'bun:test'
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeep } from '../../test/support/tier.ts'
 import { edit, homes, rewrite, testBoth } from './tampering.ts'
 
 const { another, removeAll } = homes()
@@ -108,5 +109,5 @@ testBoth(
       kind: 'seal',
     },
   ],
-  another,
+  { another, isDeep },
 )

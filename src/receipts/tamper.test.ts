@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
+import { isDeep } from '../../test/support/tier.ts'
 import { createHome, draft, mustAppend, required } from './fixture.ts'
 import { headLine, sealAnchor } from './form/anchor.ts'
 import { readReceipt } from './form/grammar.ts'
@@ -190,7 +191,7 @@ testBoth(
       kind: 'cut',
     },
   ],
-  another,
+  { another, isDeep },
 )
 
 test('the second verifier agrees on a log longer than its batches', async () => {

@@ -83,8 +83,15 @@ export async function second({ home, against }: Omit<Scene, 'another'>, checkpoi
   return { ok: code === 0, ...(code === 0 || record === undefined ? {} : { record: Number(record) }), text }
 }
 
-/** Creates one test per tamper: both verifiers must name the expected record. */
-export function testBoth(tampers: readonly Tamper[], another: () => Home): void {
+/**
+ * Creates one test per tamper: both verifiers must name the expected record. The second one starts many programs, so it sees
+ * each tamper in the deep tier alone, and one of each kind in the fast one.
+ */
+export function testBoth(
+  tampers: readonly Tamper[],
+  { another, isDeep }: { readonly another: () => Home; readonly isDeep: boolean },
+): void {
+  const ofEachKind = new Set(new Map(tampers.map((tamper) => [tamper.kind, tamper])).values())
   for (const tamper of tampers) {
     test.concurrent(`both verifiers, ${tamper.name}: ${tamper.record === undefined ? 'valid' : `receipt ${tamper.record}`}`, async () => {
       const home = another()
@@ -93,6 +100,7 @@ export function testBoth(tampers: readonly Tamper[], another: () => Home): void 
       const ours = first(changed, checkpoint)
       expect({ ok: ours.ok, record: ours.problems[0]?.record }).toEqual({ ok: tamper.record === undefined, record: tamper.record })
       if (tamper.kind) expect(String(ours.problems[0]?.kind)).toBe(tamper.kind)
+      if (!isDeep && !ofEachKind.has(tamper)) return
       const theirs = await second(changed, checkpoint)
       expect({ ok: theirs.ok, record: theirs.record }, theirs.text).toEqual({ ok: tamper.record === undefined, record: tamper.record })
     })

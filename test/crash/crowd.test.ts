@@ -4,6 +4,7 @@ import { afterAll, test as always, beforeAll, expect } from 'bun:test'
 import { join } from 'node:path'
 import { greedyWriter } from '../support/foreign-sqlite.ts'
 import { needs } from '../support/needs.ts'
+import { repetitions } from '../support/tier.ts'
 import { type Binary, compiledBinary, createHome, type Home, type Result } from './home.ts'
 import { acknowledged, brokenEffects, brokenPromises, receipts, withMemory } from './oracle.ts'
 import { turnOf } from './siege.ts'
@@ -16,7 +17,8 @@ beforeAll(async () => {
 })
 afterAll(() => state.binary?.[Symbol.dispose]())
 
-const [processes, rounds] = [8, 5]
+const [processes, rounds] = [repetitions({ fast: 4, deep: 8 }), repetitions({ fast: 2, deep: 5 })]
+const [crowd, turns] = [repetitions({ fast: 8, deep: 16 }), repetitions({ fast: 2, deep: 4 })]
 
 type Reply = { readonly turn: ReturnType<typeof turnOf>; readonly result: Result }
 
@@ -34,7 +36,7 @@ async function person(home: Home, name: number): Promise<{ turns: Reply[]; other
   return { turns, others }
 }
 
-test('eight processes, turns with tools and searches: nothing is lost, one chain, no lock is ever seen', async () => {
+test(`${processes} processes, turns with tools and searches: nothing is lost, one chain, no lock is ever seen`, async () => {
   using home = createHome({ binary: state.binary?.path ?? '' })
   const people = await Promise.all(Array.from({ length: processes }, (_, name) => person(home, name)))
   const turns = people.flatMap((each) => each.turns)
@@ -54,21 +56,21 @@ test('eight processes, turns with tools and searches: nothing is lost, one chain
   expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
 }, 120_000)
 
-test('sixteen processes of one turn each at a time, beside another program that hardly lets go: all wait their turn', async () => {
+test(`${crowd} processes of one turn each at a time, beside another program that hardly lets go: all wait their turn`, async () => {
   using home = createHome({ binary: state.binary?.path ?? '' })
   const responses = [{ tool_calls: [{ name: 'file_list', arguments: { path: '.' } }] }, { text: 'done' }]
   const one = () => home.run(['agent', '-m', 'what is here?'], responses)
   expect((await one()).code).toBe(0)
   using writer = greedyWriter(join(home.state, 'memory.sqlite'))
   const results = await Promise.all(
-    Array.from({ length: 16 }, async () => {
+    Array.from({ length: crowd }, async () => {
       const told: Result[] = []
-      for (let round = 0; round < 4; round += 1) told.push(await one())
+      for (let round = 0; round < turns; round += 1) told.push(await one())
       return told
     }),
   )
   expect(writer.running()).toBe(true)
   expect(results.flat().filter(({ code }) => code !== 0)).toEqual([])
-  expect(receipts(home).size).toBe(65)
+  expect(receipts(home).size).toBe(1 + crowd * turns)
   expect(await home.run(['receipt', 'verify', '--deep'])).toMatchObject({ code: 0, stderr: '' })
 }, 120_000)

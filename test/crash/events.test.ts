@@ -6,7 +6,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { HostEvent } from '../../src/host/events/host-event.ts'
-import { nest } from '../support/cli.ts'
+import { executable, nest } from '../support/cli.ts'
 import { hostOf } from '../support/host.ts'
 import { randomFrom } from './home.ts'
 
@@ -33,11 +33,7 @@ test('two processes that are killed in turns and a follower that is killed too: 
     { text: 'done' },
   ])
   const state = join(at.home, '.braidclaw')
-  const run = () =>
-    Bun.spawn(
-      [process.execPath, join(import.meta.dir, '../../src/main.ts'), 'agent', '-m', 'go'],
-      child(at.workspace, { ...at.env, BRAIDCLAW_MOCK_FIXTURE: fixture }),
-    )
+  const run = () => Bun.spawn([executable, 'agent', '-m', 'go'], child(at.workspace, { ...at.env, BRAIDCLAW_MOCK_FIXTURE: fixture }))
   // The home exists before anybody follows it.
   await run().exited
   // Two turns side by side take longer than one, and so it is below.

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../support/needs.ts'
+import { repetitions } from '../support/tier.ts'
 import { type Binary, compiledBinary, createHome, type Home, randomFrom } from './home.ts'
 import { receipts, withMemory } from './oracle.ts'
 
@@ -11,7 +12,7 @@ const sandboxed = test.if(needs('bwrap'))
 
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
 const random = randomFrom(seed)
-const kills = 20
+const kills = repetitions({ fast: 4, deep: 20 })
 
 const state: { binary?: Binary } = {}
 beforeAll(async () => {

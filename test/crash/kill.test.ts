@@ -5,14 +5,15 @@
 
 import { afterAll, test as always, beforeAll, expect } from 'bun:test'
 import { needs } from '../support/needs.ts'
+import { isDeep, repetitions } from '../support/tier.ts'
 import { type Binary, compiledBinary, createHome } from './home.ts'
 import { besiege, type Siege } from './siege.ts'
 
 const test = always.if(needs('bwrap'))
 
-const kills = Number(process.env.CRASH_KILLS ?? 200)
+const kills = Number(process.env.CRASH_KILLS ?? repetitions({ fast: 12, deep: 200 }))
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
-const perHome = 20
+const perHome = repetitions({ fast: 6, deep: 20 })
 
 const state: { binary?: Binary } = {}
 beforeAll(async () => {
@@ -36,8 +37,9 @@ test(
     expect(sieges.flatMap(({ broken }) => broken)).toEqual([])
     expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(kills)
     // A harness that always strikes too early or too late proves nothing.
-    expect(sum(({ tally }) => tally.midTurn)).toBeGreaterThan(kills / 4)
-    expect(sum(({ tally }) => tally.interruptedActs)).toBeGreaterThan(kills / 20)
+    expect(sum(({ tally }) => tally.midTurn)).toBeGreaterThan(isDeep ? kills / 4 : 0)
+    // A dozen kills may by chance all fall between two acts.
+    if (isDeep) expect(sum(({ tally }) => tally.interruptedActs)).toBeGreaterThan(kills / 20)
   },
   kills * 1000 + 60_000,
 )

@@ -1,11 +1,14 @@
-/** 2,400 turns with tools in one program: it does not grow. The long run, by hand: SOAK_TURNS=10000 bun test test/crash/soak.test.ts */
+/** Turn after turn with tools in one program: it does not grow. The long run, by hand: SOAK_TURNS=10000 bun test test/crash/soak.test.ts */
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { isDeep, repetitions } from '../support/tier.ts'
 import { ratioOf, type Sample, sizeAt } from './soak.ts'
 
-const turns = Number(process.env.SOAK_TURNS ?? 2400)
-const allowed = 1.15
+const turns = Number(process.env.SOAK_TURNS ?? repetitions({ fast: 100, deep: 2400 }))
+const grown = 1.15
+/** Few turns end before the bounded caches are full, so the fast tier sees large leaks alone. */
+const allowed = isDeep ? grown : 1.6
 
 /** In a process of its own: what the test runner itself takes must not count. */
 async function soak(): Promise<{ ratio: number; early: number; end: number }> {
@@ -32,6 +35,6 @@ test('a leak of a few kilobytes a turn would be seen, the saw teeth of the colle
   const samples = (leak: number): Sample[] =>
     Array.from({ length: 300 }, (_, at) => ({ turn: (at + 1) * 5, rss: 100e6 + (at % 7) * 4e6 + (at + 1) * 5 * leak, ms: 0 }))
   expect(ratioOf(samples(0), 300)).toBeLessThan(1.05)
-  expect(ratioOf(samples(20_000), 300)).toBeGreaterThan(allowed)
+  expect(ratioOf(samples(20_000), 300)).toBeGreaterThan(grown)
   expect(sizeAt(samples(0), 1500)).toBeLessThan(130e6)
 })

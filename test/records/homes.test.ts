@@ -2,7 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { type Nest, nest } from '../support/cli.ts'
-import { addTurns, database, oldHome, unpack } from './homes/unpack.ts'
+import { repetitions } from '../support/tier.ts'
+import { addTurns, database, nameOf, oldHome, unpack } from './homes/unpack.ts'
 
 function aged(): Nest {
   const at = nest()
@@ -93,14 +94,16 @@ test('pins, sessions and names of runs are found', async () => {
   expect((await at.run(['session'])).stdout).toContain('red, green, blue')
 })
 
-test('a home of 100,000 turns opens, answers, lists, searches and resumes', async () => {
+const many = repetitions({ fast: 2_000, deep: 100_000 })
+
+test(`a home of ${many.toLocaleString('en')} turns opens, answers, lists, searches and resumes`, async () => {
   using at = aged()
-  addTurns(at, 100_000)
+  addTurns(at, many)
   expect((await at.run(['agent', '-m', 'hello'])).code).toBe(0)
-  expect((await at.run(['agent', '--resume', 'conversation_00000000000000009999', '-m', 'hello'])).code).toBe(0)
+  expect((await at.run(['agent', '--resume', nameOf('conversation', many / 10 - 1), '-m', 'hello'])).code).toBe(0)
   expect((await at.run(['memory', 'search', 'w996'])).stdout).toContain('w996')
   expect((await at.run(['run', 'list'])).code).toBe(0)
-  expect((await at.run(['replay', 'run_00000000000000050000'])).code).toBe(0)
+  expect((await at.run(['replay', nameOf('run', many / 2)])).code).toBe(0)
   expect((await at.run(['rebuild', '--check'], { timeoutMs: 120_000 })).code).toBe(0)
 }, 180_000)
 

@@ -1,5 +1,6 @@
-/** Prepares a used home, and alters its files and rows behind the program's back: with the sqlite3 shell, or by editing a file. */
+/** Prepares a used home, and alters its files and rows behind the program's back: with SQL, or by editing a file. */
 
+import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { appendFileSync, chmodSync, copyFileSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -40,8 +41,9 @@ export function copyOf(made: Nest): Nest {
 }
 
 export function sqlite(at: Nest, sql: string): void {
-  const { exitCode, stderr } = Bun.spawnSync(['sqlite3', '-bail', '-cmd', '.timeout 5000', state(at, 'memory.sqlite'), sql])
-  expect([exitCode, stderr.toString()]).toEqual([0, ''])
+  using db = new Database(state(at, 'memory.sqlite'), { readwrite: true, create: false })
+  db.run('PRAGMA busy_timeout = 5000')
+  db.run(sql)
 }
 
 const log = 'tool_receipts.log'

@@ -65,5 +65,5 @@ export function addTurns(at: Nest, turns: number): void {
   })()
 }
 
-const nameOf = (kind: string, n: number): string => `${kind}_${n.toString().padStart(20, '0')}`
+export const nameOf = (kind: string, n: number): string => `${kind}_${n.toString().padStart(20, '0')}`
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
