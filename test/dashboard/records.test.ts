@@ -3,8 +3,8 @@
 import { test as always, expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sqlite } from '../support/alterations.ts'
 import { browserOfFile, hasBrowser } from '../support/browser.ts'
-import { pay } from '../support/foreign-sqlite.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
@@ -49,7 +49,7 @@ test('the gate explains a command and a call, and a permanent approval is revoke
   await using server = await gateway(at)
   const row = `INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES ('shell', '["git","${hostile}"]', 'me', 1)`
   await server.ask('/chat', { message: 'hi' })
-  await pay({ name: 'a permanent approval', argv: ['sqlite3', join(at.home, '.braidclaw', 'memory.sqlite'), row] })
+  sqlite(at, row)
   await using visit = await open(server, { at: 'tools' })
   const { page, complaints } = visit
   await page.getByLabel('The command').fill('rm -rf /')
@@ -102,15 +102,11 @@ test('cost says what has no price, shows the days as a table too, and what is le
   const { env } = scripted(at, [{ text: 'Hello.', usage: { input_tokens: 300, output_tokens: 100 } }])
   await using server = await gateway(at, [], { env })
   await server.ask('/chat', { message: 'hi' })
-  await pay({
-    name: 'a call of unknown price',
-    argv: [
-      'sqlite3',
-      join(at.home, '.braidclaw', 'memory.sqlite'),
-      `INSERT INTO spend(kind, run_id, conversation_id, day, channel, token, agent, provider, model, calls, input, output, cached, micros, unpriced, estimated, lost, unsettled)
+  sqlite(
+    at,
+    `INSERT INTO spend(kind, run_id, conversation_id, day, channel, token, agent, provider, model, calls, input, output, cached, micros, unpriced, estimated, lost, unsettled)
        VALUES ('summary','','',date('now'),'cli','','default','near','${hostile}',1,50,5,0,0,1,0,0,0)`,
-    ],
-  })
+  )
   await using visit = await open(server, { at: 'cost' })
   const { page, complaints } = visit
   await page.getByText('is not known').waitFor()

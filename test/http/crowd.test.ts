@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { echoModel } from '../support/echo-model.ts'
 import { type EventFollower, followEvents } from '../support/event-follower.ts'
 import { type Gateway, gateway, tokenOf } from '../support/gateway.ts'
+import { repetitions } from '../support/tier.ts'
 import { home } from '../support/turns.ts'
 import { until } from '../support/until.ts'
 
@@ -25,7 +26,9 @@ async function turn({ url, token }: Gateway, word: string, conversation?: string
 const ends = (follower: EventFollower) => follower.seen.filter(({ type }) => type === 'run_ended').length
 const memoryOf = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
-test('16 and 256 streams at once: each has its own events, whole, and so has whoever follows all of them', async () => {
+const many = repetitions({ fast: 48, deep: 256 })
+
+test(`16 and ${many} streams at once: each has its own events, whole, and so has whoever follows all of them`, async () => {
   using model = echoModel()
   using at = home(model.toml)
   at.file('notes.txt', 'Buy milk.')
@@ -33,20 +36,20 @@ test('16 and 256 streams at once: each has its own events, whole, and so has who
   const follower = followEvents(() => server.url, server.token)
   await turn(server, 'w0x0z')
   const before = memoryOf(server.pid)
-  for (const count of [16, 256]) {
+  for (const count of [16, many]) {
     const own = Array.from({ length: count }, (_, client) => `w${count}x${client}z`)
     const turns = await Promise.all(own.map((word) => turn(server, word)))
     expect(turns.map(({ text }) => words(text))).toEqual(own.map((word) => [word]))
     expect(turns.map(({ last }) => last.result)).toEqual(own.map((word) => `I read ${word}`))
     for (const { types } of turns) expect(types.filter((type) => type !== 'text')).toEqual(['init', 'tool_use', 'tool_result', 'done'])
-    await until(() => ends(follower) >= (count === 16 ? 17 : 273))
+    await until(() => ends(follower) >= (count === 16 ? 17 : 17 + many))
     const byConversation = Map.groupBy(follower.seen, ({ conversationId }) => conversationId)
     expect(turns.map(({ conversation }) => words(JSON.stringify(byConversation.get(conversation))))).toEqual(own.map((word) => [word]))
   }
-  expect(ends(follower)).toBe(273)
+  expect(ends(follower)).toBe(17 + many)
   const started = follower.seen.filter(({ type }) => type === 'run_started').length
   const called = follower.seen.filter(({ type }) => type === 'tool_result').length
-  expect([started, called]).toEqual([273, 273])
+  expect([started, called]).toEqual([17 + many, 17 + many])
   expect(memoryOf(server.pid) - before).toBeLessThan(200)
   await follower.stop()
 }, 120_000)

@@ -6,6 +6,8 @@ import { connect, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { type Gateway, gateway, tokenOf } from '../support/gateway.ts'
+import { needs } from '../support/needs.ts'
+import { repetitions } from '../support/tier.ts'
 import { home, refused, scripted } from '../support/turns.ts'
 
 const memoryOf = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
@@ -23,13 +25,15 @@ function open(server: Gateway, bytes: string): Promise<Socket> {
 const head = (server: Gateway, line: string, more = '') =>
   `${line} HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\n${more}`
 
-test('2,000 open connections with half a request leave the server answering, within bounds', async () => {
+const connections = repetitions({ fast: 300, deep: 2_000 })
+
+test(`${connections} open connections with half a request leave the server answering, within bounds`, async () => {
   using at = home()
   await using server = await gateway(at)
   await server.ask('/status')
   const before = memoryOf(server.pid)
   const sockets = await Promise.all(
-    Array.from({ length: 2_000 }, () => open(server, 'GET /status HTTP/1.1\r\nHost: 127').catch(() => undefined)),
+    Array.from({ length: connections }, () => open(server, 'GET /status HTTP/1.1\r\nHost: 127').catch(() => undefined)),
   )
   expect((await server.ask('/status')).status).toBe(200)
   expect(memoryOf(server.pid) - before).toBeLessThan(60)
@@ -123,7 +127,7 @@ test('a taken port, a missing certificate and half a pair are each refused with 
   refused(await at.run(['serve', '--port', '0']), 1, 'belong together')
 })
 
-test('with a certificate the gateway speaks HTTPS, and its cookie is for HTTPS alone', async () => {
+test.if(needs('openssl'))('with a certificate the gateway speaks HTTPS, and its cookie is for HTTPS alone', async () => {
   using at = home()
   const [cert, key] = [join(at.dir, 'cert.pem'), join(at.dir, 'key.pem')]
   const made = Bun.spawnSync([

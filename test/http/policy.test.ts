@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pay } from '../support/foreign-sqlite.ts'
+import { sqlite } from '../support/alterations.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
@@ -41,7 +41,7 @@ test('a permanent approval is listed, and revoked by an admin alone', async () =
   await using server = await gateway(at)
   await server.ask('/chat', { message: 'hi' })
   const row = `INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES ('shell', '["git","push"]', 'me', 1)`
-  await pay({ name: 'a permanent approval', argv: ['sqlite3', join(at.home, '.braidclaw', 'memory.sqlite'), row] })
+  sqlite(at, row)
   const listed = await server.ask('/approvals/rules')
   expect(listed.body.rules).toEqual([{ id: 1, tool: 'shell', scope: '["git","push"]', allows: 'git push', added_by: 'me', added_at: 1 }])
   const remove = (init?: RequestInit) => server.ask('/approvals/rules/1', undefined, { method: 'DELETE', ...init })

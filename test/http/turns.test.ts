@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Gateway, gateway, tokenOf } from '../support/gateway.ts'
+import { repetitions } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
 type Sent = { readonly events: { readonly type: string; readonly [key: string]: unknown }[]; readonly response: Response }
@@ -113,10 +114,12 @@ test('messages to a busy conversation wait their turn in order, and beyond a lim
   expect(order.filter((text) => text.startsWith('answer'))).toEqual(Array.from({ length: 17 }, (_, number) => `answer ${number}`))
 })
 
-test('16 and 256 conversations at once get their own answers', async () => {
+const many = repetitions({ fast: 48, deep: 256 })
+
+test(`16 and ${many} conversations at once get their own answers`, async () => {
   using at = home()
   await using server = await gateway(at)
-  for (const count of [16, 256]) {
+  for (const count of [16, many]) {
     const answers = await Promise.all(
       Array.from({ length: count }, (_, number) => server.ask('/chat', { message: `echo the word w${count}x${number}z` })),
     )

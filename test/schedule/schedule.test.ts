@@ -4,7 +4,10 @@ import { expect, test } from 'bun:test'
 import type { Nest } from '../support/cli.ts'
 import { daemon, launch, person, stopping } from '../support/daemon.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
+import { needs } from '../support/needs.ts'
 import { call, home, scripted } from '../support/turns.ts'
+
+const sandboxed = test.if(needs('bwrap'))
 
 /** Adds a schedule that is due in a second, whose answer goes to "me" on the FIFOs. */
 async function add(at: Nest, name: string, ...flags: readonly string[]): Promise<void> {
@@ -40,7 +43,7 @@ async function ended(at: Nest, name: string) {
   }
 }
 
-test('what is due is done, checked in the sandbox, and answered on its channel', async () => {
+sandboxed('what is due is done, checked in the sandbox, and answered on its channel', async () => {
   using at = home()
   await using agent = stopping(
     await daemon(
@@ -58,7 +61,7 @@ test('what is due is done, checked in the sandbox, and answered on its channel',
   expect(await shown(at, 'report')).toMatchObject({ state: 'done', next: [] })
 })
 
-test('a run whose check does not pass is bad, and its channel reads that beside what the model says', async () => {
+sandboxed('a run whose check does not pass is bad, and its channel reads that beside what the model says', async () => {
   using at = home()
   await using agent = stopping(await daemon(at, [], scripted(at, [{ text: 'Done!' }])))
   await using me = await person(agent.dir)
@@ -117,7 +120,7 @@ test('two daemons and a gateway on one home start each due time once', async () 
   void [me, two, server]
 }, 120_000)
 
-test('a person runs one now, and reads the answer; exit 1 when it does not count as good', async () => {
+sandboxed('a person runs one now, and reads the answer; exit 1 when it does not count as good', async () => {
   using at = home()
   const { env } = scripted(at, [{ text: 'here it is' }])
   await add(at, 'report', '--cron', '30 2 * * *', '--tz', 'Europe/Berlin')

@@ -4,13 +4,23 @@ import { test as always, expect } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../../support/needs.ts'
-import { call, calls, loops, others, type Play, type Played, play, say } from './stage.ts'
+import { isDeep } from '../../support/tier.ts'
+import { call, calls, type Loop, loops, others, type Play, type Played, play, say } from './stage.ts'
 
 const test = always.if(needs('bwrap', 'jq', 'curl'))
 
-/** Plays it on all loops; each must tell the model the same and end the same way. @returns the first */
+const [native, ...scripts] = loops
+let plays = 0
+
+/** Returns the native loop and, by turns, one of the scripts in the fast tier; the deep tier plays on all of these. */
+function ofTier(on: readonly Loop[]): readonly Loop[] {
+  plays += 1
+  return isDeep ? on : [native, scripts[plays % 2]].flatMap((loop) => loop ?? [])
+}
+
+/** Plays it on several loops; each must tell the model the same and end the same way. @returns the first */
 async function onAll(asked: Play, on = loops): Promise<Played> {
-  const all = await Promise.all(on.map(async (loop) => ({ loop, played: await play(loop, asked) })))
+  const all = await Promise.all(ofTier(on).map(async (loop) => ({ loop, played: await play(loop, asked) })))
   const [first] = all
   if (!first) throw new Error('no loop')
   for (const { loop, played } of all) {
@@ -41,6 +51,7 @@ async function accountedFor({ home, receipts, transcript, trace }: Played): Prom
 
 test('a tool that is on no list is not permitted and never runs, whether it exists or not', async () => {
   const { code, stdout, transcript, receipts, home } = await onAll({
+    staged: ['repeat', 'hidden'],
     replies: [calls(call('hidden', {}), call('invented', { a: 1 })), say('I may not.')],
   })
   expect([code, stdout]).toEqual([0, 'I may not.\n'])
@@ -66,7 +77,7 @@ test('a path outside the workspace is not permitted', async () => {
 })
 
 test('an agent that is not there is not asked for', async () => {
-  for (const loop of loops) {
+  for (const loop of ofTier(loops)) {
     const { code, stdout, stderr, requests } = await play(loop, { replies: [say('no')], args: ['--agent', 'ghost'] })
     expect({ loop, code, stdout, requests }).toEqual({ loop, code: 1, stdout: '', requests: 0 })
     expect(stderr).toContain('no agent "ghost"; there are: default')
@@ -74,7 +85,9 @@ test('an agent that is not there is not asked for', async () => {
 })
 
 test('arguments that are no JSON object are not permitted, and the model is told', async () => {
-  for (const loop of [...loops, ...others].filter(({ backend, wire }) => backend !== 'llm' && wire === 'openai-compatible')) {
+  for (const loop of (isDeep ? [...loops, ...others] : loops).filter(
+    ({ backend, wire }) => backend !== 'llm' && wire === 'openai-compatible',
+  )) {
     const made = ['not { json', '[1]'].map((args, at) => ({ id: `call_bad${at}`, name: 'repeat', args: [args] }))
     const { code, transcript, receipts } = await play(loop, { replies: [calls(...made), say('ok')] })
     expect(code).toBe(0)
@@ -133,6 +146,8 @@ test('several rounds with nested, many-lined and long arguments arrive as they w
 test('parallel calls are all made, and their results come back in order; one that fails says why', async () => {
   const { code, transcript } = await onAll(
     {
+      staged: ['repeat', 'fail'],
+      tools: [{ name: 'repeat' }, { name: 'fail' }],
       replies: [calls(call('repeat', { value: 'first' }), call('fail', { value: 2 }), call('repeat', { value: 'third' })), say('done')],
     },
     [...loops, ...others],

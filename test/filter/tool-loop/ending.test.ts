@@ -6,12 +6,15 @@ import { join } from 'node:path'
 import { executable, minimumConfig, type Nest, nest } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
 import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
+import { isDeep } from '../../support/tier.ts'
 import { until } from '../../support/until.ts'
 import { stageTools } from './stage.ts'
 
 const test = always.if(needs('bwrap', 'jq', 'curl'))
 
-const scripts = ['bash', 'llm'] as const
+const both = ['bash', 'llm'] as const
+/** The scripts that a test tries: the fast tier tries one of them, by turns. */
+const [oneWay, otherWay] = isDeep ? [both, both] : [['bash'] as const, ['llm'] as const]
 const slowSeconds = uniqueSeconds()
 const scriptOf = (name: string) => join(import.meta.dir, '../../../bridges/tool-loop', name)
 
@@ -86,7 +89,7 @@ const events = (path: string) =>
     .split('\n')
     .map((line) => JSON.parse(line).event)
 
-test.each(scripts)('%s: an agent that is not there ends it before the model is asked, and is not made', async (name) => {
+test.each(oneWay)('%s: an agent that is not there ends it before the model is asked, and is not made', async (name) => {
   using at = nest()
   using far = model([{ content: 'no' }])
   const { code, stdout, stderr } = await ended(
@@ -97,7 +100,7 @@ test.each(scripts)('%s: an agent that is not there ends it before the model is a
   expect(existsSync(join(at.home, '.braidclaw/agents/ghost'))).toBe(false)
 })
 
-test.each(scripts)('%s: an empty question, or an empty pipe, is none', async (name) => {
+test.each(otherWay)('%s: an empty question, or an empty pipe, is none', async (name) => {
   using at = nest()
   using far = model([{ content: 'no' }])
   const list = listIn(at)
@@ -112,7 +115,7 @@ test.each(scripts)('%s: an empty question, or an empty pipe, is none', async (na
   expect(far.requests()).toBe(0)
 })
 
-test.each(scripts)('%s: SIGTERM while the model thinks', async (name) => {
+test.each(oneWay)('%s: SIGTERM while the model thinks', async (name) => {
   using at = nest()
   using far = model([{ content: 'no' }], { waits: true })
   const env = environment(at, far.url)
@@ -123,7 +126,7 @@ test.each(scripts)('%s: SIGTERM while the model thinks', async (name) => {
   expect(readdirSync(env.TMPDIR)).toEqual([])
 })
 
-test.each(scripts)('%s: SIGTERM while a tool runs ends the tool, and leaves its receipt', async (name) => {
+test.each(otherWay)('%s: SIGTERM while a tool runs ends the tool, and leaves its receipt', async (name) => {
   using at = nest()
   using far = model([{ call: 'slow' }, { content: 'no' }])
   const child = begin(name, ['go', '', listIn(at)], environment(at, far.url))
@@ -135,7 +138,7 @@ test.each(scripts)('%s: SIGTERM while a tool runs ends the tool, and leaves its 
   expect(receipt).toMatchObject({ tool: 'slow', status: 'failed', error: expect.stringContaining('cancelled') })
 })
 
-test.each(scripts)('%s: after whoever asked was killed, no tool is run', async (name) => {
+test.each(oneWay)('%s: after whoever asked was killed, no tool is run', async (name) => {
   using at = nest()
   using far = model([{ call: 'slow' }, { content: 'no' }], { waits: true })
   at.config(minimumConfig)
@@ -149,7 +152,7 @@ test.each(scripts)('%s: after whoever asked was killed, no tool is run', async (
   expect([far.requests(), (await at.run(['receipt', 'list', '--json'])).stdout]).toEqual([1, '[]\n'])
 })
 
-test.each(scripts)('%s: the iterations stand with the rest, wherever that is, or in LOG_FILE', async (name) => {
+test.each(otherWay)('%s: the iterations stand with the rest, wherever that is, or in LOG_FILE', async (name) => {
   using at = nest()
   using far = model([{ call: 'repeat' }, { content: 'done' }])
   using again = model([{ call: 'repeat' }, { content: 'done' }])
@@ -165,14 +168,14 @@ test.each(scripts)('%s: the iterations stand with the rest, wherever that is, or
   expect(events(file)).toEqual(['iteration', 'iteration'])
 })
 
-test.each(scripts)('%s: zero bytes in a question are no trouble', async (name) => {
+test.each(oneWay)('%s: zero bytes in a question are no trouble', async (name) => {
   using at = nest()
   using far = model([{ content: 'done' }])
   const result = await ended(begin(name, ['-', '', listIn(at)], environment(at, far.url), 'a\0b'))
   expect(result).toEqual({ code: 0, stdout: 'done\n', stderr: '' })
 })
 
-test.each(scripts)('%s: an answer does not steer the terminal', async (name) => {
+test.each(otherWay)('%s: an answer does not steer the terminal', async (name) => {
   using at = nest()
   using far = model([{ content: 'a\u001b[31mb\u0007\u009b1mc ü\n\td' }])
   const [list, env, screen] = [listIn(at), environment(at, far.url), { text: '' }]

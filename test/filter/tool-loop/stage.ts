@@ -27,6 +27,8 @@ export type Play = {
   /** What the model says, one speech a request; the last is repeated. A number is an HTTP status, a text a whole body. */
   readonly replies: readonly (Speech | number | string)[]
   readonly tools?: readonly object[]
+  /** The executables that exist; absent: `repeat` alone. */
+  readonly staged?: readonly ToolName[]
   readonly max?: number
   readonly args?: readonly string[]
   readonly message?: string
@@ -54,12 +56,18 @@ let ids = 0
 export const call = (name: string, args: unknown) => ({ id: `call_${++ids}`, name, args: [JSON.stringify(args)] })
 export const calls = (...made: readonly ReturnType<typeof call>[]): Speech => ({ calls: made })
 
-/** `repeat` says its argument back, byte for byte; `fail` fails; `hidden` is there but on no list. */
-export function stageTools(folder: string): void {
+export type ToolName = 'repeat' | 'fail' | 'hidden'
+
+/**
+ * Writes these tools: `repeat` says its argument back, byte for byte; `fail` fails; `hidden` is on no list. Each one more is a sandbox more in
+ * each home, because all are asked for their descriptions.
+ */
+export function stageTools(folder: string, names: readonly ToolName[] = ['repeat']): void {
   const describe = (name: string, properties: object) =>
     `#!/bin/sh\nif [ "$1" = --describe ]; then cat <<'J'\n${JSON.stringify({ name, description: `The ${name} tool.`, parameters: { type: 'object', properties } })}\nJ\nexit; fi\n`
   mkdirSync(folder, { recursive: true })
-  const tool = (name: string, properties: object, body: string) => {
+  const tool = (name: ToolName, properties: object, body: string) => {
+    if (!names.includes(name)) return
     writeFileSync(join(folder, `${name}.sh`), `${describe(name, properties)}${body}\n`)
     chmodSync(join(folder, `${name}.sh`), 0o755)
   }
@@ -68,18 +76,18 @@ export function stageTools(folder: string): void {
   tool('hidden', {}, 'echo must never run; touch hidden-ran')
 }
 
-export const listed = [{ name: 'repeat' }, { name: 'fail' }, { name: 'file_read' }]
+const listed = [{ name: 'repeat' }, { name: 'file_read' }]
 
 export async function play(
   { backend, wire }: Loop,
-  { replies, tools = listed, max, args = ['--approve-all-medium'], message, env, before, words: said }: Play,
+  { replies, tools = listed, staged, max, args = ['--approve-all-medium'], message, env, before, words: said }: Play,
 ): Promise<Played> {
   const home = nest()
   const dialect = dialectOf(wire)
   const fake = startFake(({ text }, n) => answer(dialect, replies[Math.min(n, replies.length - 1)] ?? 500, text))
   home.config(configFor(wire, fake.url))
   const folder = join(home.dir, 'ops')
-  stageTools(join(folder, 'skills'))
+  stageTools(join(folder, 'skills'), staged)
   const list = join(folder, 'tools.json')
   writeFileSync(list, JSON.stringify(tools))
   const words = said?.(list) ?? [
