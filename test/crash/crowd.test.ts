@@ -17,8 +17,8 @@ beforeAll(async () => {
 })
 afterAll(() => state.binary?.[Symbol.dispose]())
 
-const [processes, rounds] = [repetitions({ fast: 4, deep: 8 }), repetitions({ fast: 2, deep: 5 })]
-const [crowd, turns] = [repetitions({ fast: 8, deep: 16 }), repetitions({ fast: 2, deep: 4 })]
+const [processes, rounds] = [repetitions({ fast: 3, deep: 8 }), repetitions({ fast: 2, deep: 5 })]
+const [crowd, turns] = [repetitions({ fast: 6, deep: 16 }), repetitions({ fast: 2, deep: 4 })]
 
 type Reply = { readonly turn: ReturnType<typeof turnOf>; readonly result: Result }
 

@@ -8,9 +8,12 @@ import { join } from 'node:path'
 import type { HostEvent } from '../../src/host/events/host-event.ts'
 import { executable, nest } from '../support/cli.ts'
 import { hostOf } from '../support/host.ts'
+import { repetitions } from '../support/tier.ts'
 import { randomFrom } from './home.ts'
 
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
+/** How many turns each lane begins. */
+const strikes = repetitions({ fast: 6, deep: 10 })
 const watcher = join(import.meta.dir, '../support/watch-events.ts')
 
 type Watched = { readonly state: string; readonly workspace: string; readonly lifeMs: () => number }
@@ -45,10 +48,10 @@ test('two processes that are killed in turns and a follower that is killed too: 
   const lifeMs = () => usualMs * (0.3 + random() * 0.6)
   const watching = watch(() => over.yes, { state, workspace: at.workspace, lifeMs })
   const work = async () => {
-    for (let count = 0; count < 10; count += 1) {
+    for (let count = 0; count < strikes; count += 1) {
       const turn = run()
-      // Each tenth of the time that a turn may take is struck once by each lane.
-      const late = setTimeout(() => turn.kill('SIGKILL'), usualMs * (0.3 + ((count + random()) / 10) * 1.2))
+      // Each part of the time that a turn may take is struck once by each lane.
+      const late = setTimeout(() => turn.kill('SIGKILL'), usualMs * (0.3 + ((count + random()) / strikes) * 1.2))
       await turn.exited
       clearTimeout(late)
     }

@@ -6,8 +6,11 @@ import { type Payload, startApi } from '../support/messages-api.ts'
 import { needs } from '../support/needs.ts'
 import { type AgentFolderFixture, scenes } from '../support/planck.ts'
 import { curlBrain } from '../support/planck-scripts.ts'
+import { repetitions } from '../support/tier.ts'
 
 const test = always.if(needs('curl'))
+
+const kills = repetitions({ fast: 6, deep: 24 })
 
 const COMPACTOR =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
@@ -174,17 +177,17 @@ describe('compaction', () => {
     }
     void keepBrain()
     at.ours('claw.sh')
-    for (let number = 1; number <= 24; number += 1) {
+    for (let number = 1; number <= kills; number += 1) {
       const router = planck({ HISTORY_MAX: '2', HISTORY_KEEP: '0' })
       await human.ask(`question ${number}`)
       await Bun.sleep((number * 5) % 23)
       await router.kill()
     }
     planck({ HISTORY_MAX: '1', HISTORY_KEEP: '0' })
-    await human.ask('question 25')
+    await human.ask(`question ${kills + 1}`)
     while (at.memory('history.jsonl') !== '' || existsSync(join(at.dir, 'memory', 'compaction.planck'))) await Bun.sleep(5)
     const known = new Set((at.memory('summary.md') ?? '').split(' '))
-    expect([...known].sort()).toEqual(Array.from({ length: 25 }, (_, n) => `S${n + 1}`).sort())
+    expect([...known].sort()).toEqual(Array.from({ length: kills + 1 }, (_, n) => `S${n + 1}`).sort())
   }, 120_000)
 })
 

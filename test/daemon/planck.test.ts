@@ -7,6 +7,7 @@ import { type Answered, type Payload, startApi } from '../support/messages-api.t
 import { needs } from '../support/needs.ts'
 import { type AgentFolderFixture, commands, den, floorKb, peakKb, runtimes, type Scene, scenes } from '../support/planck.ts'
 import { claw, curlBrain, greeter, interact, scanner, script } from '../support/planck-scripts.ts'
+import { isDeep } from '../support/tier.ts'
 
 let bundle: Scene['bundle']
 let at: AgentFolderFixture
@@ -48,7 +49,8 @@ test('is at most 8,192 bytes, and needs no folder around it', async () => {
   }
 })
 
-describe.each(runtimes)('on %s', (runtime) => {
+/** Both hold the same conversation (below); the fast tier tries the rest on one of them. */
+describe.each(isDeep ? runtimes : (['node'] as const))('on %s', (runtime) => {
   const planck = (env: { readonly [name: string]: string } = {}) => at.planck(runtime, { PLANCKCLAW_TIMEOUT: '20', ...env })
 
   describe('refuses to start', () => {

@@ -6,11 +6,14 @@ import { join } from 'node:path'
 import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
 import { until } from '../support/until.ts'
 
 const test = always.if(hasBrowser)
 const testOfChanges = always.if(hasBrowser && needs('bwrap'))
+/** The deep tier alone; the fast one drives a browser through one case of each kind. */
+const deep = isDeep ? testOfChanges : () => {}
 const open = browserOfFile()
 
 const question = 'article.ask'
@@ -46,7 +49,7 @@ testOfChanges('the key n denies: the exact difference was shown, nothing changes
   expect(complaints).toEqual([])
 })
 
-testOfChanges('a yes in the conversation itself applies the changes, and the turn goes on', async () => {
+deep('a yes in the conversation itself applies the changes, and the turn goes on', async () => {
   using at = home()
   const { env } = scripted(at, [call('shell', { command: 'echo hello > new.txt' }), { text: 'Written.' }])
   await using server = await gateway(at, [], { env })

@@ -6,9 +6,12 @@ import { join } from 'node:path'
 import { browserOfFile, hasBrowser } from '../support/browser.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
 const test = always.if(hasBrowser && needs('bwrap'))
+/** The deep tier alone; the fast one drives a browser through one case of each kind. */
+const deep = isDeep ? test : () => {}
 const open = browserOfFile()
 
 test('a run shows each call with verdict, rule and receipt; its changes can be taken back, also where others changed something since', async () => {
@@ -68,7 +71,7 @@ test('a run shows each call with verdict, rule and receipt; its changes can be t
   expect(await other.page.getByRole('button', { name: /^Undo/ }).count()).toBe(0)
 })
 
-test('the list has older pages, and can be of one conversation', async () => {
+deep('the list has older pages, and can be of one conversation', async () => {
   using at = home()
   const { env } = scripted(
     at,

@@ -3,9 +3,12 @@
 import { test as always, expect } from 'bun:test'
 import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
+import { isDeep } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
 const test = always.if(hasBrowser)
+/** The deep tier alone; the fast one drives a browser through one case of each kind. */
+const deep = isDeep ? test : () => {}
 const open = browserOfFile()
 
 test('one click stops everything on every page, and lifting it needs a second word', async () => {
@@ -35,53 +38,59 @@ test('one click stops everything on every page, and lifting it needs a second wo
   expect(complaints).toEqual([])
 })
 
-test('a gateway that is killed in the middle of a turn and started again: the page goes on without a reload and misses nothing', async () => {
-  using at = home()
-  const first = await gateway(at, [], scripted(at, [{ text: 'Before.' }, { text: 'Never said.', delay_ms: 20_000 }]))
-  await using visit = await open(first, { at: 'talk' })
-  const { page, complaints } = visit
-  await page.evaluate('window.isTheSame = true')
-  await say(page, 'one')
-  await page.getByRole('log').getByText('Before.').waitFor()
-  await say(page, 'two')
-  await page.getByRole('button', { name: 'Cancel the turn' }).waitFor()
-  process.kill(first.pid, 'SIGKILL')
-  await first.result
-  await page.getByText('The server does not answer. This page goes on by itself when it is back.').waitFor()
-  const conversation = new URL(page.url()).hash.split('/').at(-1)
-  // What happens while the page is away: the same conversation goes on, and another process asks something.
-  const away = await at.run(['agent', '--resume', conversation ?? '', '-m', 'meanwhile'], scripted(at, [{ text: 'While you were away.' }]))
-  expect(away.code).toBe(0)
-  const answers = scripted(at, [call('file_write', { path: 'x.txt', content: 'x' }), { text: 'After.' }])
-  await using second = await gateway(at, ['--port', String(first.port)], { ...answers, token: first.token })
-  await page.getByRole('log').getByText('While you were away.').waitFor()
-  await page.getByText('The server does not answer.').waitFor({ state: 'detached' })
-  await say(page, 'three')
-  await page.getByRole('button', { name: 'Allow' }).click()
-  await page.getByRole('log').getByText('After.').waitFor()
-  const shown = (await page.getByRole('log').locator('.said, .card').allTextContents()).map((text) =>
-    text.replace(/^(The turn ended).*/, '$1'),
-  )
-  expect(shown).toEqual([
-    'You: one',
-    'Before.',
-    'You: two',
-    'The turn ended',
-    'You: meanwhile',
-    'While you were away.',
-    'You: three',
-    'After.',
-  ])
-  expect(second.port).toBe(first.port)
-  expect(await page.evaluate('window.isTheSame')).toBe(true)
-  await page.reload()
-  await page.getByRole('log').getByText('After.').waitFor()
-  const stored = (await page.getByRole('log').locator('.said, .card').allTextContents()).map((text) =>
-    text.replace(/^(The turn ended).*/, '$1'),
-  )
-  expect(stored).toEqual(shown)
-  expect(complaints).toEqual([])
-})
+deep(
+  'a gateway that is killed in the middle of a turn and started again: the page goes on without a reload and misses nothing',
+  async () => {
+    using at = home()
+    const first = await gateway(at, [], scripted(at, [{ text: 'Before.' }, { text: 'Never said.', delay_ms: 20_000 }]))
+    await using visit = await open(first, { at: 'talk' })
+    const { page, complaints } = visit
+    await page.evaluate('window.isTheSame = true')
+    await say(page, 'one')
+    await page.getByRole('log').getByText('Before.').waitFor()
+    await say(page, 'two')
+    await page.getByRole('button', { name: 'Cancel the turn' }).waitFor()
+    process.kill(first.pid, 'SIGKILL')
+    await first.result
+    await page.getByText('The server does not answer. This page goes on by itself when it is back.').waitFor()
+    const conversation = new URL(page.url()).hash.split('/').at(-1)
+    // What happens while the page is away: the same conversation goes on, and another process asks something.
+    const away = await at.run(
+      ['agent', '--resume', conversation ?? '', '-m', 'meanwhile'],
+      scripted(at, [{ text: 'While you were away.' }]),
+    )
+    expect(away.code).toBe(0)
+    const answers = scripted(at, [call('file_write', { path: 'x.txt', content: 'x' }), { text: 'After.' }])
+    await using second = await gateway(at, ['--port', String(first.port)], { ...answers, token: first.token })
+    await page.getByRole('log').getByText('While you were away.').waitFor()
+    await page.getByText('The server does not answer.').waitFor({ state: 'detached' })
+    await say(page, 'three')
+    await page.getByRole('button', { name: 'Allow' }).click()
+    await page.getByRole('log').getByText('After.').waitFor()
+    const shown = (await page.getByRole('log').locator('.said, .card').allTextContents()).map((text) =>
+      text.replace(/^(The turn ended).*/, '$1'),
+    )
+    expect(shown).toEqual([
+      'You: one',
+      'Before.',
+      'You: two',
+      'The turn ended',
+      'You: meanwhile',
+      'While you were away.',
+      'You: three',
+      'After.',
+    ])
+    expect(second.port).toBe(first.port)
+    expect(await page.evaluate('window.isTheSame')).toBe(true)
+    await page.reload()
+    await page.getByRole('log').getByText('After.').waitFor()
+    const stored = (await page.getByRole('log').locator('.said, .card').allTextContents()).map((text) =>
+      text.replace(/^(The turn ended).*/, '$1'),
+    )
+    expect(stored).toEqual(shown)
+    expect(complaints).toEqual([])
+  },
+)
 
 test('a token that is revoked ends the session of the page, at the next event or with the next request', async () => {
   using at = home()

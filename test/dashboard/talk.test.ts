@@ -4,9 +4,12 @@ import { test as always, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
 import { gateway } from '../support/gateway.ts'
+import { isDeep } from '../support/tier.ts'
 import { everyTool, home, scripted } from '../support/turns.ts'
 
 const test = always.if(hasBrowser)
+/** The deep tier alone; the fast one drives a browser through one case of each kind. */
+const deep = isDeep ? test : () => {}
 const open = browserOfFile()
 
 const log = (page: Page) => page.getByRole('log')
@@ -93,7 +96,7 @@ test('a message that cannot be sent is not lost', async () => {
   await expect(page.getByLabel('Message').inputValue()).resolves.toBe('keep me')
 })
 
-test('two tabs show the same conversation, in the same order, each line once', async () => {
+deep('two tabs show the same conversation, in the same order, each line once', async () => {
   using at = home()
   const { env } = scripted(at, [{ text: 'One.' }, { text: 'Two.', delay_ms: 300 }, { text: 'Three.' }])
   await using server = await gateway(at, [], { env })
@@ -117,7 +120,7 @@ test('two tabs show the same conversation, in the same order, each line once', a
   expect(complaints).toEqual([])
 })
 
-test('a conversation is renamed and deleted, and the other tab learns of both', async () => {
+deep('a conversation is renamed and deleted, and the other tab learns of both', async () => {
   using at = home()
   const { env } = scripted(at, [{ text: 'Hello.' }])
   await using server = await gateway(at, [], { env })

@@ -175,6 +175,7 @@ describe('a call that cannot be read', () => {
     const receipts = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
     expect(receipts.map(({ status }: { status: string }) => status)).toEqual(['denied', 'allowed'])
     expect(await Bun.file(`${at.workspace}/a.txt`).exists()).toBe(false)
+    if (!isDeep && broken !== surrogate) return
     expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
     const { runId } = JSON.parse((await at.run(['run', 'list', '--json'])).stdout)[0]
     expect((await at.run(['replay', runId])).code).toBe(0)
@@ -197,8 +198,7 @@ describe('half a reply', () => {
 
   test.each(cuts)('%s: nothing of it is printed into a pipe', async (_, answer) => {
     using setting = asking(answer)
-    for (const run of [agent(setting.at), setting.at.run(['hi'])]) {
-      const { code, stdout, stderr } = await run
+    for (const { code, stdout, stderr } of await Promise.all([agent(setting.at), setting.at.run(['hi'])])) {
       expect([code, stdout]).toEqual([8, ''])
       expect(stderr).toContain('error: ')
     }

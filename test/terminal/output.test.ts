@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, minimumConfig, type Nest, nest } from '../support/cli.ts'
@@ -242,6 +242,10 @@ describe('tool', () => {
 })
 
 describe('policy explain', () => {
+  /** The sandbox is tried once in a home, so that these tests share one. */
+  const at = home('', asksFirst)
+  afterAll(() => at[Symbol.dispose]())
+
   test.each([
     [['--', 'rm', '-rf', '/'], 'deny', 'high', 'command.forbidden'],
     [['--', 'git', 'add', '.'], 'ask', 'medium', 'autonomy.medium_asks'],
@@ -251,7 +255,6 @@ describe('policy explain', () => {
     [['--tool', 'file_read', '--args', '{"path":"a.txt"}'], 'allow', 'low', 'autonomy.low'],
     [['--tool', 'file_red', '--args', '{}'], 'deny', 'high', 'tool.unknown'],
   ])('%j', async (args, verdict, risk, rule) => {
-    using at = home('', asksFirst)
     if (isDeep || rule === 'command.forbidden') {
       const said = await at.run(['policy', 'explain', ...args])
       expect(said.code).toBe(0)
@@ -268,7 +271,6 @@ describe('policy explain', () => {
     [['--tool', 'file_read', '--args', 'path'], '--args must be one JSON object'],
     [['--json'], 'nothing to explain'],
   ])('%j is a wrong use that says what is right', async (args, says) => {
-    using at = home()
     refused(await at.run(['policy', 'explain', ...args]), 2, says)
   })
 
