@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { isDeep } from '../../../test/support/tier.ts'
 import type { Change } from '../changes.ts'
 import type { Proposal } from '../event.ts'
 import { verifyProgram } from '../verify/verify-program.ts'
@@ -81,7 +82,8 @@ describe('a rule about changes', () => {
   test('is explored with the call of a file tool', () => {
     const threads = rules(migrations).map(ruleThread)
     expect(threads[0]?.samples.map(({ name, writes }) => [name, writes?.at(-1)])).toEqual([['file_write', '/w/migrations/a']])
-    expect(verifyProgram({ rules: threads }).ok).toBe(true)
+    const scenes = isDeep ? undefined : ['rules in rounds', 'rules at once']
+    expect(verifyProgram({ rules: threads, scenes })).toMatchObject({ ok: true, idleRules: [] })
   }, 120_000)
 
   test('is told by policy explain for a command, and for a file tool only where it denies the call', () => {

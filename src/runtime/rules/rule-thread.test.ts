@@ -1,4 +1,5 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { isDeep } from '../../../test/support/tier.ts'
 import { createEngine } from '../../kernel/engine.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import type { Judgement, RunEvent } from '../event.ts'
@@ -6,9 +7,6 @@ import { program } from '../program.ts'
 import { verifyProgram } from '../verify/verify-program.ts'
 import { parseRules } from './parse-rules.ts'
 import { ruleThread } from './rule-thread.ts'
-
-// A search takes a second at most; a busy machine takes longer.
-setDefaultTimeout(30_000)
 
 const rule = (more: object) => {
   const { rules, problems } = parseRules({
@@ -118,6 +116,8 @@ test('a rule that blocks the next thought ends the run, which says by whom', () 
 })
 
 describe('in the model checker', () => {
+  /** The deep tier explores every scene; the fast one those that call what the rules are about. */
+  const scenes = isDeep ? undefined : ['rules in rounds', 'rules at once']
   const some = [
     ...rule({
       name: 'no-http-after-secret',
@@ -134,27 +134,26 @@ describe('in the model checker', () => {
   ]
 
   test('rules keep every property, and each was seen to block', () => {
-    const report = verifyProgram({ rules: some })
+    const report = verifyProgram({ rules: some, scenes })
     expect(report.ok).toBe(true)
     expect(report.idleRules).toEqual([])
   })
 
   test('an operator may rule that no run has a second round: that is said, and breaks nothing', () => {
-    const { ok, properties } = verifyProgram({ rules: rule({ name: 'one-round', block: ['think'] }) })
+    const { ok, properties } = verifyProgram({ rules: rule({ name: 'one-round', block: ['think'] }), scenes })
     expect(ok).toBe(true)
     expect(properties.find(({ id }) => id === 'P15')).toMatchObject({ holds: null, note: 'your rules let no run come that far' })
   })
 
   test('a rule does not excuse a thread beside it', () => {
     const deaf = { name: 'deaf', priority: 15, init: null, bid: () => ({ block: [{ type: 'observe' as const }] }), next: () => null }
-    const report = verifyProgram({ rules: [...rule({ name: 'one-round', block: ['think'] }), deaf] })
+    const report = verifyProgram({ rules: [...rule({ name: 'one-round', block: ['think'] }), deaf], scenes })
     expect(report.counterexample?.property).toBe('P15')
   })
 
   test('a rule that no explored run comes to is named', () => {
-    expect(verifyProgram({ rules: rule({ name: 'far', on: { type: 'propose', tool: 'http' }, atMost: 50 }) }).idleRules).toEqual([
-      'rule.far',
-    ])
+    const far = rule({ name: 'far', on: { type: 'propose', tool: 'http' }, atMost: 50 })
+    expect(verifyProgram({ rules: far, scenes }).idleRules).toEqual(['rule.far'])
   })
 
   test('a rule that blocks and asks for no denial shows: without the watchdog the run hangs on it', () => {
@@ -162,8 +161,8 @@ describe('in the model checker', () => {
     if (thread === undefined) throw new Error('no rule')
     const mute = { ...(rule({ name: 'mute', on: { type: 'propose', tool: 'http' } })[0] ?? thread) }
     const silent = { ...mute, bid: (state: typeof mute.init) => ({ ...mute.bid(state), request: [] }) }
-    expect(verifyProgram({ rules: [silent], without: ['watchdog'] }).counterexample?.heldBack).toEqual(['act a1 by rule.mute'])
-    const spoken = verifyProgram({ rules: [mute], without: ['watchdog'] })
+    expect(verifyProgram({ rules: [silent], without: ['watchdog'], scenes }).counterexample?.heldBack).toEqual(['act a1 by rule.mute'])
+    const spoken = verifyProgram({ rules: [mute], without: ['watchdog'], scenes: isDeep ? undefined : ['blocked in silence'] })
     expect(spoken.counterexample?.heldBack).toEqual(['act a1 by a blocker that says nothing'])
   })
 })

@@ -1,11 +1,8 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { AnyThread, Bid, BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 import { sentence } from './describe-trace.ts'
 import { verifyProgram } from './verify-program.ts'
-
-// A search takes a second at most; a busy machine takes longer.
-setDefaultTimeout(30_000)
 
 /** Returns the checker's findings for the program with this thread in it. */
 function planted(thread: AnyThread<RunEvent>) {

@@ -1,14 +1,16 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { isDeep } from '../../../test/support/tier.ts'
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 import { prepareThreads } from '../threads/prepare-thread.ts'
-import type { Thread } from '../threads/thread.ts'
+import type { AnyUserThread, Thread } from '../threads/thread.ts'
 import { standIn } from '../threads/thread-failure.ts'
-import { verifyAgent } from './verify-agent.ts'
 import { verifyProgram } from './verify-program.ts'
 
-// A search takes a second at most; a busy machine takes longer.
-setDefaultTimeout(30_000)
+/** The deep tier explores every scene; the fast one rounds of calls, and changes. */
+const scenes = isDeep ? undefined : ['rounds', 'changes']
+
+const prepared = (thread: AnyUserThread) => prepareThreads([thread]).map(({ thread }) => thread)
 
 /** Requests one call after each event of the type, up to this many in all. */
 const proposing = (type: 'run.start' | 'model.done' | 'act' | 'cancel', times: number): Thread<{ wants: boolean; made: number }> => ({
@@ -28,7 +30,7 @@ describe('a thread that asks for calls breaks no property, whatever the gate say
     ['act', 1],
     ['cancel', 1],
   ] as const)('after %s', (type, times) => {
-    const { ok, counterexample } = verifyAgent({ threads: [proposing(type, times)] })
+    const { ok, counterexample } = verifyProgram({ rules: prepared(proposing(type, times)), scenes })
     expect({ ok, counterexample }).toEqual({ ok: true, counterexample: undefined })
   })
 })
@@ -38,8 +40,7 @@ test.each([
   ['safety', 'P1'],
   ['approval', 'P2'],
 ])('without %s such a thread shows why it is there', (missing, broken) => {
-  const rules = prepareThreads([proposing('model.done', 1)]).map(({ thread }) => thread)
-  const { counterexample } = verifyProgram({ rules, without: [missing] })
+  const { counterexample } = verifyProgram({ rules: prepared(proposing('model.done', 1)), without: [missing] })
   expect(counterexample?.property).toBe(broken)
 })
 
@@ -55,7 +56,7 @@ const failed = standIn({ thread: 'user/x', message: 'it failed' })
 test.each(['run.start', 'propose', 'gate.open', 'act', 'tool.done', 'observe'] as const)(
   'after a thread failed at %s nothing begins, and every run comes to its end',
   (type) => {
-    const { counterexample } = verifyProgram({ rules: [failedAt(type)] })
+    const { counterexample } = verifyProgram({ rules: [failedAt(type)], scenes })
     // It never answers, which is intended.
     expect(counterexample?.property ?? 'P15').toBe('P15')
   },

@@ -21,6 +21,8 @@ export type VerifyOptions = {
   readonly bounds?: Partial<Bounds>
   /** Names of the program's threads to leave out; what then breaks shows what they are for. */
   readonly without?: readonly string[]
+  /** Names of the scenes to explore, default all; what holds in some scenes alone proves nothing about the program. */
+  readonly scenes?: readonly string[]
 }
 
 /** What happened in at least one run. If nothing can happen, every "never" property holds trivially. */
@@ -42,12 +44,12 @@ export type VerifyReport = {
 }
 
 /** @throws TypeError when threads conflict (two have one name), and whatever a thread throws. */
-export function verifyProgram({ rules = [], samples = [], bounds, without = [] }: VerifyOptions = {}): VerifyReport {
+export function verifyProgram({ rules = [], samples = [], bounds, without = [], scenes }: VerifyOptions = {}): VerifyReport {
   const within = { ...defaultBounds, ...bounds }
   const tally = createTally()
   const cut: string[] = []
   const assemble = (limits: RunLimits) => program(limits).filter(({ name }) => !without.includes(name))
-  for (const scene of scenesOf(rules, within, samples)) {
+  for (const scene of scenesOf(rules, within, samples).filter(({ name }) => scenes?.includes(name) ?? true)) {
     const threads = [...assemble(scene.limits), ...rules, ...(scene.threads ?? [])]
     const found = search({ scene, threads, maxStates: within.maxStates, ...tally.listeners })
     tally.add(found)
