@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { fixedPath } from '../../src/tools/process.ts'
 import { minimumConfig, type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 import { alone, call, refused, scripted } from '../support/turns.ts'
 import { until } from '../support/until.ts'
 
 const test = always.if(needs('bwrap', 'jq', 'python3'))
+const inDepth = isDeep ? test : () => {}
 
 const examples = join(import.meta.dir, '../../examples/tools')
 
@@ -90,7 +92,7 @@ test('a tool in the workspace, or linked to or from it, is refused until its fol
   expect(await run(at, ['mine', '--tools', inside, yes])).toMatchObject({ code: 0, stdout: 'done\n' })
 })
 
-test('a link to a tool elsewhere runs what it leads to, however it is spelled', async () => {
+inDepth('a link to a tool elsewhere runs what it leads to, however it is spelled', async () => {
   using at = nest()
   const real = tool(join(at.home, 'elsewhere'), 'linked', 'echo "ran $(basename "$0")"')
   const folder = join(at.home, 'links')
@@ -102,7 +104,7 @@ test('a link to a tool elsewhere runs what it leads to, however it is spelled', 
   }
 })
 
-test('a folder that holds our home, the workspace or the home of the user is no folder for tools', async () => {
+inDepth('a folder that holds our home, the workspace or the home of the user is no folder for tools', async () => {
   using at = nest()
   tool(at.home, 'mine')
   tool(join(at.home, '.braidclaw'), 'other')
@@ -110,7 +112,7 @@ test('a folder that holds our home, the workspace or the home of the user is no 
     expect((await run(at, ['mine', '--tools', folder, yes])).stderr).toContain('a tool may read its folder, and')
 })
 
-test('what is broken is said by name, once, and spoils nothing else', async () => {
+inDepth('what is broken is said by name, once, and spoils nothing else', async () => {
   using at = nest()
   at.config('\n[tools]\nexecutables = ["good"]\n')
   tool(own(at), 'good')
@@ -138,45 +140,50 @@ test('what --tools names wrongly ends the command with 2, saying what and where'
     refused(await at.run(['tool', 'list', '--tools', list]), 2, `error: --tools ${list}: `, says)
   }
   await wrong('{', 'no JSON array')
-  await wrong('[{}]', 'entry 1 has no "name"')
-  await wrong('[{"name":"deploy"},{"name":"deploy"}]', 'names "deploy" twice')
-  await wrong('[{"name":"deploy","parameters":{"type":"string"}}]', 'no JSON Schema of an object')
-  await wrong('[{"name":"deply"}]', 'did you mean "deploy"')
   await wrong('[{"name":"../../bin/sh"}]', 'no tool "../../bin/sh"')
+  if (isDeep) {
+    await wrong('[{}]', 'entry 1 has no "name"')
+    await wrong('[{"name":"deploy"},{"name":"deploy"}]', 'names "deploy" twice')
+    await wrong('[{"name":"deploy","parameters":{"type":"string"}}]', 'no JSON Schema of an object')
+    await wrong('[{"name":"deply"}]', 'did you mean "deploy"')
+  }
   refused(await at.run(['tool', 'list', '--tools', join(at.dir, 'none')]), 2, 'no such file or folder')
 })
 
-test('a list allows what it names, from the folder beside it or that of the environment; the own schema wins, and that is said', async () => {
-  using at = nest()
-  const ops = join(at.dir, 'ops')
-  tool(join(ops, 'skills'), 'deploy', 'echo beside')
-  tool(join(ops, 'skills'), 'wipe')
-  tool(join(at.dir, 'elsewhere'), 'deploy', 'echo elsewhere')
-  const list = join(ops, 'tools.json')
-  const parameters = { type: 'object', properties: { where: { type: 'string' } } }
-  writeFileSync(
-    list,
-    JSON.stringify([
-      { name: 'deploy', description: 'x', input_schema: parameters },
-      { name: 'time', description: 'y' },
-    ]),
-  )
-  const { stdout, stderr } = await at.run(['tool', 'list', '--tools', list, '--json'])
-  const rows: { name: string; active: boolean; parameters: object }[] = JSON.parse(stdout)
-  expect(rows.map(({ name, active }) => [name, active])).toEqual([
-    ['time', true],
-    ['deploy', true],
-  ])
-  expect(rows[1]?.parameters).toEqual({ type: 'object', properties: {} })
-  expect(stderr).toContain('describes other parameters for "deploy" than the list of tools does; its own hold')
-  expect((await run(at, ['deploy', '--tools', list, yes])).stdout).toBe('beside\n')
-  expect((await run(at, ['wipe', '--tools', list, yes])).code).toBe(3)
-  expect((await run(at, ['file_list', '--tools', list])).code).toBe(3)
-  for (const name of ['BRAIDCLAW_TOOLS_DIR', 'SHELLCLAW_SKILLS_DIR']) {
-    const env = { [name]: join(at.dir, 'elsewhere') }
-    expect((await at.run(['tool', 'run', 'deploy', '--tools', list, yes, '--json', '{}'], { env })).stdout).toBe('elsewhere\n')
-  }
-})
+inDepth(
+  'a list allows what it names, from the folder beside it or that of the environment; the own schema wins, and that is said',
+  async () => {
+    using at = nest()
+    const ops = join(at.dir, 'ops')
+    tool(join(ops, 'skills'), 'deploy', 'echo beside')
+    tool(join(ops, 'skills'), 'wipe')
+    tool(join(at.dir, 'elsewhere'), 'deploy', 'echo elsewhere')
+    const list = join(ops, 'tools.json')
+    const parameters = { type: 'object', properties: { where: { type: 'string' } } }
+    writeFileSync(
+      list,
+      JSON.stringify([
+        { name: 'deploy', description: 'x', input_schema: parameters },
+        { name: 'time', description: 'y' },
+      ]),
+    )
+    const { stdout, stderr } = await at.run(['tool', 'list', '--tools', list, '--json'])
+    const rows: { name: string; active: boolean; parameters: object }[] = JSON.parse(stdout)
+    expect(rows.map(({ name, active }) => [name, active])).toEqual([
+      ['time', true],
+      ['deploy', true],
+    ])
+    expect(rows[1]?.parameters).toEqual({ type: 'object', properties: {} })
+    expect(stderr).toContain('describes other parameters for "deploy" than the list of tools does; its own hold')
+    expect((await run(at, ['deploy', '--tools', list, yes])).stdout).toBe('beside\n')
+    expect((await run(at, ['wipe', '--tools', list, yes])).code).toBe(3)
+    expect((await run(at, ['file_list', '--tools', list])).code).toBe(3)
+    for (const name of ['BRAIDCLAW_TOOLS_DIR', 'SHELLCLAW_SKILLS_DIR']) {
+      const env = { [name]: join(at.dir, 'elsewhere') }
+      expect((await at.run(['tool', 'run', 'deploy', '--tools', list, yes, '--json', '{}'], { env })).stdout).toBe('elsewhere\n')
+    }
+  },
+)
 
 test('the operator counts a tool as low, and only the operator', async () => {
   using at = nest()
@@ -237,28 +244,33 @@ test('a conversation notices between two turns that a tool was changed and anoth
   expect(readFileSync(join(at.workspace, 'said'), 'utf8')).toBe('one changed\n')
 })
 
-test.each(['sh', 'python', 'ts'] as const)('tool new --lang %s writes one that works as it stands, or says what it lacks', async (lang) => {
-  using at = nest()
-  const { code, stdout, stderr } = await at.run(['tool', 'new', 'shout', '--lang', lang])
-  expect(code).toBe(0)
-  const path = stdout.trim()
-  const PATH = `${join(import.meta.dir, '../../node_modules/.bin')}:${fixedPath}`
-  const start = (argument: string) => Bun.spawnSync([path, argument], { env: { PATH } })
-  expect(JSON.parse(start('--describe').stdout.toString())).toMatchObject({
-    name: 'shout',
-    parameters: { type: 'object', required: ['text'] },
-  })
-  expect(start('{"text":"quiet, \\"please\\""}').stdout.toString()).toBe('QUIET, "PLEASE"\n')
-  expect([start('{"txt":1}').exitCode === 0, start('{"txt":1}').stderr.toString()]).toEqual([false, expect.stringContaining('shout')])
-  const ran = await run(at, ['shout', yes], { text: 'hi' })
-  expect([stderr.includes('note: it does not run yet: '), ran.stdout]).toEqual(ran.code === 0 ? [false, 'HI\n'] : [true, ''])
-  if (lang !== 'ts') expect(ran.code).toBe(0)
-  refused(await at.run(['tool', 'new', 'shout', '--lang', lang]), 1, 'is there already')
-  refused(await at.run(['tool', 'new', '../x']), 2, 'is no name for a tool')
-  refused(await at.run(['tool', 'new', 'shell']), 2, 'is a built-in tool')
-})
+const languages = ['sh', 'python', 'ts'] as const
 
-test('the three examples describe themselves, answer and fail as they should', async () => {
+test.each(isDeep ? languages : languages.slice(0, 1))(
+  'tool new --lang %s writes one that works as it stands, or says what it lacks',
+  async (lang) => {
+    using at = nest()
+    const { code, stdout, stderr } = await at.run(['tool', 'new', 'shout', '--lang', lang])
+    expect(code).toBe(0)
+    const path = stdout.trim()
+    const PATH = `${join(import.meta.dir, '../../node_modules/.bin')}:${fixedPath}`
+    const start = (argument: string) => Bun.spawnSync([path, argument], { env: { PATH } })
+    expect(JSON.parse(start('--describe').stdout.toString())).toMatchObject({
+      name: 'shout',
+      parameters: { type: 'object', required: ['text'] },
+    })
+    expect(start('{"text":"quiet, \\"please\\""}').stdout.toString()).toBe('QUIET, "PLEASE"\n')
+    expect([start('{"txt":1}').exitCode === 0, start('{"txt":1}').stderr.toString()]).toEqual([false, expect.stringContaining('shout')])
+    const ran = await run(at, ['shout', yes], { text: 'hi' })
+    expect([stderr.includes('note: it does not run yet: '), ran.stdout]).toEqual(ran.code === 0 ? [false, 'HI\n'] : [true, ''])
+    if (lang !== 'ts') expect(ran.code).toBe(0)
+    refused(await at.run(['tool', 'new', 'shout', '--lang', lang]), 1, 'is there already')
+    refused(await at.run(['tool', 'new', '../x']), 2, 'is no name for a tool')
+    refused(await at.run(['tool', 'new', 'shell']), 2, 'is a built-in tool')
+  },
+)
+
+inDepth('the three examples describe themselves, answer and fail as they should', async () => {
   using at = nest()
   cpSync(examples, own(at), { recursive: true })
   at.file('numbers.csv', 'day,mm\nmon,1\ntue,4\nwed,\nthu,7\n')

@@ -7,6 +7,7 @@ import { createAgent, type ModelCall } from '../../src/agent.ts'
 import type { Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { findBelow, findIn } from '../support/secrets.ts'
+import { isDeep } from '../support/tier.ts'
 import { alone, asksFirst, call, home, scripted, turn } from '../support/turns.ts'
 
 const key = 'sk-9f3kQ27xLmZ0pTv4'
@@ -20,19 +21,21 @@ const label = '[redacted:OPENAI_API_KEY]'
 
 /** The records agree, and hold no secret. */
 async function isSound(at: Nest): Promise<void> {
-  for (const words of [
+  const more = [
     ['replay', '--all'],
     ['rebuild', '--check'],
-    ['receipt', 'verify', '--deep'],
-  ])
+  ]
+  for (const words of [['receipt', 'verify', '--deep'], ...(isDeep ? more : [])])
     expect({ words, code: (await at.run(words, { env: real })).code }).toEqual({ words, code: 0 })
   expect(findBelow(at.home, secrets)).toEqual([])
 }
 
-describe.each([
-  ['ollama', 'is shorter than 12 characters'],
+const dummies = [
   ['not-needed-here', 'consists of letters and dashes alone'],
-])('a key that only fills the place: %s', (dummy, why) => {
+  ['ollama', 'is shorter than 12 characters'],
+] as const
+
+describe.each(isDeep ? dummies : dummies.slice(0, 1))('a key that only fills the place: %s', (dummy, why) => {
   const env = { OPENAI_API_KEY: dummy }
 
   test.if(needs('bwrap'))('what holds the word is written, made and told as it is', async () => {
@@ -94,7 +97,7 @@ describe('a secret in the arguments is refused by the name of its variable', () 
     return at
   }
 
-  test.if(needs('bwrap')).each(calls)('%s', async (_, tool, input) => {
+  test.if(needs('bwrap')).each(calls.filter((_, at) => isDeep || at % 2 === 0 || at === 5))('%s', async (_, tool, input) => {
     using at = prepared()
     const { code, stdout, stderr } = await turn(at, [call(tool, input), told], [...yes, '--autonomy', 'full'], { env: real })
     expect(code).toBe(3)

@@ -10,6 +10,7 @@ import { needs } from '../support/needs.ts'
 import { environment, planted, secrets } from '../support/planted.ts'
 import { answer, call, live, openSession, type Session } from '../support/secret-session.ts'
 import { filesBelow, findBelow, findIn, spellings } from '../support/secrets.ts'
+import { isDeep, repetitions } from '../support/tier.ts'
 
 const state: { session?: Session } = {}
 
@@ -37,7 +38,7 @@ test('the search itself finds a secret in every spelling', () => {
 
 test('the session was a broad one', async () => {
   const export_ = session().streams.findLast(({ what }) => what.startsWith('stdout of memory export'))?.text ?? ''
-  expect(export_.split('\n').length).toBeGreaterThan(120)
+  expect(export_.split('\n').length).toBeGreaterThan(repetitions({ fast: 40, deep: 120 }))
   expect(export_).toContain('[redacted:OPENAI_API_KEY]')
   expect(export_).toContain('[redacted:OTHER_PASS]')
   expect(export_).toContain('[redacted:GITHUB_TOKEN]')
@@ -56,7 +57,7 @@ test('no file of the home or the workspace holds a secret, but those that were p
 
 test('the model is never sent a secret, except as the key it is given', () => {
   const asked = session().asked
-  expect(asked.length).toBeGreaterThan(10)
+  expect(asked.length).toBeGreaterThan(repetitions({ fast: 5, deep: 10 }))
   expect(asked.flatMap((body, index) => findIn(`request ${index}`, body, secrets))).toEqual([])
 })
 
@@ -132,25 +133,28 @@ describe('permissions', () => {
     expect(['.', ...readdirSync(root)].filter((path) => (lstatSync(join(root, path)).mode & 0o077) !== 0)).toEqual([])
   })
 
-  test.each(['644', '640', '604', '660'])('a receipt key of mode %s is refused, by turns and by verify', async (mode) => {
-    using at = nest()
-    at.config(minimumConfig)
-    const env = { BRAIDCLAW_MOCK_FIXTURE: at.fixture([call('time', {}), { text: 'late' }]) }
-    expect((await at.run(['agent', '-m', 'go'], { env })).code).toBe(0)
-    const key = join(at.home, '.braidclaw/receipt.key')
-    chmodSync(key, Number.parseInt(mode, 8))
-    for (const args of [
-      ['agent', '-m', 'go'],
-      ['receipt', 'verify'],
-      ['receipt', 'anchor'],
-    ]) {
-      const { code, stdout, stderr } = await at.run(args, { env })
-      expect({ args, code }).toEqual({ args, code: 9 })
-      expect(stdout + stderr).toContain(`run: chmod 600 "${key}"`)
-    }
-    chmodSync(key, 0o600)
-    expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
-  })
+  test.each(isDeep ? ['644', '640', '604', '660'] : ['640', '604'])(
+    'a receipt key of mode %s is refused, by turns and by verify',
+    async (mode) => {
+      using at = nest()
+      at.config(minimumConfig)
+      const env = { BRAIDCLAW_MOCK_FIXTURE: at.fixture([call('time', {}), { text: 'late' }]) }
+      expect((await at.run(['agent', '-m', 'go'], { env })).code).toBe(0)
+      const key = join(at.home, '.braidclaw/receipt.key')
+      chmodSync(key, Number.parseInt(mode, 8))
+      for (const args of [
+        ['agent', '-m', 'go'],
+        ['receipt', 'verify'],
+        ['receipt', 'anchor'],
+      ]) {
+        const { code, stdout, stderr } = await at.run(args, { env })
+        expect({ args, code }).toEqual({ args, code: 9 })
+        expect(stdout + stderr).toContain(`run: chmod 600 "${key}"`)
+      }
+      chmodSync(key, 0o600)
+      expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
+    },
+  )
 })
 
 /** Children, and theirs, whose command line has this word. */

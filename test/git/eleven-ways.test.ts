@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 import { type Ground, ground } from './hostile.ts'
 
 const real = test.if(needs('bwrap') && needs('git'))
@@ -114,7 +115,18 @@ const more: { readonly [name: string]: Way } = {
   },
 }
 
-describe.each(Object.entries({ ...ways, ...more }))('%s', (_, way) => {
+/** One way of each kind: settings of a nested repository, a repository without its name, a hook, a rebase, a .git file and a link. */
+const oneOfEachKind = [
+  'a nested repository with a program in its settings, added to the outer one',
+  'a repository without the name .git in a folder',
+  'a file in the folder that core.hooksPath names',
+  'an instruction of a stopped rebase',
+  'a .git file that leads to a repository made elsewhere',
+  'a link in the place of the repository',
+]
+const tried = Object.entries({ ...ways, ...more }).filter(([name]) => isDeep || oneOfEachKind.includes(name))
+
+describe.each(tried)('%s', (_, way) => {
   const trigger = way.trigger ?? 'git status'
 
   real(
@@ -148,4 +160,5 @@ describe.each(Object.entries({ ...ways, ...more }))('%s', (_, way) => {
 
 test('there are eleven ways that were once found, and more', () => {
   expect(Object.keys(ways)).toHaveLength(11)
+  expect(tried).toHaveLength(isDeep ? 19 : oneOfEachKind.length)
 })

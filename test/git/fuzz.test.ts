@@ -11,8 +11,9 @@ import { changesBetween, type Entry, lookAt, policy, type Tree } from '../../src
 import { reviewChanges } from '../../src/security/changes/review-changes.ts'
 import { dice } from '../support/dice.ts'
 import { needs } from '../support/needs.ts'
+import { repetitions } from '../support/tier.ts'
 
-const lists = Number(process.env.FUZZ_GIT ?? 3_000)
+const lists = Number(process.env.FUZZ_GIT ?? repetitions({ fast: 800, deep: 3_000 }))
 const samples = Math.min(300, Math.ceil(lists / 100))
 
 const plain = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n'

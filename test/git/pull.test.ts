@@ -4,10 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 import { alone, call, turn } from '../support/turns.ts'
 import { elsewhere, gitServer, type Project, project, type Server } from './server.ts'
 
 const real = test.if(needs('bwrap', 'git'))
+const inDepth = isDeep ? real : () => {}
 
 const state: { server?: Server } = {}
 beforeAll(() => {
@@ -49,7 +51,7 @@ describe('fetch', () => {
     120_000,
   )
 
-  real(
+  inDepth(
     'follows tags, forgets what is gone, moves no branch, and works in a shallow clone',
     async () => {
       using at = project(server())
@@ -108,7 +110,7 @@ describe('pull', () => {
     120_000,
   )
 
-  real(
+  inDepth(
     'without an upstream says what to name; in a script it stays in the sandbox, where no key is',
     async () => {
       using at = project(server())
@@ -126,7 +128,7 @@ describe('pull', () => {
 })
 
 describe('a linked worktree', () => {
-  real(
+  inDepth(
     'in the workspace fetches and pushes its own branch',
     async () => {
       using at = project(server())

@@ -10,9 +10,10 @@ import type { EntryState } from '../../src/runtime/changes.ts'
 import { quoteText } from '../../src/security/command/syntax/quote.ts'
 import { dice } from '../support/dice.ts'
 import { needs } from '../support/needs.ts'
+import { repetitions } from '../support/tier.ts'
 import { type Ground, ground } from './hostile.ts'
 
-const { FUZZ_COMMANDS = 12, FUZZ_SEED = 1 } = process.env
+const { FUZZ_COMMANDS = repetitions({ fast: 5, deep: 12 }), FUZZ_SEED = 1 } = process.env
 const commands = Number(FUZZ_COMMANDS)
 
 const places = (

@@ -4,10 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 import { alone, call, turn } from '../support/turns.ts'
 import { gitServer, type Project, password, project, type Server } from './server.ts'
 
 const real = test.if(needs('bwrap', 'git'))
+const inDepth = isDeep ? real : () => {}
 
 const state: { server?: Server } = {}
 beforeAll(() => {
@@ -52,13 +54,8 @@ describe('nobody to ask', () => {
       using at = project(server())
       const before = pushed()
       at.git('commit', '-q', '--amend', '-m', 'other')
-      for (const command of [
-        'git push -f',
-        'git push --force-with-lease',
-        'git push origin +main',
-        'git push origin :main',
-        'git push -d origin main',
-      ]) {
+      const more = ['git push --force-with-lease', 'git push origin +main', 'git push -d origin main']
+      for (const command of ['git push -f', 'git push origin :main', ...(isDeep ? more : [])]) {
         const { code, stderr } = await full(at, command)
         expect([command, code]).toEqual([command, 4])
         expect(stderr).toMatch(/REPLACES the history of main|DELETES main there/)
@@ -68,7 +65,7 @@ describe('nobody to ask', () => {
     120_000,
   )
 
-  real(
+  inDepth(
     'after foreign text and private data a push to a listed host is not sent in full either; after one of them it is',
     async () => {
       using at = project(server())
@@ -106,13 +103,14 @@ describe('refused', () => {
       using at = project(server())
       const canary = join(at.dir, 'ran')
       const run = `touch ${canary}`
+      const more = [['credential.helper', `!${run}`]] as const
       for (const [key, value] of [
         ['core.sshCommand', run],
-        ['credential.helper', `!${run}`],
         ['url.http://evil.example/.insteadOf', 'http://127.0.0.1'],
+        ...(isDeep ? more : []),
       ] as const) {
         at.git('config', key, value)
-        for (const command of ['git fetch', 'git push origin main']) {
+        for (const command of ['git push origin main', ...(isDeep ? ['git fetch'] : [])]) {
           const seen = await reached(async () => {
             const { code, stderr } = await full(at, command)
             expect([key, code, stderr]).toEqual([key, 3, expect.stringContaining('git.settings')])
@@ -164,7 +162,8 @@ describe('refused', () => {
       expect((await full(unlisted, 'git fetch')).stderr).toContain('git.remote')
       using at = project(server())
       const seen = await reached(async () => {
-        for (const url of ['https://printer.local/x.git', 'git@nas:x.git', 'https://10.0.0.1/x.git', 'ssh://git@192.168.0.1/x.git']) {
+        const more = ['git@nas:x.git', 'https://10.0.0.1/x.git']
+        for (const url of ['https://printer.local/x.git', 'ssh://git@192.168.0.1/x.git', ...(isDeep ? more : [])]) {
           at.git('remote', 'set-url', 'origin', url)
           expect([url, (await full(at, 'git push origin main')).stderr]).toEqual([
             url,
@@ -225,7 +224,7 @@ describe('after a yes', () => {
     120_000,
   )
 
-  real(
+  inDepth(
     "the address that the user's settings put in its place is the one that is reached, once; its password is not shown",
     async () => {
       using at = project(server())
@@ -244,7 +243,7 @@ describe('after a yes', () => {
     120_000,
   )
 
-  real(
+  inDepth(
     'ssh is the ssh of the user, never a program of the workspace',
     async () => {
       using at = project(server(), { security: '' })

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { type BraidClaw, createAgent, type ModelCall, replay, type Thread, verifyAgent, veto } from '../../src/agent.ts'
 import { type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
 const root = join(import.meta.dir, '../..')
@@ -155,6 +156,8 @@ test('the model checker names the thread that breaks a property, with the shorte
   const wall: Thread<null> = { name: 'wall', init: null, bid: () => ({ block: [{ type: 'cancel' }] }), next: (state) => state }
   const { ok, counterexample } = await verifyAgent({ threads: [wall] })
   expect([ok, counterexample]).toEqual([false, { property: 'P14', steps: [], heldBack: ['cancel from outside by user/wall'] }])
+  // A thread that breaks nothing is explored to the end: src/runtime/verify does that in both tiers.
+  if (!isDeep) return
   const good = await verifyAgent({ threads: [noRead], calls: [{ name: 'file_read', input: { path: 'x' } }] })
   expect([good.ok, good.idleThreads]).toEqual([true, []])
 }, 120_000)

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Invocation, type Nest, nest, type Result } from './cli.ts'
 import { apiKey, configurationFor, environment, named, planted, secrets, usual, vendor } from './planted.ts'
+import { isDeep } from './tier.ts'
 
 export type Session = Disposable & {
   readonly at: Nest
@@ -50,9 +51,9 @@ export const answer = { text: 'It says: {{last_tool_result}}', chunks: 9 }
 /** Uses every tool, every format, every error; the terminal, a crash, and all commands that inspect the results. */
 export async function live(session: Session): Promise<void> {
   const { run, turn, at } = session
-  const formats = ['text', 'json', 'stream-json'].map((format) => ['--output-format', format])
+  const formats = (isDeep ? ['text', 'json', 'stream-json'] : ['stream-json']).map((format) => ['--output-format', format])
   await everyTool(session, ['--output-format', 'text'], { BRAIDCLAW_LOG: 'json:debug' })
-  await everyTool(session, ['--output-format', 'json'], { BRAIDCLAW_LOG: 'debug' })
+  if (isDeep) await everyTool(session, ['--output-format', 'json'], { BRAIDCLAW_LOG: 'debug' })
   await everyTool(session, ['--output-format', 'stream-json', '--autonomy', 'full'])
   for (const model of ['far/m', 'refusing/m', 'html/m'])
     for (const format of formats) await run(['agent', '-m', 'hello', '--model', model, ...format], { env: { BRAIDCLAW_LOG: 'json:debug' } })
@@ -99,7 +100,7 @@ async function everyTool({ turn }: Session, format: readonly string[], env: { re
   ]
   const often = ['--max-turns', '40']
   await turn(`what do you know of ${apiKey}?`, [...calls, { ...answer, thinking: `hm, ${named}` }], [...format, ...often], env)
-  if (format.includes('full')) for (const one of calls) await turn(`only ${usual}`, [one, answer], format, env)
+  if (format.includes('full')) for (const one of isDeep ? calls : calls.slice(-3)) await turn(`only ${usual}`, [one, answer], format, env)
   await turn('say it', [{ text: `in one piece ${apiKey} and ${named} and ${usual}` }], format, env)
   await turn('say it', [{ text: `in pieces ${apiKey} and ${named} and ${usual}`, chunks: 60 }], format, env)
 }
@@ -116,15 +117,11 @@ async function mistakes({ run, at }: Session): Promise<void> {
   await run(['receipt', 'verify', '--against', usual])
   await run(['provider', 'test', usual])
   const good = readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8')
-  for (const line of [
-    `api_key = ${JSON.stringify(apiKey)}`,
-    `default_model = [${JSON.stringify(usual)}]`,
-    `x = "${usual}`,
-    `workspace_dir = "/no/${usual}"`,
-  ]) {
+  const more = [`default_model = [${JSON.stringify(usual)}]`, `workspace_dir = "/no/${usual}"`]
+  const moreCommands = [['config', 'validate', '--json'], ['config', 'show'], ['doctor']]
+  for (const line of [`api_key = ${JSON.stringify(apiKey)}`, `x = "${usual}`, ...(isDeep ? more : [])]) {
     at.config(`${line}\n${good.replace(/^(default_model|workspace_dir) = .*$/m, '')}`)
-    for (const command of [['config', 'validate'], ['config', 'validate', '--json'], ['config', 'show'], ['agent', '-m', 'x'], ['doctor']])
-      await run(command)
+    for (const command of [['config', 'validate'], ['agent', '-m', 'x'], ...(isDeep ? moreCommands : [])]) await run(command)
   }
   at.config(good)
 }
@@ -178,5 +175,6 @@ async function lookAround({ run }: Session): Promise<void> {
     ['memory', 'export'],
     ['tool', 'list', '--json'],
   ]
-  for (const command of commands) for (const log of ['json:debug', 'debug']) await run(command, { env: { BRAIDCLAW_LOG: log } })
+  for (const command of commands)
+    for (const log of isDeep ? ['json:debug', 'debug'] : ['json:debug']) await run(command, { env: { BRAIDCLAW_LOG: log } })
 }
