@@ -1,11 +1,15 @@
 /** Provides a plain spawn, a sandbox in a temporary folder and commands in it, for the tests. */
 
-import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { insideUser } from './bubblewrap/namespaces.ts'
 import type { Ahead, Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
+import { commandHome } from './surroundings/command-home.ts'
+import { prepareEtc } from './surroundings/etc-folder.ts'
+import { nameOf } from './surroundings/surroundings.ts'
 import { removeTree } from './transaction/remove-tree.ts'
 
 /** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */
@@ -30,12 +34,23 @@ export const limits = { memoryBytes: 512 * 2 ** 20, processes: 64, fileBytes: 64
 
 export type Place = { readonly root: string; readonly workspace: string; readonly settings: SandboxSettings }
 
+/** Gives a state folder the small /etc that all tests of a file share: to make and remove its many links costs more than most commands. */
+export function shareEtc(stateHome: string): void {
+  const user = insideUser()
+  const shared = prepareEtc({ run: join(tmpdir(), 'braidclaw-etc'), user: { ...user, name: nameOf(user.uid), home: commandHome } })
+  if (shared === undefined) return
+  const run = join(stateHome, 'run')
+  mkdirSync(run, { recursive: true, mode: 0o700 })
+  symlinkSync(shared, join(run, basename(shared)))
+}
+
 /** The folder is removed at the end of the test through `using`. */
 export function place(more: Partial<SandboxSettings> & { readonly name?: string } = {}): Place & Disposable {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-sandbox-')))
   const { name = 'workspace', ...given } = more
   const workspace = join(root, name)
   for (const path of [workspace, join(root, 'home'), join(root, 'state')]) mkdirSync(path, { recursive: true })
+  shareEtc(join(root, 'state'))
   const settings: SandboxSettings = {
     kind: 'bubblewrap',
     workspace,
@@ -63,10 +78,13 @@ export type Running = Place & {
   warm(plan: Ahead): void
 }
 
-/** @throws when no sandbox can be created, because the test then proves nothing */
+/**
+ * Runs no trial command unless the settings ask for one: each test would run two commands more, and fails anyway where a sandbox does not
+ * work. @throws when no sandbox can be created, because the test then proves nothing
+ */
 export async function confined(more: Parameters<typeof place>[0] = {}): Promise<Running & Disposable> {
   const ground = place(more)
-  const created = await createSandbox(ground.settings)
+  const created = await createSandbox({ tried: true, ...ground.settings })
   if (!created.ok) {
     ground[Symbol.dispose]()
     throw new Error(created.missing)

@@ -1,6 +1,8 @@
 /** Runs whole turns of the real executable over scripted replies, and builds the calls of a model. */
 
 import { expect } from 'bun:test'
+import { join } from 'node:path'
+import { shareEtc } from '../../src/sandbox/fixture.ts'
 import { type Invocation, minimumConfig, type Nest, nest, type Result } from './cli.ts'
 
 /** The seed's minimum with every tool allowed. */
@@ -13,6 +15,7 @@ export const asksFirst = 'ask = "before"\nunlisted_commands = "block"\n'
 export function home(more = '', security = ''): Nest {
   const fresh = nest()
   fresh.config(`${everyTool.replace('[security]\n', `[security]\n${security}`)}${more}`)
+  if (Bun.which('bwrap') !== null) shareEtc(join(fresh.home, '.braidclaw'))
   return fresh
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeep } from '../../../test/support/tier.ts'
 import { createSandbox } from '../create-sandbox.ts'
 import { confined, hasBubblewrap, place } from '../fixture.ts'
 import { install } from '../install.ts'
@@ -136,9 +137,8 @@ describe('what a command cannot do', () => {
   })
 
   real('a sandbox that cannot enter its limits runs nothing', async () => {
-    using box = await confined({ limits: { memoryBytes: 2 ** 29, processes: -1, fileBytes: 1, cpuSeconds: 1 } }).catch(
-      (error: unknown) => ({ error, [Symbol.dispose]() {} }),
-    )
+    const limits = { memoryBytes: 2 ** 29, processes: -1, fileBytes: 1, cpuSeconds: 1 }
+    using box = await confined({ limits, tried: false }).catch((error: unknown) => ({ error, [Symbol.dispose]() {} }))
     expect(box).toHaveProperty('error')
   })
 })
@@ -163,15 +163,13 @@ describe('what a command can do', () => {
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'one\n', stderr: '' })
   })
 
-  real.each(['with space', 'ünïcödé 日本', 'quote\'"$x`y`', 'back\\slash', 'line\nbreak', '-dash', 'a:b,c'])(
-    'in a workspace named %j',
-    async (name) => {
-      using box = await confined({ name })
-      const { code, stdout } = await box.run('pwd; touch made; touch .bashrc/x')
-      expect({ code, stdout }).toEqual({ code: 1, stdout: `${box.workspace}\n` })
-      expect(readdirSync(box.workspace)).toEqual(['made'])
-    },
-  )
+  const names = ['quote\'"$x`y`', 'with space', 'ünïcödé 日本', 'back\\slash', 'line\nbreak', '-dash', 'a:b,c']
+  real.each(isDeep ? names : names.slice(0, 1))('in a workspace named %j', async (name) => {
+    using box = await confined({ name })
+    const { code, stdout } = await box.run('pwd; touch made; touch .bashrc/x')
+    expect({ code, stdout }).toEqual({ code: 1, stdout: `${box.workspace}\n` })
+    expect(readdirSync(box.workspace)).toEqual(['made'])
+  })
 
   real('in a workspace reached through a symbolic link', async () => {
     using ground = place()

@@ -21,10 +21,10 @@ export type Mounts = {
 /** How long a search for repositories and deeper names stays valid: a search at every command would cost more than the command. */
 const SEARCH_MS = 5_000
 /**
- * A search for files that nobody reads stays valid so many times as long as it took, and never longer than this: a small workspace is
- * searched at every command.
+ * A search for files that nobody reads stays valid for so long per folder, twenty times as long as it takes on an idle machine, and never
+ * longer than this: a small workspace is searched at every command.
  */
-const [SHARE, LONGEST_MS] = [20, 500]
+const [FOLDER_MS, LONGEST_MS] = [0.15, 500]
 
 export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
   const known: {
@@ -42,11 +42,9 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
   }
   const unread = (): readonly string[] => {
     if (view.without.has('unread files')) return []
-    const began = performance.now()
-    if (known.unread !== undefined && began < known.unread.until) return known.unread.files
-    const { files, complete } = findUnread({ patterns: settings.forbiddenReads ?? [], workspace, home: view.places.home })
-    const ended = performance.now()
-    known.unread = { files, until: ended + Math.min((ended - began) * SHARE, LONGEST_MS) }
+    if (known.unread !== undefined && performance.now() < known.unread.until) return known.unread.files
+    const { files, complete, folders } = findUnread({ patterns: settings.forbiddenReads ?? [], workspace, home: view.places.home })
+    known.unread = { files, until: performance.now() + Math.min(folders * FOLDER_MS, LONGEST_MS) }
     if (!complete) settings.log('warn', 'sandbox: too many folders or files to hide every file of forbidden_reads', {})
     return files
   }

@@ -91,7 +91,7 @@ function withoutUser(given: Environment, { name, email }: GitUser = {}): Environ
 export const offline: Environment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
 
 /** The runtime's own function takes the name from the environment. */
-function nameOf(uid: number): string {
+export function nameOf(uid: number): string {
   try {
     const line = readFileSync('/etc/passwd', 'utf8')
       .split('\n')
