@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { insideUser } from './bubblewrap/namespaces.ts'
-import type { Ahead, Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
+import type { Ahead, Ended, GitUser, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
 import { commandHome } from './surroundings/command-home.ts'
@@ -35,9 +35,10 @@ export const limits = { memoryBytes: 512 * 2 ** 20, processes: 64, fileBytes: 64
 export type Place = { readonly root: string; readonly workspace: string; readonly settings: SandboxSettings }
 
 /** Gives a state folder the small /etc that all tests of a file share: to make and remove its many links costs more than most commands. */
-export function shareEtc(stateHome: string): void {
-  const user = insideUser()
-  const shared = prepareEtc({ run: join(tmpdir(), 'braidclaw-etc'), user: { ...user, name: nameOf(user.uid), home: commandHome } })
+export function shareEtc(stateHome: string, gitUser: GitUser = {}): void {
+  const { uid, gid } = insideUser()
+  const user = { uid, gid, name: nameOf(uid), home: commandHome }
+  const shared = prepareEtc({ run: join(tmpdir(), 'braidclaw-etc'), user, gitUser })
   if (shared === undefined) return
   const run = join(stateHome, 'run')
   mkdirSync(run, { recursive: true, mode: 0o700 })

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { isDeep } from '../../test/support/tier.ts'
 import { type Layer, layers, type SandboxSettings } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
-import { hasBubblewrap, spawnPlain } from './fixture.ts'
+import { hasBubblewrap, shareEtc, spawnPlain } from './fixture.ts'
 import { install } from './install.ts'
 import { prepareGround } from './probe/ground.ts'
 import { attempts, probeSandbox } from './run-probes.ts'
@@ -13,6 +13,7 @@ const real = test.if(hasBubblewrap())
 
 async function probe(more: Partial<SandboxSettings>, only?: readonly string[]) {
   const ground = prepareGround()
+  shareEtc(ground.settings.stateHome)
   const created = await createSandbox({ ...ground.settings, kind: 'bubblewrap', spawnPlain, log() {}, ...more })
   if (!created.ok) throw new Error(created.missing)
   const results = await probeSandbox(created.sandbox, { ground, only })

@@ -3,6 +3,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { shareEtc } from '../../src/sandbox/fixture.ts'
 import type { Nest } from '../support/cli.ts'
 import { home } from '../support/turns.ts'
 
@@ -107,6 +108,7 @@ export function project(server: Server, { listed = true, security = '' } = {}): 
   writeFileSync(helper, `#!/bin/sh\ntouch ${helped}\n[ "$1" != get ] || printf 'username=somebody\\npassword=${password}\\n'\n`)
   chmodSync(helper, 0o755)
   writeFileSync(join(at.home, '.gitconfig'), `[user]\n\tname = n\n\temail = e@example.org\n[credential]\n\thelper = ${helper}\n`)
+  shareEtc(join(at.home, '.braidclaw'), { name: 'n', email: 'e@example.org' })
   const git = (...words: readonly string[]) => {
     const ended = Bun.spawnSync(['git', ...words], { cwd: at.workspace, env: { ...at.env, GIT_TERMINAL_PROMPT: '0' }, stderr: 'pipe' })
     return `${ended.stdout}${ended.exitCode === 0 ? '' : ended.stderr}`.trim()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type AgentEvent, type BraidClaw, createAgent, type ModelCall, type Thread, veto } from '../../src/agent.ts'
 import { type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
+import { repetitions } from '../support/tier.ts'
 import { until } from '../support/until.ts'
 
 const confined = test.if(needs('bwrap'))
@@ -110,7 +111,7 @@ test('closing in mid-turn leaves a record that says cancelled, and the conversat
 
 test('two hundred turns cancelled at once all end so, and are on disk', async () => {
   using at = nest()
-  const agents = Array.from({ length: 200 }, () => agentAt(at, hanging))
+  const agents = Array.from({ length: repetitions({ fast: 50, deep: 200 }) }, () => agentAt(at, hanging))
   const turns = agents.map((agent, n) => Array.fromAsync(agent.run(`question ${n}`)))
   await until(() => agents.some((agent) => agent.runId() !== undefined))
   const began = performance.now()
@@ -129,9 +130,9 @@ confined(
     using at = nest()
     const sleep = { name: 'shell', input: { command: 'sleep 300' } }
     const four = calling(...Array.from({ length: 4 }, () => sleep))
-    const agents = Array.from({ length: 16 }, () => agentAt(at, four, { permissionMode: 'full' }))
+    const agents = Array.from({ length: repetitions({ fast: 4, deep: 16 }) }, () => agentAt(at, four, { permissionMode: 'full' }))
     const turns = agents.map((agent) => Array.fromAsync(agent.run('sleep')))
-    await until(() => sleepers(at).length >= 64)
+    await until(() => sleepers(at).length >= 4 * agents.length)
     const running = sleepers(at)
     const began = performance.now()
     writeFileSync(join(at.home, '.braidclaw/ESTOP'), 'fire drill\n')

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { repetitions } from '../../../test/support/tier.ts'
 import { createFixture, everything, type Fixture, furnish, picture } from './fixture.ts'
 import { openChangeStore } from './store.ts'
 
@@ -45,11 +46,11 @@ function assertNothingTorn(now: Picture, [one, other]: readonly [Picture, Pictur
 
 const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined
 
-/** Every nth step; a disk that others use too is slow to flush. */
+/** Every nth step, in the deep tier every step in memory; a disk that others use too is slow to flush. */
 const places = [
-  ['in memory, where every step is tried', { storeIn: memory, workspaceIn: memory }, 1],
-  ['on a disk', {}, 6],
-  ['on another file system than the store', { workspaceIn: memory }, 3],
+  ['in memory', { storeIn: memory, workspaceIn: memory }, repetitions({ fast: 5, deep: 1 })],
+  ['on a disk', {}, repetitions({ fast: 17, deep: 6 })],
+  ['on another file system than the store', { workspaceIn: memory }, repetitions({ fast: 11, deep: 3 })],
 ] as const
 
 describe.each(places)('a workspace %s', (_, where, stride) => {
