@@ -7,8 +7,7 @@ import { type ExecutableHost, type Program, type Run, runExecutable } from './ru
 
 export type Described = { readonly ok: true; readonly spec: ToolSpec; readonly text: string } | { readonly ok: false; readonly why: string }
 
-/** On a busy machine the sandbox alone takes seconds to start. */
-const TIMEOUT_MS = 20_000
+const TIMEOUT_MS = 5_000
 const MAX_BYTES = 65_536
 
 /** `text` is the printed description, for the cache. Never rejects. Only tests pass `timeoutMs`. */
