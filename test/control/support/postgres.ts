@@ -15,10 +15,9 @@ export type Databases = {
   /** Its Unix socket, for who cannot reach the loopback of this machine. */
   readonly socket: string
   /**
-   * The URL of a new database: empty, or a copy of the one with the URL `model`, to which nobody is connected. `folder`: where its tables lie,
-   * but not what it writes ahead; the user of the server owns it.
+   * The URL of a new database, which is empty. `folder`: where its tables lie, but not what it writes ahead; the user of the server owns it.
    */
-  createDatabase(made?: { readonly model?: string; readonly folder?: string }): Promise<string>
+  createDatabase(made?: { readonly folder?: string }): Promise<string>
   /** Ends its connections and removes it. */
   dropDatabase(url: string): Promise<void>
   /** Ends every connection of every client of this database. */
@@ -113,15 +112,14 @@ function databasesAt(socket: string): Databases {
     }
   }
 
-  async function createDatabase({ model, folder }: { readonly model?: string; readonly folder?: string } = {}): Promise<string> {
+  async function createDatabase({ folder }: { readonly folder?: string } = {}): Promise<string> {
     // The other files of the run make databases in the same server.
     const name = `control_${Bun.randomUUIDv7('hex').replaceAll('-', '')}`
     if (folder !== undefined) {
       if (isRoot) chownSync(folder, nobody, nobody)
       await administer(`CREATE TABLESPACE of_${name} LOCATION '${folder}'`)
     }
-    const from = model === undefined ? '' : ` TEMPLATE ${nameIn(model)}`
-    await administer(`CREATE DATABASE ${name}${from}${folder === undefined ? '' : ` TABLESPACE of_${name}`}`)
+    await administer(`CREATE DATABASE ${name}${folder === undefined ? '' : ` TABLESPACE of_${name}`}`)
     return urlOf(name)
   }
 
