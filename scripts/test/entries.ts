@@ -58,7 +58,7 @@ function entriesOfFile(file: string, { root, tier, patterns }: Selection): Entry
   return isInBothForms ? [...usual, { ...facts, form: 'other' }] : usual
 }
 
-/** A file with "deep" in its name belongs to the deep tier alone; one that chooses its size by the tier belongs to both. */
+/** A file with "deep" in its name belongs to the deep tier alone; one that chooses its size or its engines by the tier belongs to both. */
 function isOfTier(tier: Tier, { file, text }: { readonly file: string; readonly text: string }): boolean {
   const isDeepAlone = file.includes('.deep.test.')
   return tier === 'fast' ? !isDeepAlone : isDeepAlone || /from '[./]+(?:test\/)?support\/(?:tier|engines)\.ts'/.test(text)

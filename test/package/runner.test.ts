@@ -86,6 +86,14 @@ test('the deep tier runs the files with that name and those that choose their si
   expect(fast.stdout).toContain('1 more with "npm run test:deep"')
 })
 
+test('a file for both engines belongs to both tiers, and uses the PostgreSQL of the run in the deep one alone', () => {
+  const file = 'test/control/engines-of-runner.test.ts'
+  writeFileSync(join(clone, file), `import { forEachEngine } from './support/engines.ts'\n`)
+  const usesPostgres = (tier: 'fast' | 'deep') => entriesOf({ root: clone, tier, patterns: [file] }).map((entry) => entry.usesPostgres)
+  expect([usesPostgres('fast'), usesPostgres('deep')]).toEqual([[false], [true]])
+  rmSync(join(clone, file))
+})
+
 test('what took longest in the recorded run starts first, and the record keeps nothing about files that were removed', () => {
   const done = (name: string, ms: number) =>
     ({ file: `test/${name}.test.ts`, form: 'usual', startsProgram: true, usesPostgres: false, ms }) as const
