@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { needs } from '../../../test/support/needs.ts'
 import { launchdManager, launchdPlist } from './launchd.ts'
 import { runProgram } from './run-program.ts'
 import type { ServiceRun } from './service-run.ts'
@@ -37,12 +38,14 @@ function verified({ logPath }: ServiceRun, run: ServiceRun): { readonly exitCode
 }
 
 describe('systemd', () => {
-  test('systemd itself finds no fault in the unit, whatever characters its paths have', () => {
+  const analysed = test.if(needs('systemd-analyze'))
+
+  analysed('systemd itself finds no fault in the unit, whatever characters its paths have', () => {
     using run = odd()
     expect(verified(run, run)).toEqual({ exitCode: 0, says: '' })
   })
 
-  test('systemd finds the fault of a unit whose program does not exist', () => {
+  analysed('systemd finds the fault of a unit whose program does not exist', () => {
     using run = odd()
     expect(verified(run, { ...run, argv: ['/nonexistent/braidclaw'] }).says).toContain('/nonexistent/braidclaw')
   })
@@ -87,12 +90,12 @@ describe('systemd', () => {
     using run = odd()
     using fake = fakeProgram('systemctl', 'echo "Failed to connect to bus" >&2; exit 1')
     const manager = systemdManager({ configHome: fake.folder, uid: 1000, run: runProgram(fake.env), exists: existsSync })
-    expect(manager.install(run)).rejects.toThrow('"systemctl --user daemon-reload" failed with exit code 1: Failed to connect to bus')
+    await expect(manager.install(run)).rejects.toThrow('"systemctl --user daemon-reload" failed with exit code 1: Failed to connect to bus')
   })
 })
 
 describe('launchd', () => {
-  test("another program's parser of property lists reads back what was given", () => {
+  test.if(needs('python3'))("another program's parser of property lists reads back what was given", () => {
     using run = odd()
     const script = 'import plistlib,sys,json; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))'
     const { stdout } = Bun.spawnSync(['python3', '-c', script], { stdin: Buffer.from(launchdPlist(run)) })
