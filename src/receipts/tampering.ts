@@ -91,7 +91,7 @@ export function testBoth(
   tampers: readonly Tamper[],
   { another, isDeep }: { readonly another: () => Home; readonly isDeep: boolean },
 ): void {
-  const ofEachKind = new Set(new Map(tampers.map((tamper) => [tamper.kind, tamper])).values())
+  const ofEachKind = new Set(new Map(tampers.toReversed().map((tamper) => [tamper.kind, tamper])).values())
   for (const tamper of tampers) {
     test.concurrent(`both verifiers, ${tamper.name}: ${tamper.record === undefined ? 'valid' : `receipt ${tamper.record}`}`, async () => {
       const home = another()

@@ -8,6 +8,8 @@ import { isDeep } from '../../support/tier.ts'
 import { call, calls, type Loop, loops, others, type Play, type Played, play, say } from './stage.ts'
 
 const test = always.if(needs('bwrap', 'jq', 'curl'))
+/** Beside these tests a similar one runs in both tiers. */
+const deep = isDeep ? test : () => {}
 
 const [native, ...scripts] = loops
 let plays = 0
@@ -76,7 +78,7 @@ test('a path outside the workspace is not permitted', async () => {
   expect(transcript[0]?.result).toStartWith('Tool not permitted: path.')
 })
 
-test('an agent that is not there is not asked for', async () => {
+deep('an agent that is not there is not asked for', async () => {
   for (const loop of ofTier(loops)) {
     const { code, stdout, stderr, requests } = await play(loop, { replies: [say('no')], args: ['--agent', 'ghost'] })
     expect({ loop, code, stdout, requests }).toEqual({ loop, code: 1, stdout: '', requests: 0 })
@@ -107,7 +109,7 @@ test('a model that fails ends with 1 and no answer', async () => {
   expect([code, stdout]).toEqual([1, ''])
 })
 
-test('a model that fails after a round ends with 1 as well', async () => {
+deep('a model that fails after a round ends with 1 as well', async () => {
   const { code, stdout, transcript } = await onAll({ replies: [calls(call('repeat', { value: 1 })), 400] })
   expect([code, stdout, transcript.length]).toEqual([1, '', 1])
 })
