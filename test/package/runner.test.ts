@@ -24,7 +24,7 @@ const suites: { readonly [name: string]: string } = {
     expect(Object.keys(process.env).filter((name) => /KEY|BRAIDCLAW|BUN_OPTIONS/.test(name))).toEqual([])
     expect(process.env.HOME).not.toBe(${JSON.stringify(process.env.HOME)})
   })`,
-  size: `import { isDeep, repetitions } from './support/tier.ts'
+  size: `import { isDeep, repetitions } from '../test/support/tier.ts'
     if (isDeep) test('only there', () => {})
     test('so often', () => expect(repetitions({ fast: 1, deep: 2 })).toBe(isDeep ? 2 : 1))`,
   'long.deep': `test('long', () => {})`,
