@@ -1,15 +1,12 @@
 /** Provides a plain spawn, a sandbox in a temporary folder and commands in it, for the tests. */
 
-import { mkdirSync, mkdtempSync, realpathSync, symlinkSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
-import { insideUser } from './bubblewrap/namespaces.ts'
-import type { Ahead, Ended, GitUser, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
+import { join } from 'node:path'
+import type { Ahead, Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
-import { commandHome } from './surroundings/command-home.ts'
-import { prepareEtc } from './surroundings/etc-folder.ts'
-import { nameOf } from './surroundings/surroundings.ts'
+import { shareEtc } from './surroundings/shared-etc.fixture.ts'
 import { removeTree } from './transaction/remove-tree.ts'
 
 /** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */
@@ -33,17 +30,6 @@ export const spawnPlain: Spawn = async ({ argv, cwd, env, signal, onOutput }) =>
 export const limits = { memoryBytes: 512 * 2 ** 20, processes: 64, fileBytes: 64 * 2 ** 20, cpuSeconds: 20 }
 
 export type Place = { readonly root: string; readonly workspace: string; readonly settings: SandboxSettings }
-
-/** Gives a state folder the small /etc that all tests of a file share: to make and remove its many links costs more than most commands. */
-export function shareEtc(stateHome: string, gitUser: GitUser = {}): void {
-  const { uid, gid } = insideUser()
-  const user = { uid, gid, name: nameOf(uid), home: commandHome }
-  const shared = prepareEtc({ run: join(tmpdir(), 'braidclaw-etc'), user, gitUser })
-  if (shared === undefined) return
-  const run = join(stateHome, 'run')
-  mkdirSync(run, { recursive: true, mode: 0o700 })
-  symlinkSync(shared, join(run, basename(shared)))
-}
 
 /** The folder is removed at the end of the test through `using`. */
 export function place(more: Partial<SandboxSettings> & { readonly name?: string } = {}): Place & Disposable {

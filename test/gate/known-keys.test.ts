@@ -1,7 +1,7 @@
 /** Keys that nobody registered, recognised by their format: they are shown and stored nowhere, and change no action. */
 
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { call, home, turn } from '../support/turns.ts'
 
@@ -21,7 +21,7 @@ test('what a tool read is redacted for the model, on the screen and in every fil
   const files = readdirSync(join(at.home, '.braidclaw'), { recursive: true, encoding: 'utf8' }).map((name) =>
     join(at.home, '.braidclaw', name),
   )
-  const bytes = files.filter((file) => statSync(file).isFile()).map((file) => readFileSync(file, 'latin1'))
+  const bytes = files.filter((file) => lstatSync(file).isFile()).map((file) => readFileSync(file, 'latin1'))
   expect(bytes.join('')).toContain('[redacted:GitHub token]')
   for (const key of [github, aws, 'correct-horse']) expect(bytes.join('').includes(key)).toBe(false)
   expect((await at.run(['replay', '--all'])).code).toBe(0)
