@@ -65,13 +65,10 @@ export type Running = Place & {
   warm(plan: Ahead): void
 }
 
-/**
- * Runs no trial command unless the settings ask for one: each test would run two commands more, and fails anyway where a sandbox does not
- * work. @throws when no sandbox can be created, because the test then proves nothing
- */
+/** @throws when no sandbox can be created, because the test then proves nothing */
 export async function confined(more: Parameters<typeof place>[0] = {}): Promise<Running & Disposable> {
   const ground = place(more)
-  const created = await createSandbox({ tried: true, ...ground.settings })
+  const created = await createSandbox(ground.settings)
   if (!created.ok) {
     ground[Symbol.dispose]()
     throw new Error(created.missing)

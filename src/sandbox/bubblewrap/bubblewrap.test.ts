@@ -138,7 +138,7 @@ describe('what a command cannot do', () => {
 
   real('a sandbox that cannot enter its limits runs nothing', async () => {
     const limits = { memoryBytes: 2 ** 29, processes: -1, fileBytes: 1, cpuSeconds: 1 }
-    using box = await confined({ limits, tried: false }).catch((error: unknown) => ({ error, [Symbol.dispose]() {} }))
+    using box = await confined({ limits }).catch((error: unknown) => ({ error, [Symbol.dispose]() {} }))
     expect(box).toHaveProperty('error')
   })
 })
