@@ -37,7 +37,6 @@ export function place(more: Partial<SandboxSettings> & { readonly name?: string 
   const { name = 'workspace', ...given } = more
   const workspace = join(root, name)
   for (const path of [workspace, join(root, 'home'), join(root, 'state')]) mkdirSync(path, { recursive: true })
-  shareEtc(join(root, 'state'))
   const settings: SandboxSettings = {
     kind: 'bubblewrap',
     workspace,
@@ -68,6 +67,7 @@ export type Running = Place & {
 /** @throws when no sandbox can be created, because the test then proves nothing */
 export async function confined(more: Parameters<typeof place>[0] = {}): Promise<Running & Disposable> {
   const ground = place(more)
+  shareEtc(ground.settings.stateHome)
   const created = await createSandbox(ground.settings)
   if (!created.ok) {
     ground[Symbol.dispose]()
