@@ -15,13 +15,13 @@ import { isDeep } from '../../support/tier.ts'
 import { until } from '../../support/until.ts'
 import { operatorToken } from '../support/control-server.ts'
 import { hasPostgres } from '../support/postgres.ts'
-import { postgresOfRun } from '../support/postgres-of-file.ts'
+import { sharedDatabases } from '../support/postgres-of-file.ts'
 import { canLinkMachines, twoMachines } from '../support/two-machines.ts'
 
 const leaseSeconds = 4
 const engines = isDeep ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
 const possible = needs('bwrap', 'curl') && canLinkMachines() && (!isDeep || hasPostgres())
-const server = isDeep && possible ? postgresOfRun() : undefined
+const server = isDeep && possible ? sharedDatabases() : undefined
 // At once: most of the time they wait.
 test.concurrent.if(possible).each(engines)(
   'a cut link: the child ends with its lease, another worker does the task, and nothing of the first one counts (%s)',

@@ -5,10 +5,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fillWithCommands, ownControl } from '../support/own-control.ts'
 import { hasPostgres } from '../support/postgres.ts'
-import { postgresOfRun } from '../support/postgres-of-file.ts'
+import { sharedDatabases } from '../support/postgres-of-file.ts'
 
 describe.if(hasPostgres())('to PostgreSQL', () => {
-  const server = postgresOfRun()
+  const server = sharedDatabases()
 
   test('migrate copies everything, a daemon there goes on with it, and the password is nowhere in the output', async () => {
     await using control = await ownControl()

@@ -15,11 +15,11 @@ import { until } from '../../support/until.ts'
 import { cleaned } from '../support/cleaned.ts'
 import { codeOf, type MoneyPlane, moneyPlane, type RunOf, seedCaller } from '../support/money-plane.ts'
 import { hasPostgres } from '../support/postgres.ts'
-import { postgresOfRun } from '../support/postgres-of-file.ts'
+import { sharedDatabases } from '../support/postgres-of-file.ts'
 import { anna, draft } from '../support/task-plane.ts'
 
 describe.if(hasPostgres())('several daemons', () => {
-  const server = postgresOfRun()
+  const server = sharedDatabases()
   const cleanups = cleaned()
 
   async function daemons(database?: string): Promise<readonly [MoneyPlane, MoneyPlane, MoneyPlane]> {

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { openPostgres } from '../../../src/control/store/open-postgres.ts'
 import { cleaned } from '../support/cleaned.ts'
 import { hasPostgres } from '../support/postgres.ts'
-import { postgresOfRun } from '../support/postgres-of-file.ts'
+import { sharedDatabases } from '../support/postgres-of-file.ts'
 import { anna, draft, runCaller, taskPlane } from '../support/task-plane.ts'
 
 describe.if(hasPostgres())('PostgreSQL', () => {
-  const server = postgresOfRun()
+  const server = sharedDatabases()
   const cleanups = cleaned()
 
   test('a daemon that is stopped while it holds the writer lock: another one takes over, and what the first one writes late is refused', async () => {

@@ -11,7 +11,7 @@ import { tables } from '../../../src/control/store/tables.ts'
 import { isDeep } from '../../support/tier.ts'
 import { cleaned } from './cleaned.ts'
 import { hasPostgres } from './postgres.ts'
-import { postgresOfRun } from './postgres-of-file.ts'
+import { sharedDatabases } from './postgres-of-file.ts'
 
 export type OpenStore = () => Promise<Store>
 
@@ -32,7 +32,7 @@ export function forEachEngine(name: string, tests: (open: OpenStore, engine: Eng
 
   if (!isDeep) return
   describe.if(hasPostgres())(`${name} (postgres)`, () => {
-    const server = postgresOfRun()
+    const server = sharedDatabases()
     const cleanups = cleaned()
     const free: string[] = []
     tests(async () => {

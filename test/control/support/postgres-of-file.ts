@@ -4,7 +4,7 @@ import { afterAll, beforeAll } from 'bun:test'
 import { careless, type Databases, type Postgres, sharedPostgres, startPostgres } from './postgres.ts'
 
 /** Returns the server of the run, or one of this file where it runs by hand; the databases are dropped after the last test. */
-export function postgresOfRun(): () => Databases {
+export function sharedDatabases(): () => Databases {
   const state: { server?: Databases & { readonly close: () => Promise<unknown> } } = {}
   beforeAll(async () => {
     const shared = sharedPostgres()
