@@ -2,6 +2,7 @@ import { dlopen } from 'bun:ffi'
 import { describe, expect, test } from 'bun:test'
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { needs } from '../../../test/support/needs.ts'
 import type { ToApply } from './contract.ts'
 import { about, changesBetween, createFixture, createView, type Fixture, furnish, picture } from './fixture.ts'
 
@@ -35,7 +36,7 @@ function attributesBelow(root: string): string[] {
 }
 
 describe.if(canMount)('a command on a real overlay', () => {
-  test('is applied with copied files, opaque folders and whiteouts, and nothing of the overlay stays', async () => {
+  test.if(needs('python3'))('is applied with copied files, opaque folders and whiteouts, and nothing of the overlay stays', async () => {
     await using fixture = await createFixture()
     furnish(fixture)
     const before = picture(fixture.root)
@@ -53,7 +54,7 @@ describe.if(canMount)('a command on a real overlay', () => {
     expect(picture(fixture.root)).toEqual(before)
   })
 
-  test('git and make work in it, and find nothing to do in the workspace afterwards', async () => {
+  test.if(needs('git', 'make'))('git and make work in it, and find nothing to do in the workspace afterwards', async () => {
     await using fixture = await createFixture()
     const { root, at, base } = fixture
     const env = { PATH: process.env.PATH, HOME: base, GIT_CONFIG_NOSYSTEM: '1' }
