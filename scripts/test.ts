@@ -1,6 +1,7 @@
 #!/usr/bin/env bun
 /**
- * Runs each test file in its own process, as many at a time as there are cores, and ends with the line `N passed, N failed`:
+ * Runs each test file in its own process, twice as many at a time as there are cores, because tests wait for half of their time, and ends with
+ * the line `N passed, N failed`:
  * `npm test -- [--deep] [--record] [--reports FOLDER] [PART OF A FILE NAME]…`. A whole run compiles the program under test first, because
  * the compiled one starts with a third of the processor time.
  */
@@ -83,7 +84,7 @@ async function runQueue(selection: Selection, { scratch, reports, running, postg
       done.push(result)
     }
   }
-  await Promise.all(Array.from({ length: availableParallelism() }, work))
+  await Promise.all(Array.from({ length: 2 * availableParallelism() }, work))
   return done
 }
 

@@ -4,8 +4,8 @@ import { keyOf } from './entries.ts'
 import type { Done } from './run-entry.ts'
 
 export function describeEntry(done: Done): string {
-  const { passed, failed, ms, trouble, output } = done
-  const line = `${failed === 0 ? 'ok  ' : 'FAIL'} ${keyOf(done)}  ${passed} passed${failed === 0 ? '' : `, ${failed} failed`}  ${ms} ms`
+  const { passed, failed, ms, processorMs, trouble, output } = done
+  const line = `${failed === 0 ? 'ok  ' : 'FAIL'} ${keyOf(done)}  ${passed} passed${failed === 0 ? '' : `, ${failed} failed`}  ${ms} ms, processor ${processorMs} ms`
   const lines = output.split('\n').filter((text) => !text.startsWith('(pass)'))
   return [line, ...(trouble === undefined ? [] : [`     ${done.file} ${trouble}`]), ...lines].join('\n').trimEnd()
 }
