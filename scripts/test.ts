@@ -16,7 +16,7 @@ import { type PostgresOfRun, postgresOfRun } from './test/postgres-of-run.ts'
 import { type Done, discard, killGroup, type Running, runEntry } from './test/run-entry.ts'
 import { describeEntry, exitCodeOf, summary } from './test/summary.ts'
 
-/** From so many files on, compiling costs less than it saves. */
+/** From so many files on that start the program, compiling costs less than it saves. */
 const MANY_FILES = 50
 
 const root = join(import.meta.dir, '..')
@@ -70,7 +70,8 @@ type Run = {
 
 async function runQueue(selection: Selection, { scratch, reports, running, postgres }: Run): Promise<readonly Done[]> {
   const entries = entriesOf(selection)
-  const compiled = entries.length < MANY_FILES ? Promise.resolve(undefined) : compiledIn(scratch)
+  const starting = entries.filter(({ startsProgram }) => startsProgram).length
+  const compiled = starting < MANY_FILES ? Promise.resolve(undefined) : compiledIn(scratch)
   const queue = createQueue(entries, compiled)
   const done: Done[] = []
   const work = async (): Promise<void> => {

@@ -127,7 +127,7 @@ export async function createToolRuntime({
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
   const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: policy.allowedDomains })
-  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxOutputBytes })) ?? []
+  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxOutputBytes, ready: confinement.mode })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
   if (more) {

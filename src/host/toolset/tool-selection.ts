@@ -9,7 +9,12 @@ import type { Environment, Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
 
 /** What an external tool may use: confined child processes, and an environment without our variables. */
-export type ToolDeps = { readonly spawn: Spawn; readonly env: Environment; readonly maxOutputBytes: number }
+export type ToolDeps = {
+  readonly spawn: Spawn
+  readonly env: Environment
+  readonly maxOutputBytes: number
+  readonly ready?: () => Promise<unknown>
+}
 
 /** An external tool: its location, the SHA-256 of what runs, and a function that says why it may not run any more. */
 export type SourcedTool = Tool & { readonly source: string; readonly sha256: string; changed(): string | undefined }

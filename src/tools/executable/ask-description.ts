@@ -12,6 +12,8 @@ const MAX_BYTES = 65_536
 
 /** `text` is the printed description, for the cache. Never rejects. Only tests pass `timeoutMs`. */
 export async function describe(around: ExecutableHost, program: Program, timeoutMs = TIMEOUT_MS): Promise<Described> {
+  // A program does not answer for the time that the sandbox takes to be tried.
+  await around.ready?.()
   const late = new AbortController()
   const alarm = setTimeout(() => late.abort(), timeoutMs)
   const limits = { keep: MAX_BYTES, flood: MAX_BYTES, readOnly: true }

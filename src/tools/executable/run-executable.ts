@@ -7,7 +7,13 @@ import type { Ended, Environment, Spawn } from '../process.ts'
 /** The executable's path in its folder, its real path, and the private copy whose bytes run. */
 export type Program = { readonly path: string; readonly real: string; readonly copy: string }
 
-export type ExecutableHost = { readonly spawn: Spawn; readonly env: Environment; readonly workspace: string }
+export type ExecutableHost = {
+  readonly spawn: Spawn
+  readonly env: Environment
+  readonly workspace: string
+  /** Resolves when `spawn` has what it prepares once, for example a sandbox that was tried. */
+  readonly ready?: () => Promise<unknown>
+}
 
 export type Running = {
   readonly around: ExecutableHost

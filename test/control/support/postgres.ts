@@ -3,7 +3,7 @@
  * server starts one of its own. Both lie in a temporary folder, run as a user that is not root and listen on a free loopback port.
  */
 
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -140,7 +140,8 @@ async function makeCluster(data: string): Promise<void> {
   const initdb = programOf('initdb')
   const version = Bun.spawnSync([initdb, '--version']).stdout.toString()
   const model = join(kept, `cluster-${Bun.hash([version, ...asNobody, ...initial].join(' ')).toString(36)}`)
-  if (existsSync(model)) return copy(model, data)
+  // A copy of this folder that kept no owners is none that the server would read.
+  if (existsSync(model) && (!isRoot || statSync(model).uid === nobody)) return copy(model, data)
   await run([...asNobody, initdb, '-D', data, ...initial])
   mkdirSync(kept, { recursive: true })
   const draft = mkdtempSync(join(kept, 'draft-'))

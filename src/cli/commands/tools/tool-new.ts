@@ -42,6 +42,7 @@ export const describe = {
       spawn: confinement.spawn,
       env: cleanEnvironment({ home: policy.workspace }),
       maxOutputBytes: config.limits.maxOutputBytes,
+      ready: confinement.mode,
     }
     const survey = await surveyor(setup, at, deps)()
     confinement.close()
