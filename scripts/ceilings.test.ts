@@ -44,9 +44,11 @@ describe('a ceiling', () => {
 })
 
 describe('the program', () => {
-  test('is without tests and generated tables', () => {
+  test('is without tests, fixtures and generated tables', () => {
     const table = '/** Lists rows; `scripts/rows.ts` writes this file. */\nexport const rows = [1]\n'
-    expect(countsOf(program({ 'src/a.test.ts': 'x', 'src/b.test.tsx': 'x', 'src/c.ts': table }))).toEqual(limitsIn({}))
+    expect(
+      countsOf(program({ 'src/a.test.ts': 'x', 'src/b.test.tsx': 'x', 'src/fixture.ts': 'x', 'src/d.fixture.ts': 'x', 'src/c.ts': table })),
+    ).toEqual(limitsIn({}))
     expect(countsOf(program({ 'src/c.ts': `${table}export const f = () => 1\n` })).files).toBe(1)
   })
 

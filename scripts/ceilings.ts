@@ -1,6 +1,6 @@
 /**
  * Counts what may only fall: the lines, bytes and files of the program, its lazy imports and its long functions. The ceilings stand in
- * package.json. Tests and generated tables do not count.
+ * package.json. Tests, their fixtures and generated tables do not count.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -87,7 +87,7 @@ export function limitsIn({ ceilings: given = {} }: { readonly ceilings?: Partial
   return Object.fromEntries(rows.map(([name]) => [name, given[name] ?? 0])) as Counts
 }
 
-/** Reads the program: `src` without tests and generated tables. */
+/** Reads the program: `src` without tests, their fixtures and generated tables. */
 function programOf(root: string): Module[] {
   const paths = [...new Bun.Glob('src/**/*.{ts,tsx}').scanSync({ cwd: root })].sort()
   return programIn(paths.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') })))
@@ -95,7 +95,7 @@ function programOf(root: string): Module[] {
 
 export function programIn(files: readonly { readonly path: string; readonly text: string }[]): Module[] {
   return files
-    .filter(({ path }) => !/\.test\.tsx?$/.test(path))
+    .filter(({ path }) => !/\.test\.tsx?$|(^|[./])fixture\.tsx?$/.test(path))
     .map(({ path, text }) => parseModule(path, text))
     .filter((module) => !isGenerated(module))
 }

@@ -6,7 +6,7 @@ import { type Home, required } from './fixture.ts'
 import { headLine } from './form/anchor.ts'
 import { readReceipt } from './form/grammar.ts'
 import type { Receipt } from './form/receipt.ts'
-import { anchorAt, edit, homes, lines, recompute, testBoth } from './tampering.ts'
+import { anchorAt, edit, homes, lines, recompute, testBoth } from './tampering.fixture.ts'
 
 const { empty, removeAll } = homes()
 afterAll(removeAll)

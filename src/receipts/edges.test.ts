@@ -12,7 +12,7 @@ import { createReceiptLog } from './receipt-log.ts'
 import { isConsistent } from './resting.ts'
 import { rotate } from './rotate.ts'
 import { filesOf, nextSegment, secondNames, segmentsOf } from './segments.ts'
-import { first, homes, lines } from './tampering.ts'
+import { first, homes, lines } from './tampering.fixture.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
 const { another, empty, removeAll } = homes()

@@ -5,7 +5,7 @@ import { createHome, draft, type Home, mustAppend, required } from './fixture.ts
 import { readReceipt } from './form/grammar.ts'
 import { readKey } from './key.ts'
 import { adoptedBy, isAdoption } from './left-over.ts'
-import { lines } from './tampering.ts'
+import { lines } from './tampering.fixture.ts'
 import { type VerifyOptions, verifyReceipts } from './verify/verify-chain.ts'
 
 const homes: Home[] = []

@@ -2,7 +2,7 @@ import { afterAll } from 'bun:test'
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeep } from '../../test/support/tier.ts'
-import { edit, homes, rewrite, testBoth } from './tampering.ts'
+import { edit, homes, rewrite, testBoth } from './tampering.fixture.ts'
 
 const { another, removeAll } = homes()
 afterAll(removeAll)

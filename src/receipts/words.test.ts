@@ -7,7 +7,7 @@ import { readReceipt } from './form/grammar.ts'
 import { lineOf, sealed } from './form/receipt.ts'
 import { readKey } from './key.ts'
 import { diskFailure, isMissing } from './receipt-failure.ts'
-import { anchorAt, edit, first, homes, lines, recompute, rewrite } from './tampering.ts'
+import { anchorAt, edit, first, homes, lines, recompute, rewrite } from './tampering.fixture.ts'
 import { deepVerify, type JournalledAttempt } from './verify/deep.ts'
 
 const { another, empty, removeAll } = homes()

@@ -146,6 +146,11 @@ export function peakKb(pid: number): number {
   return Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 
+/** Returns how much of its memory is mapped from files, in KiB. */
+export function fileKb(pid: number): number {
+  return Number(/RssFile:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
 /** Returns the peak memory of a runtime that only prints this number. */
 export function floorKb(runtime: Runtime, env: Env = {}): number {
   const text = `console.log(require('fs').readFileSync('/proc/self/status', 'utf8').match(/VmHWM:\\s*(\\d+)/)[1])`

@@ -1,6 +1,6 @@
 /** Allows one daemon per folder of FIFOs: the kernel releases its lock when it is killed, and a note lists the bridges it started. */
 
-import { readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { FIFOS } from '../../kit/wire.ts'
@@ -8,7 +8,6 @@ import { takeLock } from '../../memory/agent-files/folder-lock.ts'
 import { isAlive, ownerOf } from '../../memory/journal/process-owner.ts'
 import { claim } from '../../service/fifo/claim.ts'
 import { removeFifos } from '../../service/fifo/remove.ts'
-import { isRead } from '../../service/in-use.ts'
 import { endGroup } from '../../service/supervise.ts'
 
 export type DaemonLock =
@@ -112,4 +111,15 @@ function readNote(path: string): Note {
 
 function nothing(): Note {
   return { made: false, bridges: new Map() }
+}
+
+/** True if a process has the FIFO open for reading, or waits for a writer. False if nobody reads it, or if it does not exist. */
+function isRead(path: string): boolean {
+  const { O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants
+  try {
+    closeSync(openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW))
+    return true
+  } catch {
+    return false
+  }
 }

@@ -35,7 +35,7 @@ export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promis
   return createSource({
     at,
     store: createStore(join(paths.home, 'run', 'tools'), Date.now),
-    around: { spawn: deps.spawn, env: deps.env, workspace: policy.workspace, ready: deps.ready },
+    around: { ...deps, workspace: policy.workspace },
     builtIn: builtInNames,
     untrusted: untrusted(policy, createTrust(paths.trustedFolders).isTrusted),
     riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),

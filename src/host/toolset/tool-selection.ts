@@ -4,17 +4,12 @@ import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Act, ChangePorts, Judge, Question, Tool, ToolSpec } from '../../runtime/port.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
+import type { ExecutableHost } from '../../tools/executable/run-executable.ts'
 import { toolKinds } from '../../tools/list.ts'
-import type { Environment, Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
 
 /** What an external tool may use: confined child processes, and an environment without our variables. */
-export type ToolDeps = {
-  readonly spawn: Spawn
-  readonly env: Environment
-  readonly maxOutputBytes: number
-  readonly ready?: () => Promise<unknown>
-}
+export type ToolDeps = Omit<ExecutableHost, 'workspace'> & { readonly maxOutputBytes: number }
 
 /** An external tool: its location, the SHA-256 of what runs, and a function that says why it may not run any more. */
 export type SourcedTool = Tool & { readonly source: string; readonly sha256: string; changed(): string | undefined }

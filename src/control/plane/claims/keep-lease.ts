@@ -10,7 +10,9 @@ import { first, flag, int, text } from '../row.ts'
 import type { EndOfRun } from '../tasks/end-run.ts'
 import { endTask, requeueTask } from '../tasks/end-task.ts'
 import { lockLease } from '../tasks/lease.ts'
-import { backOffMs } from './back-off.ts'
+
+const baseBackOffMs = 2_000
+const mostBackOffMs = 15 * 60_000
 
 /**
  * The lease lasts from now for as long as it did at the claim; of a cancelled task it is extended once. No event: beats come too often.
@@ -78,4 +80,9 @@ export function* expireLease(context: PlaneContext, task: Row): Command<Row> {
   const error = `the lease of ${idOf('RUN', int(task, 'run_id'))} expired without a beat`
   const failures = int(task, 'failures') + 1
   return yield* tryAgain(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })
+}
+
+/** Full jitter: any time up to min(15 minutes, 2 s · 2^failures), so that tasks that failed together do not come back together. */
+function backOffMs(failures: number, random: () => number): number {
+  return Math.floor(random() * Math.min(mostBackOffMs, baseBackOffMs * 2 ** failures))
 }

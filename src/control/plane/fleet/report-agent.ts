@@ -3,11 +3,13 @@
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
 import type { PlaneContext } from '../context.ts'
-import { recordSeen } from '../events/agent-seen.ts'
+import { recordEvent } from '../events/record-event.ts'
 import { first, intOrNull, text } from '../row.ts'
 import { noAgent } from './agent-row.ts'
 
 const mostCharacters = 65_536
+/** The page calls an agent unseen after this. */
+const unseenMs = 120_000
 
 export type Report = {
   readonly id: string
@@ -24,7 +26,9 @@ export function* reportAgent(context: PlaneContext, { id, worker, receipts }: Re
     'UPDATE agents SET last_seen_at = ?, worker = ?, receipts = COALESCE(?, receipts) WHERE id = ?',
     [context.now(), jsonOf('worker', worker), receipts === undefined ? null : jsonOf('receipts', receipts), id],
   ]
-  yield* recordSeen(context, { id, role: text(known, 'role'), before: intOrNull(known, 'last_seen_at') })
+  const before = intOrNull(known, 'last_seen_at')
+  if (before !== null && context.now() - before < unseenMs) return
+  yield* recordEvent(context, { type: 'agent.seen', actor: `agent ${id}`, agentId: id, role: text(known, 'role') })
 }
 
 function jsonOf(name: string, value: object): string {
