@@ -6,7 +6,7 @@ import { isDeep, repetitions } from '../support/tier.ts'
 import { ratioOf, type Sample, sizeAt } from './soak.ts'
 
 const turns = Number(process.env.SOAK_TURNS ?? repetitions({ fast: 100, deep: 2400 }))
-const grown = 1.15
+const grown = 1.08
 /** Few turns end before the bounded caches are full, so the fast tier sees large leaks alone. */
 const allowed = isDeep ? grown : 1.6
 
