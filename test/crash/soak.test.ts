@@ -8,7 +8,7 @@ import { ratioOf, type Sample, sizeAt } from './soak.ts'
 const turns = Number(process.env.SOAK_TURNS ?? repetitions({ fast: 100, deep: 2400 }))
 const grown = 1.08
 /** Few turns end before the bounded caches are full, so the fast tier sees large leaks alone. */
-const allowed = isDeep ? grown : 1.6
+const allowed = isDeep ? grown : 1.2
 
 /** In a process of its own: what the test runner itself takes must not count. */
 async function soak(): Promise<{ ratio: number; early: number; end: number }> {
