@@ -29,7 +29,8 @@ test.if(needs('bwrap', 'socat', 'curl'))(
     const operator = client()
     const create = () => operator.tasks.create({ title: `task ${++state.created}`, role: 'sysadmin', max_attempts: 50 })
     while (state.created < tasks) await create()
-    const workers: Started[] = []
+    /** Those that have not ended: the number of one that has may belong to another process. */
+    const workers = new Set<Started>()
     const over = Promise.withResolvers<void>()
 
     /** Starts a worker again and again; a dice ends some of them. */
@@ -43,12 +44,13 @@ test.if(needs('bwrap', 'socat', 'curl'))(
           env: { CONTROLPLANE_API_URL: url, CONTROLPLANE_API_KEY: key },
           timeoutMs: 150_000,
         })
-        workers.push(worker)
+        workers.add(worker)
         // On a slow machine none would end its task between two kills: when there were enough, they work in peace.
         if (state.calm) await Promise.race([worker.result, over.promise])
         else await Promise.race([worker.result, Bun.sleep(1_200 + Math.random() * 2_500)])
         kill(worker.pid)
         await worker.result
+        workers.delete(worker)
         state.kills += 1
       }
     }
