@@ -5,7 +5,6 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, nest } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
-import { isDeep } from '../../support/tier.ts'
 import { call, calls, play, say } from './stage.ts'
 
 const test = always.if(needs('bwrap', 'jq', 'curl'))
@@ -54,7 +53,7 @@ test('what is no reply, and a status that is no success, end the bash loop with 
     ['openai-compatible', '{"choices":[]}'],
     ['openai-compatible', ''],
   ] as const
-  for (const [wire, reply] of isDeep ? replies : [replies[0], replies[2]]) {
+  for (const [wire, reply] of replies) {
     const { code, stdout, stderr } = await play({ backend: 'bash', wire }, { replies: [reply] })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain('answered what is no reply')
@@ -84,7 +83,7 @@ test('the key is on no command line, and still arrives', async () => {
 })
 
 test('an emergency stop ends the loops: a call that cannot be answered for is no result', async () => {
-  for (const loop of [llmOn, { backend: 'native', wire: 'anthropic' } as const, ...(isDeep ? [bashOn] : [])]) {
+  for (const loop of [llmOn, { backend: 'native', wire: 'anthropic' } as const, bashOn]) {
     const replies = [calls(call('repeat', {})), say('no')]
     const { code, stdout } = await play(loop, { replies, before: (home) => home.run(['estop', '--reason', 'halt']) })
     expect({ loop, code, stdout }).toEqual({ loop, code: 1, stdout: '' })
@@ -145,7 +144,7 @@ test('the flag decides before the environment, the environment before the config
 })
 
 test('the filter hands its loop over with --tool-backend: clean text on stdout, and too many rounds are a limit', async () => {
-  for (const loop of isDeep ? [bashOn, llmOn] : [bashOn]) {
+  for (const loop of [bashOn, llmOn]) {
     const words = (list: string) => ['--tools', list, '--tool-backend', loop.backend, '--approve-all-medium', '--max-turns', '1', 'go on']
     const answered = await play(loop, { replies: [calls(call('repeat', { value: 1 })), say('It said 1.')], words })
     expect([answered.code, answered.stdout, answered.transcript.length]).toEqual([0, 'It said 1.\n', 1])
