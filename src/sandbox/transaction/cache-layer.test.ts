@@ -107,7 +107,7 @@ open(importlib.util.cache_from_source('tool.py'), 'wb').write(b._code_to_timesta
   expect(existsSync(join(box.workspace, '__pycache__'))).toBe(false)
 })
 
-test('the layer is emptied when it has more files than allowed', async () => {
+real('the layer is emptied when it has more files than allowed', async () => {
   using box = await confined()
   const folder = join(box.root, 'caches')
   const limits = { files: 10, bytes: 1_000 }

@@ -12,6 +12,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { needs } from '../../../../test/support/needs.ts'
 import { createFixture, type Fixture, furnish, picture } from '../fixture.ts'
 
 type At = (path: string) => string
@@ -141,7 +142,7 @@ async function openDatabase({ at }: Fixture) {
   }
 }
 
-test('a database that another program holds open is neither replaced nor removed', async () => {
+test.if(needs('sqlite3'))('a database that another program holds open is neither replaced nor removed', async () => {
   await using fixture = await createFixture()
   await using _ = await openDatabase(fixture)
   for (const name of ['data.db', 'data.db-wal']) {
