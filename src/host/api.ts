@@ -54,6 +54,11 @@ export type Setup<Context extends HostContext = HostContext> = {
   readonly assumed?: string
   /** The channel whose limits `config` already has; absent for the operator's own conversations. */
   readonly access?: ChannelProfile
+  /**
+   * Returns the security settings that are others now than when the configuration was loaded; undefined while none of its files, nor of the
+   * rules, changed. @throws FailureError when it cannot be loaded any more
+   */
+  readonly changed?: () => Partial<Config['security']> | undefined
 }
 
 /**

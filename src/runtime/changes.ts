@@ -37,6 +37,8 @@ export type ChangeReview = {
   readonly summary: string
   /** Number of changes. */
   readonly count: number
+  /** SHA-256 of what speaks against the changes, whatever the level, in hex: a yes covers no other doubts. Absent: nothing does. */
+  readonly doubts?: string
 }
 
 /** Changes to files of the workspace, as a person is shown them: of one command, or of one call of a file tool. */

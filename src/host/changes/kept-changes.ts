@@ -8,11 +8,13 @@ import type { ChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
+import { openChanges } from '../transactions/open-changes.ts'
 
-/** Finishes first what a dead process began. */
+/** Finishes first what a dead process began. Whatever is applied, undone or redone through it is judged by today's policy. */
 export async function openKeptChanges(setup: Setup): Promise<ChangeStore> {
-  const { openChanges } = await import('../transactions/open-changes.ts')
-  const store = openChanges(setup, realFolder(setup.config.workspaceDir))
+  const store = openChanges(setup, realFolder(setup.config.workspaceDir), async (entering) =>
+    (await import('../records/integrity/admit-late.ts')).admitLate(setup)(entering),
+  )
   await store.recover()
   return store
 }

@@ -1,9 +1,11 @@
 /** Loads what every command needs first: the configuration, the redactor, the log. An invalid configuration ends the command here. */
 
-import { describeProblem } from '../../config/config.ts'
+import { lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Config, describeProblem } from '../../config/config.ts'
 import type { Flags } from '../../config/layers/flags.ts'
 import { type Loaded, loadConfig } from '../../config/load.ts'
-import { homePaths } from '../../config/paths.ts'
+import { type HomePaths, homePaths } from '../../config/paths.ts'
 import { createTrust } from '../../config/trust.ts'
 import { weaknessOf } from '../../security/redaction/secret-strength.ts'
 import type { HostContext, Setup } from '../api.ts'
@@ -16,13 +18,59 @@ type How = { readonly stays?: boolean }
 
 /** @throws FailureError that names every problem of the configuration at once: `error`, or `usage` when only flags are wrong. */
 export function loadSetup<Context extends HostContext>(context: Context, flags: Flags = {}, how: How = {}): Setup<Context> {
-  const { config, origins, notices, file, assumed } = resolve(context, flags, how)
   const { home, env, redactor } = context
+  const paths = homePaths(home)
+  const stamps = () => stampsOf(paths, flags.workspace ?? context.cwd)
+  const before = stamps()
+  const { config, origins, notices, file, assumed } = resolve(context, flags, how)
   for (const [name, value] of keysIn(config, context)) if (!weaknessOf(value)) redactor.register(value, name)
   const log = createLog({ request: env.BRAIDCLAW_LOG, level: config.log.level, write: context.say, redact: redactor.text, now: Date.now })
   for (const notice of [...notices, ...(context.keysProblem ? [context.keysProblem] : [])]) log('warn', notice)
   const found = { ...(file ? { file } : {}), ...(assumed ? { assumed } : {}) }
-  return { config, origins, paths: homePaths(home), log, redactor, context, ...found }
+  const changed = () => {
+    const now = stamps()
+    const security = now.config === before.config ? {} : otherThan(config.security, resolve(context, flags, how).config.security)
+    return now.rules === before.rules && Object.keys(security).length === 0 ? undefined : security
+  }
+  return { config, origins, paths, log, redactor, context, changed, ...found }
+}
+
+/** Returns texts that are others once a file was changed that the configuration or the rules come from. Takes some microseconds a file. */
+function stampsOf({ config, trustedFolders, agentsFiles, envFiles, home }: HomePaths, workspace: string) {
+  const own = join(workspace, '.braidclaw')
+  const rules = [join(home, 'rules'), join(own, 'rules')]
+  return {
+    config: [config, join(own, 'config.toml'), trustedFolders, ...agentsFiles, ...envFiles].map(stampOfFile).join(' '),
+    rules: [...rules, ...rules.flatMap(filesIn)].map(stampOfFile).join(' '),
+  }
+}
+
+function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).map((name) => join(folder, name))
+  } catch {
+    return []
+  }
+}
+
+function stampOfFile(path: string): string {
+  try {
+    const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    return found ? `${found.ino}:${found.size}:${found.mtimeNs}:${found.ctimeNs}` : '-'
+  } catch {
+    return '?'
+  }
+}
+
+function otherThan(then: Config['security'], now: Config['security']): Partial<Config['security']> {
+  const before = new Map<string, unknown>(Object.entries(then))
+  const others = Object.entries(now).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(before.get(key)))
+  return Object.fromEntries(others)
+}
+
+/** Returns the configuration of that workspace as its files say now. @throws FailureError as loadSetup */
+export function configFor({ context }: Pick<Setup, 'context'>, workspace: string): Config {
+  return resolve(context, { workspace }).config
 }
 
 /** @throws FailureError that names every problem of the configuration at once: `error`, or `usage` when only flags are wrong. */

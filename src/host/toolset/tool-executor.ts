@@ -76,7 +76,7 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
-  const originals = createFileOriginals(setup, policy.workspace, { conversation: conversationId, run: () => runId() ?? '' })
+  const originals = createFileOriginals(setup, policy, { conversation: conversationId, run: () => runId() ?? '' })
   const workspace = openWorkspace({
     root: policy.workspace,
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
@@ -165,15 +165,21 @@ export async function createToolRuntime({
   }
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
 
+  /** A file tool is judged and writes while no change set enters the workspace; a deletion is a change set itself. */
+  const act: Act = (wanted, signal) => {
+    const { call, judgement } = wanted
+    const isWrite = judgement.writes.length > 0 && call.name !== 'shell' && call.name !== 'file_delete' && sourced(call.name) === undefined
+    return isWrite && !dryRun ? originals.alone(() => actAsJudged(wanted, signal)).catch(failed) : actAsJudged(wanted, signal)
+  }
+
   /** Checks the call again right before execution: a stop, a new policy or a changed target revokes an approval. */
-  const act: Act = async (wanted, signal) => {
+  const actAsJudged: Act = async (wanted, signal) => {
     const { call, judgement } = wanted
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
     const tool = kit().tools.find(({ name }) => name === call.name)
     const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
     if (dry !== undefined) return dry
-    if (judgement.writes.length > 0) await originals.load()
     const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(wanted, signal))
     return withInstructions(wanted, ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran))
   }
@@ -272,6 +278,10 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   // A claw runs outside the sandbox, so it may read and send anything; the operator vouches for a tool that security.allow_tools names.
   const labels = source === 'claw' && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
   return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
+}
+
+function failed(error: unknown): ToolOutcome {
+  return { status: 'failed', output: '', error: `nothing was run: ${error instanceof Error ? error.message : String(error)}` }
 }
 
 function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {

@@ -7,7 +7,7 @@ import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../r
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
-import type { About, Applied, Held } from '../../workspace/changes/contract.ts'
+import type { About, Admit, Applied, Held } from '../../workspace/changes/contract.ts'
 import { createLook, type Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { revisedChanges, writeEdits } from './revise-view.ts'
@@ -21,6 +21,8 @@ export type ViewsOptions = {
   readonly log: Log
   /** Judges the changes of a call. Never throws. */
   readonly review: (act: ActEvent, changes: readonly Change[], look: Look) => Promise<ChangeReview>
+  /** Judges them once more, when they are applied. */
+  readonly admit: (act: ActEvent) => Admit
   readonly aboutOf: (act: ActEvent) => About
 }
 
@@ -45,7 +47,7 @@ type Waiting = {
   readonly part?: { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly revision: Revision }
 }
 
-export function createCommandViews({ workspace, store, log, review, aboutOf }: ViewsOptions): CommandViews {
+export function createCommandViews({ workspace, store, log, review, admit, aboutOf }: ViewsOptions): CommandViews {
   const waiting = new Map<string, Waiting>()
 
   async function settle(act: ActEvent, { [ranOn]: view, ...ran }: Executed): Promise<ActOutcome> {
@@ -121,7 +123,7 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
   ): Promise<ToolOutcome> {
     const found = take(id)
     if (found === undefined) return notApplied(ran, 'failed', gone)
-    const { view, about } = found
+    const { act, view, about } = found
     const wanted = part === undefined ? { changes: found.changes, review } : found.part
     if (wanted === undefined || wanted.review.digest !== (part ?? review.digest)) {
       forget(found)
@@ -130,14 +132,22 @@ export function createCommandViews({ workspace, store, log, review, aboutOf }: V
     const problem = 'revision' in wanted ? edit(view, wanted) : undefined
     const done: Applied =
       problem === undefined
-        ? await store.apply({ id: view.id, folder: view.folder, changes: wanted.changes, review: wanted.review, about, signal })
+        ? await store.apply({
+            id: view.id,
+            folder: view.folder,
+            changes: wanted.changes,
+            review: wanted.review,
+            about,
+            signal,
+            admit: admit(act),
+          })
         : { ok: false, conflicts: [], message: problem }
     if (done.ok) {
       void store.prune().catch((error: unknown) => log('warn', 'old change sets were not forgotten', { why: String(error) }))
       return applied(part === undefined ? ran : withPart(ran, wanted.changes), wanted.review)
     }
     if (!done.stuck) forget(found)
-    return notApplied(ran, 'failed', done.message)
+    return notApplied(ran, done.denied ? 'denied' : 'failed', done.message)
   }
 
   /** Changes that wait for a decision stay with the store. */

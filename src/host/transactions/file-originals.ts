@@ -1,28 +1,30 @@
 /** Keeps what file tools replace or delete in the store of change sets, which is loaded before the first write of a conversation. */
 
 import { once } from '../../kit/once.ts'
+import type { Policy } from '../../security/policy.ts'
 import type { Originals } from '../../workspace/contract.ts'
-import type { Setup } from '../api.ts'
+import type { Judging } from './reviewed-views.ts'
 
 export type FileOriginals = Originals & {
-  /** Loads the store; `keep` needs it. */
-  load(): Promise<unknown>
+  /** Does the work, with the store loaded, which `keep` needs, while no change set enters the workspace or leaves it. */
+  alone<T>(work: () => Promise<T>): Promise<T>
 }
 
 type Whose = { readonly conversation: string; run(): string }
 
-export function createFileOriginals(setup: Pick<Setup, 'config' | 'paths' | 'log'>, workspace: string, whose: Whose): FileOriginals {
+export function createFileOriginals(setup: Judging['setup'], policy: Policy, whose: Whose): FileOriginals {
   const opened = once(async () => {
-    const { openChanges } = await import('./open-changes.ts')
-    return openChanges(setup, workspace).originals(whose)
+    const { openJudgedChanges } = await import('./reviewed-views.ts')
+    const store = openJudgedChanges(setup, policy)
+    return { store, originals: store.originals(whose) }
   })
   return {
-    load: opened.get,
+    alone: async (work) => (await opened.get()).store.alone(work),
     keep(write) {
-      const originals = opened.made()
-      if (originals === undefined) throw new Error('the store of changes is not open')
-      return originals.keep(write)
+      const made = opened.made()
+      if (made === undefined) throw new Error('the store of changes is not open')
+      return made.originals.keep(write)
     },
-    delete: async (paths, by) => (await opened.get()).delete(paths, by),
+    delete: async (paths, by) => (await opened.get()).originals.delete(paths, by),
   }
 }

@@ -1,11 +1,15 @@
 /** Opens the store of change sets of a home. */
 
 import { isOfDeadOwner } from '../../sandbox/owner/private-folder.ts'
+import type { Admit } from '../../workspace/changes/contract.ts'
 import { type ChangeStore, openChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
 
-/** Opens no file. @param workspace an absolute path without symbolic links */
-export function openChanges({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, workspace: string): ChangeStore {
+/**
+ * Opens no file. @param workspace an absolute path without symbolic links @param admit judges what is applied, undone or redone without an
+ * admission of its own
+ */
+export function openChanges({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, workspace: string, admit?: Admit): ChangeStore {
   const { keepSets, keepMb, keepDays } = config.changes
   return openChangeStore({
     folder: `${paths.home}/changes`,
@@ -14,5 +18,6 @@ export function openChanges({ config, paths, log }: Pick<Setup, 'config' | 'path
     now: Date.now,
     limits: { keepSets, keepDays, keepBytes: keepMb * 1_000_000 },
     isInUse: (id) => !isOfDeadOwner(id),
+    ...(admit && { admit }),
   })
 }

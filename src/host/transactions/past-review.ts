@@ -8,25 +8,26 @@ import type { ToolChanged } from '../../runtime/replay/rejudge.ts'
 import type { Shown, Side } from '../../workspace/changes/contract.ts'
 import { createLook, type Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
-import type { reviewerBy } from './reviewed-views.ts'
+import type { changeJudge } from './reviewed-views.ts'
 
 export type PastReviewOptions = {
   readonly entries: readonly Entry[]
   readonly runId: string
   readonly store: ChangeStore
   readonly judge: Judge
-  readonly review: ReturnType<typeof reviewerBy>
+  readonly judgeChanges: ReturnType<typeof changeJudge>
 }
 
 /** @returns undefined for changes that are no longer kept */
-export function pastReview({ entries, runId, store, judge, review }: PastReviewOptions) {
+export function pastReview({ entries, runId, store, judge, judgeChanges }: PastReviewOptions) {
   return async ({ id, call, review: { digest } }: ToolChanged): Promise<ChangeReview | undefined> => {
     const kept = store.list().find(({ about, review }) => about.run === runId && about.call === id && review?.digest === digest)
     const shown = kept && store.show(kept.id)
     if (shown === undefined) return undefined
     using look = pastLook(shown)
     const approval = approvalIn(entries, id)
-    return await review({ type: 'act', id, call, judgement: await judge(call), ...(approval ? { approval } : {}) }, shown.changes, look)
+    const act = { type: 'act', id, call, judgement: await judge(call), ...(approval ? { approval } : {}) } as const
+    return await judgeChanges(act).review(shown.changes, look)
   }
 }
 

@@ -3,7 +3,7 @@
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
-import type { ReviewLevel } from '../../security/changes/review-context.ts'
+import type { ReviewContext, ReviewLevel } from '../../security/changes/review-context.ts'
 import { changeRuleFor, coversChanges } from '../../security/changes/standing-changes.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -11,7 +11,10 @@ import type { Redactor } from '../../security/redaction/redact.ts'
 import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
+import type { ChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
+import { policyOf } from '../setup/effective-policy.ts'
+import { admitBy, type ChangeJudge } from './admit-changes.ts'
 import { createChangeRules } from './change-rules.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { hooksNotRun, runByGit } from './git-around.ts'
@@ -19,7 +22,7 @@ import { openChanges } from './open-changes.ts'
 import type { StandingAnswers } from './standing-answers.ts'
 
 export type ReviewedOptions = {
-  readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context'>
+  readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context' | 'changed' | 'access'>
   readonly policy: Policy
   readonly conversationId: string
   /** Returns the current run. */
@@ -43,14 +46,17 @@ export function createReviewedViews({
   standing,
 }: ReviewedOptions): CommandViews {
   const { log, redactor } = setup
-  const judge = reviewerBy({ setup, policy, gate })
-  const review: ViewsOptions['review'] = async (act, changes, look) => {
-    const judged = await judge(act, changes, look)
+  const judge = changeJudge({ setup, policy, gate })
+  const reviewed = async (act: Act, changes: readonly Change[], judged: ChangeReview): Promise<ChangeReview> => {
     // In a dry run a person sees every change set, also one that would be applied unasked.
     if (dryRun) return judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
     const plan = standing && judged.verdict === 'ask' ? (await gate()).plan(act.judgement.plan) : undefined
     return standing && plan ? answered({ plan, changes, review: judged }, standing) : judged
   }
+  const judgeOf = (act: Act, by = judge(act)): ChangeJudge => ({
+    ...by,
+    review: async (changes, look) => reviewed(act, changes, await by.review(changes, look)),
+  })
 
   const aboutOf = ({ call }: Act): About => {
     const { command } = call.input
@@ -58,7 +64,11 @@ export function createReviewedViews({
     return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
   }
 
-  const views = createCommandViews({ workspace: policy.workspace, store: openChanges(setup, policy.workspace), log, review, aboutOf })
+  const admit = (act: Act) =>
+    admitBy(setup, async () => [judgeOf(act), ...judgesOfToday({ setup, policy, gate }).map((today) => judgeOf(act, today(act)))])
+  const store = openChanges(setup, policy.workspace)
+  const review: ViewsOptions['review'] = (act, changes, look) => judgeOf(act).review(changes, look)
+  const views = createCommandViews({ workspace: policy.workspace, store, log, review, admit, aboutOf })
   return {
     ...views,
     async settle(act, ran) {
@@ -86,16 +96,46 @@ function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
   return review
 }
 
-/** Returns the review of what a call changed, live and of a past run. */
-export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>) {
+/** Returns the judge of changes by one policy: of those of a call, or, without one, of those that were made in a copy. */
+export function changeJudge(judging: Judging): (act: Act | undefined) => ChangeJudge {
+  const contextOf = contextsBy(judging)
+  return (act) => ({
+    review: async (changes, look) => reviewChanges(changes, await contextOf(act, changes, look)),
+    async context(changes, look, to) {
+      // The operator's rules are about what calls do, and an undo is no call.
+      return to === 'after' ? contextOf(act, changes, look) : { ...(await contextOf(undefined, changes, look)), ruled: undefined }
+    },
+  })
+}
+
+/** Opens the store for the calls of file tools, which the gate judged before: what is refused at every level is looked for once more. */
+export function openJudgedChanges(setup: Judging['setup'], policy: Policy): ChangeStore {
+  const noCalls = { setup, gate: () => Promise.reject(new Error('file tools have no commands')) }
+  const judges = async () => [changeJudge({ ...noCalls, policy })(undefined)]
+  return openChanges(setup, policy.workspace, admitBy(setup, judges))
+}
+
+/** Returns the judge by the configuration of now, when its files changed since it was loaded; none otherwise. */
+function judgesOfToday({ setup, policy, gate }: Judging): readonly ReturnType<typeof changeJudge>[] {
+  const security = setup.changed?.()
+  if (security === undefined) return []
+  const config = { ...setup.config, workspaceDir: policy.workspace, security: { ...setup.config.security, ...security } }
+  const today = policyOf(config, setup.paths, setup.context.env, setup.access)
+  return [changeJudge({ setup: { ...setup, config }, policy: today, gate })]
+}
+
+export type Judging = Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>
+
+/** Returns what the judgement of changes needs to know. Without `act` no call made them. */
+function contextsBy({ setup, policy, gate }: Judging) {
   const hasSecret = secretsBy(setup.redactor)
   const rulesOn = createChangeRules(setup)
-  return async (act: Act, changes: readonly Change[], look: Omit<Look, typeof Symbol.dispose>): Promise<ChangeReview> => {
-    const command = (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    return reviewChanges(changes, {
+  return async (act: Act | undefined, changes: readonly Change[], look: Look): Promise<ReviewContext> => {
+    const command = act && (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
+    return {
       policy,
       level: levelOf(policy),
-      approved: isApproved(act, policy),
+      approved: act !== undefined && isApproved(act, policy),
       ...(command ? { command } : {}),
       ...(hasSecret ? { hasSecret } : {}),
       runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
@@ -104,7 +144,7 @@ export function reviewerBy({ setup, policy, gate }: Pick<ReviewedOptions, 'setup
       isForbiddenRead: unreadBefore(policy, changes),
       ruled: await rulesOn(changes, act),
       look,
-    })
+    }
   }
 }
 

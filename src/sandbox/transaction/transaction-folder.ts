@@ -26,11 +26,13 @@ export function createTransaction(base: string, { workspace, cache }: Layers): T
   mkdirSync(folder, { mode: 0o700 })
   const at = (name: string) => join(folder, name)
   for (const name of ['up', 'work', 'mnt']) mkdirSync(at(name), { mode: 0o700 })
+  const { mode, dev, ino } = statSync(workspace, { bigint: true })
   // The root of the view has the mode of the upper layer.
-  chmodSync(at('up'), statSync(workspace).mode & 0o777)
+  chmodSync(at('up'), Number(mode & 0o777n))
   symlinkSync(workspace, at('lower'))
   symlinkSync(cache, at('cache'))
-  writeFileSync(at('start'), '', { mode: 0o600 })
+  // The mark of the beginning names the device and inode of the workspace, so that the changes enter no other folder of that name.
+  writeFileSync(at('start'), `${dev}:${ino}`, { mode: 0o600 })
   return {
     id,
     folder,

@@ -4,6 +4,7 @@
  */
 
 import { count, grouped } from '../../kit/count.ts'
+import { digest } from '../../kit/digest.ts'
 import { cut } from '../../kit/text.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { RuleName } from '../rules.ts'
@@ -18,17 +19,37 @@ import { beyondLimits, findSecrets } from './harmless/limits.ts'
 import { createPathLock } from './locked-paths.ts'
 import type { ReviewContext } from './review-context.ts'
 
-type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason'> & { readonly rule: RuleName | `rule.${string}` }
+type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason' | 'doubts'> & { readonly rule: RuleName | `rule.${string}` }
 
 /**
  * Never throws: in doubt it denies. Two things are left out when the changes are applied, and the reason says so: pipes, sockets and
  * devices (`after.kind` is `other`), and the set-user-ID, set-group-ID and sticky bits of `after.mode`.
  */
 export function reviewChanges(changes: readonly Change[], context: ReviewContext): ChangeReview {
-  const digest = changesDigest(changes)
   const summary = summariseChanges(changes)
-  const { verdict, rule, reason } = decideSafely(changes, context)
-  return { digest, verdict, rule, reason: cut(reason + omissions(changes), 4_000), summary, count: changes.length }
+  const { verdict, rule, reason, doubts } = decideSafely(changes, context)
+  const told = cut(reason + omissions(changes), 4_000)
+  return { digest: changesDigest(changes), verdict, rule, reason: told, summary, count: changes.length, ...(doubts && { doubts }) }
+}
+
+/** Whether the judgement of now is worse than the one that let the changes through, or that a person answered with yes. */
+export function isWorse(now: ChangeReview, then: ChangeReview | undefined): boolean {
+  if (now.verdict === 'apply') return false
+  return now.verdict === 'deny' || then?.verdict !== 'ask' || now.doubts !== then.doubts
+}
+
+/**
+ * Returns what would be refused of the changes whatever the level, each as one line. Never throws: what cannot be judged is refused. An
+ * undo is judged so: it needs no question, because a person asks for it.
+ */
+export function refusalsOf(changes: readonly Change[], context: ReviewContext): readonly string[] {
+  try {
+    const denied = findingsOf(createChangeView(changes, context.look), context).filter(({ weight }) => weight === 'deny')
+    const ruled = context.ruled?.verdict === 'deny' ? [context.ruled.reason] : []
+    return [...denied.map((finding) => tellFindings([finding])), ...ruled]
+  } catch (error) {
+    return [`the judgement of the changes failed (${String(error)})`]
+  }
 }
 
 function decideSafely(changes: readonly Change[], context: ReviewContext): Decision {
@@ -40,15 +61,29 @@ function decideSafely(changes: readonly Change[], context: ReviewContext): Decis
 }
 
 function decide(changes: readonly Change[], context: ReviewContext): Decision {
-  const { level, approved } = context
+  const { level } = context
   if (changes.length === 0) return { verdict: 'apply', rule: 'changes.none', reason: 'the command changed nothing' }
   if (level === 'readonly') return dropped('changes.readonly', 'autonomy is readonly, so what the command changed is dropped')
   const view = createChangeView(changes, context.look)
-  const findings = [...paths(view, context), ...judgeGitChanges(view, context)]
+  const findings = findingsOf(view, context)
+  const doubts = doubtsOf(findings, context.ruled?.rule)
+  return { ...weigh(view, context, findings), ...(doubts && { doubts }) }
+}
+
+function findingsOf(view: ChangeView, context: ReviewContext): readonly Finding[] {
+  return [...paths(view, context), ...judgeGitChanges(view, context)]
+}
+
+function doubtsOf(findings: readonly Finding[], ruled: string | undefined): string | undefined {
+  if (findings.length === 0 && ruled === undefined) return undefined
+  return digest([...findings.map(({ weight, rule, path, why }) => `${weight} ${rule} ${path.toWellFormed()} ${why.toWellFormed()}`).sort(), ruled ?? ''])
+}
+
+function weigh(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision {
   const denied = findings.filter(({ weight }) => weight === 'deny')
   if (denied[0])
     return dropped(denied[0].rule, `${tellFindings(denied)}. Nothing was applied; leave these paths alone, or ask the operator`)
-  const { ruled } = context
+  const { ruled, approved, level } = context
   if (ruled?.verdict === 'deny') return dropped(ruled.rule, `${ruled.reason}. Nothing was applied`)
   if (ruled) return asking(ruled.rule, findings.length > 0 ? `${ruled.reason}; ${tellFindings(findings)}` : ruled.reason)
   if (approved) return { verdict: 'apply', rule: 'changes.approved', reason: 'the command was approved before it ran' }

@@ -1,6 +1,7 @@
 /** Defines what the change store accepts and returns. A change set is what one tool call changed, or would change, in the workspace. */
 
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { Look } from './look.ts'
 
 /** Whose changes they are. `at` is in milliseconds since 1970; `command` is what a shell ran. */
 export type About = {
@@ -53,7 +54,40 @@ export type Conflict = { readonly path: string; readonly reason: string }
  */
 export type Applied =
   | { readonly ok: true; readonly count: number }
-  | { readonly ok: false; readonly conflicts: readonly Conflict[]; readonly message: string; readonly stuck?: true }
+  | {
+      readonly ok: false
+      readonly conflicts: readonly Conflict[]
+      readonly message: string
+      readonly stuck?: true
+      /** The judgement refused it, and nothing failed. */
+      readonly denied?: true
+    }
+
+/** A change set on its way into the workspace, or out of it again, while nobody else changes the workspace. */
+export type Entering = {
+  readonly about: About
+  /** The judgement that was made when the command had ended; absent for the changes of file tools. */
+  readonly review?: ChangeReview
+  readonly workspace: string
+  /** What would change now: an undo leads from `after` to `before`, so its sides are exchanged here. */
+  readonly changes: readonly Change[]
+  readonly to: Side
+  /** The admission of this set gave it when the set was applied. */
+  readonly undoable?: readonly string[]
+  /** Looks at the workspace as it is now, and as it would be. */
+  readonly look: Look
+}
+
+/**
+ * `undoable`: what would be refused of an undo at once; an undo that comes later is refused only for other reasons. `review`: the judgement
+ * of now, which the question about a waiting set shows from then on.
+ */
+export type Admission =
+  | { readonly ok: true; readonly undoable?: readonly string[] }
+  | { readonly ok: false; readonly message: string; readonly review?: ChangeReview }
+
+/** Judges a change set again at the moment it is applied. Never rejects. */
+export type Admit = (entering: Entering) => Promise<Admission>
 
 export type Held = { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly about: About; readonly folder?: string }
 
@@ -67,6 +101,8 @@ export type ToApply = {
   readonly folder?: string
   /** Stops only until the plan is on disk; from then on the change set is finished. */
   readonly signal?: AbortSignal
+  /** Default: that of the store. */
+  readonly admit?: Admit
 }
 
 export type Recovered = {

@@ -28,7 +28,7 @@ export function keepOriginal({ store, workspace, about, write }: Keeping): { for
   try {
     const original = write.replaces ? keptIn(join(set, 'undo'), write, rawName({ path })) : undefined
     const items = itemsOf(write, { path, workspace, original })
-    const counts = { items: items.length, count: items.length, changed: items.length, bytes: original?.size ?? 0 }
+    const counts = { items: items.length, count: items.length, changed: items.length, bytes: original?.size ?? 0, undoable: [] }
     writeFileSync(join(set, 'done-1'), planText({ header: { workspace, about, ...counts }, items }), { mode: 0o600 })
     return { forget }
   } catch (error) {

@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import type { By, Originals } from '../contract.ts'
 import { explain } from '../descriptor.ts'
 import { createTransfer } from './apply/transfer.ts'
-import type { About, Applied, Held, Log, Recovered, SetSummary, Shown, StoreLimits, ToApply } from './contract.ts'
+import type { About, Admit, Applied, Held, Log, Recovered, SetSummary, Shown, StoreLimits, ToApply } from './contract.ts'
 import { keepOriginal, planDeletion } from './file-changes.ts'
 import { flushFile, headerOf, renamePlan, writePlan } from './set/plan.ts'
-import { adopt, removeSet, setFolder, stageOf } from './set/set-folder.ts'
+import { adopt, markOf, removeSet, setFolder, stageOf } from './set/set-folder.ts'
 import { showSet } from './set/show.ts'
 import { type Libc, openLibc } from './tree/libc.ts'
 import { createPace } from './tree/pace.ts'
-import { createTurns } from './turns.ts'
+import { createTurns, lockWorkspace } from './turns.ts'
 import { createUpkeep } from './upkeep.ts'
 
 export type ChangeStoreOptions = {
@@ -24,6 +24,8 @@ export type ChangeStoreOptions = {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly limits: StoreLimits
+  /** Judges each set again when it is applied, undone or redone; absent: whoever opened the store does not judge, as tests do. */
+  readonly admit?: Admit
   /** Whether a living process still uses the private view of this id; without it no view counts as an orphan. */
   readonly isInUse?: (id: string) => boolean
   /** Called before each change on disk, for tests that stop there. */
@@ -49,6 +51,8 @@ export type ChangeStore = {
   drop(id: string): Promise<void>
   /** Finishes what a dead process began. Call it when the store is opened and nothing runs yet. */
   recover(): Promise<Recovered>
+  /** Does the work while no change set enters the workspace, or leaves it. @throws what the work throws, or that the workspace is busy */
+  alone<T>(work: () => Promise<T>): Promise<T>
   /** What the file tools of one conversation need of the store. */
   originals(whose: { readonly conversation: string; run(): string }): Originals
   /** Forgets what is beyond the limits. @returns how many sets it forgot */
@@ -59,11 +63,11 @@ export type ChangeStore = {
 
 /** Opens nothing before the first call. */
 export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
-  const { folder: store, workspace, log, onStep } = options
+  const { folder: store, workspace, log, onStep, admit } = options
   const state: { libc?: Libc; workspace?: string } = {}
   const libc = () => (state.libc ??= openLibc())
   const turns = createTurns(store, libc)
-  const { apply, moveTo } = createTransfer({ store, workspace, log, libc, onStep })
+  const { apply, moveTo } = createTransfer({ store, workspace, log, libc, onStep, admit })
   const upkeep = createUpkeep({ ...options, libc, turns })
   const root = () => (state.workspace ??= realpathSync(workspace))
 
@@ -86,6 +90,7 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
       count: changes.length,
       changed: 0,
       bytes: 0,
+      place: markOf(folder),
     })
     flushFile(await writePlan(folder, { header, items: changes }, createPace()))
     renamePlan(folder, 'plan.tmp', 'pending')
@@ -120,6 +125,10 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     show: (id) => showSet(setFolder(store, id), id),
     hold: (id, set) => turns.take(() => keep(id, set)),
     drop: (id) => turns.take(() => drop(id)),
+    async alone(work) {
+      using _ = await lockWorkspace(libc(), root())
+      return await work()
+    },
     originals,
     recover: upkeep.recover,
     prune: upkeep.prune,

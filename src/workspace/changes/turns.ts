@@ -1,7 +1,11 @@
-/** Lets one process at a time, and in it one piece of work at a time, change the workspace through the store. */
+/**
+ * Lets one process at a time, and in it one piece of work at a time, use the store, and one of all processes of this machine change a
+ * workspace.
+ */
 
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, constants, fstatSync, mkdirSync, openSync } from 'node:fs'
 import { join } from 'node:path'
+import { codeOf } from '../descriptor.ts'
 import type { Libc } from './tree/libc.ts'
 
 const WAIT_MS = 20
@@ -27,12 +31,45 @@ async function locked<T>(store: string, libc: Libc, work: () => Promise<T>): Pro
   mkdirSync(store, { recursive: true, mode: 0o700 })
   const file = openSync(join(store, '.lock'), 'a', 0o600)
   try {
-    for (let waited = 0; !libc.lock(file); waited += WAIT_MS) {
-      if (waited > PATIENCE_MS) throw new Busy('another BraidClaw process is changing the workspace; try again when it is done')
-      await Bun.sleep(WAIT_MS)
-    }
+    await waitFor(libc, file)
     return await work()
   } finally {
     closeSync(file)
   }
+}
+
+/** @throws Busy */
+async function waitFor(libc: Libc, file: number): Promise<void> {
+  for (let waited = 0; !libc.lock(file); waited += WAIT_MS) {
+    if (waited > PATIENCE_MS) throw new Busy('another BraidClaw process is changing the workspace; try again when it is done')
+    await Bun.sleep(WAIT_MS)
+  }
+}
+
+/** `place` is the device and inode of the folder, which tell it from another folder of the same name. */
+export type LockedWorkspace = Disposable & { readonly place: string }
+
+/**
+ * Locks the folder itself, not a file beside it: so processes with other homes, or with other names for the folder, wait for the same lock,
+ * and nothing is written. It ends with the process, however that ends. @throws Busy, or the system's error
+ */
+export async function lockWorkspace(libc: Libc, root: string): Promise<LockedWorkspace> {
+  const folder = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    await waitFor(libc, folder)
+  } catch (error) {
+    if (!withoutLocks.includes(codeOf(error))) {
+      closeSync(folder)
+      throw error
+    }
+  }
+  return { place: placeOf(folder), [Symbol.dispose]: () => closeSync(folder) }
+}
+
+/** A file system that cannot lock folders, such as NFS, leaves the lock of the store, which the processes of one home share. */
+const withoutLocks = ['EBADF', 'EINVAL', 'ENOLCK', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP']
+
+function placeOf(folder: number): string {
+  const { dev, ino } = fstatSync(folder, { bigint: true })
+  return `${dev}:${ino}`
 }

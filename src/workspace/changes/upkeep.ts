@@ -13,7 +13,7 @@ import type { Libc } from './tree/libc.ts'
 import { createPace, type Pace } from './tree/pace.ts'
 import { removeTree } from './tree/remove-tree.ts'
 import { openTree } from './tree/tree.ts'
-import type { Turns } from './turns.ts'
+import { lockWorkspace, type Turns } from './turns.ts'
 
 type UpkeepOptions = {
   readonly folder: string
@@ -77,6 +77,8 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
   async function resume(id: string, folder: string): Promise<boolean> {
     const pace = createPace()
     const plan = await loadPlan(join(folder, 'plan'), pace)
+    // A workspace that is gone is left to perform, which says so of each path.
+    using _ = existsSync(plan.header.workspace) ? await lockWorkspace(libc(), plan.header.workspace) : undefined
     const done = await perform({ folder, plan, again: true, libc: libc(), log, pace, onStep })
     if (done.ok) log('info', 'an interrupted change set was finished', { id })
     else log('warn', 'an interrupted change set was taken back', { id, why: done.message })

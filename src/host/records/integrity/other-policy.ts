@@ -15,7 +15,7 @@ import { allowingToo, policyOf, resolveExecutable } from '../../setup/effective-
 import { createToolRuntime } from '../../toolset/tool-executor.ts'
 import { openChanges } from '../../transactions/open-changes.ts'
 import { pastReview } from '../../transactions/past-review.ts'
-import { reviewerBy } from '../../transactions/reviewed-views.ts'
+import { changeJudge } from '../../transactions/reviewed-views.ts'
 import { createRepositoryReader } from '../../transactions/transfer/repository-reader.ts'
 import { pastCommands, pastTools } from './recorded-tools.ts'
 
@@ -25,15 +25,25 @@ import { pastCommands, pastTools } from './recorded-tools.ts'
  */
 export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: PastEntries) => PastJudge> {
   const config = configWith(setup, file)
+  const judgesOf = await pastJudges({ ...setup, config }, memory)
+  return ({ runId, entries }) => {
+    const { policy, judge, judgeChanges } = judgesOf(entries)
+    const store = openChanges({ ...setup, config }, policy.workspace)
+    return { judge, review: pastReview({ entries, runId, store, judge, judgeChanges }) }
+  }
+}
+
+/** Returns the judges of the calls of past runs, and of what they changed, by the policy of this configuration, ignoring ESTOP. */
+export async function pastJudges(setup: Setup, memory: Pick<Memory, 'approvals'>) {
+  const { config } = setup
   const policy = policyOf(config, setup.paths, setup.context.env)
   const { createGate } = await import('../../../security/gate.ts')
-  const { all: ten } = await createToolRuntime({ setup: { ...setup, config }, policy, conversationId: 'replay' })
+  const { all: ten } = await createToolRuntime({ setup, policy, conversationId: 'replay' })
   const always = (key: string) => memory.approvals.hasRule('shell', key)
   const secrets = setup.redactor
   const common = { secrets, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
   const repository = createRepositoryReader(setup, policy)
-  const store = openChanges({ ...setup, config }, policy.workspace)
-  return ({ runId, entries }) => {
+  return (entries: readonly Entry[]) => {
     const { tools, settled } = pastTools(entries, config)
     const names = tools.map(({ name }) => name)
     const commands = pastCommands(entries)
@@ -45,8 +55,7 @@ export async function judgeBy(setup: Setup, file: string, memory: Memory): Promi
       tools: [...ten, ...tools],
     })
     const judge: Judge = async (call) => settled.get(call.id) ?? gate.judge(call)
-    const review = reviewerBy({ setup: { ...setup, config }, policy, gate: async () => gate })
-    return { judge, review: pastReview({ entries, runId, store, judge, review }) }
+    return { policy, judge, judgeChanges: changeJudge({ setup, policy, gate: async () => gate }) }
   }
 }
 

@@ -4,17 +4,19 @@ import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Change } from '../../../runtime/changes.ts'
 import { flags, hold } from '../../descriptor.ts'
-import type { Applied, Conflict, Log, Side, ToApply } from '../contract.ts'
-import { discard, headerOf, loadPlan, type Plan, renamePlan, writePlan } from '../set/plan.ts'
+import type { Admit, Applied, Conflict, Log, Side, ToApply } from '../contract.ts'
+import { createLook } from '../look.ts'
+import { discard, flushFile, headerOf, loadPlan, original, type Plan, renamePlan, writePlan } from '../set/plan.ts'
 import { chosen } from '../set/selection.ts'
-import { adopt, finishedIn, loadPaths, markBusy, setFolder, stageOf, tidy } from '../set/set-folder.ts'
+import { adopt, finishedIn, loadPaths, markBusy, markOf, type PathState, setFolder, stageOf, tidy } from '../set/set-folder.ts'
 import { triedIn } from '../set/tried.ts'
 import { restoreModes } from '../set/widened.ts'
-import { type Found, look } from '../tree/identity.ts'
+import { type Found, look as lookAt } from '../tree/identity.ts'
 import type { Libc } from '../tree/libc.ts'
-import type { RawName } from '../tree/names.ts'
+import { namesOf, type RawName } from '../tree/names.ts'
 import { createPace, type Pace } from '../tree/pace.ts'
 import { openTree } from '../tree/tree.ts'
+import { lockWorkspace } from '../turns.ts'
 import { compareAgain } from './back-and-forth.ts'
 import { compare } from './conflicts.ts'
 import { flush } from './durable.ts'
@@ -29,6 +31,7 @@ export type TransferOptions = {
   readonly log: Log
   readonly libc: () => Libc
   readonly onStep?: () => void
+  readonly admit?: Admit
 }
 
 export type Moving = { readonly id: string; readonly side: Side; readonly paths?: readonly string[]; readonly force?: boolean }
@@ -36,7 +39,7 @@ export type Moving = { readonly id: string; readonly side: Side; readonly paths?
 /** Both reject with the system's error when nothing was changed yet. */
 export type Transfer = { apply(set: ToApply): Promise<Applied>; moveTo(moving: Moving): Promise<Applied> }
 
-export function createTransfer({ store, workspace: given, log, libc, onStep }: TransferOptions): Transfer {
+export function createTransfer({ store, workspace: given, log, libc, onStep, admit }: TransferOptions): Transfer {
   const write = async (folder: string, plan: Plan, pace: Pace, bytes: number) => {
     const path = await writePlan(folder, plan, pace)
     await flush(libc(), folder, bytes)
@@ -73,21 +76,37 @@ export function createTransfer({ store, workspace: given, log, libc, onStep }: T
     if (changes === undefined || about === undefined) return refused(`there is no change set ${id}`)
     const root = held?.header.workspace ?? realpathSync(given)
     using _ = markBusy(store, id, root)
+    using locked = await lockWorkspace(libc(), root)
+    if ((held?.header.place ?? markOf(folder) ?? locked.place) !== locked.place) return elsewhereNow(root)
+    const upper = join(folder, 'up')
+    mkdirSync(upper, { recursive: true, mode: 0o700 })
+    using look = createLook({ workspace: root, upper, changes })
+    const admission = await (set.admit ?? admit)?.({ about, ...(review && { review }), workspace: root, changes, to: 'after', look })
+    if (admission?.ok === false) {
+      if (held && admission.review) await keepReview(folder, { ...held, header: { ...held.header, review: admission.review } }, pace)
+      return { ...refused(admission.message), denied: true }
+    }
     const compared = await compareWith(folder, { root, changes, pace })
     if (compared.conflicts.length > 0) return conflicting(compared.conflicts)
     if (signal?.aborted) return cancelled
     const { items, bytes } = compared
-    const header = headerOf({ workspace: root, about, review, items: items.length, count: items.length, changed: items.length, bytes })
+    const counts = { items: items.length, count: items.length, changed: items.length, bytes }
+    const header = headerOf({ workspace: root, about, review, ...counts, place: locked.place, undoable: admission?.undoable })
     return await start(folder, { header, items }, pace, signal)
+  }
+
+  /** The question about the set shows the judgement of now from then on. */
+  async function keepReview(folder: string, plan: Plan, pace: Pace): Promise<void> {
+    flushFile(await writePlan(folder, plan, pace))
+    renamePlan(folder, 'plan.tmp', 'pending')
   }
 
   async function compareWith(folder: string, { root, changes, pace }: { root: string; changes: readonly Change[]; pace: Pace }) {
     using workspace = openWorkspaceTree(libc(), folder, root)
-    mkdirSync(join(folder, 'up'), { recursive: true, mode: 0o700 })
     using view = openTree({ root: join(folder, 'up'), isPrivate: true, lookAt: libc().look })
     try {
       using top = hold(folder, flags.folder)
-      const start = look(top, 'start')
+      const start = lookAt(top, 'start')
       if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
       const tried = triedIn(folder)
       const isSameAnyway = (raw: RawName, now: Found) => tried(raw, now) || isSameIndex(workspace, folder, raw)
@@ -117,10 +136,17 @@ export function createTransfer({ store, workspace: given, log, libc, onStep }: T
     const all = await loadPaths(folder, pace)
     const paths = chosen(all, side, wanted)
     if (paths.length === 0) return refused(`there is nothing to ${side === 'before' ? 'undo' : 'redo'} in the change set ${id}`)
-    const { workspace: root, about, review, count, bytes } = stage.header
+    const { workspace: root, about, review, count, bytes, undoable, place } = stage.header
     using _ = markBusy(store, id, root)
+    using locked = await lockWorkspace(libc(), root)
+    if (!force && (place ?? locked.place) !== locked.place) return elsewhereNow(root)
     const from = join(folder, side === 'before' ? 'undo' : 'up')
     mkdirSync(from, { recursive: true, mode: 0o700 })
+    const changes = changesTo(side, paths)
+    using look = createLook({ workspace: root, upper: from, changes })
+    // A person asks for it, so that it is compared with no earlier judgement.
+    const admission = await admit?.({ about, workspace: root, changes, to: side, ...(undoable && { undoable }), look })
+    if (admission?.ok === false) return { ...refused(admission.message), denied: true }
     const since = String(lstatSync(join(folder, finishedIn(folder).at(-1) ?? ''), { bigint: true }).ctimeNs)
     using workspace = openWorkspaceTree(libc(), folder, root)
     using waiting = openTree({ root: from, isPrivate: true, lookAt: libc().look })
@@ -128,17 +154,41 @@ export function createTransfer({ store, workspace: given, log, libc, onStep }: T
     restoreModes(folder, workspace)
     if (conflicts.length > 0) return conflicting(conflicts)
     const left = all.filter(({ isChanged }) => isChanged).length + (side === 'before' ? -paths.length : paths.length)
-    const header = headerOf({ workspace: root, about, review, to: side, items: items.length, count, changed: left, bytes })
+    const header = headerOf({
+      workspace: root,
+      about,
+      review,
+      to: side,
+      items: items.length,
+      count,
+      changed: left,
+      bytes,
+      place: locked.place,
+      undoable: admission?.undoable ?? undoable,
+    })
     return await start(folder, { header, items }, pace)
   }
 
   return { apply, moveTo }
 }
 
+/** Returns what an undo or redo of these paths would change. */
+function changesTo(side: Side, paths: readonly PathState[]): readonly Change[] {
+  return paths.map(({ raw, first }) => {
+    const [before, after] = side === 'after' ? [original(first), first.after] : [first.after, original(first)]
+    return { ...namesOf(raw), ...(before && { before }), ...(after && { after }) }
+  })
+}
+
 const cancelled: Applied = { ok: false, conflicts: [], message: 'cancelled before anything was changed' }
 
-function refused(message: string): Applied {
+function refused(message: string): Extract<Applied, { ok: false }> {
   return { ok: false, conflicts: [], message }
+}
+
+function elsewhereNow(root: string): Applied {
+  const what = `the folder ${JSON.stringify(root)} is another one now than when the command ran`
+  return { ...refused(`${what}; nothing was changed: move the right one back, or run the command again`), denied: true }
 }
 
 function conflicting(conflicts: readonly Conflict[]): Applied {

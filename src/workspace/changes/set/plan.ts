@@ -38,6 +38,10 @@ export type Header = {
   readonly count: number
   readonly changed: number
   readonly bytes: number
+  /** Device and inode of the workspace. */
+  readonly place?: string
+  /** See Admission. */
+  readonly undoable?: readonly string[]
   /** Name of a temporary file in the workspace, needed where nothing can be moved between two file systems. */
   readonly temporary: string
 }

@@ -62,6 +62,12 @@ export async function removeSet(store: string, id: string): Promise<void> {
   await removeTree(gone)
 }
 
+/** Returns the device and inode of the workspace that a command began in; undefined for sets of earlier versions and of file tools. */
+export function markOf(folder: string): string | undefined {
+  const path = join(folder, 'start')
+  return existsSync(path) ? readFileSync(path, 'utf8') || undefined : undefined
+}
+
 /** Names of the finished moves of a set, oldest first. */
 export function finishedIn(folder: string): string[] {
   return finished(namesIn(folder))

@@ -10,6 +10,7 @@ const RENAMEAT2 = process.arch === 'arm64' ? 276n : 316n
 const STATX = process.arch === 'arm64' ? 291n : 332n
 const STATX_BASIC = 0x7ff
 const ENOENT = 2
+const EAGAIN = 11
 const AT_SYMLINK_NOFOLLOW = 0x100
 const LOCK_EXCLUSIVE_NOW = 2 | 4
 const LIST_BYTES = 65_536
@@ -32,7 +33,7 @@ export type Libc = {
   removeAttributes(path: string | Buffer, beginning: string): void
   /** Flushes the file system of an open file. @throws an error with the system's code */
   flush(descriptor: number): void
-  /** @returns false when another process holds the lock; it ends with the descriptor */
+  /** @returns false when another process holds the lock; it ends with the descriptor @throws an error with the system's code */
   lock(descriptor: number): boolean
 }
 
@@ -64,7 +65,12 @@ export function openLibc(): Libc {
         if (one.startsWith(beginning)) check(libc.lremovexattr(name, ended(one)), 'removexattr')
     },
     flush: (descriptor) => check(libc.syncfs(descriptor), 'syncfs'),
-    lock: (descriptor) => libc.flock(descriptor, LOCK_EXCLUSIVE_NOW) === 0,
+    lock(descriptor) {
+      const result = libc.flock(descriptor, LOCK_EXCLUSIVE_NOW)
+      if (result !== 0 && read.i32(libc.errno() ?? 0) === EAGAIN) return false
+      check(result, 'flock')
+      return true
+    },
   }
 }
 
