@@ -119,7 +119,7 @@ describe('a trap that is split over several calls never snaps', () => {
 })
 
 const part = (...files: readonly string[]) =>
-  call('shell', { command: `mkdir -p docs/objects docs/refs; ${files.map((file) => `echo x > docs/${file}`).join('; ')}` })
+  call('shell', { command: `mkdir -p docs/refs; ${files.map((file) => `echo x > docs/${file}`).join('; ')}` })
 
 describe('two sets that are harmless one by one', () => {
   const [first, second] = [
@@ -230,6 +230,20 @@ describe('a yes that comes later', () => {
       expect(existsSync(join(at.workspace, 'hk/pre-commit'))).toBe(true)
       expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
     })
+
+  real('asks again, with the whole, when the changes mean something else by then', async () => {
+    using at = home()
+    mkdirSync(join(at.workspace, 'docs'))
+    const { code } = await turn(at, [part('refs/k.txt'), { text: 'done' }], [], { through: alone })
+    expect(code).toBe(4)
+    const id = JSON.parse((await at.run(['approvals', 'list', '--json'])).stdout)[0].id
+    outside(at, "mkdir -p docs/objects && echo 'ref: refs/heads/main' > docs/HEAD")
+    expect(await at.run(['approvals', 'allow', id])).toMatchObject({ code: 1, stderr: expect.stringContaining('a new git repository') })
+    expect(existsSync(join(at.workspace, 'docs/refs'))).toBe(false)
+    expect((await at.run(['approvals', 'show', id])).stdout).toContain('a new git repository')
+    expect((await at.run(['approvals', 'allow', id])).code).toBe(0)
+    expect(existsSync(join(at.workspace, 'docs/refs/k.txt'))).toBe(true)
+  })
 
   real('an emergency stop stops undo and redo too, and clearing it lets them through', async () => {
     using at = home()

@@ -24,7 +24,7 @@ export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
     async show(id) {
       const approval = existing(base, id)
       const shown = await pendingShown(base, approval)
-      return { ...approval, ...(shown ? { patch: patchText(changeSetOf(shown)) } : {}) }
+      return { ...judgedAs(approval, shown), ...(shown ? { patch: patchText(changeSetOf(shown)) } : {}) }
     },
     decide: (id, decision) => decide(base, id, decision),
     rules: () => approvals.rules().map(withWords),
@@ -46,6 +46,11 @@ export function existing({ memory: { approvals } }: Pick<RecordsBase, 'memory'>,
     approvals.list().map((each) => each.id),
   )
   throw new FailureError('error', `there is no approval ${quote(id)}${near}; see: braidclaw approvals list`)
+}
+
+/** Returns the question with the latest judgement: a yes whose changes meant something else by then is asked for again. */
+export function judgedAs(approval: Approval, shown: Shown | undefined): Approval {
+  return { ...approval, reason: shown?.review?.reason ?? approval.reason }
 }
 
 /** @returns undefined when the question is about no changes, or they are no longer kept */

@@ -55,6 +55,17 @@ describe('an altered record diverges', () => {
         })),
       'apply c',
     ],
+    [
+      'an emergency stop is put in before an application',
+      (entries) =>
+        entries.toSpliced(at(entries, 'apply'), 0, {
+          seq: 0,
+          kind: 'external',
+          type: 'estop',
+          body: { type: 'estop', reason: 'stopped' },
+        }),
+      'apply a',
+    ],
     ['a yes is taken out', (entries) => entries.toSpliced(at(entries, 'approval.decision'), 1), 'apply b'],
     [
       'a report of changes has no review',

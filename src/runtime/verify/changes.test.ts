@@ -3,7 +3,7 @@ import { isDeep } from '../../../test/support/tier.ts'
 import type { AnyThread, Bid } from '../../kernel/thread.ts'
 import { approval } from '../behaviours/approval.ts'
 import { calls } from '../behaviours/calls.ts'
-import { cancel } from '../behaviours/estop.ts'
+import { cancel, estop } from '../behaviours/estop.ts'
 import { finisher } from '../behaviours/finisher.ts'
 import { parallel } from '../behaviours/parallel.ts'
 import { safety } from '../behaviours/safety.ts'
@@ -78,12 +78,17 @@ test('approval that takes the plan of the call for the digest of its changes', (
   expect([property, steps.at(-1)]).toEqual(['P2', expect.stringContaining('a1 allow by mallory for plan "plan-a1"')])
 })
 
-test('after a stop nothing is applied: the stop blocks it, and the call asks for the drop instead; either is enough', () => {
-  expect(broken(weak(cancel, unblocking('apply'))).ok).toBe(true)
-  const stubborn: typeof calls = { ...calls, bid: (state) => calls.bid({ ...state, stop: isChanging(state) ? null : state.stop }) }
+test.each([
+  ['a cancel', cancel],
+  ['an emergency stop', estop],
+])('after %s nothing is applied: the stop blocks it, and the call asks for the drop instead; either is enough', (_, stop) => {
+  expect(broken(weak(stop, unblocking('apply'))).ok).toBe(true)
+  const bid: typeof calls.bid = (state) =>
+    calls.bid({ ...state, stop: isChanging(state) && state.stop?.by === stop.name ? null : state.stop })
+  const stubborn: typeof calls = { ...calls, bid }
   const isChanging = ({ entries }: typeof calls.init) => entries.some(({ phase }) => phase === 'changed')
   expect(broken(stubborn).property).toBe('P8')
-  const both = broken(stubborn, weak(cancel, unblocking('apply')))
+  const both = broken(stubborn, weak(stop, unblocking('apply')))
   expect([both.property, both.steps.at(-1)]).toEqual(['P3', expect.stringContaining('apply a1')])
 })
 
