@@ -5,7 +5,7 @@ import { isWorse, refusalsOf } from '../../security/changes/review-changes.ts'
 import type { ReviewContext } from '../../security/changes/review-context.ts'
 import { readStop } from '../../service/stop-file.ts'
 import type { Admission, Admit, Entering, Side } from '../../workspace/changes/contract.ts'
-import type { Look } from '../../workspace/changes/look.ts'
+import { isAsSeen, type Look, type ReadSet } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
 
 /** One policy's judgement of changes. */
@@ -15,20 +15,38 @@ export type ChangeJudge = {
   context(changes: readonly Change[], look: Look, to: Side): Promise<ReviewContext>
 }
 
-/** Every judge must let the changes in: that of the conversation, and that of a configuration that changed meanwhile. */
-export function admitBy({ paths }: Pick<Setup, 'paths'>, judges: (entering: Entering) => Promise<readonly ChangeJudge[]>): Admit {
+/** What was found out when the changes were judged first. `at` is a time of performance.now(). */
+export type Judged = { readonly at: number; readonly readSet: ReadSet; readonly undoable: readonly string[] }
+
+/** For so long the git settings of the user, which no read set names, count as they were. */
+const FRESH_MS = 2_000
+
+/**
+ * Every judge must let the changes in: that of the conversation, and that of a configuration that changed meanwhile. With `judged` that was
+ * done a moment ago, and nothing is judged again while all that was looked at is as it was.
+ */
+export function admitBy(
+  { paths, changed }: Pick<Setup, 'paths' | 'changed'>,
+  judges: (entering: Entering) => Promise<readonly ChangeJudge[]>,
+  judged?: Judged,
+): Admit {
   return async (entering) => {
     try {
       const stop = readStop(paths.estop)
       if (stop !== undefined) return { ok: false, message: `estop: ${stop}` }
-      const all = await judges(entering)
+      const isFresh = judged !== undefined && performance.now() - judged.at < FRESH_MS && changed?.() === undefined
+      if (isFresh && isAsSeen(judged.readSet, entering.workspace)) return { ok: true, undoable: judged.undoable }
+      const [all, once] = [await judges(entering), { ...entering, look: lookOnce(entering.look) }]
       for (const judge of all) {
-        const refusal = await refusalBy(judge, entering)
+        const refusal = await refusalBy(judge, once)
         if (refusal !== undefined) return refusal
       }
-      return { ok: true, ...(entering.to === 'after' ? { undoable: await refusedBack(all, entering) } : {}) }
+      return { ok: true, ...(entering.to === 'after' ? { undoable: await refusedBack(all, once) } : {}) }
     } catch (error) {
-      return { ok: false, message: `gate.error: the changes could not be judged again (${error instanceof Error ? error.message : String(error)})` }
+      return {
+        ok: false,
+        message: `gate.error: the changes could not be judged again (${error instanceof Error ? error.message : String(error)})`,
+      }
     }
   }
 }
@@ -56,11 +74,34 @@ function worsening(now: ChangeReview, then: ChangeReview): string {
 }
 
 /** What undoing the set would do, judged while everything around it is as it is now. */
-async function refusedBack(judges: readonly ChangeJudge[], { changes, look }: Entering): Promise<readonly string[]> {
-  const back = changes.map(({ before, after, ...named }) => ({ ...named, ...(after && { before: after }), ...(before && { after: before }) }))
+export async function refusedBack(
+  judges: readonly ChangeJudge[],
+  { changes, look }: Pick<Entering, 'changes' | 'look'>,
+): Promise<readonly string[]> {
+  const back = changes.map(({ before, after, ...named }) => ({
+    ...named,
+    ...(after && { before: after }),
+    ...(before && { after: before }),
+  }))
   const turned = turnedRound(look)
   const refused = await Promise.all(judges.map(async (judge) => refusalsOf(back, await judge.context(back, turned, 'before'))))
   return [...new Set(refused.flat())]
+}
+
+/** For one judgement: each question is put to the disk once; contents are read again. */
+export function lookOnce(look: Look): Look {
+  return { ...look, kind: remembered(look.kind), mode: remembered(look.mode), link: remembered(look.link), list: remembered(look.list) }
+}
+
+function remembered<T>(ask: (path: string, side: Side) => T): (path: string, side: Side) => T {
+  const known = { before: new Map<string, T>(), after: new Map<string, T>() }
+  return (path, side) => {
+    const found = known[side].get(path)
+    if (found !== undefined || known[side].has(path)) return found as T
+    const answer = ask(path, side)
+    known[side].set(path, answer)
+    return answer
+  }
 }
 
 /** Paths that no change names are the same on both sides. */

@@ -8,8 +8,9 @@ import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
 import type { About, Admit, Applied, Held } from '../../workspace/changes/contract.ts'
-import { createLook, type Look } from '../../workspace/changes/look.ts'
+import { createLook, type RecordingLook } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
+import type { Judged } from './admit-changes.ts'
 import { revisedChanges, writeEdits } from './revise-view.ts'
 
 type ActEvent = Extract<InternalEvent, { type: 'act' }>
@@ -20,9 +21,13 @@ export type ViewsOptions = {
   readonly store: ChangeStore
   readonly log: Log
   /** Judges the changes of a call. Never throws. */
-  readonly review: (act: ActEvent, changes: readonly Change[], look: Look) => Promise<ChangeReview>
+  readonly review: (
+    act: ActEvent,
+    changes: readonly Change[],
+    look: RecordingLook,
+  ) => Promise<{ readonly review: ChangeReview; readonly judged?: Judged }>
   /** Judges them once more, when they are applied. */
-  readonly admit: (act: ActEvent) => Admit
+  readonly admit: (act: ActEvent, judged: Judged | undefined) => Admit
   readonly aboutOf: (act: ActEvent) => About
 }
 
@@ -39,10 +44,11 @@ type Waiting = {
   readonly act: ActEvent
   readonly view: View
   readonly changes: readonly Change[]
-  readonly look: Look
+  readonly look: RecordingLook
   readonly about: About
   /** The store has it as pending, so that another process can show and apply it. */
   readonly held: boolean
+  readonly judged?: Judged | undefined
   /** What a yes to a part applies, because the person chose or edited. */
   readonly part?: { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly revision: Revision }
 }
@@ -61,12 +67,12 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       const look = createLook({ workspace, upper: `${view.folder}/up`, changes })
       const about = aboutOf(act)
       waiting.set(act.id, { act, view, changes, look, about, held: false })
-      const judged = await review(act, changes, look)
+      const { review: found, judged } = await review(act, changes, look)
       const applicable = changes.filter(isApplicable)
-      const held = judged.verdict === 'ask' && (await keep(view, { changes: applicable, review: judged, about }))
-      waiting.set(act.id, { act, view, changes: applicable, look, about, held })
+      const held = found.verdict === 'ask' && (await keep(view, { changes: applicable, review: found, about }))
+      waiting.set(act.id, { act, view, changes: applicable, look, about, held, judged })
       const ended = saidLeftOut(ran, changes.length - applicable.length)
-      return { ...(judged.verdict === 'ask' && !held ? notKept(ended) : ended), changes: judged }
+      return { ...(found.verdict === 'ask' && !held ? notKept(ended) : ended), changes: found }
     } catch (error) {
       waiting.delete(act.id)
       view.drop()
@@ -100,10 +106,10 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       const changes = revisedChanges({ upper, changes: found.changes, revision })
       if (typeof changes === 'string') return { ok: false, message: changes }
       using look = createLook({ workspace, upper, changes })
-      const judged = await review(found.act, changes, withEdits(look, revision))
-      if (judged.verdict === 'deny') return { ok: false, message: `${judged.rule}: ${judged.reason}` }
-      waiting.set(id, { ...found, part: { changes, review: judged, revision } })
-      return { ok: true, part: judged.digest }
+      const { review: part } = await review(found.act, changes, withEdits(look, revision))
+      if (part.verdict === 'deny') return { ok: false, message: `${part.rule}: ${part.reason}` }
+      waiting.set(id, { ...found, part: { changes, review: part, revision } })
+      return { ok: true, part: part.digest }
     } catch (error) {
       return { ok: false, message: error instanceof Error ? error.message : String(error) }
     }
@@ -139,7 +145,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
             review: wanted.review,
             about,
             signal,
-            admit: admit(act),
+            admit: admit(act, part === undefined ? found.judged : undefined),
           })
         : { ok: false, conflicts: [], message: problem }
     if (done.ok) {
@@ -201,7 +207,7 @@ function edit({ folder }: View, { changes, revision }: NonNullable<Waiting['part
 }
 
 /** What the person edited is not in the view before it is applied. */
-function withEdits(look: Look, { edited }: Revision): Look {
+function withEdits(look: RecordingLook, { edited }: Revision): RecordingLook {
   return {
     ...look,
     read: (path, side, maxBytes) =>

@@ -9,7 +9,11 @@ import type { Setup } from '../api.ts'
  * Opens no file. @param workspace an absolute path without symbolic links @param admit judges what is applied, undone or redone without an
  * admission of its own
  */
-export function openChanges({ config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>, workspace: string, admit?: Admit): ChangeStore {
+export function openChanges(
+  { config, paths, log }: Pick<Setup, 'config' | 'paths' | 'log'>,
+  workspace: string,
+  admit?: Admit,
+): ChangeStore {
   const { keepSets, keepMb, keepDays } = config.changes
   return openChangeStore({
     folder: `${paths.home}/changes`,

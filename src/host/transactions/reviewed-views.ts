@@ -14,7 +14,7 @@ import type { Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
-import { admitBy, type ChangeJudge } from './admit-changes.ts'
+import { admitBy, type ChangeJudge, lookOnce, refusedBack } from './admit-changes.ts'
 import { createChangeRules } from './change-rules.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { hooksNotRun, runByGit } from './git-around.ts'
@@ -64,10 +64,16 @@ export function createReviewedViews({
     return { run: runId(), call: call.id, conversation: conversationId, tool: call.name, ...shown, at: Date.now() }
   }
 
-  const admit = (act: Act) =>
-    admitBy(setup, async () => [judgeOf(act), ...judgesOfToday({ setup, policy, gate }).map((today) => judgeOf(act, today(act)))])
+  const admit: ViewsOptions['admit'] = (act, judged) =>
+    admitBy(setup, async () => [judgeOf(act), ...judgesOfToday({ setup, policy, gate }).map((today) => judgeOf(act, today(act)))], judged)
   const store = openChanges(setup, policy.workspace)
-  const review: ViewsOptions['review'] = (act, changes, look) => judgeOf(act).review(changes, look)
+  const review: ViewsOptions['review'] = async (act, changes, recording) => {
+    const [judge, look] = [judgeOf(act), lookOnce(recording)]
+    const found = await judge.review(changes, look)
+    if (found.verdict !== 'apply') return { review: found }
+    const undoable = await refusedBack([judge], { changes, look })
+    return { review: found, judged: { at: performance.now(), readSet: recording.readSet(), undoable } }
+  }
   const views = createCommandViews({ workspace: policy.workspace, store, log, review, admit, aboutOf })
   return {
     ...views,

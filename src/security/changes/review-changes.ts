@@ -76,7 +76,10 @@ function findingsOf(view: ChangeView, context: ReviewContext): readonly Finding[
 
 function doubtsOf(findings: readonly Finding[], ruled: string | undefined): string | undefined {
   if (findings.length === 0 && ruled === undefined) return undefined
-  return digest([...findings.map(({ weight, rule, path, why }) => `${weight} ${rule} ${path.toWellFormed()} ${why.toWellFormed()}`).sort(), ruled ?? ''])
+  return digest([
+    ...findings.map(({ weight, rule, path, why }) => `${weight} ${rule} ${path.toWellFormed()} ${why.toWellFormed()}`).sort(),
+    ruled ?? '',
+  ])
 }
 
 function weigh(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision {

@@ -1,9 +1,10 @@
-import { expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Change } from '../../runtime/changes.ts'
-import { createLook } from './look.ts'
+import { createFixture, furnish } from './fixture.ts'
+import { createLook, isAsSeen, type Look } from './look.ts'
 
 const file = { kind: 'file', mode: 0o644 } as const
 const folder = { kind: 'folder', mode: 0o755 } as const
@@ -77,4 +78,58 @@ test('each side has its own content, kinds and names', () => {
   expect(both((side) => at.list('new', side))).toEqual([undefined, []])
   expect(both((side) => at.list('gone', side))).toEqual([['x'], undefined])
   expect(at.text('kept/same', 'before', 2)).toBe('sa')
+})
+
+describe('what was looked at', () => {
+  const looks: { readonly [name: string]: (look: Look) => unknown } = {
+    'a name that is there': ({ kind }) => kind('src/a.txt', 'before'),
+    'a name that is not there': ({ kind }) => kind('src/none', 'before'),
+    'a name in a folder that is not there': ({ kind }) => kind('src/none/x', 'before'),
+    'a content': ({ read }) => read('src/a.txt', 'before', 10),
+    'a mode': ({ mode }) => mode('src/b.sh', 'before'),
+    'a list': ({ list }) => list('src', 'before'),
+    'a link': ({ link }) => link('link', 'before'),
+  }
+  const others: { readonly [name: string]: (at: (path: string) => string) => void } = {
+    'a name that is there': (at) => renameSync(at('src/a.txt'), at('elsewhere')),
+    'a name that is not there': (at) => writeFileSync(at('src/none'), ''),
+    'a name in a folder that is not there': (at) => mkdirSync(at('src/none')),
+    'a content': (at) => writeFileSync(at('src/a.txt'), 'x'),
+    'a mode': (at) => chmodSync(at('src/b.sh'), 0o600),
+    'a list': (at) => writeFileSync(at('src/another'), ''),
+    'a link': (at) => {
+      unlinkSync(at('link'))
+      symlinkSync('x', at('link'))
+    },
+  }
+  /** Longer than a clock of a file system may stand still. */
+  const tick = () => Bun.sleep(25)
+
+  test.each(Object.keys(looks))('%s is as it was seen until somebody changes it, at once or later', async (name) => {
+    await using fixture = await createFixture()
+    furnish(fixture)
+    await tick()
+    using look = createLook({ workspace: fixture.root, upper: fixture.base, changes: [] })
+    looks[name]?.(look)
+    const seen = new Map(look.readSet())
+    expect(seen.size).toBeGreaterThan(0)
+    expect(isAsSeen(seen, fixture.root)).toBe(true)
+    writeFileSync(fixture.at('old/inner/unseen'), '')
+    expect(isAsSeen(seen, fixture.root)).toBe(true)
+    others[name]?.(fixture.at)
+    expect(isAsSeen(seen, fixture.root)).toBe(false)
+    await tick()
+    expect(isAsSeen(seen, fixture.root)).toBe(false)
+  })
+
+  test('what was changed right before the look is never as it was seen', async () => {
+    await using fixture = await createFixture()
+    furnish(fixture)
+    await tick()
+    writeFileSync(fixture.at('src/fresh'), '')
+    using look = createLook({ workspace: fixture.root, upper: fixture.base, changes: [] })
+    look.list('src', 'before')
+    await tick()
+    expect(isAsSeen(look.readSet(), fixture.root)).toBe(false)
+  })
 })

@@ -1,6 +1,6 @@
 /** Looks at the workspace before and after the changes of a command, without following links, so that the changes can be judged. */
 
-import { readdirSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { flags, hold, slot } from '../descriptor.ts'
 import type { Side } from './contract.ts'
@@ -21,6 +21,12 @@ export type Look = Disposable & {
   list(path: string, side: Side): readonly string[] | undefined
 }
 
+/** What a judgement looked at in the workspace, present or absent: a stamp for each folder and file. */
+export type ReadSet = ReadonlyMap<string, string>
+
+/** Also tells what was looked at until now. */
+export type RecordingLook = Look & { readSet(): ReadSet }
+
 export type Looking = {
   readonly workspace: string
   /** The folder that holds what the command wrote. */
@@ -28,8 +34,34 @@ export type Looking = {
   readonly changes: readonly Change[]
 }
 
+/** Whether nothing changed that was looked at. Takes some microseconds a folder. */
+export function isAsSeen(readSet: ReadSet, workspace: string): boolean {
+  for (const [path, stamp] of readSet) if (stampOf(`${workspace}/${path}`) !== stamp) return false
+  return true
+}
+
+/** The clock of a file system may stand still for so long: a change right after the look leaves no trace. */
+const COARSE_NS = 20_000_000n
+
+/** A new or deleted name changes the time of its folder. What changed just now is never as seen. */
+function stampOf(path: string): string {
+  try {
+    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    if (stat === undefined) return '-'
+    const isFresh = BigInt(Date.now()) * 1_000_000n - stat.ctimeNs < COARSE_NS
+    return isFresh ? crypto.randomUUID() : `${stat.dev}:${stat.ino}:${stat.ctimeNs}`
+  } catch {
+    return '-'
+  }
+}
+
 /** @throws the system's error when one of the two folders is gone */
-export function createLook({ workspace, upper, changes }: Looking): Look {
+export function createLook({ workspace, upper, changes }: Looking): RecordingLook {
+  const seen = new Map<string, string>()
+  const note = (path: string) => {
+    if (!seen.has(path)) seen.set(path, stampOf(`${workspace}/${path}`))
+    return path
+  }
   const trees = { before: openTree({ root: workspace, asItIs: true }), after: openTree({ root: upper, asItIs: true }) }
   const byPath = new Map(changes.map((change) => [change.path, change]))
   const below = Map.groupBy(changes, ({ path }) => folderOf(path))
@@ -38,7 +70,9 @@ export function createLook({ workspace, upper, changes }: Looking): Look {
   function at<T>(path: string, side: Side, use: (tree: Tree, raw: RawName) => T): T | undefined {
     const change = byPath.get(path)
     if (change !== undefined && change[side] === undefined) return undefined
-    const tree = trees[change === undefined ? 'before' : side]
+    const isWorkspace = change === undefined || side === 'before'
+    const tree = trees[isWorkspace ? 'before' : 'after']
+    if (isWorkspace) note(folderOf(path))
     try {
       tree.betweenSteps()
       return use(tree, rawName(change ?? { path }))
@@ -49,15 +83,15 @@ export function createLook({ workspace, upper, changes }: Looking): Look {
 
   return {
     read: (path, side, maxBytes) =>
-      at(path, side, (tree, raw) => {
+      at(note(path), side, (tree, raw) => {
         if (tree.look(raw)?.kind !== 'file') return undefined
         return contentAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes).bytes
       }),
     kind: (path, side) => (path === '' ? 'folder' : at(path, side, (tree, raw) => tree.look(raw)?.kind)),
-    mode: (path, side) => at(path, side, (tree, raw) => tree.look(raw)?.mode),
-    link: (path, side) => at(path, side, (tree, raw) => linkTextAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) })),
+    mode: (path, side) => at(note(path), side, (tree, raw) => tree.look(raw)?.mode),
+    link: (path, side) => at(note(path), side, (tree, raw) => linkTextAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) })),
     list(path, side) {
-      const before = at(path, 'before', (tree, raw) => namesIn(tree, raw))
+      const before = at(note(path), 'before', (tree, raw) => namesIn(tree, raw))
       if (side === 'before') return before
       const change = byPath.get(path)
       if (change === undefined ? before === undefined : change.after?.kind !== 'folder') return undefined
@@ -67,6 +101,7 @@ export function createLook({ workspace, upper, changes }: Looking): Look {
       const kept = before?.filter((name) => !gone.has(name)) ?? []
       return [...new Set([...kept, ...made])]
     },
+    readSet: () => seen,
     [Symbol.dispose]() {
       for (const tree of Object.values(trees)) tree[Symbol.dispose]()
     },
