@@ -47,15 +47,23 @@ export type HomeOptions = {
   readonly state?: string
   /** False: there is no configuration yet, as before `init`. */
   readonly configured?: boolean
+  /** The workspace of another home that this one works in too. */
+  readonly workspace?: string
 }
 
-export function createHome({ binary, state, configured = true }: HomeOptions): Home {
+export function createHome({ binary, state, configured = true, workspace: shared }: HomeOptions): Home {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-crash-'))
   const kept = state ?? join(dir, '.braidclaw')
-  const workspace = join(dir, 'braidclaw-workspace')
-  mkdirSync(workspace)
+  const workspace = shared ?? join(dir, 'braidclaw-workspace')
+  mkdirSync(workspace, { recursive: true })
   if (configured) configure(kept)
-  const env = { HOME: dir, BRAIDCLAW_HOME: kept, PATH: process.env.PATH ?? '/usr/bin:/bin', LANG: 'C.UTF-8' }
+  const env = {
+    HOME: dir,
+    BRAIDCLAW_HOME: kept,
+    PATH: process.env.PATH ?? '/usr/bin:/bin',
+    LANG: 'C.UTF-8',
+    BRAIDCLAW_WORKSPACE_DIR: workspace,
+  }
   const start: Home['start'] = (args, responses, through = []) => {
     const fixture = responses ? { BRAIDCLAW_MOCK_FIXTURE: fixtureIn(dir, responses) } : {}
     return follow(

@@ -106,6 +106,8 @@ async function partOf(asking: Conversation, id: string, only: readonly string[])
 async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedApproval> {
   const { memory, setup, record } = base
   const { id, allow, by, note } = answer
+  // A process that died after the yes, and before anything was applied, left the question as if it were answered.
+  if (memory.pending.rows().some(({ owner }) => !isAlive(owner))) await settleChanges(setup, record)
   const approval = record.transaction(() => {
     const said = memory.approvals.decide({ id, allow, by, ...(note === undefined ? {} : { note }) })
     if (!said.ok) throw new FailureError('error', `${said.reason}; see: braidclaw approvals list`)
