@@ -109,8 +109,8 @@ async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedA
   // A process that died after the yes, and before anything was applied, left the question as if it were answered.
   if (memory.pending.rows().some(({ owner }) => !isAlive(owner))) await settleChanges(setup, record)
   const approval = record.transaction(() => {
-    const said = memory.approvals.decide({ id, allow, by, ...(note === undefined ? {} : { note }) })
-    if (!said.ok) throw new FailureError('error', `${said.reason}; see: braidclaw approvals list`)
+    const said = allow && isUnused(base, existing(base, id)) ? undefined : memory.approvals.decide({ id, allow, by, note })
+    if (said?.ok === false) throw new FailureError('error', `${said.reason}; see: braidclaw approvals list`)
     const decided = existing(base, id)
     if (!isHeard(base, decided)) tellClosed(base, decided, answer)
     return decided
@@ -119,6 +119,11 @@ async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedA
   if (awaited === 'crashed') await settleChanges(setup, record)
   const applied = awaited === 'yes' ? undefined : await settleLate(base, approval, answer)
   return { ...approval, ...(applied ? { applied } : {}) }
+}
+
+/** Whether somebody said yes to changes that nobody waits for, and died before they were applied: the yes then still stands. */
+function isUnused({ memory }: RecordsBase, approval: Approval): boolean {
+  return approval.state === 'allowed' && approval.changes === 1 && isAwaited(memory, approval) === 'no'
 }
 
 /** Whether the run of the question goes on somewhere: it then journals the answer itself. */
