@@ -112,3 +112,17 @@ test('a refused call is told in the answer, and a failed provider is an error', 
   expect(answer.choices[0]?.finish_reason).toBe('content_filter')
   expect(await failure(client(server).chat.completions.create(ask('again')))).toMatchObject({ status: 502, code: 'provider' })
 })
+
+test('an open question is named although the model went on, and the answer does not count as a plain stop', async () => {
+  using at = home('', 'ask = "before"\nunlisted_commands = "ask"\n')
+  at.file('a.txt', 'hello')
+  const { env } = scripted(at, [
+    call('file_write', { path: 'new.txt', content: 'x' }),
+    call('file_read', { path: 'a.txt' }),
+    { text: 'So.' },
+  ])
+  await using server = await gateway(at, [], { env })
+  const [choice] = (await client(server).chat.completions.create(ask('write'))).choices
+  expect(choice?.message.content).toMatch(/^So\.\n\n\[approval needed; open questions: run_\S+\]$/)
+  expect(choice?.finish_reason).toBe('content_filter')
+})

@@ -161,6 +161,18 @@ test('a refused call is 200 and says so; a call that needs a yes is 202, and the
   expect((await server.ask(path, { decision: 'deny' })).status).toBe(409)
 })
 
+test.each([
+  ['answered', { path: 'a.txt' }],
+  ['denied', { path: '.ssh/id_rsa' }],
+])('an open question is 202 also when the turn goes on and ends with %s', async (code, read) => {
+  using at = home('', 'ask = "before"\nunlisted_commands = "ask"\n')
+  at.file('a.txt', 'hello')
+  const { env } = scripted(at, [call('file_write', { path: 'new.txt', content: 'x' }), call('file_read', read), { text: 'I went on.' }])
+  await using server = await gateway(at, [], { env })
+  const chat = await server.ask('/chat', { message: 'write' })
+  expect([chat.status, chat.body.ending.code, chat.body.approvals.length]).toEqual([202, code, 1])
+})
+
 test('a turn that waits in a stream goes on when somebody says yes', async () => {
   using at = home('', 'ask = "before"\nunlisted_commands = "ask"\n')
   const { env } = scripted(at, [call('file_write', { path: 'new.txt', content: 'x' }), { text: 'Written.' }])

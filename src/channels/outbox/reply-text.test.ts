@@ -14,6 +14,13 @@ test('an approval names the command for people, and the history does not have it
   expect(replyOf({ ending: ending('approval_needed'), open }).text).toBe('[approval needed: why]')
 })
 
+test('a question that is still open is named whatever the turn ended with', () => {
+  const way = '. On the machine: braidclaw approvals allow run_1/call_1; then ask again]'
+  const replied = replyOf({ ending: ending('answered', ''), result: 'I went on.', open: ['run_1/call_1'] })
+  expect(replied).toEqual({ text: `I went on.\n\n[approval needed${way}`, remembered: 'I went on.' })
+  expect(replyOf({ ending: ending('denied'), open: ['run_1/call_1'] }).text).toBe(`[denied: why${way}`)
+})
+
 test('whatever the model says, what was refused stands beside it', () => {
   for (const [code, word] of [
     ['denied', 'denied'],

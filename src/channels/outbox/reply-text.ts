@@ -23,9 +23,10 @@ export type RunReport = {
 /** Always names a refusal beside the model's own text: "done" must not stand alone when a call was denied. */
 export function replyOf({ ending, result = '', open }: RunReport): Reply {
   const said = result.trim()
-  if (ending.code === 'answered') return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
+  const isAnswered = ending.code === 'answered'
+  if (isAnswered && open.length === 0) return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
   if (isUnanswered(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
-  const note = `[${endingNote(ending)}${howToGoOn(ending, open)}]`
+  const note = `[${isAnswered ? 'approval needed' : endingNote(ending)}${howToGoOn(open)}]`
   return said === '' ? { text: note } : { text: `${said}\n\n${note}`, ...kept(ending, said) }
 }
 
@@ -35,7 +36,7 @@ function kept(ending: Ending, said: string): Pick<Reply, 'remembered'> {
 }
 
 /** Shows people how to approve. The history omits it, because a model that reads it would be tempted to approve by itself. */
-function howToGoOn({ code }: Ending, open: readonly string[]): string {
-  if (code !== 'approval_needed' || open.length === 0) return ''
+function howToGoOn(open: readonly string[]): string {
+  if (open.length === 0) return ''
   return `. On the machine: ${open.map((id) => `braidclaw approvals allow ${id}`).join('; ')}; then ask again`
 }

@@ -28,9 +28,10 @@ export function createPieces() {
 
 /** Names what stopped the turn below the model's own text: "done" must not stand alone when a call was denied. */
 export function noteOf({ conversation, ending }: Ended): string {
-  if (ending.code === 'answered' || failureOf(ending)) return ''
-  const open = ending.code === 'approval_needed' ? conversation.unanswered() : []
-  return `\n\n[${endingNote(ending)}${open.length > 0 ? `; open questions: ${open.join(', ')}` : ''}]`
+  const open = conversation.unanswered()
+  if (failureOf(ending) || (ending.code === 'answered' && open.length === 0)) return ''
+  const note = ending.code === 'answered' ? 'approval needed' : endingNote(ending)
+  return `\n\n[${note}${open.length > 0 ? `; open questions: ${open.join(', ')}` : ''}]`
 }
 
 /** Returns the failure of a turn that gave no answer. */
@@ -53,9 +54,9 @@ export function failureOf({ code, message }: Ending): HttpError | undefined {
   )
 }
 
-export function finishOf({ code }: Ending): 'stop' | 'length' | 'content_filter' {
+export function finishOf({ conversation, ending: { code } }: Ended): 'stop' | 'length' | 'content_filter' {
   if (code === 'limit') return 'length'
-  return code === 'denied' || code === 'approval_needed' ? 'content_filter' : 'stop'
+  return code === 'denied' || code === 'approval_needed' || conversation.unanswered().length > 0 ? 'content_filter' : 'stop'
 }
 
 export function usageOf({ conversation }: Ended) {
@@ -73,7 +74,7 @@ export type Named = { readonly id: string; readonly created: number; readonly mo
 
 export function completionOf(named: Named, text: string, done: Ended) {
   const message = { role: 'assistant', content: `${text}${noteOf(done)}`.trim(), refusal: null }
-  const choice = { index: 0, message, finish_reason: finishOf(done.ending), logprobs: null }
+  const choice = { index: 0, message, finish_reason: finishOf(done), logprobs: null }
   return { ...named, object: 'chat.completion' as const, choices: [choice], usage: usageOf(done) }
 }
 

@@ -24,7 +24,7 @@ export function chunksOf(named: Named, wantsUsage: boolean): Chunks {
   function finish(done: TurnDone, stream: EventStream): void {
     const note = noteOf(done)
     if (note !== '') put(stream, { content: note })
-    put(stream, {}, finishOf(done.ending))
+    put(stream, {}, finishOf(done))
     if (wantsUsage) stream.send({ data: { ...named, object: 'chat.completion.chunk', choices: [], usage: usageOf(done) } })
   }
 

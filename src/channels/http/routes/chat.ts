@@ -69,7 +69,9 @@ export function chatRoutes(app: GatewayApi, { talks, host }: Gateway): void {
         show: notes.show,
         signal: leavingSignal(connection, on_disconnect).signal,
       })
-      return c.json(notes.told({ conversation, ending, host }), ending.code === 'approval_needed' ? 202 : 200)
+      const told = notes.told({ conversation, ending, host })
+      // The model may go on after a question, so the last word of the turn can be another one while the question is open.
+      return c.json(told, ending.code === 'approval_needed' || told.approvals.length > 0 ? 202 : 200)
     },
   )
 }
