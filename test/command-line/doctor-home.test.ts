@@ -1,9 +1,10 @@
 /** `doctor` on the home, the workspace and the record: each line is broken once, and says what to do. */
 
 import { expect, test } from 'bun:test'
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
+import { needs } from '../support/needs.ts'
 import { call, home, turn } from '../support/turns.ts'
 
 const lines = async (at: Nest, env = {}) => (await at.run(['doctor'], { env, timeoutMs: 30_000 })).stdout
@@ -27,6 +28,14 @@ test('a key that is missing', async () => {
   expect(found).toMatch(
     /^✗ provider \* +openai_compatible .*OPENAI_API_KEY is not set\n {14}export OPENAI_API_KEY=…, or store it: braidclaw onboard$/m,
   )
+})
+
+test.if(needs('bwrap'))('a tool that cannot be offered', async () => {
+  using at = home()
+  const tool = join(at.home, '.braidclaw/tools/broken')
+  mkdirSync(join(at.home, '.braidclaw/tools'))
+  writeFileSync(tool, '#!/bin/sh\nexit 4\n', { mode: 0o755 })
+  expect(await lines(at)).toContain(`· tools       ${tool} is not offered: --describe ended with exit code 4\n`)
 })
 
 test('an altered receipt; and how to make a backup', async () => {

@@ -5,15 +5,18 @@ import { createTrust } from '../../config/trust.ts'
 import { canonical } from '../../kit/json.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
+import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
 import type { Policy } from '../../security/policy.ts'
 import { isUnder, judgePath } from '../../security/targets/path.ts'
 import { createSource, type Survey } from '../../tools/executable/executable-source.ts'
 import { createStore } from '../../tools/executable/executable-store.ts'
 import type { Executable } from '../../tools/executable/executable-tool.ts'
+import { cleanEnvironment } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
+import { createConfinement } from './sandbox/command-sandbox.ts'
 import { builtInNames, type ToolDeps, type ToolSource } from './tool-selection.ts'
 
 /** A name that a list of tools requests, with the schema from that list. */
@@ -29,7 +32,7 @@ export type Wanted = {
 }
 
 /** Returns a function that surveys a folder's executables. Descriptions stay cached as long as the caller uses the same function. */
-export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promise<Survey> {
+function surveyor(setup: Setup, at: string, deps: ToolDeps, askAgain = false): () => Promise<Survey> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
   return createSource({
@@ -41,7 +44,24 @@ export function surveyor(setup: Setup, at: string, deps: ToolDeps): () => Promis
     riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),
     readOnly: config.security.autonomy === 'readonly',
     maxOutputBytes: deps.maxOutputBytes,
+    askAgain,
   })
+}
+
+type Surveying = { readonly at: string; readonly sandbox?: SandboxKind; readonly askAgain?: boolean }
+
+/** Surveys a folder outside a turn. */
+export async function surveyNow(setup: Setup, { at, sandbox = 'auto', askAgain }: Surveying): Promise<Survey> {
+  const { config, paths, context } = setup
+  const policy = policyOf(config, paths, context.env)
+  const confinement = createConfinement(sandbox, { setup, policy })
+  const env = cleanEnvironment({ home: policy.workspace })
+  const deps = { spawn: confinement.spawn, env, maxOutputBytes: config.limits.maxOutputBytes, ready: confinement.mode }
+  try {
+    return await surveyor(setup, at, deps, askAgain)()
+  } finally {
+    confinement.close()
+  }
 }
 
 /**
@@ -88,7 +108,8 @@ export function executablesFrom(setup: Setup, { at, asked, by }: Wanted): ToolSo
       fault(survey.why)
       return []
     }
-    for (const { path, why } of survey.refused) tell(`tool ${path} is not offered: ${why}`)
+    for (const { path, why, known = false } of survey.refused)
+      if (!known || asked === undefined) tell(`tool ${path} is not offered: ${why}`)
     if (state.from !== survey.tools || state.first) state.given = choose({ survey, asked, at, fault, tell })
     state.from = survey.tools
     state.first = false

@@ -5,7 +5,9 @@ import type { ToolSpec } from '../../runtime/port.ts'
 import { parseDescription } from './description.ts'
 import { type ExecutableHost, type Program, type Run, runExecutable } from './run-executable.ts'
 
-export type Described = { readonly ok: true; readonly spec: ToolSpec; readonly text: string } | { readonly ok: false; readonly why: string }
+export type Described =
+  | { readonly ok: true; readonly spec: ToolSpec; readonly text: string }
+  | { readonly ok: false; readonly why: string; readonly hung?: true }
 
 const TIMEOUT_MS = 5_000
 const MAX_BYTES = 65_536
@@ -19,7 +21,7 @@ export async function describe(around: ExecutableHost, program: Program, timeout
   const limits = { keep: MAX_BYTES, flood: MAX_BYTES, readOnly: true }
   const run = await runExecutable({ around, program, argument: '--describe', signal: late.signal, ...limits })
   clearTimeout(alarm)
-  if (late.signal.aborted) return { ok: false, why: `it did not answer --describe within ${timeoutMs / 1_000} s` }
+  if (late.signal.aborted) return { ok: false, why: `it did not answer --describe within ${timeoutMs / 1_000} s`, hung: true }
   const why = failure(run)
   if (why !== undefined) return { ok: false, why }
   const parsed = parseDescription(run.stdout)

@@ -89,8 +89,46 @@ test('one that fails, hangs or floods when asked what it is, is refused with why
   expect(await ask('fails')).toEqual({ ok: false, why: '--describe ended with exit code 4: no jq here' })
   expect(await ask('floods')).toEqual({ ok: false, why: 'it printed more than 65536 bytes for --describe' })
   expect(await ask('binary')).toMatchObject({ ok: false, why: expect.stringContaining('cannot start') })
-  expect(await ask('hangs', 300)).toEqual({ ok: false, why: 'it did not answer --describe within 0.3 s' })
+  expect(await ask('hangs', 300)).toEqual({ ok: false, why: 'it did not answer --describe within 0.3 s', hung: true })
   await gone(Number(readFileSync(join(at.root, 'pid'), 'utf8')))
+})
+
+test('one that hangs costs one turn: no process asks it again until its file changes, or when somebody asks for it', async () => {
+  using at = stage({ timeoutMs: 300 })
+  const hangs = () => at.put('tools/hangs', `#!/bin/sh\necho asked >>"${at.root}/log"; sleep 600\n`)
+  hangs()
+  chmodSync(join(at.root, 'tools/hangs'), 0o755)
+  at.tool('good.sh', '')
+  const asked = () => readFileSync(join(at.root, 'log'), 'utf8').split('\n').length - 1
+  const next = async (askAgain = false) => {
+    const store = createStore(join(at.root, 'kept'), Date.now)
+    const found = await createSource({ ...at.options, store, askAgain })()
+    if (!found.ok) throw new Error(found.why)
+    return { names: found.tools.map(({ name }) => name), refused: found.refused, asked: asked() }
+  }
+  const why = `it did not answer --describe in time, and is not asked again until its file changes; to ask it now: braidclaw tool describe ${at.root}/tools/hangs`
+  const refused = { path: join(at.root, 'tools/hangs'), why }
+  expect(await next()).toEqual({ names: ['good'], refused: [refused], asked: 1 })
+  const began = performance.now()
+  expect(await next()).toEqual({ names: ['good'], refused: [{ ...refused, known: true }], asked: 1 })
+  expect(performance.now() - began).toBeLessThan(250)
+  expect((await next(true)).asked).toBe(2)
+  hangs()
+  expect((await next()).asked).toBe(3)
+})
+
+test('tools that hang do not keep the others waiting', async () => {
+  using at = stage({ timeoutMs: 2_500 })
+  for (const name of ['a', 'b', 'c', 'd']) {
+    at.put(`tools/${name}`, '#!/bin/sh\nexec sleep 600\n')
+    chmodSync(join(at.root, 'tools', name), 0o755)
+  }
+  at.tool('last.sh', '', { name: 'last' })
+  const began = performance.now()
+  const surveying = at.survey()
+  while (at.described() < 5) await Bun.sleep(10)
+  expect(performance.now() - began).toBeLessThan(2_500)
+  expect((await surveying).names).toEqual(['last'])
 })
 
 test('being described, a tool cannot write the workspace; running, it may, unless nobody may', async () => {

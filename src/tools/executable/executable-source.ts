@@ -20,6 +20,10 @@ export type SourceOptions = {
   readonly riskOf: (name: string) => Risk
   readonly readOnly: boolean
   readonly maxOutputBytes: number
+  /** Asks those too that did not answer an earlier time. */
+  readonly askAgain?: boolean
+  /** Only tests pass it. */
+  readonly timeoutMs?: number
 }
 
 /** `tools` stays the same array while nothing changes. `why` explains why the folder itself is unusable. */
@@ -30,19 +34,22 @@ export type Survey =
 type Looked = { readonly tool: Executable } | { readonly refused: Refused }
 
 const AT_ONCE = 4
+/** A program that has not answered by then no longer keeps the others waiting. */
+const PATIENCE_MS = 1_000
 
 /** @returns a function that surveys the folder once and never rejects */
 export function createSource(options: SourceOptions): () => Promise<Survey> {
-  const known = new Map<string, { readonly sha256: string; readonly looked: Looked }>()
+  const known = new Map<string, { readonly sha256: string; readonly stamp: string; readonly looked: Looked }>()
   const state: { tools: readonly Executable[] } = { tools: [] }
 
   async function look(found: Found): Promise<Looked> {
     const kept = options.store.keep(found.path)
     if (!kept.ok) return { refused: { path: found.path, why: kept.why } }
     const before = known.get(found.path)
-    if (before?.sha256 === kept.sha256) return before.looked
-    const looked = await toolFrom(options, { ...found, copy: kept.copy }, kept.sha256)
-    known.set(found.path, { sha256: kept.sha256, looked })
+    const { sha256, stamp } = kept
+    if (before?.sha256 === sha256 && ('tool' in before.looked || before.stamp === stamp)) return before.looked
+    const looked = await toolFrom(options, { ...found, copy: kept.copy }, kept)
+    known.set(found.path, { sha256, stamp, looked })
     return looked
   }
 
@@ -57,13 +64,21 @@ export function createSource(options: SourceOptions): () => Promise<Survey> {
   }
 }
 
-/** Describes the same bytes at the same path at most once: this process remembers the description, or the store does. */
-async function toolFrom(options: SourceOptions, program: Program, sha256: string): Promise<Looked> {
-  const { store, around } = options
+/**
+ * Describes the same bytes at the same path at most once: this process remembers the description, or the store does. The store also
+ * remembers a program that did not answer, until its file changes, because each process would wait for it again.
+ */
+async function toolFrom(options: SourceOptions, program: Program, { sha256, stamp }: Bytes): Promise<Looked> {
+  const { store, around, askAgain = false, timeoutMs } = options
   const recalled = store.recall({ sha256, path: program.path })
+  const hung = `no answer ${stamp}`
+  if (recalled === hung && !askAgain) return { refused: { path: program.path, why: didNotAnswer(program), known: true } }
   const before = recalled === undefined ? undefined : parseDescription(recalled)
-  const described = before?.ok ? before : await describe(around, program)
-  if (!described.ok) return { refused: { path: program.path, why: described.why } }
+  const described = before?.ok ? before : await describe(around, program, timeoutMs)
+  if (!described.ok) {
+    if ('hung' in described) store.remember({ sha256, path: program.path }, hung)
+    return { refused: { path: program.path, why: 'hung' in described ? didNotAnswer(program) : described.why } }
+  }
   if ('text' in described && typeof described.text === 'string') store.remember({ sha256, path: program.path }, described.text)
   const { spec } = described
   const { readOnly, maxOutputBytes } = options
@@ -80,6 +95,12 @@ async function toolFrom(options: SourceOptions, program: Program, sha256: string
       changed: () => changed(options, program, sha256),
     }),
   }
+}
+
+type Bytes = { readonly sha256: string; readonly stamp: string }
+
+function didNotAnswer({ path }: Program): string {
+  return `it did not answer --describe in time, and is not asked again until its file changes; to ask it now: braidclaw tool describe ${path}`
 }
 
 function changed({ untrusted, store }: SourceOptions, { path }: Program, sha256: string): string | undefined {
@@ -107,7 +128,18 @@ function distinct(looked: readonly Looked[], builtIn: readonly string[]): readon
 }
 
 async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<readonly R[]> {
-  const results: R[] = []
-  for (let at = 0; at < items.length; at += AT_ONCE) results.push(...(await Promise.all(items.slice(at, at + AT_ONCE).map(work))))
-  return results
+  const waiting = items.entries()
+  const results: Promise<R>[] = []
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (const [at, item] of waiting) {
+        const result = work(item)
+        results[at] = result
+        const patience = Promise.withResolvers<void>()
+        const alarm = setTimeout(patience.resolve, PATIENCE_MS)
+        await Promise.race([result, patience.promise]).finally(() => clearTimeout(alarm))
+      }
+    }),
+  )
+  return Promise.all(results)
 }

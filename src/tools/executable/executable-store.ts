@@ -20,7 +20,10 @@ import {
 import { basename, join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
 
-export type Kept = { readonly ok: true; readonly sha256: string; readonly copy: string } | { readonly ok: false; readonly why: string }
+/** `stamp` names this state of the file: another inode, size or time is another stamp. */
+export type Kept =
+  | { readonly ok: true; readonly sha256: string; readonly copy: string; readonly stamp: string }
+  | { readonly ok: false; readonly why: string }
 
 export type Described = { readonly sha256: string; readonly path: string }
 
@@ -44,7 +47,7 @@ export function createStore(folder: string, now: () => number): Store {
         const stamp = stampOf(path)
         const before = known.get(path)
         if (before?.stamp === stamp && before.kept.ok && existsSync(before.kept.copy)) return before.kept
-        const kept = copyInto({ folder, path, now })
+        const kept = copyInto({ folder, path, now, stamp })
         known.set(path, { stamp, kept })
         return kept
       } catch (error) {
@@ -76,10 +79,10 @@ function stampOf(path: string): string {
   return [dev, ino, size, mtimeNs, ctimeNs].join(':')
 }
 
-type Copying = { readonly folder: string; readonly path: string; readonly now: () => number }
+type Copying = { readonly folder: string; readonly path: string; readonly now: () => number; readonly stamp: string }
 
 /** Hashes the copy rather than the file, so that no change of the file can happen in between. */
-function copyInto({ folder, path, now }: Copying): Kept {
+function copyInto({ folder, path, now, stamp }: Copying): Kept {
   const { size } = statSync(path)
   if (size > MAX_BYTES) return { ok: false, why: `it has ${size} bytes; ${MAX_BYTES} are the limit` }
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -95,7 +98,7 @@ function copyInto({ folder, path, now }: Copying): Kept {
     if (isNew) renameSync(draft, copy)
     utimesSync(home, now() / 1_000, now() / 1_000)
     if (isNew) sweep(folder, now)
-    return { ok: true, sha256: bytes, copy }
+    return { ok: true, sha256: bytes, copy, stamp }
   } finally {
     rmSync(draft, { force: true })
   }

@@ -6,7 +6,8 @@ import { dirname, join } from 'node:path'
 /** `path` is the path in the folder; `real` is the path with links followed. */
 export type Found = { readonly path: string; readonly real: string }
 
-export type Refused = { readonly path: string; readonly why: string }
+/** `known`: an earlier process found it out, and the user knows. */
+export type Refused = { readonly path: string; readonly why: string; readonly known?: true }
 
 export type Finding =
   | { readonly ok: true; readonly found: readonly Found[]; readonly refused: readonly Refused[] }

@@ -1,8 +1,9 @@
 /** Tells for `doctor` whether commands can be confined, which tools of the user they find, and what their caches take. */
 
+import { existsSync } from 'node:fs'
 import { allowedTools } from '../../../config/config.ts'
 import type { Setup } from '../../../host/api.ts'
-
+import { surveyNow } from '../../../host/toolset/executable-tools.ts'
 import { ownTools } from '../../../host/toolset/policy/own-tools.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox/sandbox-state.ts'
 
@@ -13,7 +14,14 @@ import type { Finding } from './doctor-finding.ts'
 const MIB = 2 ** 20
 
 export async function sandboxFindings(setup: Setup): Promise<Finding[]> {
-  return [await sandbox(setup), ...tools(setup), ...caches(setup)]
+  return [await sandbox(setup), ...tools(setup), ...(await brokenTools(setup)), ...caches(setup)]
+}
+
+async function brokenTools(setup: Setup): Promise<Finding[]> {
+  const { dir } = setup.config.tools
+  const survey = existsSync(dir) && existsSync(setup.config.workspaceDir) ? await surveyNow(setup, { at: dir }) : undefined
+  if (survey?.ok === false) return [{ what: 'tools', state: 'note', says: survey.why }]
+  return (survey?.refused ?? []).map(({ path, why }) => ({ what: 'tools', state: 'note', says: `${path} is not offered: ${why}` }))
 }
 
 /** Runs a new trial in a temporary folder. A failure is only a note when the operator gives the model no shell. */

@@ -2,16 +2,14 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { policyOf, resolveExecutable } from '../../../host/setup/effective-policy.ts'
+import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
-import { surveyor } from '../../../host/toolset/executable-tools.ts'
-import { createConfinement } from '../../../host/toolset/sandbox/command-sandbox.ts'
+import { surveyNow } from '../../../host/toolset/executable-tools.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { isToolName, nameRule } from '../../../tools/executable/description.ts'
 import type { Survey } from '../../../tools/executable/executable-source.ts'
 import { extensionOf, type TypeScriptRuntime, templateOf } from '../../../tools/executable/tool-template.ts'
-import { cleanEnvironment } from '../../../tools/process.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { pasteable } from '../../args/shell-quote.ts'
@@ -33,19 +31,9 @@ export const describe = {
   examples: [['./tools', 'name, risk, parameters, and what is wrong with which']],
   async run(context, { workspace, sandbox = 'auto', json = false }, { path }) {
     const setup = loadSetup(context, { workspace })
-    const { config, paths } = setup
     workspaceOf(setup)
-    const policy = policyOf(config, paths, context.env)
-    const confinement = createConfinement(sandbox, { setup, policy })
-    const at = path === undefined ? config.tools.dir : resolve(context.cwd, path)
-    const deps = {
-      spawn: confinement.spawn,
-      env: cleanEnvironment({ home: policy.workspace }),
-      maxOutputBytes: config.limits.maxOutputBytes,
-      ready: confinement.mode,
-    }
-    const survey = await surveyor(setup, at, deps)()
-    confinement.close()
+    const at = path === undefined ? setup.config.tools.dir : resolve(context.cwd, path)
+    const survey = await surveyNow(setup, { at, sandbox, askAgain: true })
     if (!survey.ok) throw new CliExit(exitCodes.error, `error: ${survey.why}`)
     context.process.stdout.write(json ? asJson(survey) : asText(survey, at))
     if (survey.refused.length > 0) throw new CliExit(exitCodes.error)
