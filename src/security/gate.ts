@@ -5,6 +5,7 @@ import { cut, visible } from '../kit/text.ts'
 import type { Call, Judgement, Label, Risk } from '../runtime/event.ts'
 import type { Judge, Tool } from '../runtime/port.ts'
 import { alwaysKey } from './always.ts'
+import { patternFlaw } from './arguments/schema-patterns.ts'
 import { createValidator, type Validator } from './arguments/tool-arguments.ts'
 import { type CommandFacts, type CommandMode, type Permission, permit, type RequestFacts } from './autonomy.ts'
 import type { ReadRepository } from './command/transfer/transfer.ts'
@@ -64,7 +65,7 @@ export type Gate = {
 
 const plansKept = 1000
 
-/** @throws Error when two tools share a name: the gate could judge one and the executor run the other. */
+/** @throws Error when two tools share a name: the gate could judge one and the executor run the other. Also for a schema with an unbounded expression. */
 export function createGate(options: GateOptions): Gate {
   const state: GateState = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
   return {
@@ -256,5 +257,9 @@ function usable({ tools, policy }: GateOptions): readonly string[] {
 function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
   const map = new Map(tools.map((tool) => [tool.name, tool]))
   if (map.size !== tools.length) throw new Error(`two tools share a name: ${tools.map((tool) => tool.name).join(', ')}`)
+  for (const { name, parameters } of tools) {
+    const flaw = patternFlaw(parameters)
+    if (flaw !== undefined) throw new Error(`the schema of the tool "${name}" cannot be checked: ${flaw}`)
+  }
   return map
 }

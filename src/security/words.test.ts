@@ -153,6 +153,10 @@ describe('the gate says', () => {
     )
     expect(await reasonOf('zzz', {}, {}, two)).toBe('there is no tool "zzz"; tools: time, file_read')
     expect(() => gateOf({}, { tools: [tool('a'), tool('b'), tool('a')] })).toThrow('two tools share a name: a, b, a')
+    const parameters = { type: 'object' as const, properties: { a: { type: 'string', pattern: '(?=a)' } } }
+    expect(() => gateOf({}, { tools: [{ ...tool('a'), parameters }] })).toThrow(
+      'the schema of the tool "a" cannot be checked: the expression "(?=a)" cannot be used',
+    )
   })
 
   test('what is wrong with arguments that are none', async () => {

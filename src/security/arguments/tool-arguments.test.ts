@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { fromJSONSchema } from 'zod'
-import type { JsonObject } from '../../kit/json.ts'
+import type { Json, JsonObject } from '../../kit/json.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { fits } from './fits.ts'
 import { createValidator } from './tool-arguments.ts'
@@ -172,4 +172,77 @@ test('a schema with odd parts never gets the quick yes', () => {
 test('ordinary arguments get the quick yes', () => {
   expect(fits(fileRead, { path: 'a', offset: 2, mode: 'text', tags: ['x'] })).toBe(true)
   expect(fits({ type: 'object', properties: {} }, {})).toBe(true)
+})
+
+describe('expressions of a schema', () => {
+  const evil = '(a+)+$'
+  const long = `${'a'.repeat(5_000)}!`
+  const text = { type: 'string', pattern: evil }
+
+  test.each<[string, object, JsonObject]>([
+    ['pattern', { properties: { a: text } }, { a: long }],
+    ['a list of patterns, which the library takes for text', { properties: { a: { type: 'string', pattern: [evil] } } }, { a: long }],
+    ['items', { properties: { a: { type: 'array', items: text } } }, { a: Array.from({ length: 20 }, (_, at) => `${long}${at}`) }],
+    ['anyOf', { properties: { a: { anyOf: [{ type: 'number' }, text] } } }, { a: long }],
+    ['$defs', { properties: { a: { $ref: '#/$defs/b' } }, $defs: { b: text } }, { a: long }],
+    ['propertyNames', { propertyNames: { pattern: evil } }, { [long]: 1 }],
+    ['patternProperties', { patternProperties: { [evil]: { type: 'string' } }, additionalProperties: false }, { [long]: 'x' }],
+    ['a property that is called pattern', { properties: { pattern: text } }, { pattern: long }],
+  ])('%s: they do not backtrack, and what does not match is refused', async (_, more, input) => {
+    const began = performance.now()
+    expect(await complaint({ type: 'object', ...more }, input)).not.toBe('ok')
+    expect(performance.now() - began).toBeLessThan(400)
+    const matching = JSON.parse(JSON.stringify(input).replaceAll('!', 'a').replaceAll(/\d+"/g, 'a"').replaceAll(':1', ':"1"'))
+    expect(await complaint({ type: 'object', ...more }, matching)).toBe('ok')
+  })
+
+  test('they mean what the language means, wherever they stand', async () => {
+    const source = fc.constantFrom(
+      'a',
+      '^a',
+      'b$',
+      '^[ab]+$',
+      '^(a|bb)*$',
+      'a{2}',
+      '^.$',
+      '\\n',
+      '\\bb',
+      '^a?b{1,2}$',
+      '^$',
+      '^\\S+\\.[a-z]$',
+    )
+    const word = fc.string({ unit: fc.constantFrom('a', 'b', '.', '\n', '"', '\\', 'é'), maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(source, source, fc.dictionary(word, fc.oneof(word, fc.array(word))), async (one, two, input) => {
+        const either: Json[] = [
+          { type: 'string', pattern: one },
+          { type: 'array', items: { type: 'string', pattern: two } },
+        ]
+        const schema: Schema = {
+          type: 'object',
+          properties: { a: { anyOf: either } },
+          patternProperties: { [two]: { oneOf: [{ type: 'string', minLength: 1, pattern: one }, { type: 'array' }] } },
+          additionalProperties: false,
+        }
+        const own = fromJSONSchema(JSON.parse(JSON.stringify(schema))).safeParse(input).success
+        expect([schema, input, (await createValidator()(schema, input)).ok]).toEqual([schema, input, own])
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  test('a text that is too long to be checked is refused, and one that no expression concerns is not', async () => {
+    const schema = { type: 'object' as const, properties: { a: { type: 'string', pattern: '^a' }, b: { type: 'string' } } }
+    expect(await complaint(schema, { a: 'a'.repeat(200_000) })).toContain('and have at most 100000 characters')
+    expect(await complaint(schema, { a: 'a', b: 'a'.repeat(2_000_000) })).toBe('ok')
+    const many = { type: 'object' as const, properties: { a: { type: 'array', items: { type: 'string', pattern: '(x{0,9}){0,50}y' } } } }
+    const began = performance.now()
+    expect(await complaint(many, { a: Array.from({ length: 500 }, (_, at) => `${'x'.repeat(at)}y`) })).not.toBe('ok')
+    expect(performance.now() - began).toBeLessThan(2_000)
+  })
+
+  test('one that cannot be bounded lets nothing through', async () => {
+    for (const pattern of ['(?=a)a', '(a)\\1', `a{${2_000}}`])
+      expect(await complaint({ type: 'object', properties: { a: { type: 'string', pattern } } }, { a: 'a' })).toContain('cannot be checked')
+  })
 })

@@ -8,6 +8,7 @@ import { isObject } from '../../kit/json.ts'
 import { didYouMean, quote, visible } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { fits } from './fits.ts'
+import { boundPatterns, LONGEST_TEXT } from './schema-patterns.ts'
 
 /** `input` is the same object that was passed in: nothing is added, dropped or coerced, so the judged input is the input that runs. */
 export type Validation = { readonly ok: true; readonly input: JsonObject } | { readonly ok: false; readonly message: string }
@@ -44,8 +45,16 @@ export function createValidator(): Validator {
 async function compile(schema: Schema): Promise<Compiled> {
   const { fromJSONSchema } = await import('zod')
   const closed = { ...schema, additionalProperties: schema.additionalProperties ?? schema.properties === undefined }
-  const type = fromJSONSchema(JSON.parse(JSON.stringify(closed)))
-  return (input) => type.safeParse(input).error?.issues.map((issue) => ({ ...issue })) ?? []
+  const bounded = boundPatterns(closed)
+  const typeOf = (one: object) => fromJSONSchema(JSON.parse(JSON.stringify(one)))
+  const type = bounded ? undefined : typeOf(closed)
+  return (input) => {
+    const issues = (type ?? typeOf(Object(bounded?.for(input)))).safeParse(input).error?.issues ?? []
+    return issues.map((issue) => ({
+      ...issue,
+      ...('pattern' in issue && { pattern: bounded?.original(String(issue.pattern)) ?? issue.pattern }),
+    }))
+  }
 }
 
 function describe(issues: readonly Issue[], schema: Schema, input: JsonObject): string {
@@ -58,7 +67,8 @@ function sentence(issue: Issue, schema: Schema, input: JsonObject): string {
   if (issue.code === 'unrecognized_keys') return unknownKeys(issue, schema)
   const value = at(input, issue.path)
   if (value === undefined) return `"${name}" is missing (${expected(issue)})`
-  return `"${name}" must be ${expected(issue)}, got ${quote(value)}`
+  const tooLong = issue.format === 'regex' && typeof value === 'string' && value.length > LONGEST_TEXT
+  return `"${name}" must be ${expected(issue)}${tooLong ? ` and have at most ${LONGEST_TEXT} characters` : ''}, got ${quote(value)}`
 }
 
 function unknownKeys(issue: Issue, schema: Schema): string {
@@ -79,7 +89,7 @@ function expected(issue: Issue): string {
   if (issue.code === 'too_small') return `at least ${issue.minimum} ${unit(issue)}`.trimEnd()
   if (issue.code === 'too_big') return `at most ${issue.maximum} ${unit(issue)}`.trimEnd()
   if (issue.code === 'invalid_format')
-    return issue.format === 'regex' ? `text that matches ${visible(String(issue.pattern))}` : `a valid ${issue.format}`
+    return issue.format === 'regex' ? `text that matches /${visible(String(issue.pattern))}/` : `a valid ${issue.format}`
   return `valid: ${visible(issue.message)}`
 }
 

@@ -43,6 +43,15 @@ test('parameters must be the schema of an object', () => {
     expect(why({ ...good, parameters })).toContain(says)
 })
 
+test('an expression that cannot be checked in bounded time is refused with what it is', () => {
+  const parameters = (pattern: string) => ({ type: 'object', properties: { a: { type: 'array', items: { type: 'string', pattern } } } })
+  expect(why({ ...good, parameters: parameters('^(?!x).*$') })).toBe(
+    'has "parameters" that cannot be checked: the expression "^(?!x).*$" cannot be used: "(?" groups other than (?:…) are not allowed: they need backtracking; write the cases out',
+  )
+  expect(why({ ...good, parameters: { type: 'object', patternProperties: { '(a)\\1': {} } } })).toContain('"\\1" is not allowed')
+  expect(parseDescription(JSON.stringify({ ...good, parameters: parameters('(a+)+$') })).ok).toBe(true)
+})
+
 test('a schema deeper than any sane one is refused, without running out of stack', () => {
   const deep = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`
   expect(why(`{"name":"x","description":"y","parameters":{"type":"object","properties":${deep}}}`)).toMatch(

@@ -3,6 +3,7 @@
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Schema, ToolSpec } from '../../runtime/port.ts'
+import { patternFlaw } from '../../security/arguments/schema-patterns.ts'
 
 export type Parsed = { readonly ok: true; readonly spec: ToolSpec } | { readonly ok: false; readonly why: string }
 
@@ -29,6 +30,8 @@ export function parseDescription(text: string): Parsed {
     return no(`has a description of ${description.length} characters; ${MAX_DESCRIPTION} are the limit`)
   if (!isSchema(parameters)) return no(`has ${flawOf(parameters)}; give {"type":"object","properties":{…}}`)
   if (depth(parameters) > MAX_DEPTH) return no(`has "parameters" nested more than ${MAX_DEPTH} deep`)
+  const flaw = patternFlaw(parameters)
+  if (flaw !== undefined) return no(`has "parameters" that cannot be checked: ${flaw}`)
   return { ok: true, spec: { name, description: description.trim().toWellFormed(), parameters } }
 }
 

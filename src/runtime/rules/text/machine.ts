@@ -11,7 +11,8 @@ type Step =
 /** The most steps of a compiled pattern; text length times this number bounds the work. */
 const MAX_STEPS = 1000
 
-export type Matcher = (text: string) => boolean
+/** `steps` times the length of a text bounds the work. */
+export type Matcher = { (text: string): boolean; readonly steps: number }
 
 /**
  * Returns true when any part of the text matches; anchor the pattern to match the whole text. @throws PatternError when it is too large.
@@ -20,7 +21,7 @@ export function compile(pattern: Node): Matcher {
   const steps: Step[] = []
   emit(pattern, steps)
   add(steps, { do: 'match' })
-  return (text) => run(steps, text)
+  return Object.assign((text: string) => run(steps, text), { steps: steps.length })
 }
 
 function add(steps: Step[], step: Step): number {

@@ -4,6 +4,7 @@ import { any, type Node, only, PatternError, type Range, repeat } from './node.t
 
 const MAX_LENGTH = 1000
 const MAX_DEPTH = 50
+const MAX_COUNT = 1000
 
 const digits: readonly Range[] = [[48, 57]]
 const words: readonly Range[] = [...digits, [65, 90], [95, 95], [97, 122]]
@@ -23,20 +24,20 @@ const classes: { readonly [letter: string]: readonly Range[] } = { d: digits, w:
 const controls: { readonly [letter: string]: string } = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', 0: '\0' }
 
 /**
- * Matches anywhere unless anchored. `^` and `$` are the start and end of the text, `.` is any character. Case-sensitive. @throws
- * PatternError
+ * Matches anywhere unless anchored. `^` and `$` are the start and end of the text, `.` is any character unless the caller says otherwise.
+ * Case-sensitive. @throws PatternError
  */
-export function parseRegex(source: string): Node {
+export function parseRegex(source: string, dot = any): Node {
   if (source.length > MAX_LENGTH) throw new PatternError(`the regex has ${source.length} characters; at most ${MAX_LENGTH} are allowed`)
-  const reader = createReader(source)
+  const reader = createReader(source, dot)
   const node = options(reader, 0)
   if (reader.peek() !== undefined) throw new PatternError('")" closes nothing; write \\) for the character')
   return node
 }
 
-type Reader = { peek(): string | undefined; take(): string; eat(char: string): boolean; ahead(text: string): boolean }
+type Reader = { readonly dot: Node; peek(): string | undefined; take(): string; eat(char: string): boolean; ahead(text: string): boolean }
 
-function createReader(source: string): Reader {
+function createReader(source: string, dot: Node): Reader {
   const chars = Array.from(source)
   let at = 0
   const peek = () => chars[at]
@@ -47,7 +48,7 @@ function createReader(source: string): Reader {
   }
   const ahead = (text: string) => chars.slice(at, at + text.length).join('') === text
   const eat = (char: string) => peek() === char && take() === char
-  return { peek, take, eat, ahead }
+  return { dot, peek, take, eat, ahead }
 }
 
 function options(reader: Reader, depth: number): Node {
@@ -78,8 +79,10 @@ function quantifier(reader: Reader): readonly [number, number] | undefined {
   if (reader.eat('+')) return [1, Number.POSITIVE_INFINITY]
   if (reader.eat('?')) return [0, 1]
   if (!reader.eat('{')) return undefined
-  const [, least, comma, most] = /^(\d{1,3})(,?)(\d{0,3})$/.exec(until(reader, '}')) ?? []
+  const [, least, comma, most] = /^(\d+)(,?)(\d*)$/.exec(until(reader, '}')) ?? []
   if (least === undefined) throw new PatternError('"{" must be followed by counts such as {2} or {1,3}; write \\{ for the character')
+  const count = [least, most ?? ''].find((digits) => Number(digits) > MAX_COUNT)
+  if (count !== undefined) throw new PatternError(`${count} repeats are too many; at most ${MAX_COUNT} are allowed`)
   const upper = most ? Number(most) : comma ? Number.POSITIVE_INFINITY : Number(least)
   if (upper < Number(least)) throw new PatternError(`{${least},${most}} has its counts the wrong way round`)
   return [Number(least), upper]
@@ -93,7 +96,7 @@ function until(reader: Reader, end: string): string {
 
 function single(reader: Reader, depth: number): Node {
   const char = reader.take()
-  if (char === '.') return any
+  if (char === '.') return reader.dot
   if (char === '^') return { type: 'at', place: 'start' }
   if (char === '$') return { type: 'at', place: 'end' }
   if (char === '[') return charClass(reader)

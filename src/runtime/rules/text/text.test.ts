@@ -112,6 +112,27 @@ describe('a regex', () => {
   })
 })
 
+test.each([
+  ['^a{0012}$', 12],
+  ['^a{0003}$', 3],
+  ['^a{03,0005}$', 5],
+  ['^a{0,001}$', 1],
+  ['^a{997}$', 997],
+])('%s counts in decimal, with and without zeros in front', (source, count) => {
+  expect([count, count + 1].map((length) => regex(source)('a'.repeat(length)))).toEqual([true, false])
+})
+
+test.each([
+  ['a{1001}', '1001 repeats are too many; at most 1000 are allowed'],
+  ['a{1,99999999999999999999}', '99999999999999999999 repeats are too many'],
+  [`a{0,${'9'.repeat(400)}}`, 'repeats are too many'],
+  ['a{1000}', 'the pattern is too large (more than 1000 steps once its repeats are spelled out)'],
+  ['a{0x1}', 'counts'],
+  ['a{,3}', 'counts'],
+])('%s is refused for what it is: %s', (source, why) => {
+  expect(() => regex(source)).toThrow(why)
+})
+
 describe('a glob', () => {
   test.each([
     ['git push*', 'git push origin feature/x', true],
