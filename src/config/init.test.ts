@@ -53,7 +53,7 @@ test('init makes home, config, database, logs and workspace, private where it mu
   expect([mode(home), mode(paths.config), mode(paths.logs), mode(paths.agents)]).toEqual([0o700, 0o600, 0o700, 0o700])
   expect(readFileSync(join(paths.agents, 'default/soul.md'), 'utf8')).toBe('You are a helpful personal assistant.\n')
   expect([existsSync(paths.memory), existsSync(join(user, 'braidclaw-workspace'))]).toEqual([true, true])
-  expect(validateConfig({ ...input, trusted: () => false }).ok).toBe(true)
+  expect(validateConfig({ ...input, tools: [], trusted: () => false }).ok).toBe(true)
 })
 
 test('a second init changes nothing and says so', async () => {
@@ -155,7 +155,7 @@ test('config validate misses a workspace that is not there', async () => {
   const { input, user } = fresh()
   await initHome(input)
   const check = (dir: string) => {
-    const result = validateConfig({ ...input, flags: { workspace: dir }, trusted: () => false })
+    const result = validateConfig({ ...input, tools: [], flags: { workspace: dir }, trusted: () => false })
     return result.ok ? 'ok' : result.problems.map(({ file, key, message }) => `${file} ${key}: ${message}`)
   }
   expect(check('/nope')).toEqual(['--workspace workspace_dir: "/nope" does not exist; create it or run "braidclaw init"'])

@@ -15,7 +15,7 @@ import { type Flags, flagLayer } from './layers/flags.ts'
 import { withDefaultProvider, withKnownProviders } from './layers/known.ts'
 import { overlay, overlayProject } from './layers/merge.ts'
 import { splitModel, withModel } from './layers/model.ts'
-import { completeness, kindOf, lengths, references } from './layers/references.ts'
+import { completeness, kindOf, lengths, recordPlaces, references } from './layers/references.ts'
 import { type ChannelRows, tableOf } from './table.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
 import { unnamedWorkspace } from './workspace.ts'
@@ -107,7 +107,12 @@ function finish(input: LoadInput, { table, user, project, envFile, environment, 
   const known = { entries, mentioned: new Set(direct.map((problem) => problem.key)) }
   const broken = user.broken || project.broken
   const unusable = unusableAddress(entries, input.env)
-  const found = () => [...completeness(known), ...(unusable.length > 0 ? unusable : references(known)), ...lengths(known)]
+  const found = () => [
+    ...completeness(known),
+    ...(unusable.length > 0 ? unusable : references(known)),
+    ...lengths(known),
+    ...recordPlaces(known),
+  ]
   const problems = [...direct, ...(broken ? [] : found())]
   if (problems.length > 0) return { ok: false, problems: inOrder(problems) }
   const notices = layers.flatMap((layer) => layer.notices)

@@ -1,24 +1,115 @@
-/** Checks for `config validate` that the workspace named in the configuration exists. */
+/** Checks for `config validate` and `doctor` what the program accepts at each start, although the user cannot mean it. */
 
-import { statSync } from 'node:fs'
-import type { Config, ConfigProblem, Origins } from './config.ts'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { parse } from 'node:path'
+import { isLoopback } from '../http/server-address.ts'
+import { didYouMean } from '../kit/did-you-mean.ts'
+import { whyNoWorkspace } from '../sandbox/protect/places.ts'
+import { forbiddenPlace, isUnder } from '../security/targets/path.ts'
+import { folded } from '../security/targets/protected.ts'
+import { realPlace } from '../workspace/real-place.ts'
+import { type Config, type ConfigProblem, isWireProvider, type Origins } from './config.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { errorCode, explainErrno } from './text/read-toml-file.ts'
 import { quote } from './text/toml-quote.ts'
 import { builtIn } from './workspace.ts'
 
-/** Works like `loadConfig`, but also requires that the workspace exists. */
-export function validateConfig(input: LoadInput): Loaded {
+type Checked = Pick<Extract<Loaded, { ok: true }>, 'config' | 'origins' | 'file' | 'project'>
+type Around = Pick<LoadInput, 'home' | 'env'> & {
+  /** The tools that are known by name without asking them. */
+  readonly tools: readonly string[]
+}
+/** A warning may be what the user means. */
+export type Doubt = ConfigProblem & { readonly isWarning: boolean }
+
+/** Works like `loadConfig`, but also requires that the workspace exists, and that the values make sense together. */
+export function validateConfig(input: LoadInput & Around): Loaded & { readonly warnings: readonly ConfigProblem[] } {
   const loaded = loadConfig(input)
-  if (!loaded.ok) return loaded
-  const problems = workspaceProblems(loaded.config, loaded.origins)
-  return problems.length === 0 ? loaded : { ok: false, problems }
+  if (!loaded.ok) return { ...loaded, warnings: [] }
+  const doubts = doubtsOf(loaded, input)
+  const [problems, warnings] = [false, true].map((kind) =>
+    doubts.filter(({ isWarning }) => isWarning === kind).map(({ isWarning: _, ...rest }) => rest),
+  )
+  return { ...(problems?.length ? { ok: false as const, problems } : loaded), warnings: warnings ?? [] }
 }
 
-export function workspaceProblems({ workspaceDir }: Config, origins: Origins): readonly ConfigProblem[] {
-  const { where = 'built in', line, column } = origins.workspace_dir ?? {}
-  const why = folderProblem(workspaceDir, where === builtIn.where)
-  return why === undefined ? [] : [{ file: where, line, column, key: 'workspace_dir', message: `${quote(workspaceDir)} ${why}` }]
+export function doubtsOf(checked: Checked, around: Around): readonly Doubt[] {
+  const { config, origins } = checked
+  const missing = workspaceProblems(config, origins)
+  return [
+    ...missing.map((problem) => ({ ...problem, isWarning: false })),
+    ...(missing.length > 0 ? [] : workspaceDoubts(checked, around)),
+    ...modes(checked, around),
+    ...unknownTools(checked, around),
+    ...openKeys(checked),
+  ]
+}
+
+function workspaceDoubts({ config, origins }: Checked, { home, env }: Around): Doubt[] {
+  const say = (key: string, isWarning: boolean, message: string): Doubt => ({ ...placeOf(origins, key), message, isWarning })
+  const [workspace, userHome] = [realPlace(config.workspaceDir), realPlace(env.HOME || '/')]
+  const why = whyNoWorkspace({ workspace, home: userHome, stateHome: realPlace(home) })
+  // File tools can work in a home folder, and "-C ." says that somebody wants that.
+  const broad = why === undefined ? [] : [say('workspace_dir', workspace === userHome, `${quote(config.workspaceDir)}: ${why}`)]
+  const entry = config.security.forbiddenPaths.find((each) => {
+    const place = forbiddenPlace(each, { workspace, home: env.HOME || '/' })
+    return [place, realPlace(place)].some((path) => isUnder(folded(workspace), folded(path)))
+  })
+  if (entry === undefined || broad.length > 0) return broad
+  return [
+    say(
+      'security.forbidden_paths',
+      false,
+      `${quote(entry)} covers the workspace ${quote(config.workspaceDir)}, so no tool and no command may use any file; take it out, or choose another workspace_dir`,
+    ),
+  ]
+}
+
+/** Whoever may change these files decides what the agent may do. A group that is the user's own has the user's number. */
+function modes({ file, project }: Checked, { home }: Around): Doubt[] {
+  const files = [file, project, `${home}/config.env`, `${home}/agents.json`].filter((path) => path !== undefined)
+  return files.flatMap((path) => {
+    const { mode = 0, uid = 0, gid = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
+    const who = (mode & 0o002) !== 0 ? 'every user of this machine' : (mode & 0o020) !== 0 && uid !== gid ? `the group ${gid}` : undefined
+    const message = `its mode is ${(mode & 0o777).toString(8).padStart(4, '0')}, so ${who} may change what the agent may do; run: chmod go-w ${quote(path)}`
+    return who === undefined ? [] : [{ file: path, key: '', message, isWarning: (mode & 0o002) === 0 }]
+  })
+}
+
+/** The tools of a claw or another program are known only while it runs. */
+function unknownTools({ config, origins }: Checked, { tools }: Around): Doubt[] {
+  const { dir, executables } = config.tools
+  const own = existsSync(dir) ? readdirSync(dir).map((name) => parse(name).name) : []
+  const known = [...new Set([...tools, ...executables, ...own])]
+  return Object.entries(config.channels).flatMap(([channel, { toolsAllow }]) =>
+    (Array.isArray(toolsAllow) ? toolsAllow.map(String) : [])
+      .filter((name) => !known.includes(name))
+      .map((name) => ({
+        ...placeOf(origins, `channels.${channel}.tools_allow`),
+        message: `${quote(name)} is no tool that is known here, so it allows nothing${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
+        isWarning: true,
+      })),
+  )
+}
+
+function openKeys({ config, origins }: Checked): Doubt[] {
+  return Object.entries(config.providers.models).flatMap(([name, provider]) => {
+    const url = isWireProvider(provider) && provider.apiKeyEnv !== undefined ? URL.parse(provider.baseUrl ?? '') : null
+    if (url?.protocol !== 'http:' || isLoopback(url.hostname.replace(/^\[|\]$/g, ''))) return []
+    const message = `${quote(url.href)} sends the key over the network where others can read it; write https://, or use a tunnel to 127.0.0.1`
+    return [{ ...placeOf(origins, `providers.models.${name}.base_url`), message, isWarning: true }]
+  })
+}
+
+function placeOf(origins: Origins, key: string): Omit<ConfigProblem, 'message'> {
+  const { where: file = 'built in', line, column } = origins[key] ?? {}
+  return { file, line, column, key }
+}
+
+function workspaceProblems({ workspaceDir }: Config, origins: Origins): readonly ConfigProblem[] {
+  const place = placeOf(origins, 'workspace_dir')
+  const why = folderProblem(workspaceDir, place.file === builtIn.where)
+  return why === undefined ? [] : [{ ...place, message: `${quote(workspaceDir)} ${why}` }]
 }
 
 /** `ours`: the default workspace, which is created on first use. */

@@ -1,7 +1,12 @@
-/** Checks what no single row can check: each provider is complete, and every name of a provider refers to an existing one. */
+/** Checks what no single row can check: each provider is complete, every name of a provider refers to an existing one, and values fit together. */
 
+import { statSync } from 'node:fs'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
+import { databaseFiles } from '../../memory/database-file.ts'
+import { isUnder } from '../../security/targets/path.ts'
+import { folded } from '../../security/targets/protected.ts'
+import { realPlace } from '../../workspace/real-place.ts'
 import type { ConfigProblem } from '../config.ts'
 import { kinds, leafOf, providerPrefix as prefix, providerSetting, rowsOfKind } from '../table.ts'
 import { quote } from '../text/toml-quote.ts'
@@ -83,6 +88,33 @@ export function lengths({ entries, mentioned }: Known): readonly ConfigProblem[]
   const [blamed, other] = keep.entry.origin.source === 'default' ? [max, keep] : [keep, max]
   const must = blamed === keep ? 'less' : 'more'
   return [problem(blamed.entry, blamed.key, `${blamed.entry?.value} must be ${must} than ${other.key} (${other.entry?.value})`)]
+}
+
+/** `/dev/shm` holds files like any other folder. */
+const madeByKernel = ['/proc', '/sys', '/dev']
+
+/** Checks that the records can be kept where they are to be, each in a file of its own. */
+export function recordPlaces({ entries, mentioned }: Known): readonly ConfigProblem[] {
+  const places = ['memory.path', 'receipts.path'].map((key) => ({ key, entry: entries.get(key), path: String(entries.get(key)?.value) }))
+  const [memory, receipts] = places
+  const isOurs = places.every(({ entry }) => entry?.origin.source === 'default')
+  if (!memory || !receipts || isOurs || places.some(({ key }) => mentioned.has(key))) return []
+  const real = new Map(places.map(({ key, path }) => [key, realPlace(path)]))
+  const nowhere = places.flatMap(({ key, entry, path }) => {
+    const root = madeByKernel.find((each) => isUnder(real.get(key) ?? path, each) && !isUnder(real.get(key) ?? path, '/dev/shm'))
+    const why = `is in ${root}, where the kernel shows itself and keeps no file; name a file in your home folder, or remove the line`
+    return root === undefined ? [] : [problem(entry, key, `${quote(path)} ${why}`)]
+  })
+  if (nowhere.length > 0 || !isOneFile(real.get(memory.key) ?? '', real.get(receipts.key) ?? '')) return nowhere
+  const [blamed, other] = receipts.entry?.origin.source === 'default' ? [memory, receipts] : [receipts, memory]
+  const why = `is a file of ${other.key} (${quote(other.path)}), and each would destroy the other; name another file`
+  return [problem(blamed.entry, blamed.key, `${quote(blamed.path)} ${why}`)]
+}
+
+/** Compares what the names lead to; a file system may ignore case. SQLite keeps three more files beside the database. */
+function isOneFile(database: string, log: string): boolean {
+  const [one, two] = [database, log].map((path) => statSync(path, { throwIfNoEntry: false }))
+  return databaseFiles(database).map(folded).includes(folded(log)) || (one !== undefined && one.dev === two?.dev && one.ino === two.ino)
 }
 
 function unknownProvider(entries: Entries, key: string, name: string, names: readonly string[]): ConfigProblem {

@@ -26,7 +26,7 @@ const head = `<!-- generated from the rows that src/config/table.ts gathers; a t
 path means that folder too. With neither HOME nor BRAIDCLAW_HOME set nothing runs but the help; with BRAIDCLAW_HOME alone, \`~\` in a path is the home of
 the user database. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
 rest as it is. \`braidclaw config validate\` names every
-error at once, with line and column; \`braidclaw config show --origin\` prints what holds and which source won;
+error at once, with line and column, and warns of what may be a mistake (exit 0); \`braidclaw config show --origin\` prints what holds and which source won;
 \`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the first provider whose
 key is in the environment answers, or else the offline helper ([models.md](models.md)).
 

@@ -16,13 +16,17 @@ export function resolvePlaces(
   if (!isAbsolute(asked.workspace)) return no('the path is not absolute; give the whole path')
   if (!statSync(asked.workspace, { throwIfNoEntry: false })?.isDirectory()) return no('there is no such folder; create it first')
   const places = { workspace: realpathSync(asked.workspace), home: real(asked.home), stateHome: real(asked.stateHome) }
-  const { workspace } = places
-  if (isWithin(places.home, workspace))
-    return no('it is, or contains, your home folder, and every command could write there; choose a folder of its own inside')
+  const why = whyNoWorkspace(places)
+  return why === undefined ? { ok: true, places } : no(why)
+}
+
+/** All paths are real. */
+export function whyNoWorkspace({ workspace, home, stateHome }: Places): string | undefined {
+  if (isWithin(home, workspace))
+    return 'it is, or contains, your home folder, and every command could write there; choose a folder of its own inside'
   if (systemFolders.includes(workspace) || systemTrees.some((tree) => isWithin(workspace, tree)))
-    return no('it belongs to the system, and every command could write there; choose a folder of its own')
-  if (workspace === places.stateHome) return no('it is where the receipts and keys are kept; choose another folder')
-  return { ok: true, places }
+    return 'it belongs to the system, and every command could write there; choose a folder of its own'
+  return workspace === stateHome ? 'it is where the receipts and keys are kept; choose another folder' : undefined
 }
 
 /** Also true for the folder itself. */

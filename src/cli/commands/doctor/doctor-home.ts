@@ -3,8 +3,9 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
-import { workspaceProblems } from '../../../config/validate.ts'
+import { type Doubt, doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
+import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/count.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/owner/private-folder.ts'
@@ -13,7 +14,19 @@ import type { Finding } from './doctor-finding.ts'
 
 export function homeFindings(setup: CliSetup): Finding[] {
   const { home } = setup.paths
-  return [homeFolder(setup), ...(existsSync(home) ? diskFindings(home, freeBytes(home)) : []), configuration(setup), workspace(setup)]
+  const doubts = doubtsOf(setup, { home, env: setup.context.env, tools: builtInNames })
+  const [found, others] = [doubts.find(({ key }) => key === 'workspace_dir'), doubts.filter(({ key }) => key !== 'workspace_dir')]
+  const disk = existsSync(home) ? diskFindings(home, freeBytes(home)) : []
+  return [
+    homeFolder(setup),
+    ...disk,
+    ...(others.length === 0 ? [configuration(setup)] : others.map((doubt) => doubtful('config', doubt))),
+    found ? doubtful('workspace', found) : workspace(setup),
+  ]
+}
+
+function doubtful(what: string, doubt: Doubt): Finding {
+  return { what, state: doubt.isWarning ? 'note' : 'bad', says: describeProblem(doubt) }
 }
 
 function homeFolder({ paths }: CliSetup): Finding {
@@ -47,9 +60,7 @@ function configuration({ file, paths }: CliSetup): Finding {
     : { what: 'config', state: 'note', says: `no ${paths.config}: the defaults hold` }
 }
 
-function workspace({ config, origins }: CliSetup): Finding {
-  const [problem] = workspaceProblems(config, origins)
-  if (problem) return { what: 'workspace', state: 'bad', says: describeProblem(problem) }
+function workspace({ config }: CliSetup): Finding {
   try {
     accessSync(config.workspaceDir, constants.R_OK | constants.W_OK)
     return { what: 'workspace', state: 'ok', says: config.workspaceDir }

@@ -7,6 +7,7 @@ import { homePaths } from '../../../config/paths.ts'
 import { createTrust } from '../../../config/trust.ts'
 import { validateConfig } from '../../../config/validate.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
@@ -38,11 +39,13 @@ export const validate = {
     const { home, env, cwd, channels } = context
     const { config, trustedFolders } = homePaths(home)
     const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
-    const loaded = validateConfig({ home, env, cwd, channels, flags: { workspace }, trusted })
+    const loaded = validateConfig({ home, env, cwd, channels, flags: { workspace }, trusted, tools: builtInNames })
+    const { warnings } = loaded
     if (json)
       context.process.stdout.write(
-        `${context.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null } : loaded))}\n`,
+        `${context.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null, warnings } : loaded))}\n`,
       )
+    else for (const warning of warnings) context.process.stderr.write(`warning: ${describeProblem(warning)}\n`)
     if (!loaded.ok) {
       const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
       throw new CliExit(exitCodes.error, json ? '' : [...lines, `${count(lines.length, 'problem')} found`].join('\n'))
