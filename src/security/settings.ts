@@ -1,6 +1,7 @@
 /** Declares the [security] settings: what tools may do and what is always refused. */
 
 import type { Rows } from '../kit/settings.ts'
+import { usualForbidden } from './policy.ts'
 
 export const autonomyLevels = ['readonly', 'supervised', 'full'] as const
 
@@ -50,10 +51,11 @@ export const securityRows = {
   forbidden_commands: {
     type: 'words',
     form: 'command',
-    default: ['rm', 'shutdown', 'reboot', 'mkfs', 'dd'],
+    default: usualForbidden,
     project: 'union',
     init: 'written',
-    about: 'Commands that never run, however they are hidden in a command line.',
+    about:
+      'Commands that never run, however they are hidden in a command line. Where a command has no private view, this default forbids rm too; "rm -rf /" and the like never run, whatever is listed.',
   },
   allow_commands: {
     type: 'words',

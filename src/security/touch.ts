@@ -6,7 +6,7 @@ import type { CommandFacts, CommandMode, RequestFacts } from './autonomy.ts'
 import type { ReadRepository, Transfer, TransferVerdict } from './command/transfer/transfer.ts'
 import type { CommandPlan } from './command/verdict.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
-import type { Policy } from './policy.ts'
+import { forbiddenWithoutView, type Policy } from './policy.ts'
 import { highest, pathRisk, type Rating } from './risk.ts'
 import type { Refusal } from './rules.ts'
 import { createFollower, type Sight } from './targets/link.ts'
@@ -18,6 +18,8 @@ export type Finding =
       readonly rating: Rating
       readonly reads: boolean
       readonly writes: readonly string[]
+      /** What a command names outside the workspace. */
+      readonly outside?: readonly string[]
       readonly path?: PlannedPath
       readonly url?: PlannedUrl
       readonly command?: PlannedCommand
@@ -72,37 +74,33 @@ type CommandTouch = Extract<Touch, { kind: 'command' }>
 
 /** Loads the judges of commands and URLs on first use, because the command judge imports a shell parser. */
 async function command(touch: CommandTouch, around: TouchContext): Promise<Finding> {
-  const { policy, resolve, commands: mode } = around
-  const follower = createFollower(policy, around.sight)
-  const place = follower.judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
+  const { policy, commands: mode } = around
+  const place = createFollower(policy, around.sight).judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place
-  const [{ judgeCommand, isHarmless }, { alwaysRuleFor }] = await Promise.all([import('./command/judge.ts'), import('./always.ts')])
-  const verdict = judgeCommand(touch.command, {
-    allow: policy.allowCommands,
-    forbidden: policy.forbiddenCommands,
-    cwd: place.path,
-    home: policy.home,
-    resolve,
-    path: (path, access, cwd) => follower.judge({ path, access, cwd }),
-    isFile: (path) => around.sight?.isFile?.(path) ?? false,
-  })
-  const { rule, reason, plan } = verdict
-  const writes = [...new Set([...verdict.writes, ...follower.written()])]
-  const links = follower.links()
-  if (verdict.verdict !== 'run' || !plan) return { ok: false, rule, reason }
+  const [judge, { alwaysRuleFor }] = await Promise.all([import('./command/judge.ts'), import('./always.ts')])
+  const direct = touch.direct === true
+  const sandboxed = mode?.confined === true && mode.transaction && !direct
+  const words = readWords({ touch, around, cwd: place.path, judge, sandboxed })
+  if (!words.ok) return words
+  const { verdict, plan, writes, links, outside } = words
   const network = await hostsFor({ named: verdict.hosts, wished: touch.network ?? [], around })
   if (!network.ok) return network
-  const direct = touch.direct === true
   const judged = direct ? undefined : await transferOf(plan, place.path, around)
   if (judged && !judged.ok) return judged
   const transfer = judged?.transfer
+  // It runs outside the sandbox.
+  const strict = transfer && readWords({ touch, around, cwd: place.path, judge, sandboxed: false })
+  if (strict && !strict.ok) return strict
   const { hosts, beyond } = transfer ? reachOf(transfer) : network
   const readOnly =
-    !direct && writes.length === 0 && !follower.outside() && (isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
+    !direct &&
+    writes.length === 0 &&
+    (sandboxed || outside.length === 0) &&
+    (judge.isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
   const rating = readOnly
     ? { risk: 'low' as const, reason: `only reads: ${verdict.executables.join(', ') || 'the shell itself'}` }
     : highest(
-        transfer ? ratingOf(transfer) : { risk: verdict.risk, reason },
+        transfer ? ratingOf(transfer) : { risk: verdict.risk, reason: verdict.reason },
         writes.map((target) => writeRisk(target, policy)),
       )
   return {
@@ -110,6 +108,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
     rating,
     reads: readOnly,
     writes,
+    outside,
     command: {
       plan,
       cwd: place.path,
@@ -123,6 +122,35 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
     facts: { confined: mode?.confined ?? false, transaction: mode?.transaction ?? false, hosts, beyond, direct, transfer },
     always: transfer === undefined && rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined,
   }
+}
+
+type Reading = {
+  readonly touch: CommandTouch
+  readonly around: TouchContext
+  readonly cwd: string
+  readonly judge: typeof import('./command/judge.ts')
+  readonly sandboxed: boolean
+}
+
+/** Judges the words of a command. What it writes outside the workspace, in a sandbox of its own, is gone with that sandbox. */
+function readWords({ touch, around: { policy, resolve, sight }, cwd, judge, sandboxed }: Reading) {
+  const follower = createFollower(policy, sight, sandboxed)
+  follower.judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
+  const verdict = judge.judgeCommand(touch.command, {
+    allow: policy.allowCommands,
+    forbidden: sandboxed ? policy.forbiddenCommands : forbiddenWithoutView(policy.forbiddenCommands),
+    cwd,
+    home: policy.home,
+    sandboxed,
+    resolve,
+    path: (path, access, from) => follower.judge({ path, access, cwd: from }),
+    isFile: (path) => sight?.isFile?.(path) ?? false,
+  })
+  const { rule, reason, plan } = verdict
+  if (verdict.verdict !== 'run' || !plan) return { ok: false, rule, reason } as const
+  const all = [...new Set([...verdict.writes, ...follower.written()])]
+  const writes = sandboxed ? all.filter((path) => isUnder(path, policy.workspace)) : all
+  return { ok: true, verdict, plan, writes, links: follower.links(), outside: follower.outside() } as const
 }
 
 /** Only where private views are: a fetch brings its result there, so that it is judged like every other change. */

@@ -57,7 +57,7 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
       delete known.unread
     },
     guards(make, { readablePaths, readOnly, view: kind }) {
-      const besides = { view, gitStub, readablePaths, readOnly }
+      const besides = { view, gitStub, readablePaths, readOnly, direct: kind !== 'private' && readOnly !== true }
       if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
       const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...unread(), ...secretsInside(view)])
       if (kind === 'private') return { ok: true, mounts: guardMounts({ ...besides, guards: hiddenInView({ workspace, forbidden }) }) }

@@ -99,6 +99,8 @@ export type Guarding = {
   readonly gitStub: string
   readonly readablePaths?: readonly ReadablePath[]
   readonly readOnly?: boolean
+  /** The command works on the workspace itself. */
+  readonly direct?: boolean
 }
 
 /** bubblewrap can mount `early` before the command is known, as long as `key` stays equal; `late` needs the place holders. */
@@ -114,7 +116,7 @@ export type GuardMounts = {
  * `gitStub` is a file with the content of the place holder for git's `commondir`: bubblewrap may read these arguments before the place
  * holder exists.
  */
-export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnly = false }: Guarding): GuardMounts {
+export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnly = false, direct = false }: Guarding): GuardMounts {
   const there = guards.filter(({ type }) => type !== 'absent')
   const hidden = there.filter(({ type }) => type === 'hide').map(({ path }) => path)
   const secrets = secretsInside(view)
@@ -122,6 +124,7 @@ export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnl
   const readable = readableMounts(readablePaths)
   const early = [
     ...(readOnly ? ['--ro-bind', workspace, workspace] : []),
+    ...(direct ? (view.surroundings?.direct ?? []) : []),
     ...there
       .filter(({ type }) => type !== 'hide')
       .flatMap(({ type, path }) => [type === 'pin' && !readOnly ? '--bind' : '--ro-bind', path, path]),

@@ -45,6 +45,7 @@ export function prepareRefusers({ folder, forbidden, searched, needed }: Refusin
     }),
   )
   if (found.length === 0) return { mounts: [], path: [] }
+  mkdirSync(folder, { recursive: true })
   const script = write(join(folder, 'forbidden'), refusal)
   const links = [...new Set(found.filter(({ link }) => link).map(({ name }) => name))]
   const linked = join(folder, 'forbidden.links')
@@ -58,6 +59,7 @@ const refusal = `#!/bin/sh
 name=\${0##*/}
 case $name in
 ${collections.join(' | ')}) echo "$name contains forbidden commands (security.forbidden_commands), so it does not run in the sandbox" >&2 ;;
+rm) echo "rm is forbidden (security.forbidden_commands); nothing was run. Use the tool file_delete, with recursive for a folder" >&2 ;;
 *) echo "$name is forbidden (security.forbidden_commands); nothing was run. Ask the operator if the work needs it" >&2 ;;
 esac
 exit 126

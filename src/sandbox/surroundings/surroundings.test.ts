@@ -248,7 +248,7 @@ describe('a forbidden command', () => {
     }
     expect(await box.run('rm -f canary')).toMatchObject({
       code: 126,
-      stderr: 'rm is forbidden (security.forbidden_commands); nothing was run. Ask the operator if the work needs it\n',
+      stderr: 'rm is forbidden (security.forbidden_commands); nothing was run. Use the tool file_delete, with recursive for a folder\n',
     })
     expect((await box.run('reboot')).stderr).toContain('reboot is forbidden')
     expect((await box.run('mkfs.ext4 x')).stderr).toContain('mkfs.ext4 is forbidden')

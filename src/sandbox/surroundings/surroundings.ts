@@ -16,6 +16,8 @@ export type Surroundings = {
   readonly etc: string | undefined
   /** Mounts after the system folders and /tmp, before the workspace. */
   readonly mounts: readonly string[]
+  /** What comes after these for a command that can write to the workspace itself: the refused programs are more. */
+  readonly direct: readonly string[]
   /** Replaces HOME and PATH, and names the caches. */
   environment(given: Environment): Environment
   /** Removes caches that nobody uses, at most once a day. */
@@ -44,6 +46,10 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
   const searched = [...fixedPath.split(':'), ...tools.path]
   const needed = allowedDomains.length > 0 ? networkTools : []
   const refusers = prepareRefusers({ folder, forbidden, searched, needed })
+  const direct = without.includes('refused programs') ? [] : (settings.forbiddenDirectly ?? forbidden)
+  const own = direct.every((name) => forbidden.includes(name))
+    ? refusers
+    : prepareRefusers({ folder: join(folder, 'direct'), forbidden: direct, searched, needed })
   const hide = (path: string) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path])
   const closed = allowedDomains.length === 0 ? offline : {}
   const etc = without.includes('small /etc')
@@ -61,13 +67,14 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
       ...tools.secrets.filter(existsSync).flatMap(hide),
       ...refusers.mounts,
     ],
+    direct: own === refusers ? [] : own.mounts,
     environment: (given) => ({
       ...cacheEnvironment,
       ...tools.env,
       ...closed,
       ...(etc === undefined ? given : withoutUser(given, gitUser)),
       HOME: commandHome,
-      PATH: [...refusers.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
+      PATH: [...own.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
     }),
     tidy() {
       try {

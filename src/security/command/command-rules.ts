@@ -7,7 +7,7 @@ export const commandRules = {
   'command.unparseable': 'The text is not complete, valid shell.',
   'command.limit': 'The text is larger, deeper or more branched than is looked through.',
   'command.forbidden': 'A command of forbidden_commands stands somewhere in it.',
-  'command.destructive': 'It matches a pattern that destroys data or stops the machine.',
+  'command.destructive': 'It matches a pattern that destroys data or stops the machine, whatever forbidden_commands lists.',
   'command.fork_bomb': 'A function starts itself again and again in the background or in a pipe.',
   'command.download_to_shell': 'Something downloaded would be executed unseen.',
   'command.not_allowed': 'A command in it is not on the allow list.',

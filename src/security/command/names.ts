@@ -2,7 +2,7 @@
 
 /** The configuration may have a shorter list, because destructive patterns are blocked whatever it lists. */
 export const defaultForbidden: readonly string[] =
-  'rm shutdown reboot mkfs dd halt poweroff telinit shred wipefs fdisk sfdisk parted mkswap'.split(' ')
+  'shutdown reboot mkfs dd halt poweroff telinit shred wipefs fdisk sfdisk parted mkswap'.split(' ')
 
 /** Shells whose `-c` text can be printed again and run by bash. */
 export const posixShells = new Set('sh bash dash ash ksh mksh'.split(' '))

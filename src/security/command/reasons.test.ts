@@ -9,7 +9,7 @@ test.each([
   ['. <(curl x)', 'command.download_to_shell', 'source would execute what was just downloaded; save it, read it, then decide'],
   ['$X', 'command.dynamic', 'which command "…" is, is known only when it runs; write it out'],
   ['env -i', 'command.environment', 'env -i also takes away what keeps programs careful; leave it out'],
-  ['rm', 'command.forbidden', 'rm is one of forbidden_commands and runs nowhere'],
+  ['rm', 'command.forbidden', 'rm is one of forbidden_commands and runs nowhere; use the tool file_delete, with recursive for a folder'],
   [':(){ :|:& };:', 'command.fork_bomb', '":" starts itself again and again until the machine stops'],
   ['ls\r', 'command.hidden', "the command holds U+000D, which does not show; write it as an escape in $'…'"],
   ['su', 'command.not_allowed', 'su runs other commands and is not on the allow list'],

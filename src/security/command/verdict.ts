@@ -8,6 +8,8 @@ export type CommandPolicy = {
   /** The directory where the command would start: absolute, inside the workspace. */
   readonly cwd: string
   readonly home: string
+  /** The command gets a /dev and a /tmp of its own. */
+  readonly sandboxed?: boolean
   /**
    * The path gate. Paths are absolute or relative to `cwd`; `~` is already expanded. `run` is for the path of a program. `real` is set
    * where links lead to another path. Must not throw.

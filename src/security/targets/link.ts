@@ -32,18 +32,25 @@ export type Follower = {
   links(): readonly FollowedLink[]
   /** The destinations of links that the call writes through. */
   written(): readonly string[]
-  /** Something outside the workspace was judged, itself or through a link; programs aside. */
-  outside(): boolean
+  /** The places outside the workspace that were judged, themselves or through a link; programs and what a sandbox has of its own aside. */
+  outside(): readonly string[]
 }
 
-export function createFollower(policy: PathPolicy, sight: Sight | undefined): Follower {
+/** In a sandbox these hold nothing of the machine, and links in them lead elsewhere than ours. */
+const own = ['/dev', '/proc', '/tmp', '/var/tmp']
+
+/** `sandboxed`: see PathQuestion. */
+export function createFollower(policy: PathPolicy, sight: Sight | undefined, sandboxed = false): Follower {
   const links = new Map<string, FollowedLink>()
   const written = new Set<string>()
-  let outside = false
+  const outside: string[] = []
+  const isOwn = (path: string) => sandboxed && own.some((folder) => isUnder(path, folder))
 
   function follow(asked: PathAsked, lexical: PathVerdict & { readonly ok: true }): PathVerdict & { readonly real?: string } {
     const spelt = placeAsSpelt({ ...asked, policy })
-    const named = sight && /[*?[]/.test(asked.path) ? sight.linked(spelt) : []
+    const isBeyond = sandboxed && !lexical.inside
+    if (isBeyond && isOwn(lexical.path)) return lexical
+    const named = sight && !isBeyond && /[*?[]/.test(asked.path) ? sight.linked(spelt) : []
     if (named === undefined) return tooMany(asked.path)
     const ends = [spelt, lexical.path].map((place) => ({
       given: asked.path,
@@ -53,20 +60,21 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
     const matched = named.map((place) => ({ given: relative(place, policy.workspace), place, real: sight?.real(place) ?? place }))
     const followed = [...ends, ...matched].filter(({ place, real }) => real !== place)
     for (const { given, real } of followed) {
-      const refusal = judgeEnd({ given, real, access: asked.access, policy })
+      const refusal = judgeEnd({ given, real, access: asked.access, policy, sandboxed: isBeyond || (sandboxed && !isUnder(real, '/etc')) })
       if (refusal) return refusal
       if (isUnder(lexical.path, policy.workspace)) links.set(`${given}\0${real}`, { given, real })
       if (asked.access === 'write') written.add(real)
-      if (asked.access !== 'run' && !isUnder(real, policy.workspace)) outside = true
+      if (asked.access !== 'run' && !isUnder(real, policy.workspace)) outside.push(real)
     }
     const [first] = followed
     return first ? { ...lexical, real: first.real } : lexical
   }
 
   return {
-    judge(asked) {
-      const lexical = judgePath({ ...asked, access: accessOf(asked), policy })
-      if (lexical.ok && !lexical.inside && asked.access !== 'run') outside = true
+    judge(given) {
+      const asked = sandboxed ? { ...given, path: withoutDetour(given) } : given
+      const lexical = judgePath({ ...asked, access: accessOf(asked), policy, sandboxed })
+      if (lexical.ok && !lexical.inside && asked.access !== 'run' && !isOwn(lexical.path)) outside.push(lexical.path)
       return lexical.ok && sight ? follow(asked, lexical) : lexical
     },
     links: () => [...links.values()],
@@ -75,16 +83,22 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
   }
 }
 
+/** /proc/PID/root and /proc/PID/cwd of a command are other words for its own root and its working folder. */
+function withoutDetour({ path, cwd }: PathAsked): string {
+  const detour = /^\/+proc\/(?:[^/]+\/)+?(root|cwd)(\/.*|$)/.exec(path.startsWith('/') ? path : `${cwd}/${path}`)
+  return detour === null ? path : `${detour[1] === 'cwd' ? cwd : ''}${detour[2]}` || '/'
+}
+
 function accessOf({ access }: Pick<PathAsked, 'access'>): Access {
   return access === 'write' ? 'write' : 'read'
 }
 
-type End = FollowedLink & { readonly access: PathAsked['access']; readonly policy: PathPolicy }
+type End = FollowedLink & { readonly access: PathAsked['access']; readonly policy: PathPolicy; readonly sandboxed: boolean }
 
 /** A Python environment in the workspace links to the system's Python; running it does not count as reading a file outside. */
-function judgeEnd({ given, real, access, policy }: End): (PathVerdict & { readonly ok: false }) | undefined {
+function judgeEnd({ given, real, access, policy, sandboxed }: End): (PathVerdict & { readonly ok: false }) | undefined {
   if (access === 'run' && /^\/(usr|bin|sbin|nix\/store|gnu\/store)\//.test(real)) return
-  const verdict = judgePath({ path: real, access: accessOf({ access }), cwd: policy.workspace, policy })
+  const verdict = judgePath({ path: real, access: accessOf({ access }), cwd: policy.workspace, policy, sandboxed })
   if (verdict.ok) return
   return { ...verdict, reason: `${quote(given)} leads through a symbolic link to ${quote(real)}; ${verdict.reason}` }
 }

@@ -1,6 +1,7 @@
 /** Judges a path by its text alone; the workspace checks the opened file again, since only the kernel resolves symbolic links. */
 
 import { quote } from '../../kit/text.ts'
+import { matchesPattern } from '../command/command-text.ts'
 import type { Policy } from '../policy.ts'
 import { type Refusal, refuse } from '../rules.ts'
 import { forbiddenReads } from './forbidden-reads.ts'
@@ -16,7 +17,14 @@ export type PathVerdict = { readonly ok: true; readonly path: string; readonly r
 
 export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'forbiddenReads' | 'protectedPaths' | 'home'>
 
-export type PathQuestion = { readonly path: string; readonly access: Access; readonly cwd: string; readonly policy: PathPolicy }
+/** `sandboxed`: the path is a word of a command whose sandbox shows nothing but the workspace, the system and a /tmp of its own. */
+export type PathQuestion = {
+  readonly path: string
+  readonly access: Access
+  readonly cwd: string
+  readonly policy: PathPolicy
+  readonly sandboxed?: boolean
+}
 
 /** Pure; never throws and never looks at the disk, so existing and missing paths get the same message. */
 export function judgePath(question: PathQuestion): PathVerdict {
@@ -29,8 +37,35 @@ type Place = PathQuestion & { readonly place: string; readonly here: string }
 
 function judgePlace(at: Place): PathVerdict {
   const inside = isUnder(at.place, at.policy.workspace)
-  const refusal = outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? unread(at) ?? named(at, inside)
+  const refusal =
+    at.sandboxed && !inside
+      ? beyond(at)
+      : (outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? unread(at) ?? named(at, inside))
   return refusal ?? { ok: true, path: at.place, relative: relativeTo(at.place, at.policy.workspace, inside), inside }
+}
+
+/**
+ * What the sandbox does not show needs no refusal; what is forbidden by name is refused as a word, too. Its /etc is a small one of its own,
+ * so only entries below that folder count there.
+ */
+function beyond(at: Place): Refusal | undefined {
+  const { place, here } = at
+  const isNamed = (entry: string) => (entry !== '/etc' && isUnder(here, folded(entry))) || isMatched(place, entry)
+  const device = at.access === 'write' && !isDevice(place) ? kernel(at, false) : undefined
+  return forbidden(at, isNamed) ?? device ?? ours(at, false, isNamed) ?? unread(at)
+}
+
+/** The pattern matches the folder, or something in it. Only a pattern that begins with a dot matches such a name. */
+function isMatched(pattern: string, folder: string): boolean {
+  const [names, wanted] = [pattern.split('/'), folder.split('/')]
+  const fits = (name: string, at: number) =>
+    name === names[at] || (matchesPattern(names[at] ?? '', name) && (names[at]?.startsWith('.') || !name.startsWith('.')))
+  return folder !== '/etc' && /[*?[]/.test(pattern) && names.length >= wanted.length && wanted.every(fits)
+}
+
+/** The devices and standard streams that hold no data of the machine; /dev/shm is the /tmp of a sandbox. */
+export function isDevice(path: string): boolean {
+  return /^\/dev\/(?:null|zero|full|tty|u?random|std(?:in|out|err)|(?:fd|shm)(?:\/.*)?)$/.test(path)
 }
 
 function malformed(path: string): Refusal | undefined {
@@ -51,8 +86,9 @@ function outside({ path, policy }: Place, inside: boolean): Refusal | undefined 
   return refuse('path.outside_workspace', `path: ${quote(path)} is outside the workspace ${policy.workspace}; use a path inside it`)
 }
 
-function forbidden({ path, policy, access, place, here }: Place): Refusal | undefined {
-  const entry = policy.forbiddenPaths.find((entry) => covers({ entry: forbiddenPlace(entry, policy), place, here, access, policy }))
+function forbidden(at: Place, covered = (entry: string) => covers({ ...at, entry })): Refusal | undefined {
+  const { path, policy } = at
+  const entry = policy.forbiddenPaths.find((entry) => covered(forbiddenPlace(entry, policy)))
   if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
 }
 
@@ -71,9 +107,10 @@ function kernel({ path, place }: Place, inside: boolean): Refusal | undefined {
 }
 
 /** A protected folder that contains the workspace does not lock the workspace; it still locks everything else in that folder. */
-function ours({ path, policy, access, place, here }: Place, inside: boolean): Refusal | undefined {
+function ours(at: Place, inside: boolean, covered = (entry: string) => covers({ ...at, entry })): Refusal | undefined {
+  const { path, policy } = at
   const locks = (entry: string) => !(inside && entry !== policy.workspace && isUnder(policy.workspace, entry))
-  const entry = policy.protectedPaths.find((entry) => locks(entry) && covers({ entry, place, here, access, policy }))
+  const entry = policy.protectedPaths.find((entry) => locks(entry) && covered(entry))
   if (entry !== undefined) return refuse('path.protected', `path: ${quote(path)} belongs to BraidClaw itself; tools never touch it`)
 }
 

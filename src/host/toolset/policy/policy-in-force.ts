@@ -4,7 +4,7 @@ import type { Risk } from '../../../runtime/event.ts'
 import { type CommandFacts, type CommandMode, permit } from '../../../security/autonomy.ts'
 import { runUnaskedByReason } from '../../../security/changes/harmless/run-unasked.ts'
 import { type LevelName, levelOf } from '../../../security/explain.ts'
-import type { Policy } from '../../../security/policy.ts'
+import { forbiddenWithoutView, type Policy } from '../../../security/policy.ts'
 import { protectedNamesByReason } from '../../../security/targets/protected-names.ts'
 import type { Setup } from '../../api.ts'
 import { policyOf } from '../../setup/effective-policy.ts'
@@ -30,7 +30,7 @@ export async function policyInForce(setup: Setup, standing: number) {
     },
     levels: kinds.map(({ kind, risk, facts }) => ({ kind, ...answers({ risk, facts: facts?.(commands) }, policy) })),
     allowCommands: policy.allowCommands,
-    forbiddenCommands: policy.forbiddenCommands,
+    forbiddenCommands: commands.transaction ? policy.forbiddenCommands : forbiddenWithoutView(policy.forbiddenCommands),
     forbiddenPaths: policy.forbiddenPaths,
     forbiddenReads: policy.forbiddenReads ?? [],
     ownTools: ownTools(setup).mounts,

@@ -7,8 +7,11 @@ const reasonOf = (command: string) => {
   return destructive(
     name,
     args.map((text) => literalArg(text)),
+    { cwds: ['/home/u/ws'], workspace: '/home/u/ws', home: '/home/u' },
   )
 }
+
+const instead = 'name what is to go; the tool file_delete deletes one file or folder'
 
 describe('never run, because', () => {
   test.each([
@@ -24,9 +27,9 @@ describe('never run, because', () => {
     ),
     ...['-R', '-vR', '-r', '--recursive', '--rec'].map((flag) => [`chown ${flag} a b`, 'chown -R gives everything away'] as const),
     ...['/', '/*', '~', '~/', '~/*', '.', './', '..', '../', '*', '/*', './*', '../*', '../../*', '.*', '/usr', '/usr/', '/usr/*'].map(
-      (what) => [`rm -rf ${what}`, `rm -r ${what} removes everything`] as const,
+      (what) => [`rm -rf ${what}`, `rm -r ${what} removes everything; ${instead}`] as const,
     ),
-    ['rm -r -f x --no-preserve-root', 'rm -r --no-preserve-root removes everything'],
+    ['rm -r -f x --no-preserve-root', `rm -r --no-preserve-root removes everything; ${instead}`],
   ])('%s: %s', (command, reason) => expect(reasonOf(command)).toBe(reason))
 })
 

@@ -7,7 +7,7 @@ import { hostsOf } from '../tools/network.ts'
 import { judgeTool } from '../tools/programs.ts'
 import { isReader } from '../tools/readers.ts'
 import { judgeBuiltin } from './builtins.ts'
-import { blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
+import { aroundOf, blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
 import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { outputOf } from './output.ts'
 import { checkLoose, checkPath, linkOperands, noteRun, shown } from './paths.ts'
@@ -20,7 +20,7 @@ const systemFolders = /^\/(usr\/(local\/)?)?s?bin\/[^/]+$/
 export function invoke(look: Look, words: readonly Arg[], place: Place): Outcome {
   const [command, ...args] = words
   if (!command) return {}
-  for (const text of command.texts) refuseText(look, text, args)
+  for (const text of command.texts) refuseText(look, text, args, place)
   const text = sure(command)
   const braces = command.word?.parts?.some((part) => part.type === 'BraceExpansion')
   if (text === undefined || !command.fixed || braces) dynamic(look, command, args, place)
@@ -31,34 +31,37 @@ export function invoke(look: Look, words: readonly Arg[], place: Place): Outcome
 }
 
 /** Also checks the text with its unknown parts empty, and the text split at spaces. */
-function refuseText(look: Look, text: string, args: readonly Arg[]): void {
+function refuseText(look: Look, text: string, args: readonly Arg[], place: Place): void {
   const [first = '', ...more] = text.split(/\s+/)
-  refuse(look, basename(text), args)
-  if (/[*?[]/.test(text)) refusePattern(look, text)
-  if (text.includes(HOLE)) refuse(look, basename(text.replaceAll(HOLE, '')), args)
-  if (more.length > 0) refuse(look, basename(first), [...more.map((word) => literalArg(word)), ...args])
+  refuse(look, basename(text), args, place)
+  if (/[*?[]/.test(text)) refusePattern(look, text, args, place)
+  if (text.includes(HOLE)) refuse(look, basename(text.replaceAll(HOLE, '')), args, place)
+  if (more.length > 0) refuse(look, basename(first), [...more.map((word) => literalArg(word)), ...args], place)
 }
 
 /** `/bin/r?`. A pattern without a letter of its own could match any name; another check reports that. */
-function refusePattern(look: Look, text: string): void {
+function refusePattern(look: Look, text: string, args: readonly Arg[], place: Place): void {
   const pattern = basename(text)
   if (!/\w/.test(pattern.replace(/\[[^\]]*\]/g, ''))) return
   const named = namesToBlock(look.policy).find((name) => matchesPattern(pattern, name))
   if (named !== undefined) look.block(blockingRule(named, look.policy), `${pattern} may be ${named}, which runs nowhere`)
+  else if (matchesPattern(pattern, 'rm')) refuse(look, 'rm', args, place)
 }
 
-function refuse(look: Look, name: string, args: readonly Arg[]): void {
-  const reason = destructive(name, args)
-  if (isForbidden(name, look.policy.forbidden)) look.block('command.forbidden', `${name} is one of forbidden_commands and runs nowhere`)
+function refuse(look: Look, name: string, args: readonly Arg[], place: Place): void {
+  const reason = destructive(name, args, aroundOf(look, place))
+  const instead = name === 'rm' ? '; use the tool file_delete, with recursive for a folder' : ''
+  if (isForbidden(name, look.policy.forbidden))
+    look.block('command.forbidden', `${name} is one of forbidden_commands and runs nowhere${instead}`)
   else if (reason !== undefined) look.block('command.destructive', reason)
 }
 
 /** `$SUDO rm`: when the first word expands to nothing, the next word is the command. */
-function dynamic(look: Look, command: Arg, args: readonly Arg[], { inFunction }: Place): void {
-  if (inFunction !== undefined) look.found.runsArguments.add(inFunction)
+function dynamic(look: Look, command: Arg, args: readonly Arg[], place: Place): void {
+  if (place.inFunction !== undefined) look.found.runsArguments.add(place.inFunction)
   look.raise('command.dynamic', `which command ${shown(command)} is, is known only when it runs; write it out`)
   const next = args[0] && sure(args[0])
-  if (command.vanishes && next !== undefined) refuse(look, basename(next), args.slice(1))
+  if (command.vanishes && next !== undefined) refuse(look, basename(next), args.slice(1), place)
 }
 
 function tooFar(look: Look, args: readonly Arg[], place: Place): Outcome {
@@ -94,7 +97,7 @@ function ownFile(look: Look, { text, args, place }: { text: string; args: readon
   for (const cwd of place.cwds ?? [look.policy.cwd]) {
     const verdict = look.policy.path(text, 'run', cwd)
     // A link to a program runs that program under another name.
-    if (verdict.ok && verdict.real !== undefined) refuse(look, basename(verdict.real), args)
+    if (verdict.ok && verdict.real !== undefined) refuse(look, basename(verdict.real), args, place)
   }
   for (const arg of args) checkLoose(look, arg, 'write', place)
   return {}
@@ -131,7 +134,7 @@ function callFunction(look: Look, { name, args, place }: Called): Outcome {
 function notAllowed(look: Look, { name, args, place }: Called): Outcome {
   look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
   // A name like this is no program: a wrapper's options were read wrongly, and the program comes later.
-  if (place.external && !/^[A-Za-z_]/.test(name)) refuseWords(look, args)
+  if (place.external && !/^[A-Za-z_]/.test(name)) refuseWords(look, args, place)
   for (const arg of name === 'ln' ? linkOperands(args) : args) checkLoose(look, arg, 'write', place)
   return {}
 }
@@ -140,7 +143,7 @@ function notAllowed(look: Look, { name, args, place }: Called): Outcome {
 function search(look: Look, { name, args, place }: Called): void {
   if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} runs other commands and is not on the allow list`)
   searchTexts(look, [place.feed.text], place)
-  refuseWords(look, hasSubcommands.has(name) ? args.slice(1) : args)
+  refuseWords(look, hasSubcommands.has(name) ? args.slice(1) : args, place)
   searchTexts(
     look,
     args.flatMap((arg) => arg.texts.filter((text) => /[\s;|&$`]/.test(text))),
@@ -149,6 +152,6 @@ function search(look: Look, { name, args, place }: Called): void {
 }
 
 /** Any word may be the command that runs, with the words after it as its arguments. */
-function refuseWords(look: Look, words: readonly Arg[]): void {
-  for (const [index, { texts }] of words.entries()) for (const text of texts) refuse(look, basename(text), words.slice(index + 1))
+function refuseWords(look: Look, words: readonly Arg[], place: Place): void {
+  for (const [index, { texts }] of words.entries()) for (const text of texts) refuse(look, basename(text), words.slice(index + 1), place)
 }

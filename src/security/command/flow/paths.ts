@@ -1,14 +1,17 @@
 /** Passes arguments that name files to the path gate, for every directory in which the command may run. */
 
-import { type Arg, HOLE, type Look, literalArg, type Place, resolvePath, sure } from './model.ts'
+import { isDevice } from '../../targets/path.ts'
+import { isForbidden } from './destructive.ts'
+import { type Arg, basename, HOLE, type Look, literalArg, type Place, resolvePath, sure } from './model.ts'
 
 /** `run` is the path of a program to execute. */
 export type Access = 'read' | 'write' | 'run'
 
-/** `/dev/null` and the standard streams are allowed as the target of a redirection, and only there. */
+/** `/dev/null` and the standard streams are allowed as the target of a redirection; in a sandbox every device that holds no data is, everywhere. */
 export function checkPath(look: Look, arg: Arg, access: Access, place: Place, target: 'operand' | 'redirection' = 'operand'): void {
   for (const text of arg.texts) {
-    if (target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text) && arg.kind === 'literal') continue
+    const isStream = target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text)
+    if (arg.kind === 'literal' && (isStream || (look.policy.sandboxed && isDevice(text) && !text.startsWith('/dev/shm')))) continue
     if (access === 'write') look.found.acts = true
     checkText(look, text, { arg, access, place })
   }
@@ -20,6 +23,9 @@ export function checkPath(look: Look, arg: Arg, access: Access, place: Place, ta
 function checkText(look: Look, text: string, { arg, access, place }: { arg: Arg; access: Access; place: Place }): void {
   if (text === '') return
   const path = text.replaceAll(HOLE, 'x')
+  // A copy of a forbidden program, or a link to it, would run it under another name.
+  if (look.policy.sandboxed && /^\/(?:.*\/)?s?bin\/[^/]+$/.test(path) && isForbidden(basename(path), look.policy.forbidden))
+    look.block('command.forbidden', `${path} is the program of one of forbidden_commands; work without it`)
   if (!place.cwds && !path.startsWith('/')) look.raise('command.unclear', `in which directory ${shown(arg)} is, is known only when it runs`)
   for (const cwd of place.cwds ?? [look.policy.cwd]) {
     const verdict = look.policy.path(path, access, cwd)

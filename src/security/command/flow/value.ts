@@ -104,8 +104,11 @@ export function variable(name: string, at: At): Value {
   }
   if (/^\d+$|^[@*]$/.test(name)) return positional(name, at)
   const bound = scope.variables.get(name)
-  if (!bound && !scope.opaque && name === 'HOME') return value('literal', [at.look.policy.home])
-  if (!bound && !scope.opaque && name === 'PWD' && !scope.moves && cwds?.length === 1 && !inFunction) return value('literal', cwds)
+  const usual = bound ? undefined : name === 'HOME' ? [at.look.policy.home] : name === 'PWD' ? cwds : undefined
+  if (usual !== undefined) {
+    const isCertain = !scope.opaque && (name === 'HOME' || (!scope.moves && usual.length === 1 && !inFunction))
+    return merge([value('literal', usual), ...(isCertain ? [] : [value('unknown')])])
+  }
   if (!bound && name === 'IFS') return value('literal', [' '])
   if (!bound || at.inside?.has(name) || ++at.look.found.lookups > maxLookups) return value('unknown')
   const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
