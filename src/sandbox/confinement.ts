@@ -170,8 +170,6 @@ export type SandboxSettings = {
   readonly userPath?: string
   /** Names of programs that refuse to run inside, whatever starts them. */
   readonly forbiddenCommands?: readonly string[]
-  /** The same for a command that can write to the workspace itself; by default `forbiddenCommands`. */
-  readonly forbiddenDirectly?: readonly string[]
   /** `example.org`, or `*.example.org` for its subdomains. An empty list means no network at all. */
   readonly allowedDomains: readonly string[]
   /** Ports besides 80 and 443. */

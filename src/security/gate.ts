@@ -137,15 +137,10 @@ async function decide({ call, tool, state, findings }: Judged): Promise<Judgemen
   if (permission.verdict !== 'deny') keep(plan, state.plans)
   const hosts = findings.flatMap(({ facts }) => (facts === undefined || facts.transfer ? [] : facts.hosts))
   const requests = findings.flatMap(({ request }) => request ?? [])
-  const paths = [...plan.paths, ...wordsOf(findings, state)]
+  const words = findings.flatMap(({ outside = [] }) => outside).filter((path) => state.sight?.isFile?.(path) ?? true)
+  const paths = [...plan.paths, ...words.map((path) => ({ path, access: 'read' }))]
   const labels = labelsOf({ tool: call.name, paths, requests, hosts }, state.policy)
   return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
-}
-
-/** The files outside the workspace that commands name, which they may read. */
-function wordsOf(findings: readonly Accepted[], { sight }: GateState) {
-  const words = findings.flatMap(({ outside = [] }) => outside)
-  return words.flatMap((path) => ((sight?.isFile?.(path) ?? true) ? [{ path, access: 'read' }] : []))
 }
 
 /** A yes in advance does not cover files that development tools run unasked. With `ask = "before"` it covers every medium risk. */

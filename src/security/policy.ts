@@ -51,12 +51,12 @@ export type Policy = {
   readonly version: string
 }
 
-/** What commands never run when nobody chose: a private view makes removing files a change like every other, so rm is not among them. */
+/** What never runs when nobody chose. */
 export const usualForbidden: readonly string[] = ['shutdown', 'reboot', 'mkfs', 'dd']
 
-/** Without a private view the usual list, and each list that only adds to it, forbids rm too. */
+/** Without a private view the usual list, and one that adds to it, forbids rm too: in a view a removal is a change like every other. */
 export function forbiddenWithoutView(forbidden: readonly string[]): readonly string[] {
-  return usualForbidden.every((name) => forbidden.includes(name)) ? [...new Set(['rm', ...forbidden])] : forbidden
+  return usualForbidden.every((name) => forbidden.includes(name)) && !forbidden.includes('rm') ? ['rm', ...forbidden] : forbidden
 }
 
 /** Computes the version when a plan first asks for it, because a turn without tools never needs it. */

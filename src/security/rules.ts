@@ -14,8 +14,7 @@ export const rules = {
   'path.too_long': 'A path may have 4,096 bytes, each of its names 255.',
   'path.tilde_user': "~user is not expanded; write ./~name for a file that begins with a tilde, ~/ for one's own home.",
   'path.too_many': 'A pattern matches more names than can be looked at for symbolic links.',
-  'path.outside_workspace':
-    'workspace_only is on and the path lies outside the workspace. Words of a command on a private view may name such a path.',
+  'path.outside_workspace': 'workspace_only is on, and the path is outside the workspace; a command on a private view may name it.',
   'path.forbidden': 'The path lies under one of forbidden_paths.',
   'path.forbidden_read': 'The file matches one of forbidden_reads; its name may be listed, but nobody reads its content.',
   'path.kernel': '/proc, /sys and /dev are the machine itself, not files. A command on a private view reads those of its sandbox.',

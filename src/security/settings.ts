@@ -54,8 +54,7 @@ export const securityRows = {
     default: usualForbidden,
     project: 'union',
     init: 'written',
-    about:
-      'Commands that never run, however they are hidden in a command line. Where a command has no private view, this default forbids rm too; "rm -rf /" and the like never run, whatever is listed.',
+    about: 'Commands that never run, however they are hidden in a command line. Without a private view this default forbids rm, too.',
   },
   allow_commands: {
     type: 'words',

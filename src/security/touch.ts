@@ -3,6 +3,7 @@
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always.ts'
 import type { CommandFacts, CommandMode, RequestFacts } from './autonomy.ts'
+import type { judgeCommand } from './command/judge.ts'
 import type { ReadRepository, Transfer, TransferVerdict } from './command/transfer/transfer.ts'
 import type { CommandPlan } from './command/verdict.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
@@ -77,10 +78,10 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   const { policy, commands: mode } = around
   const place = createFollower(policy, around.sight).judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place
-  const [judge, { alwaysRuleFor }] = await Promise.all([import('./command/judge.ts'), import('./always.ts')])
+  const [{ judgeCommand, isHarmless }, { alwaysRuleFor }] = await Promise.all([import('./command/judge.ts'), import('./always.ts')])
   const direct = touch.direct === true
   const sandboxed = mode?.confined === true && mode.transaction && !direct
-  const words = readWords({ touch, around, cwd: place.path, judge, sandboxed })
+  const words = readWords(touch, { ...around, judgeCommand, cwd: place.path, sandboxed })
   if (!words.ok) return words
   const { verdict, plan, writes, links, outside } = words
   const network = await hostsFor({ named: verdict.hosts, wished: touch.network ?? [], around })
@@ -89,14 +90,12 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   if (judged && !judged.ok) return judged
   const transfer = judged?.transfer
   // It runs outside the sandbox.
-  const strict = transfer && readWords({ touch, around, cwd: place.path, judge, sandboxed: false })
-  if (strict && !strict.ok) return strict
+  const strict = transfer && readWords(touch, { ...around, judgeCommand, cwd: place.path, sandboxed: false })
+  if (strict?.ok === false) return strict
   const { hosts, beyond } = transfer ? reachOf(transfer) : network
-  const readOnly =
-    !direct &&
-    writes.length === 0 &&
-    (sandboxed || outside.length === 0) &&
-    (judge.isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
+  // A question shows where links lead, so those that lead outside are no low risk.
+  const staysIn = outside.length === 0 || (sandboxed && links.length === 0)
+  const readOnly = !direct && writes.length === 0 && staysIn && (isHarmless(verdict) || (verdict.readOnly && mode?.confined === true))
   const rating = readOnly
     ? { risk: 'low' as const, reason: `only reads: ${verdict.executables.join(', ') || 'the shell itself'}` }
     : highest(
@@ -124,23 +123,18 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   }
 }
 
-type Reading = {
-  readonly touch: CommandTouch
-  readonly around: TouchContext
-  readonly cwd: string
-  readonly judge: typeof import('./command/judge.ts')
-  readonly sandboxed: boolean
-}
+type Reading = TouchContext & { readonly judgeCommand: typeof judgeCommand; readonly cwd: string; readonly sandboxed: boolean }
 
-/** Judges the words of a command. What it writes outside the workspace, in a sandbox of its own, is gone with that sandbox. */
-function readWords({ touch, around: { policy, resolve, sight }, cwd, judge, sandboxed }: Reading) {
-  const follower = createFollower(policy, sight, sandboxed)
-  follower.judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
-  const verdict = judge.judgeCommand(touch.command, {
+/** Judges the words of a command. What a sandboxed one writes outside the workspace is gone when it ends. */
+function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, cwd, sandboxed }: Reading) {
+  const { workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, forbiddenCommands } = policy
+  const follower = createFollower({ workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, sandboxed }, sight)
+  if (touch.cwd !== undefined) follower.judge({ path: touch.cwd, access: 'read', cwd: workspace })
+  const verdict = judgeCommand(touch.command, {
     allow: policy.allowCommands,
-    forbidden: sandboxed ? policy.forbiddenCommands : forbiddenWithoutView(policy.forbiddenCommands),
+    forbidden: sandboxed ? forbiddenCommands : forbiddenWithoutView(forbiddenCommands),
     cwd,
-    home: policy.home,
+    home,
     sandboxed,
     resolve,
     path: (path, access, from) => follower.judge({ path, access, cwd: from }),
@@ -148,8 +142,7 @@ function readWords({ touch, around: { policy, resolve, sight }, cwd, judge, sand
   })
   const { rule, reason, plan } = verdict
   if (verdict.verdict !== 'run' || !plan) return { ok: false, rule, reason } as const
-  const all = [...new Set([...verdict.writes, ...follower.written()])]
-  const writes = sandboxed ? all.filter((path) => isUnder(path, policy.workspace)) : all
+  const writes = [...new Set([...verdict.writes, ...follower.written()])].filter((path) => !sandboxed || isUnder(path, workspace))
   return { ok: true, verdict, plan, writes, links: follower.links(), outside: follower.outside() } as const
 }
 

@@ -45,11 +45,10 @@ export function prepareRefusers({ folder, forbidden, searched, needed }: Refusin
     }),
   )
   if (found.length === 0) return { mounts: [], path: [] }
-  mkdirSync(folder, { recursive: true })
-  const script = write(join(folder, 'forbidden'), refusal)
   const links = [...new Set(found.filter(({ link }) => link).map(({ name }) => name))]
   const linked = join(folder, 'forbidden.links')
   mkdirSync(linked, { recursive: true })
+  const script = write(join(folder, 'forbidden'), refusal)
   for (const name of links) write(join(linked, name), refusal)
   const covers = found.filter(({ link }) => !link).flatMap(({ at }) => ['--ro-bind', script, at])
   return { mounts: [...covers, ...(links.length > 0 ? ['--ro-bind', linked, INSIDE] : [])], path: links.length > 0 ? [INSIDE] : [] }

@@ -2,6 +2,7 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { forbiddenWithoutView } from '../../security/policy.ts'
 import type { Environment, GitUser, SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
 import type { Places } from '../protect/places.ts'
@@ -16,7 +17,7 @@ export type Surroundings = {
   readonly etc: string | undefined
   /** Mounts after the system folders and /tmp, before the workspace. */
   readonly mounts: readonly string[]
-  /** What comes after these for a command that can write to the workspace itself: the refused programs are more. */
+  /** More of them for a command that can write to the workspace itself. */
   readonly direct: readonly string[]
   /** Replaces HOME and PATH, and names the caches. */
   environment(given: Environment): Environment
@@ -46,10 +47,8 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
   const searched = [...fixedPath.split(':'), ...tools.path]
   const needed = allowedDomains.length > 0 ? networkTools : []
   const refusers = prepareRefusers({ folder, forbidden, searched, needed })
-  const direct = without.includes('refused programs') ? [] : (settings.forbiddenDirectly ?? forbidden)
-  const own = direct.every((name) => forbidden.includes(name))
-    ? refusers
-    : prepareRefusers({ folder: join(folder, 'direct'), forbidden: direct, searched, needed })
+  const direct = forbiddenWithoutView(forbidden)
+  const more = direct === forbidden ? refusers : prepareRefusers({ folder: join(folder, 'direct'), forbidden: direct, searched, needed })
   const hide = (path: string) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path])
   const closed = allowedDomains.length === 0 ? offline : {}
   const etc = without.includes('small /etc')
@@ -67,14 +66,14 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
       ...tools.secrets.filter(existsSync).flatMap(hide),
       ...refusers.mounts,
     ],
-    direct: own === refusers ? [] : own.mounts,
+    direct: more === refusers ? [] : more.mounts,
     environment: (given) => ({
       ...cacheEnvironment,
       ...tools.env,
       ...closed,
       ...(etc === undefined ? given : withoutUser(given, gitUser)),
       HOME: commandHome,
-      PATH: [...own.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
+      PATH: [...more.path, ...tools.path, given.PATH ?? fixedPath].join(':'),
     }),
     tidy() {
       try {

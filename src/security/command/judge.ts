@@ -3,7 +3,7 @@
 import { type ParsedScript, parse } from 'unbash'
 import { planOf } from './command-plan.ts'
 import { hiddenCharacter, isTooLong, maxBytes, mentionsCommand } from './command-text.ts'
-import { aroundOf, blockingRule, namesToBlock, removalIn } from './flow/destructive.ts'
+import { blockingRule, namesToBlock, removalIn } from './flow/destructive.ts'
 import { invoke } from './flow/invoke.ts'
 import { type Flow, HOLE, type Inner, type Look, noFeed, type Place, type Scope } from './flow/model.ts'
 import { searchTexts } from './flow/search.ts'
@@ -145,7 +145,7 @@ function unparseable(look: Look, text: string, error: string): void {
 function blockMentioned(look: Look, text: string, why: string): void {
   const named = mentionsCommand(text, namesToBlock(look.policy))
   if (named !== undefined) look.block(blockingRule(named, look.policy), `the command is ${why}, and ${named} stands in it`)
-  const removal = removalIn(text, aroundOf(look, { cwds: undefined }))
+  const removal = removalIn(text, look.policy)
   if (removal !== undefined) look.block('command.destructive', `the command is ${why}, and in it ${removal}`)
 }
 

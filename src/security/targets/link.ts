@@ -36,20 +36,18 @@ export type Follower = {
   outside(): readonly string[]
 }
 
-/** In a sandbox these hold nothing of the machine, and links in them lead elsewhere than ours. */
-const own = ['/dev', '/proc', '/tmp', '/var/tmp']
-
-/** `sandboxed`: see PathQuestion. */
-export function createFollower(policy: PathPolicy, sight: Sight | undefined, sandboxed = false): Follower {
+export function createFollower(policy: PathPolicy, sight: Sight | undefined): Follower {
   const links = new Map<string, FollowedLink>()
   const written = new Set<string>()
+  const { sandboxed = false } = policy
   const outside: string[] = []
-  const isOwn = (path: string) => sandboxed && own.some((folder) => isUnder(path, folder))
+  // Links in these lead elsewhere than ours.
+  const isOwn = (path: string) => sandboxed && /^\/(?:dev|proc|tmp|var\/tmp)(?:\/|$)/.test(path) && !isUnder(path, policy.workspace)
 
   function follow(asked: PathAsked, lexical: PathVerdict & { readonly ok: true }): PathVerdict & { readonly real?: string } {
+    if (isOwn(lexical.path)) return lexical
     const spelt = placeAsSpelt({ ...asked, policy })
     const isBeyond = sandboxed && !lexical.inside
-    if (isBeyond && isOwn(lexical.path)) return lexical
     const named = sight && !isBeyond && /[*?[]/.test(asked.path) ? sight.linked(spelt) : []
     if (named === undefined) return tooMany(asked.path)
     const ends = [spelt, lexical.path].map((place) => ({
@@ -60,7 +58,8 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined, san
     const matched = named.map((place) => ({ given: relative(place, policy.workspace), place, real: sight?.real(place) ?? place }))
     const followed = [...ends, ...matched].filter(({ place, real }) => real !== place)
     for (const { given, real } of followed) {
-      const refusal = judgeEnd({ given, real, access: asked.access, policy, sandboxed: isBeyond || (sandboxed && !isUnder(real, '/etc')) })
+      const strict = sandboxed && !isBeyond && isUnder(real, '/etc')
+      const refusal = judgeEnd({ given, real, access: asked.access, policy: strict ? { ...policy, sandboxed: false } : policy })
       if (refusal) return refusal
       if (isUnder(lexical.path, policy.workspace)) links.set(`${given}\0${real}`, { given, real })
       if (asked.access === 'write') written.add(real)
@@ -73,7 +72,7 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined, san
   return {
     judge(given) {
       const asked = sandboxed ? { ...given, path: withoutDetour(given) } : given
-      const lexical = judgePath({ ...asked, access: accessOf(asked), policy, sandboxed })
+      const lexical = judgePath({ ...asked, access: accessOf(asked), policy })
       if (lexical.ok && !lexical.inside && asked.access !== 'run' && !isOwn(lexical.path)) outside.push(lexical.path)
       return lexical.ok && sight ? follow(asked, lexical) : lexical
     },
@@ -93,12 +92,12 @@ function accessOf({ access }: Pick<PathAsked, 'access'>): Access {
   return access === 'write' ? 'write' : 'read'
 }
 
-type End = FollowedLink & { readonly access: PathAsked['access']; readonly policy: PathPolicy; readonly sandboxed: boolean }
+type End = FollowedLink & { readonly access: PathAsked['access']; readonly policy: PathPolicy }
 
 /** A Python environment in the workspace links to the system's Python; running it does not count as reading a file outside. */
-function judgeEnd({ given, real, access, policy, sandboxed }: End): (PathVerdict & { readonly ok: false }) | undefined {
+function judgeEnd({ given, real, access, policy }: End): (PathVerdict & { readonly ok: false }) | undefined {
   if (access === 'run' && /^\/(usr|bin|sbin|nix\/store|gnu\/store)\//.test(real)) return
-  const verdict = judgePath({ path: real, access: accessOf({ access }), cwd: policy.workspace, policy, sandboxed })
+  const verdict = judgePath({ path: real, access: accessOf({ access }), cwd: policy.workspace, policy })
   if (verdict.ok) return
   return { ...verdict, reason: `${quote(given)} leads through a symbolic link to ${quote(real)}; ${verdict.reason}` }
 }

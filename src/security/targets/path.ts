@@ -15,57 +15,30 @@ export type Access = 'read' | 'write'
  */
 export type PathVerdict = { readonly ok: true; readonly path: string; readonly relative: string; readonly inside: boolean } | Refusal
 
-export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'forbiddenReads' | 'protectedPaths' | 'home'>
-
-/** `sandboxed`: the path is a word of a command whose sandbox shows nothing but the workspace, the system and a /tmp of its own. */
-export type PathQuestion = {
-  readonly path: string
-  readonly access: Access
-  readonly cwd: string
-  readonly policy: PathPolicy
+/** `sandboxed`: the paths are words of a command whose sandbox shows only the workspace, the system, and a /tmp, /dev and /etc of its own. */
+export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'forbiddenReads' | 'protectedPaths' | 'home'> & {
   readonly sandboxed?: boolean
 }
+
+export type PathQuestion = { readonly path: string; readonly access: Access; readonly cwd: string; readonly policy: PathPolicy }
 
 /** Pure; never throws and never looks at the disk, so existing and missing paths get the same message. */
 export function judgePath(question: PathQuestion): PathVerdict {
   const place = absolute(question)
-  return malformed(question.path) ?? judgePlace({ ...question, place, here: folded(place) })
-}
-
-/** `here` is `place` in the folded form that the lists of locked names use (protected.ts). */
-type Place = PathQuestion & { readonly place: string; readonly here: string }
-
-function judgePlace(at: Place): PathVerdict {
-  const inside = isUnder(at.place, at.policy.workspace)
-  const refusal =
-    at.sandboxed && !inside
-      ? beyond(at)
-      : (outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? unread(at) ?? named(at, inside))
-  return refusal ?? { ok: true, path: at.place, relative: relativeTo(at.place, at.policy.workspace, inside), inside }
+  const open = question.policy.sandboxed === true && !isUnder(place, question.policy.workspace)
+  return malformed(question.path) ?? judgePlace({ ...question, place, here: folded(place), open })
 }
 
 /**
- * What the sandbox does not show needs no refusal; what is forbidden by name is refused as a word, too. Its /etc is a small one of its own,
- * so only entries below that folder count there.
+ * `here` is `place` in the folded form that the lists of locked names use (protected.ts). `open`: it is outside the workspace of a sandbox,
+ * where only what is forbidden by name is refused.
  */
-function beyond(at: Place): Refusal | undefined {
-  const { place, here } = at
-  const isNamed = (entry: string) => (entry !== '/etc' && isUnder(here, folded(entry))) || isMatched(place, entry)
-  const device = at.access === 'write' && !isDevice(place) ? kernel(at, false) : undefined
-  return forbidden(at, isNamed) ?? device ?? ours(at, false, isNamed) ?? unread(at)
-}
+type Place = PathQuestion & { readonly place: string; readonly here: string; readonly open: boolean }
 
-/** The pattern matches the folder, or something in it. Only a pattern that begins with a dot matches such a name. */
-function isMatched(pattern: string, folder: string): boolean {
-  const [names, wanted] = [pattern.split('/'), folder.split('/')]
-  const fits = (name: string, at: number) =>
-    name === names[at] || (matchesPattern(names[at] ?? '', name) && (names[at]?.startsWith('.') || !name.startsWith('.')))
-  return folder !== '/etc' && /[*?[]/.test(pattern) && names.length >= wanted.length && wanted.every(fits)
-}
-
-/** The devices and standard streams that hold no data of the machine; /dev/shm is the /tmp of a sandbox. */
-export function isDevice(path: string): boolean {
-  return /^\/dev\/(?:null|zero|full|tty|u?random|std(?:in|out|err)|(?:fd|shm)(?:\/.*)?)$/.test(path)
+function judgePlace(at: Place): PathVerdict {
+  const inside = isUnder(at.place, at.policy.workspace)
+  const refusal = outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? unread(at) ?? named(at, inside)
+  return refusal ?? { ok: true, path: at.place, relative: relativeTo(at.place, at.policy.workspace, inside), inside }
 }
 
 function malformed(path: string): Refusal | undefined {
@@ -81,14 +54,14 @@ function malformed(path: string): Refusal | undefined {
     )
 }
 
-function outside({ path, policy }: Place, inside: boolean): Refusal | undefined {
-  if (inside || !policy.workspaceOnly) return
+function outside({ path, policy, open }: Place, inside: boolean): Refusal | undefined {
+  if (inside || open || !policy.workspaceOnly) return
   return refuse('path.outside_workspace', `path: ${quote(path)} is outside the workspace ${policy.workspace}; use a path inside it`)
 }
 
-function forbidden(at: Place, covered = (entry: string) => covers({ ...at, entry })): Refusal | undefined {
+function forbidden(at: Place): Refusal | undefined {
   const { path, policy } = at
-  const entry = policy.forbiddenPaths.find((entry) => covered(forbiddenPlace(entry, policy)))
+  const entry = policy.forbiddenPaths.find((entry) => covers({ ...at, entry: forbiddenPlace(entry, policy) }))
   if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
 }
 
@@ -100,25 +73,30 @@ function unread({ path, policy, access, place }: Place): Refusal | undefined {
   return refuse('path.forbidden_read', `path: ${quote(path)} ${why}`)
 }
 
+/** The devices and standard streams that hold no data of the machine; /dev/shm is the /tmp of a sandbox. */
+export function isDevice(path: string): boolean {
+  return /^\/dev\/(?:null|zero|full|tty|u?random|std(?:in|out|err)|(?:fd|shm)(?:\/.*)?)$/.test(path)
+}
+
 /** A workspace may lie in /dev/shm and the like, so only paths outside the workspace are refused. */
-function kernel({ path, place }: Place, inside: boolean): Refusal | undefined {
-  if (inside || !['/proc', '/sys', '/dev'].some((root) => isUnder(place, root))) return
+function kernel({ path, place, access, open }: Place, inside: boolean): Refusal | undefined {
+  if (inside || (open && (access === 'read' || isDevice(place))) || !['/proc', '/sys', '/dev'].some((root) => isUnder(place, root))) return
   return refuse('path.kernel', `path: ${quote(path)} is a kernel interface, not a file; use a regular file`)
 }
 
 /** A protected folder that contains the workspace does not lock the workspace; it still locks everything else in that folder. */
-function ours(at: Place, inside: boolean, covered = (entry: string) => covers({ ...at, entry })): Refusal | undefined {
+function ours(at: Place, inside: boolean): Refusal | undefined {
   const { path, policy } = at
   const locks = (entry: string) => !(inside && entry !== policy.workspace && isUnder(policy.workspace, entry))
-  const entry = policy.protectedPaths.find((entry) => locks(entry) && covered(entry))
+  const entry = policy.protectedPaths.find((entry) => locks(entry) && covers({ ...at, entry }))
   if (entry !== undefined) return refuse('path.protected', `path: ${quote(path)} belongs to BraidClaw itself; tools never touch it`)
 }
 
 /**
  * A workspace that lies below such a name (a checkout in .config/fish) must stay usable: inside it, only the remaining names are checked.
  */
-function named({ path, policy, access, place }: Place, inside: boolean): Refusal | undefined {
-  if (access === 'read' || !isProtectedName(inside ? relativeTo(place, policy.workspace, inside) : place)) return
+function named({ path, policy, access, place, open }: Place, inside: boolean): Refusal | undefined {
+  if (access === 'read' || open || !isProtectedName(inside ? relativeTo(place, policy.workspace, inside) : place)) return
   return refuse('path.protected', `path: ${quote(path)} is run or obeyed by other programs; ask the operator to change it by hand`)
 }
 
@@ -126,9 +104,17 @@ function named({ path, policy, access, place }: Place, inside: boolean): Refusal
  * Writing a folder (moving, replacing, deleting it) also writes everything below, except for the workspace itself, into which files are
  * copied.
  */
-function covers({ entry, place, here, access, policy }: Pick<Place, 'place' | 'here' | 'access' | 'policy'> & { entry: string }): boolean {
+function covers({ entry, place, here, access, policy, open }: Place & { entry: string }): boolean {
   const lock = folded(entry)
+  if (open) return lock !== '/etc' && (isUnder(here, lock) || isMatched(place, entry))
   return isUnder(here, lock) || (access === 'write' && place !== policy.workspace && isUnder(lock, here) && here !== '/')
+}
+
+/** The pattern matches the folder, or something in it. Only a pattern that begins with a dot matches such a name. */
+function isMatched(pattern: string, folder: string): boolean {
+  const names = pattern.split('/')
+  const fits = (name: string, part = '') => matchesPattern(part, name) && part.startsWith('.') === name.startsWith('.')
+  return /[*?[]/.test(pattern) && folder.split('/').every((name, at) => fits(name, names[at]))
 }
 
 /** @returns an entry of `forbiddenPaths` as an absolute path */

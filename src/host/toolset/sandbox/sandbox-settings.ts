@@ -3,7 +3,7 @@
 import { totalmem } from 'node:os'
 import type { SandboxKind, SandboxSettings } from '../../../sandbox/confinement.ts'
 import { hideProcess } from '../../../sandbox/protect/hide.ts'
-import { forbiddenWithoutView, type Policy } from '../../../security/policy.ts'
+import type { Policy } from '../../../security/policy.ts'
 import { forbiddenPlace } from '../../../security/targets/path.ts'
 import { spawnPlain } from '../../../tools/process.ts'
 import { realPlace } from '../../../workspace/real-place.ts'
@@ -43,7 +43,6 @@ export async function settingsFor({ kind, setup, policy, hosts, own }: Wanted): 
     userPath: setup.context.env.PATH,
     gitUser: gitUser({ home: policy.home, env: setup.context.env }),
     forbiddenCommands: policy.forbiddenCommands,
-    forbiddenDirectly: forbiddenWithoutView(policy.forbiddenCommands),
     ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
     limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds },
     spawnPlain,

@@ -7,7 +7,7 @@ const reasonOf = (command: string) => {
   return destructive(
     name,
     args.map((text) => literalArg(text)),
-    { cwds: ['/home/u/ws'], workspace: '/home/u/ws', home: '/home/u' },
+    { cwds: ['/home/u/ws'], cwd: '/home/u/ws', home: '/home/u' },
   )
 }
 

@@ -3,14 +3,11 @@
 import type { CommandRule } from '../command-rules.ts'
 import { matchesPattern } from '../command-text.ts'
 import { defaultForbidden } from '../names.ts'
-import { type Arg, type Cwds, HOLE, type Look, literalArg, type Place, resolvePath } from './model.ts'
+import type { CommandPolicy } from '../verdict.ts'
+import { type Arg, type Cwds, HOLE, literalArg, resolvePath } from './model.ts'
 
-/** Where a command runs: the folders in which it may start, the workspace, and the user's home folder. */
-type Around = { readonly cwds: Cwds; readonly workspace: string; readonly home: string }
-
-export function aroundOf({ policy }: Pick<Look, 'policy'>, { cwds }: Pick<Place, 'cwds'>): Around {
-  return { cwds, workspace: policy.cwd, home: policy.home }
-}
+/** `cwd` is the workspace, `cwds` are the folders in which the command may start. */
+type Around = Pick<CommandPolicy, 'cwd' | 'home'> & { readonly cwds?: Cwds }
 
 /** @returns why this command must never run; `name` is the basename, `args` are the arguments after it */
 export function destructive(name: string, args: readonly Arg[], around: Around): string | undefined {
@@ -32,63 +29,41 @@ function isRecursive(words: readonly string[]): boolean {
   return words.some((word) => /^-[a-zA-Z]*[rR]|^--rec/.test(word))
 }
 
-/** Matches a recursive removal of everything, which the tool for single files never needs. */
+/** Matches a recursive removal of everything. */
 function removes(args: readonly Arg[], around: Around): string | undefined {
   if (!args.some(({ texts }) => texts.some((text) => /^-[a-zA-Z]*[rR]|^--r/.test(text)))) return
-  const everything = everythingIn(args, around)
-  return everything === undefined
-    ? undefined
-    : `rm -r ${everything} removes everything; name what is to go; the tool file_delete deletes one file or folder`
+  const all = everythingIn(args, around)
+  return all && `rm -r ${all} removes everything; name what is to go; the tool file_delete deletes one file or folder`
 }
 
-/**
- * @returns the first operand that means the root or a folder in it, the home folder, the workspace, the current folder or one above it, or
- * all that is in one of these
- */
+/** @returns the first that means the root, a folder in it, the home folder, the workspace, the current folder, one above it, or all in one */
 export function everythingIn(args: readonly Arg[], around: Around): string | undefined {
-  for (const { texts, kind, led } of args) {
-    const found = texts.find((text) => isEverything(text, around) || (kind !== 'number' && !led && mayBeRoot(text)))
-    if (found !== undefined) return found.replaceAll(HOLE, '…')
-  }
+  const texts = args.flatMap(({ texts: all, kind, led }) =>
+    all.filter((text) => !/^-(?!-no-p)/.test(text) && (!text.includes(HOLE) || (kind !== 'number' && !led))),
+  )
+  return texts.find((text) => isEverything(text, around))?.replaceAll(HOLE, '…')
 }
 
-function isEverything(text: string, { cwds, workspace, home }: Around): boolean {
-  if (text === '--no-preserve-root') return true
-  if (text === '' || text.includes(HOLE)) return false
-  const names = text.replace(/^~(?=\/|$)/, home).split('/')
-  while (isBare(names.at(-1))) names.pop()
-  if (names.every((name) => /^\.{0,2}$/.test(name))) return true
-  return (cwds ?? [workspace]).some((cwd) => {
-    const found = resolvePath(names.join('/'), cwd).split('/').slice(1)
-    const holds = (folder: string) => {
-      const parts = folder.split('/').slice(1)
-      return found.length <= parts.length && found.every((name, at) => name === parts[at] || matchesPattern(name, parts[at] ?? ''))
-    }
-    return found.length < 2 || holds(home) || holds(workspace)
-  })
+/** `"$X"/*` means the root when the variable is empty; otherwise nothing is known of an unknown part. */
+function isEverything(text: string, { cwds, cwd: workspace, home }: Around): boolean {
+  const known = text.replaceAll(HOLE, '').replace(/^~(?=\/|$)/, home)
+  const names = known.split('/')
+  // The empty name after a slash, or a pattern without a letter of its own.
+  while (/^(?:(?=.*\*)(?:[.*?]|\[[^\]]*\])*|)$/.test(names.at(-1) ?? '-')) names.pop()
+  if (text.includes(HOLE)) return names.length === 0 && known.startsWith('/')
+  if (known === '' || known === '--no-preserve-root' || names.every((name) => /^\.{0,2}$/.test(name))) return known !== ''
+  const holds = (found: readonly string[], folder: readonly string[]) =>
+    found.length <= folder.length && found.every((name, at) => matchesPattern(name, folder[at] ?? ''))
+  const places = (cwds ?? [workspace]).map((cwd) => resolvePath(names.join('/'), cwd).split('/'))
+  return places.some((place) => place.length < 3 || holds(place, home.split('/')) || holds(place, workspace.split('/')))
 }
 
-/** The empty name after a slash, or a pattern without a letter of its own. */
-function isBare(name: string | undefined): boolean {
-  return name === '' || (name !== undefined && /\*/.test(name) && /^(?:[.*?]|\[[^\]]*\])*$/.test(name))
-}
-
-/** `"$X"/*` means the root when the variable is empty. */
-function mayBeRoot(text: string): boolean {
-  const known = text.replaceAll(HOLE, '')
-  return known !== text && known.startsWith('/') && known.split('/').every(isBare)
-}
-
-/** Searches text that cannot be followed word by word. @returns why it must not run */
+/** Searches text that cannot be followed word by word for a removal of everything. */
 export function removalIn(text: string, around: Around): string | undefined {
-  for (const [, words = ''] of text.matchAll(/(?<![\w.-])rm(?=[\s"',])([^;|&\n`]*)/g)) {
-    const args = words
-      .split(/[\s"',()[\]]+/)
-      .filter(Boolean)
-      .map((word) => literalArg(word.replace(/^\$(?:HOME\b|\{HOME\})/, around.home).replace(/^\$(?:PWD\b|\{PWD\})/, around.workspace)))
-    const reason = removes(args, around)
-    if (reason !== undefined) return reason
-  }
+  const known = text.replace(/\$(?:HOME\b|\{HOME\})/g, around.home).replace(/\$(?:PWD\b|\{PWD\})/g, around.cwd)
+  const found = known.matchAll(/(?<![\w.-])rm(?=[\s"',])([^;|&\n`]*)/g)
+  const args = [...found].map(([, words = '']) => words.split(/[\s"',()[\]]+/).map((word) => literalArg(word)))
+  return args.map((words) => removes(words, around)).find((reason) => reason !== undefined)
 }
 
 export function isForbidden(name: string, forbidden: readonly string[]): boolean {

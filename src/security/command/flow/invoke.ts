@@ -7,7 +7,7 @@ import { hostsOf } from '../tools/network.ts'
 import { judgeTool } from '../tools/programs.ts'
 import { isReader } from '../tools/readers.ts'
 import { judgeBuiltin } from './builtins.ts'
-import { aroundOf, blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
+import { blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
 import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
 import { outputOf } from './output.ts'
 import { checkLoose, checkPath, linkOperands, noteRun, shown } from './paths.ts'
@@ -49,7 +49,7 @@ function refusePattern(look: Look, text: string, args: readonly Arg[], place: Pl
 }
 
 function refuse(look: Look, name: string, args: readonly Arg[], place: Place): void {
-  const reason = destructive(name, args, aroundOf(look, place))
+  const reason = destructive(name, args, { ...look.policy, cwds: place.cwds })
   const instead = name === 'rm' ? '; use the tool file_delete, with recursive for a folder' : ''
   if (isForbidden(name, look.policy.forbidden))
     look.block('command.forbidden', `${name} is one of forbidden_commands and runs nowhere${instead}`)

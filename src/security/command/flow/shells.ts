@@ -3,8 +3,8 @@
 import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
 import { quoteText } from '../syntax/quote.ts'
 import { startedBy } from './code.ts'
-import { aroundOf, blockingRule, namesToBlock, removalIn } from './destructive.ts'
-import { type Arg, type Cwds, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
+import { blockingRule, namesToBlock, removalIn } from './destructive.ts'
+import { type Arg, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
 import { checkLoose, checkPath, noteRun, shown } from './paths.ts'
 import { joinedTexts, searchTexts } from './search.ts'
 import { readShellArgs, type ShellArgs } from './shell-args.ts'
@@ -107,7 +107,7 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
   const file = args.find((arg) => !/^-/.test(sure(arg) ?? ''))
   const code = args.find((arg) => takesCode.test(sure(arg) ?? ''))
   if (args.some((arg) => arg.downloads) || (place.feed.downloads && (!file || code))) return downloaded(look, name)
-  searchCode(look, name, { args, feed: file && !code ? '' : place.feed.text, cwds: place.cwds })
+  searchCode(look, { name, args, place }, file && !code ? '' : place.feed.text)
   if (code) look.raise('command.code', `${name} ${shown(code)} runs code given on the command line; put it into a file`)
   else if (!file && !args.some((arg) => /^(--version|-V|--help)$/.test(sure(arg) ?? '')))
     look.raise('command.code', `${name} runs whatever it reads from its input`)
@@ -119,16 +119,12 @@ export function judgeInterpreter(look: Look, { name, args, place }: Started): Ou
 }
 
 /** Code is not followed, but a blocked program that it visibly starts is still found. */
-function searchCode(
-  look: Look,
-  name: string,
-  { args, feed, cwds }: { readonly args: readonly Arg[]; readonly feed: string; readonly cwds: Cwds },
-): void {
+function searchCode(look: Look, { name, args, place: { cwds } }: Omit<Started, 'command'>, feed: string): void {
   const names = namesToBlock(look.policy)
   for (const code of [...args.flatMap((arg) => arg.texts), feed]) {
     const started = startedBy(code, names)
     if (started !== undefined) look.block(blockingRule(started, look.policy), `the code for ${name} starts ${started}`)
-    const removal = startedBy(code, ['rm']) && removalIn(code, aroundOf(look, { cwds }))
+    const removal = startedBy(code, ['rm']) && removalIn(code, { ...look.policy, cwds })
     if (removal !== undefined) look.block('command.destructive', `in the code for ${name}, ${removal}`)
   }
 }

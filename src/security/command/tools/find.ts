@@ -1,7 +1,7 @@
 /** Judges find: its starting folders, the files that its tests look at, and the commands that it runs on its results. */
 
-import { aroundOf, everythingIn, isForbidden } from '../flow/destructive.ts'
-import { type Arg, basename, HOLE, literalArg, scatters, sure } from '../flow/model.ts'
+import { everythingIn, isForbidden } from '../flow/destructive.ts'
+import { type Arg, HOLE, literalArg, scatters, sure } from '../flow/model.ts'
 import { checkPath, shown } from '../flow/paths.ts'
 import type { Use } from './rule.ts'
 
@@ -23,24 +23,21 @@ export function judgeFind(use: Use, args: readonly Arg[]): undefined {
     else if (start.kind !== 'literal' && start.kind !== 'number') guardStart(use, start)
   }
   if (first < 0) return
-  const tests = args.slice(first)
-  const all = isNarrow(tests) ? undefined : everythingIn(starts.length > 0 ? starts : [literalArg('.')], aroundOf(use.look, use.place))
-  judgeExpression({ ...use, all }, tests)
+  judgeExpression(use, args.slice(first))
+  if (!removesAll(args.slice(first).map((arg) => sure(arg) ?? ''))) return
+  const whole = everythingIn(starts.length > 0 ? starts : [literalArg('.')], { ...use.look.policy, cwds: use.place.cwds })
+  const reason = `find ${whole} would remove everything there; name a folder, or the files with -name`
+  if (whole !== undefined) use.look.block('command.destructive', reason)
 }
 
-type Finding = Use & {
-  /** The start, where find passes on everything in it and that is a folder which nobody may empty. */
-  readonly all: string | undefined
-}
-
-/** Some test leaves files out; with an `-o` or behind a `!` a test may as well add them. */
-function isNarrow(tests: readonly Arg[]): boolean {
-  const words = tests.map((arg) => sure(arg) ?? '')
-  if (words.some((word) => /^(-o|-or|,)$/.test(word))) return false
-  return words.some((word, at) => {
+/** It removes, and no test leaves files out; with an `-o` or behind a `!` a test may as well add them. */
+function removesAll(words: readonly string[]): boolean {
+  if (!words.some((word, at) => word === '-delete' || (runs.has(word) && /^(.*\/)?rm$/.test(words[at + 1] ?? '')))) return false
+  const isTest = (word: string, at: number) => {
     const takes = takesFile.test(word) || (takesData.has(word) && !/^-(type|xtype|maxdepth|mindepth|regextype|printf)$/.test(word))
     return (word === '-empty' || (takes && !/^[*./]*$/.test(words[at + 1] ?? ''))) && !/^(!|-not)$/.test(words[at - 1] ?? '')
-  })
+  }
+  return words.some((word) => /^(-o|-or|,)$/.test(word)) || !words.some(isTest)
 }
 
 function isLeadingOption(arg: Arg, before: Arg | undefined): boolean {
@@ -56,7 +53,7 @@ function guardStart({ look }: Use, start: Arg): void {
     look.raise('command.option', `find could take ${shown(start)} for a test or an action; quote it, and put ./ before it`)
 }
 
-function judgeExpression(use: Finding, args: readonly Arg[]): void {
+function judgeExpression(use: Use, args: readonly Arg[]): void {
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]
     const word = arg && sure(arg)
@@ -84,30 +81,23 @@ function writes({ look, place }: Use, args: readonly Arg[], at: number): number 
 }
 
 /** Whoever forbids rm forbids this too: it removes as much. */
-function deletes({ look, all }: Finding): void {
+function deletes({ look }: Use): void {
   look.found.acts = true
   const instead = 'the tool file_delete deletes one file or folder'
   if (isForbidden('rm', look.policy.forbidden))
     look.block('command.forbidden', `find -delete removes what it finds, and forbidden_commands rules that out; ${instead}`)
-  if (all !== undefined) look.block('command.destructive', emptied(all))
   look.raise('command.option', 'find -delete removes what it finds; list the files first')
-}
-
-function emptied(all: string): string {
-  return `find ${all} would remove everything there; name a folder, or the files with -name`
 }
 
 function found(): Arg {
   return { ...literalArg(HOLE), kind: 'name', fixed: false, led: true }
 }
 
-function judgeExec({ look, place, all }: Finding, args: readonly Arg[], at: number): number {
+function judgeExec({ look, place }: Use, args: readonly Arg[], at: number): number {
   const length = args.slice(at).findIndex((arg, index) => sure(arg) === ';' || (sure(arg) === '+' && sure(args[at + index - 1]) === '{}'))
   const end = length < 0 ? args.length : at + length
   const inner = args.slice(at + 1, end).map((arg) => (arg.texts.some((text) => text.includes('{}')) ? withFound(arg) : arg))
   if (length < 0) look.raise('command.unclear', `find ${sure(args[at])} has no end`)
-  const removes = inner.some(({ texts }) => texts.some((text) => basename(text) === 'rm'))
-  if (removes && all !== undefined && args.some((arg) => sure(arg) === '{}')) look.block('command.destructive', emptied(all))
   look.invoke(inner, { ...place, feed: { ...place.feed, kind: 'none' }, external: true })
   return end
 }
