@@ -39,6 +39,7 @@ function gates() {
     unlistedCommands: 'ask',
     readonlyCommands: 'block',
     egress: 'ask',
+    direct: 'ask',
     home: '/home/u',
   } as const
   const tool = { ...shell, touches: shell.touches, invoke: async () => ({ success: false, output: '' }) }

@@ -19,6 +19,7 @@ const usually = `${nobody}, pass --approve-all-medium, or raise security.autonom
 /** What would let the call run, by the rule that asks; for other rules a higher level would. */
 const advice: { readonly [rule: string]: string } = {
   'autonomy.network_asks': `${nobody}, or list the host in security.allowed_domains`,
+  'autonomy.direct_asks': `${nobody}, or send the command without "direct"`,
   'egress.rule_of_two': nobody,
 }
 

@@ -31,6 +31,9 @@ describe('what is refused', () => {
       '2:12 security.autonomy: a project may only make this stricter than your own setting ("supervised"); change your own config file instead',
     ])
     expect(problemsOf({ project: '[security]\nworkspace_only = false' })[0]).toContain('stricter')
+    expect(problemsOf({ project: '[security]\ndirect = "allow"' })[0]).toContain('stricter')
+    expect(loaded({ project: '[security]\ndirect = "deny"' }).config.security.direct).toBe('deny')
+    expect(problemsOf({ user: '[security]\ndirekt = "deny"' })[0]).toContain('did you mean "direct"')
     expect(problemsOf({ project: '[security]\nallow_commands = ["curl"]' })[0]).toContain('may not set this')
     expect(problemsOf({ project: '[security]\napprove_all_medium = true' })[0]).toContain('may not set this')
     expect(problemsOf({ user: '[limits]\nmax_run_usd = 1', project: '[limits]\nmax_run_usd = 2' })[0]).toContain(
@@ -139,7 +142,15 @@ describe('what holds', () => {
         allowedDomains: [],
         allowedPorts: [],
         approveAllMedium: false,
-        ...{ ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block', egress: 'ask', allowTools: [], auditLog: true },
+        ...{
+          ask: 'changes',
+          unlistedCommands: 'ask',
+          readonlyCommands: 'block',
+          egress: 'ask',
+          direct: 'ask',
+          allowTools: [],
+          auditLog: true,
+        },
       },
       limits: {
         maxToolRounds: 5,

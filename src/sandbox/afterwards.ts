@@ -2,14 +2,10 @@
 
 import type { Log, Spawn } from './confinement.ts'
 import { dropRights } from './left-rights.ts'
-import { nameDeepChanges } from './protect/deep-names.ts'
 import { moveNewAside, namesIn } from './protect/new-names.ts'
 
 /** `workspace` is a path without symbolic links. `names` is true when the sandbox guards protected names. */
 type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log; readonly names: boolean }
-
-/** The times of files lag behind the clock by so many milliseconds at most. */
-const CLOCK_MS = 10
 
 export function withRepairs({ workspace, spawn, log, names }: After): Spawn {
   return async (plan) => {
@@ -18,13 +14,13 @@ export function withRepairs({ workspace, spawn, log, names }: After): Spawn {
     const [since, before] = [Date.now(), names && !plan.readOnly ? namesIn(workspace) : undefined]
     const ended = await spawn(plan)
     if (!ended.ok || plan.readOnly) return ended
-    const undone = await Promise.all([
+    const [moved, removed] = await Promise.all([
       attempt(() => (before === undefined ? [] : moveNewAside(workspace, before))),
-      attempt(() => (names ? nameDeepChanges(workspace, since - CLOCK_MS) : [])),
       attempt(async () => (await dropRights({ workspace, since })).map(removalNote)),
     ])
-    for (const what of undone.flat()) log('warn', `sandbox: ${what}`)
-    return undone.flat().length === 0 ? ended : { ...ended, undone: undone.flat() }
+    const undone = [...moved, ...removed]
+    for (const what of undone) log('warn', `sandbox: ${what}`)
+    return undone.length === 0 ? ended : { ...ended, undone, ...(moved.length > 0 ? { refused: true } : {}) }
   }
 }
 

@@ -6,7 +6,14 @@ import { highest, pathRisk } from './risk.ts'
 const risks: readonly Risk[] = ['low', 'medium', 'high']
 const autonomies = ['readonly', 'supervised', 'full'] as const
 
-const usual = { approveAllMedium: false, ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block', egress: 'ask' } as const
+const usual = {
+  approveAllMedium: false,
+  ask: 'changes',
+  unlistedCommands: 'ask',
+  readonlyCommands: 'block',
+  egress: 'ask',
+  direct: 'ask',
+} as const
 const unconfined: CommandFacts = { confined: false, transaction: false, hosts: [], beyond: [], direct: false }
 const boxed: CommandFacts = { ...unconfined, confined: true }
 const viewed: CommandFacts = { ...boxed, transaction: true }
@@ -105,9 +112,21 @@ describe('a command', () => {
     expect(risk).toBe('high')
   })
 
-  test('that works on the workspace itself asks at every level but full', () => {
-    const ask = 'ask autonomy.direct_asks'
-    for (const risk of ['medium', 'high'] as const) expect(levels(risk, { ...viewed, direct: true })).toEqual([refused, ask, ask, full])
+  test('that works on the workspace itself asks at every level, and in full only a setting answers', () => {
+    const [ask, denied] = ['ask autonomy.direct_asks', 'deny autonomy.direct_refused']
+    const direct = { ...viewed, direct: true }
+    for (const risk of risks) {
+      const low = risk === 'low' ? 'allow autonomy.low' : full
+      expect(levels(risk, direct).slice(1)).toEqual([ask, ask, ask])
+      expect(levels(risk, direct, { direct: 'allow' }).slice(1)).toEqual([ask, ask, low])
+      expect(levels(risk, direct, { direct: 'deny' }).slice(1)).toEqual([denied, denied, denied])
+      expect(said('supervised', rated(risk, { command: direct, always: true }))).toBe(ask)
+    }
+    const networked = permit(rated('high', { command: { ...direct, hosts: ['a.org'], beyond: ['a.org'] } }), { ...usual, autonomy: 'full' })
+    expect([networked.rule, networked.reason]).toEqual([
+      'autonomy.network_asks',
+      expect.stringMatching(/a\.org.*without a private view.*undone exactly/),
+    ])
     expect(levels('high', { ...viewed, direct: true }, { unlistedCommands: 'block' })[1]).toBe(blocked)
   })
 
@@ -130,7 +149,13 @@ test('a stricter level never permits more than a laxer one', () => {
   const hosts = [[], ['a.org']]
   const settings = flags.flatMap((auto) =>
     (['changes', 'before'] as const).flatMap((ask) =>
-      (['ask', 'block'] as const).map((unlistedCommands) => ({ ...usual, approveAllMedium: auto, ask, unlistedCommands })),
+      (['ask', 'block'] as const).map((unlistedCommands) => ({
+        ...usual,
+        approveAllMedium: auto,
+        ask,
+        unlistedCommands,
+        direct: ask === 'before' ? ('allow' as const) : ('ask' as const),
+      })),
     ),
   )
   const commands = [unconfined, boxed, viewed].flatMap((facts) =>

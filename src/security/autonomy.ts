@@ -55,9 +55,25 @@ export type Permission = {
   readonly reason: string
 }
 
-export type Levels = Pick<Policy, 'autonomy' | 'approveAllMedium' | 'ask' | 'unlistedCommands' | 'readonlyCommands' | 'egress'>
+export type Levels = Pick<Policy, 'autonomy' | 'approveAllMedium' | 'ask' | 'unlistedCommands' | 'readonlyCommands' | 'egress' | 'direct'>
 
 export function permit(rated: Rated, policy: Levels): Permission {
+  const permission = byLevel(rated, policy)
+  return rated.command?.direct === true && permission.verdict !== 'deny' ? directly(permission, policy) : permission
+}
+
+/** The model chooses `direct`, so no level, no yes in advance and no "always" covers it: only a person, or the person's own setting. */
+function directly({ verdict, rule, risk, reason }: Permission, { autonomy, direct }: Levels): Permission {
+  const words = `${reason}; ${withoutView}`
+  if (direct === 'deny') return { verdict: 'deny', risk, rule: 'autonomy.direct_refused', reason: `${words} (security.direct is "deny")` }
+  if (verdict === 'allow' && direct === 'allow' && autonomy === 'full') return { verdict, rule, risk, reason }
+  return asked(verdict === 'ask' ? rule : 'autonomy.direct_asks', { risk, reason: words })
+}
+
+const withoutView =
+  'it works on the workspace itself, without a private view: its changes take effect at once, nobody judges them first, they cannot be undone exactly, and git, editors and other programs may run what it writes'
+
+function byLevel(rated: Rated, policy: Levels): Permission {
   const { rating, reads, command, request } = rated
   const sends = (command?.hosts.length ?? 0) > 0
   if (rating.risk === 'low' && !sends && (reads || policy.autonomy !== 'readonly')) return granted('autonomy.low', rating)
@@ -129,11 +145,7 @@ function supervisedCommand(rated: Rated & { readonly command: CommandFacts }, po
   const isUnlisted = rating.risk === 'high'
   if (isUnlisted && !(command.confined && policy.unlistedCommands === 'ask')) return blocked(rating)
   if (command.hosts.length > 0) return network(command)
-  if (command.direct)
-    return asked('autonomy.direct_asks', {
-      ...rating,
-      reason: `${rating.reason}; it would work on the workspace itself, without a private view`,
-    })
+  if (command.direct) return asked('autonomy.direct_asks', rating)
   if (!command.transaction) return isUnlisted ? asked('autonomy.unlisted_asks', rating) : supervised(rated, policy)
   // The view contains the command, so not the command but its changes decide.
   if (policy.ask === 'changes') {

@@ -19,6 +19,7 @@ const policy = definePolicy({
   unlistedCommands: 'ask',
   readonlyCommands: 'block',
   egress: 'ask',
+  direct: 'ask',
   toolsAllow: ['file_write'],
   home: '/home/u',
 })

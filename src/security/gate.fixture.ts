@@ -21,6 +21,7 @@ const policy = definePolicy({
   unlistedCommands: 'ask',
   readonlyCommands: 'block',
   egress: 'ask',
+  direct: 'ask',
   home: '/home/u',
 })
 

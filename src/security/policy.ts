@@ -41,6 +41,8 @@ export type Policy = {
   readonly readonlyCommands: 'block' | 'drop'
   /** `open`: hosts outside allowed_domains need no question in `full`. */
   readonly egress: 'open' | 'ask'
+  /** `allow`: a command that works on the workspace itself needs no question in `full`; `deny`: none does. */
+  readonly direct: 'deny' | 'ask' | 'allow'
   /** The channel's tools_allow; undefined allows every tool. */
   readonly toolsAllow?: readonly string[]
   /** The channel whose limits this policy has; absent for the operator's own conversations. */

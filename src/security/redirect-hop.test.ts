@@ -18,6 +18,7 @@ function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', met
     unlistedCommands: 'ask',
     readonlyCommands: 'block',
     egress,
+    direct: 'ask',
     home: '/home/u',
   })
   const verdict = judgeHop({ from: { url: from, method: 'GET' }, to: { url: to, method }, policy })

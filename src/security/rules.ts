@@ -39,7 +39,8 @@ export const rules = {
   'autonomy.unlisted_asks': 'The sandbox confines the command, but it is not allow-listed: it needs a yes.',
   'autonomy.network_asks':
     'A command would get network access, or a request goes to a host that allowed_domains does not list: a yes must name the host.',
-  'autonomy.direct_asks': 'The command would work on the workspace itself, without a private view, which needs a yes.',
+  'autonomy.direct_asks': 'The command would work on the workspace itself, without a private view, which needs a yes at every level.',
+  'autonomy.direct_refused': 'The command would work on the workspace itself, and security.direct is "deny".',
   'autonomy.medium_asks': 'autonomy is supervised: medium risk needs a yes.',
   'autonomy.approve_all_medium': 'Medium risk was approved in advance for this run (--auto).',
   'autonomy.always': 'The operator said "always" to this executable and sub-command.',
@@ -68,6 +69,8 @@ export const rules = {
   'changes.always': 'The operator said "always" to changes of these paths by this command.',
   'changes.harmless': 'Every change is harmless, and these were approved in advance (--auto).',
   'changes.approved': 'A person approved the command before it ran, which covers its changes.',
+  'changes.direct':
+    'A command that worked on the workspace itself left something that other programs run or obey; it was moved aside, and can be looked at.',
   'channel.tools': 'The channel does not have this tool, whatever the gate said.',
   'channel.readonly': 'The channel only reads, whatever the gate said.',
   'gate.error': 'The gate itself failed; in doubt it denies.',

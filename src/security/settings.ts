@@ -111,6 +111,14 @@ export const securityRows = {
     about:
       'What full does with a host that allowed_domains does not list. ask: a person has to allow it. open: it is reached without a question.',
   },
+  direct: {
+    type: 'choice',
+    values: ['deny', 'ask', 'allow'],
+    default: 'ask',
+    project: 'stricter',
+    about:
+      'What happens to a command that asks to work on the workspace itself, without a private view. ask: a person has to allow it, at every level. allow: full runs it without a question. deny: it is refused.',
+  },
   allow_tools: {
     type: 'words',
     form: 'tool',

@@ -119,7 +119,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
     ...(transfer ? { request: requestOf(transfer) } : {}),
     ...(mode?.transaction && !direct ? {} : { runs: verdict.runs }),
     facts: { confined: mode?.confined ?? false, transaction: mode?.transaction ?? false, hosts, beyond, direct, transfer },
-    always: transfer === undefined && rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined,
+    always: !direct && transfer === undefined && rating.risk === verdict.risk ? alwaysRuleFor(verdict) : undefined,
   }
 }
 

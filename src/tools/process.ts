@@ -46,6 +46,7 @@ export type Ended =
       readonly signal?: string
       readonly leftBehind: boolean
       readonly undone?: readonly string[]
+      readonly refused?: boolean
       readonly stopped?: string
       readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
       readonly mode?: 'transaction' | 'direct'

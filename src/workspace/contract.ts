@@ -84,12 +84,15 @@ export type ComingWrite = {
   readonly by?: By
 }
 
+/** A path; with its real bytes (base64) where these are not UTF-8. */
+export type NamedPath = string | { readonly path: string; readonly bytes?: string }
+
 /** Keeps what file tools replace or delete, so that a person can undo it. */
 export type Originals = {
   /** Keeps the original; `forget` is for a write that then fails. @throws the system's error; then nothing is written */
   keep(write: ComingWrite): { forget(): void }
   /** Deletes what the names are now, all or nothing; they are relative to the workspace, parents before what is in them. Never rejects. */
-  delete(paths: readonly string[], by?: By): Promise<{ readonly ok: true } | { readonly ok: false; readonly message: string }>
+  delete(paths: readonly NamedPath[], by?: By): Promise<{ readonly ok: true } | { readonly ok: false; readonly message: string }>
 }
 
 export type Scanned = { readonly ok: true; readonly path: string; readonly binary: boolean; readonly complete: boolean }

@@ -31,6 +31,7 @@ ask = "before"
 unlisted_commands = "block"
 readonly_commands = "drop"
 egress = "open"
+direct = "allow"
 audit_log = false
 [limits]
 max_tool_rounds = 11

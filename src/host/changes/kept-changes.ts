@@ -3,7 +3,7 @@
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { quote } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
-import type { SetSummary, Shown } from '../../workspace/changes/contract.ts'
+import { movedAside, type SetSummary, type Shown } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
@@ -46,8 +46,9 @@ export function findKept(sets: readonly SetSummary[], wanted: string): SetSummar
   throw new FailureError('error', `there is no change set ${quote(wanted)}${near}; see: braidclaw changes list`)
 }
 
-export function isForUndo({ state }: Pick<SetSummary, 'state'>): boolean {
-  return state === 'applied' || state === 'partly undone'
+/** What was moved aside comes back only by its own name. */
+export function isForUndo({ state, about }: Pick<SetSummary, 'state' | 'about'>): boolean {
+  return (state === 'applied' || state === 'partly undone') && about.tool !== movedAside
 }
 
 /** Returns the latest set that can be undone and belongs to this workspace. @throws FailureError `error` when there is none */

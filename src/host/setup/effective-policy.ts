@@ -51,6 +51,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment, acc
     unlistedCommands: security.unlistedCommands,
     readonlyCommands: security.readonlyCommands,
     egress: security.egress,
+    direct: security.direct,
     home,
     ...(toolsAllow ? { toolsAllow } : {}),
     ...(access ? { channel: channelOf(access) } : {}),

@@ -3,13 +3,19 @@
 import { once } from '../../kit/once.ts'
 import type { Ahead } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
-import type { Spawn } from '../../tools/process.ts'
+import type { Spawn, SpawnPlan } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
 
 type Spawning = {
   readonly setup: Pick<Setup, 'context' | 'paths'>
   readonly policy: Policy
-  readonly confinement: { readonly spawn: Spawn; warm(plan: Ahead): void; mode(): Promise<{ readonly transaction: boolean }> }
+  readonly confinement: {
+    readonly spawn: Spawn
+    warm(plan: Ahead): void
+    mode(): Promise<{ readonly confined: boolean; readonly transaction: boolean }>
+  }
+  /** Runs a command that works on the workspace itself, and looks over what it left there. */
+  readonly sweep: (plan: SpawnPlan, spawn: Spawn) => ReturnType<Spawn>
 }
 
 export type CommandSpawn = {
@@ -19,20 +25,22 @@ export type CommandSpawn = {
 }
 
 /** Reads the user's git settings when the first command starts. */
-export function createCommandSpawn({ setup, policy, confinement }: Spawning): CommandSpawn {
+export function createCommandSpawn({ setup, policy, confinement, sweep }: Spawning): CommandSpawn {
   const git = once(async () => {
     const { gitForCommands } = await import('./git-around.ts')
     return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
   })
 
   const confined: Spawn = async (plan) => {
-    const [{ env, readablePaths }, { transaction }] = await Promise.all([git.get(), confinement.mode()])
-    return confinement.spawn({
+    const [{ env, readablePaths }, mode] = await Promise.all([git.get(), confinement.mode()])
+    const own: SpawnPlan = {
       ...plan,
       env: { ...env, ...plan.env },
       readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
-      ...(plan.view === undefined && !plan.readOnly && transaction ? { view: 'private' } : {}),
-    })
+      ...(plan.view === undefined && !plan.readOnly && mode.transaction ? { view: 'private' } : {}),
+    }
+    const writes = mode.confined && !own.readOnly && own.view !== 'private'
+    return writes ? sweep(own, confinement.spawn) : confinement.spawn(own)
   }
 
   return {

@@ -17,6 +17,7 @@ import { policyOf } from '../setup/effective-policy.ts'
 import { admitBy, type ChangeJudge, lookOnce, refusedBack } from './admit-changes.ts'
 import { createChangeRules } from './change-rules.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
+import { createSweep, type Sweep } from './direct-sweep.ts'
 import { hooksNotRun, runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
 import type { StandingAnswers } from './standing-answers.ts'
@@ -44,7 +45,7 @@ export function createReviewedViews({
   gate,
   dryRun = false,
   standing,
-}: ReviewedOptions): CommandViews {
+}: ReviewedOptions): CommandViews & { readonly sweep: Sweep } {
   const { log, redactor } = setup
   const judge = changeJudge({ setup, policy, gate })
   const reviewed = async (act: Act, changes: readonly Change[], judged: ChangeReview): Promise<ChangeReview> => {
@@ -77,6 +78,7 @@ export function createReviewedViews({
   const views = createCommandViews({ workspace: policy.workspace, store, log, review, admit, aboutOf })
   return {
     ...views,
+    sweep: createSweep({ setup, policy, originals: store.originals({ conversation: conversationId, run: runId }), runId }),
     async settle(act, ran) {
       const settled = await views.settle(act, ran)
       const changed = views.changesOf(act.id)?.changes.map(({ path }) => path) ?? []

@@ -49,7 +49,7 @@ function said(what: string, names: readonly string[]): string[] {
   return names.length === 0 ? [] : [`${what}: ${names.join(', ')}`]
 }
 
-function moveAside(workspace: string, path: string): string {
+export function moveAside(workspace: string, path: string): string {
   const to = `${path}.refused-${crypto.randomUUID().slice(0, 8)}`
   const failure = inFolder(workspace, dirname(path), (folder) => renameSync(join(folder, basename(path)), join(folder, basename(to))))
   return `${JSON.stringify(path)} → ${failure === undefined ? JSON.stringify(to) : `FAILED, remove it by hand (${failure})`}`

@@ -93,6 +93,12 @@ function weigh(view: ChangeView, context: ReviewContext, findings: readonly Find
   return questions(view, context, findings) ?? harmless(level)
 }
 
+/** @returns what the rules say of changes that are in the workspace already, whatever the level */
+export function findingsOf(changes: readonly Change[], context: ReviewContext): readonly Finding[] {
+  const view = createChangeView(changes, context.look)
+  return [...paths(view, context), ...judgeGitChanges(view, context)]
+}
+
 function dropped(rule: Decision['rule'], reason: string): Decision {
   return { verdict: 'deny', rule, reason }
 }

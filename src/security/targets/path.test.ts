@@ -21,6 +21,7 @@ function policy(fields: Partial<Policy> = {}): Policy {
     unlistedCommands: 'ask',
     readonlyCommands: 'block',
     egress: 'ask',
+    direct: 'ask',
     home: '/home/u',
     ...fields,
   })

@@ -128,7 +128,7 @@ type Report = {
 
 function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
   if (!ended.ok) return { success: false, output, error: ended.message }
-  const { code, signal, leftBehind, undone = [], stopped: excess } = ended
+  const { code, signal, leftBehind, undone = [], refused = false, stopped: excess } = ended
   const metadata = { exitCode: code, signal: signal ?? null, bytes }
   const left = leftBehind && !stopped && !flooded ? '[processes it left in the background were ended]' : ''
   const text = [output.replace(/\n$/, ''), left].filter((part) => part !== '').join('\n')
@@ -140,6 +140,7 @@ function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult 
     output: text,
     error: [...flood, why, ...undone, missingNetwork(ended, output) ?? []].flat().join('; '),
     metadata,
+    ...(refused ? { deniedBy: 'changes.direct' } : {}),
   }
 }
 

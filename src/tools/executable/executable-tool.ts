@@ -67,12 +67,18 @@ async function invoke(
 
 function report({ ended, stdout, stderr, bytes, flooded }: Run, stopped: boolean): ToolResult {
   if (!ended.ok) return fail(ended.message, stdout)
-  const { code, signal, leftBehind, undone = [], stopped: excess } = ended
+  const { code, signal, leftBehind, undone = [], refused = false, stopped: excess } = ended
   const said = stderr.trimEnd()
   const metadata = { exitCode: code, signal: signal ?? null, bytes, ...(leftBehind ? { leftBehind } : {}) }
   if (code === 0 && !stopped && !flooded && undone.length === 0)
     return done(stdout, said === '' ? metadata : { ...metadata, stderr: said.slice(0, KEPT_STDERR) })
   const how = excess ?? (signal === undefined ? `exit code ${code}` : `ended by ${signal}`)
   const why = flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes` : said === '' ? how : `${how}: ${said}`
-  return { success: false, output: stdout, error: [why, ...undone].join('; '), metadata }
+  return {
+    success: false,
+    output: stdout,
+    error: [why, ...undone].join('; '),
+    metadata,
+    ...(refused ? { deniedBy: 'changes.direct' } : {}),
+  }
 }

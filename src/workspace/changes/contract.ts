@@ -19,6 +19,9 @@ export type About = {
  */
 export type SetState = 'pending' | 'unfinished' | 'applied' | 'partly undone' | 'undone' | 'stuck'
 
+/** Stands for the tool of a set that holds what was moved aside after a command on the workspace itself. */
+export const movedAside = 'moved aside'
+
 export type SetSummary = {
   readonly id: string
   readonly state: SetState

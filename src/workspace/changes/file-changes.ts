@@ -3,7 +3,7 @@
 import { copyFileSync, linkSync, lstatSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { Change } from '../../runtime/changes.ts'
-import type { ComingWrite } from '../contract.ts'
+import type { ComingWrite, NamedPath } from '../contract.ts'
 import { codeOf } from '../descriptor.ts'
 import type { About } from './contract.ts'
 import { type Item, planText } from './set/plan.ts'
@@ -90,12 +90,12 @@ export async function planDeletion({
   workspace,
   about,
   paths,
-}: Omit<Keeping, 'write'> & { readonly paths: readonly string[] }): Promise<Deletion> {
+}: Omit<Keeping, 'write'> & { readonly paths: readonly NamedPath[] }): Promise<Deletion> {
   using tree = openTree({ root: workspace, asItIs: true })
   const id = newId('delete', about)
   const changes: Change[] = []
   const pace = createPace()
-  for (const raw of paths.map((path) => rawName({ path }))) {
+  for (const raw of paths.map((named) => rawName(typeof named === 'string' ? { path: named } : named))) {
     const found = tree.look(raw)
     if (found === undefined) throw new Error(`${JSON.stringify(namesOf(raw).path)} is gone, or its name is not UTF-8; use the shell`)
     const target = found.kind === 'link' ? { target: linkBytes(tree.folder(folderOf(raw)), lastOf(raw)).toString() } : {}

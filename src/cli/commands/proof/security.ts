@@ -34,7 +34,7 @@ function page(shown: PolicyInForce): string {
     `level:      ${shown.level}${shown.level === 'auto' ? ' (supervised with --auto)' : ''}`,
     `workspace:  ${shown.workspace}${shown.workspaceOnly ? ', and nothing outside it' : '; workspace_only is off'}`,
     `commands:   ${modeText(commands)}`,
-    `settings:   ask = ${settings.ask}, unlisted_commands = ${settings.unlistedCommands}, readonly_commands = ${settings.readonlyCommands}, egress = ${settings.egress}`,
+    `settings:   ask = ${settings.ask}, unlisted_commands = ${settings.unlistedCommands}, readonly_commands = ${settings.readonlyCommands}, egress = ${settings.egress}, direct = ${settings.direct}`,
     `network:    ${network.allowedDomains.join(', ') || 'no host is listed'}; ports ${network.ports.join(', ')}`,
     ...(shown.tools ? [`tools:      ${shown.tools.join(', ')}`] : []),
     `standing:   ${shown.standingRules} always allowed (braidclaw approvals rules list)`,

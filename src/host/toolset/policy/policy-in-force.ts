@@ -27,6 +27,7 @@ export async function policyInForce(setup: Setup, standing: number) {
       unlistedCommands: policy.unlistedCommands,
       readonlyCommands: policy.readonlyCommands,
       egress: policy.egress,
+      direct: policy.direct,
     },
     levels: kinds.map(({ kind, risk, facts }) => ({ kind, ...answers({ risk, facts: facts?.(commands) }, policy) })),
     allowCommands: policy.allowCommands,
