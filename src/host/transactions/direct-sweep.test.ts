@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { definePolicy } from '../../security/policy.ts'
 import type { SpawnPlan } from '../../tools/process.ts'
 import { openChangeStore } from '../../workspace/changes/store.ts'
+import { removeTree } from '../../workspace/changes/tree/remove-tree.ts'
 import { createSweep } from './direct-sweep.ts'
 
 type Options = { readonly before?: (at: string) => void; readonly keeps?: boolean; readonly entries?: number; readonly view?: 'direct' }
@@ -30,7 +31,7 @@ async function swept(command: (at: string) => void, { before, keeps = true, entr
   })
   const { refused = false, undone = [] } = ended.ok ? ended : {}
   const at = (path: string) => join(workspace, path)
-  return { refused, said: undone.join('\n'), at, store, [Symbol.dispose]: () => rmSync(base, { recursive: true }) }
+  return { refused, said: undone.join('\n'), at, store, [Symbol.asyncDispose]: () => removeTree(base) }
 }
 
 const repository = (at: string, config = '[core]\n\tbare = false\n') => {
@@ -41,7 +42,7 @@ const repository = (at: string, config = '[core]\n\tbare = false\n') => {
 const evil = '[core]\n\tfsmonitor = touch x\n'
 
 test('ordinary work, a new harmless repository and what was there before are left alone', async () => {
-  using done = await swept(
+  await using done = await swept(
     (at) => {
       writeFileSync(join(at, 'a.ts'), 'x')
       repository(join(at, 'lib/.git'))
@@ -57,7 +58,9 @@ test('ordinary work, a new harmless repository and what was there before are lef
 })
 
 test('settings of an old repository that changed are moved aside alone, whatever they were', async () => {
-  using done = await swept((at) => writeFileSync(join(at, 'lib/.git/config'), evil), { before: (at) => repository(join(at, 'lib/.git')) })
+  await using done = await swept((at) => writeFileSync(join(at, 'lib/.git/config'), evil), {
+    before: (at) => repository(join(at, 'lib/.git')),
+  })
   expect([done.refused, readdirSync(done.at('lib/.git')).toSorted()]).toEqual([true, ['HEAD', 'objects', 'refs']])
   const [set] = done.store.list()
   expect(done.said).toContain(`braidclaw undo run_1/${set?.about.call}`)
@@ -66,7 +69,7 @@ test('settings of an old repository that changed are moved aside alone, whatever
 })
 
 test('a workspace that becomes a repository itself keeps everything but the programs', async () => {
-  using done = await swept((at) => repository(at, evil), { before: (at) => writeFileSync(join(at, 'mine'), 'x') })
+  await using done = await swept((at) => repository(at, evil), { before: (at) => writeFileSync(join(at, 'mine'), 'x') })
   expect([done.refused, existsSync(done.at('config')), existsSync(done.at('mine'))]).toEqual([true, false, true])
 })
 
@@ -74,18 +77,21 @@ test('a command that leaves more than is looked over is denied; in a workspace t
   const fill = (at: string) => {
     for (let each = 0; each < 60; each++) writeFileSync(join(at, `f${each}`), '')
   }
-  using made = await swept(fill, { entries: 50 })
+  await using made = await swept(fill, { entries: 50 })
   expect([made.refused, made.said]).toEqual([true, expect.stringContaining('more than was looked over')])
   const before = (at: string) => {
     fill(at)
     Bun.spawnSync(['sh', '-c', 'for d in 1 2 3 4 5; do mkdir d$d; echo mine > d$d/.envrc; done; sleep 0.02'], { cwd: at })
   }
-  using there = await swept((at) => Bun.spawnSync(['sh', '-c', 'unlink f1; unlink f2; unlink f3'], { cwd: at }), { entries: 68, before })
+  await using there = await swept((at) => Bun.spawnSync(['sh', '-c', 'unlink f1; unlink f2; unlink f3'], { cwd: at }), {
+    entries: 68,
+    before,
+  })
   expect([there.refused, there.said]).toEqual([false, expect.stringContaining('too large to be looked over')])
 })
 
 test('what cannot be kept gets another name where it lies', async () => {
-  using done = await swept(
+  await using done = await swept(
     (at) => {
       mkdirSync(join(at, 'a/b'), { recursive: true })
       writeFileSync(join(at, 'a/b/.envrc'), 'x')
