@@ -28,11 +28,16 @@ export type SpawnPlan = {
   readonly view?: 'private' | 'direct'
   /** The hosts that this command may reach; absent: none. */
   readonly network?: readonly string[]
+  /** Whose caches a private view shows. */
+  readonly caches?: CacheOwner
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
+/** Caches belong to a conversation, and to what its commands may do (`terms`): what one could write never acts for one that may do less. */
+export type CacheOwner = { readonly conversation: string; readonly terms: string }
+
 /** What must be known of a command to start its sandbox ahead of it. */
-export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view'>
+export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view' | 'caches'>
 
 /** What a command changed in its private view. Every process of the command has ended, so nothing changes any more. */
 export type PrivateView = {
@@ -44,11 +49,10 @@ export type PrivateView = {
    * @throws Error that tells a person why the changes cannot be read, for example because there are too many
    */
   changes(): Promise<readonly Change[]>
-  /**
-   * Cache folders that the command wrote to, relative to the workspace. They stay in a layer that only sandboxed commands see, also when
-   * the changes are dropped.
-   */
+  /** Cache folders that the command wrote to, relative to the workspace. They wait beside the changes, and go with them. */
   caches(): Promise<readonly string[]>
+  /** Keeps them for later commands of the conversation, because the command changed nothing else. Never rejects. */
+  keepCaches(): Promise<void>
   /** Removes the view and everything in it that nobody has moved away. */
   drop(): void
 }

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Ahead, Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
+import type { Ahead, CacheOwner, Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
 import { shareEtc } from './surroundings/shared-etc.fixture.ts'
@@ -56,10 +56,19 @@ export type Ran = { readonly ended: Ended; readonly code: number | null; readonl
 export type Running = Place & {
   run(
     script: string,
-    more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly argv?: readonly string[]; readonly readOnly?: boolean },
+    more?: {
+      readonly signal?: AbortSignal
+      readonly cwd?: string
+      readonly argv?: readonly string[]
+      readonly readOnly?: boolean
+      readonly caches?: CacheOwner
+    },
   ): Promise<Ran>
   /** Runs a command in a private view. @throws when it did not run there */
-  change(script: string, more?: { readonly signal?: AbortSignal; readonly cwd?: string }): Promise<Ran & { readonly view: PrivateView }>
+  change(
+    script: string,
+    more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly caches?: CacheOwner },
+  ): Promise<Ran & { readonly view: PrivateView }>
   describe(): string[]
   warm(plan: Ahead): void
 }
@@ -74,7 +83,7 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     throw new Error(created.missing)
   }
   const { spawn, close, describe, warm } = created.sandbox
-  const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view' | 'readOnly'>): Promise<Ran> => {
+  const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view' | 'readOnly' | 'caches'>): Promise<Ran> => {
     const out = { stdout: '', stderr: '' }
     const env = { PATH: fixedPath, HOME: ground.settings.home }
     const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {
@@ -88,10 +97,10 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     ...ground,
     describe,
     warm: (plan) => warm?.(plan),
-    run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script], readOnly = false } = {}) =>
-      start({ argv, cwd, signal, readOnly }),
-    async change(script, { signal = never, cwd = ground.workspace } = {}) {
-      const ran = await start({ argv: ['/bin/sh', '-c', script], cwd, signal, view: 'private' })
+    run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script], readOnly = false, caches } = {}) =>
+      start({ argv, cwd, signal, readOnly, caches }),
+    async change(script, { signal = never, cwd = ground.workspace, caches } = {}) {
+      const ran = await start({ argv: ['/bin/sh', '-c', script], cwd, signal, view: 'private', caches })
       if (!ran.ended.ok || ran.ended.view === undefined) throw new Error(`no private view: ${JSON.stringify(ran)}`)
       return { ...ran, view: ran.ended.view }
     },

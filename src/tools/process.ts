@@ -18,6 +18,7 @@ export type SpawnPlan = {
   readonly readOnly?: boolean
   readonly view?: 'private' | 'direct'
   readonly network?: readonly string[]
+  readonly caches?: { readonly conversation: string; readonly terms: string }
   /** A git fetch, pull or push; the function that starts commands for a conversation carries it out, a sandbox never sees it. */
   readonly transfer?: Transfer
   /** One pipe for stdout and stderr, so that the order between them is exact; all of it is then "stdout". It is closed at the end. */
@@ -32,6 +33,7 @@ export type PrivateView = {
   readonly folder: string
   changes(): Promise<readonly Change[]>
   caches(): Promise<readonly string[]>
+  keepCaches(): Promise<void>
   drop(): void
 }
 

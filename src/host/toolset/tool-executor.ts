@@ -86,7 +86,13 @@ export async function createToolRuntime({
   const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  const commands = createCommandSpawn({ setup, policy, confinement, sweep: async (plan, run) => (await views.get()).sweep(plan, run) })
+  const commands = createCommandSpawn({
+    setup,
+    policy,
+    conversationId,
+    confinement,
+    sweep: async (plan, run) => (await views.get()).sweep(plan, run),
+  })
   const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')

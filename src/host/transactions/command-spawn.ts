@@ -9,6 +9,7 @@ import type { Setup } from '../api.ts'
 type Spawning = {
   readonly setup: Pick<Setup, 'context' | 'paths'>
   readonly policy: Policy
+  readonly conversationId: string
   readonly confinement: {
     readonly spawn: Spawn
     warm(plan: Ahead): void
@@ -25,10 +26,16 @@ export type CommandSpawn = {
 }
 
 /** Reads the user's git settings when the first command starts. */
-export function createCommandSpawn({ setup, policy, confinement, sweep }: Spawning): CommandSpawn {
+export function createCommandSpawn({ setup, policy, conversationId, confinement, sweep }: Spawning): CommandSpawn {
   const git = once(async () => {
     const { gitForCommands } = await import('./git-around.ts')
     return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+  })
+
+  /** The level and the hosts are what a command could use to write its caches. */
+  const cachesOf = (network: readonly string[] = []) => ({
+    conversation: conversationId,
+    terms: JSON.stringify([policy.autonomy, policy.approveAllMedium, network.toSorted()]),
   })
 
   const confined: Spawn = async (plan) => {
@@ -36,6 +43,7 @@ export function createCommandSpawn({ setup, policy, confinement, sweep }: Spawni
     const own: SpawnPlan = {
       ...plan,
       env: { ...env, ...plan.env },
+      caches: cachesOf(plan.network),
       readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
       ...(plan.view === undefined && !plan.readOnly && mode.transaction ? { view: 'private' } : {}),
     }
@@ -50,7 +58,7 @@ export function createCommandSpawn({ setup, policy, confinement, sweep }: Spawni
       return runTransfer({ plan, transfer, policy, stateHome: setup.paths.home, env: setup.context.env, spawn: confined })
     },
     async warm(plan) {
-      confinement.warm({ ...plan, readablePaths: (await git.get()).readablePaths })
+      confinement.warm({ ...plan, caches: cachesOf(), readablePaths: (await git.get()).readablePaths })
     },
   }
 }

@@ -6,6 +6,7 @@ import { applied, isPending, notApplied, notKept } from '../../runtime/attempt/c
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
+import { forgetCaches } from '../../sandbox/transaction/cache-layer.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
 import type { About, Admit, Applied, Held } from '../../workspace/changes/contract.ts'
 import { createLook, type RecordingLook } from '../../workspace/changes/look.ts'
@@ -61,6 +62,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
     try {
       const changes = await view.changes()
       if (changes.length === 0) {
+        await view.keepCaches()
         view.drop()
         return withFate(ran, 'none')
       }
@@ -135,6 +137,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       forget(found)
       return notApplied(ran, 'failed', 'the part that was chosen is not there any more')
     }
+    if (part !== undefined) forgetCaches(view.folder)
     const problem = 'revision' in wanted ? edit(view, wanted) : undefined
     const done: Applied =
       problem === undefined

@@ -1,6 +1,8 @@
 /** Opens the store of change sets of a home. */
 
+import { join } from 'node:path'
 import { isOfDeadOwner } from '../../sandbox/owner/private-folder.ts'
+import { keepCaches } from '../../sandbox/transaction/cache-layer.ts'
 import type { Admit } from '../../workspace/changes/contract.ts'
 import { type ChangeStore, openChangeStore } from '../../workspace/changes/store.ts'
 import type { Setup } from '../api.ts'
@@ -15,8 +17,9 @@ export function openChanges(
   admit?: Admit,
 ): ChangeStore {
   const { keepSets, keepMb, keepDays } = config.changes
-  return openChangeStore({
-    folder: `${paths.home}/changes`,
+  const folder = `${paths.home}/changes`
+  const store = openChangeStore({
+    folder,
     workspace,
     log,
     now: Date.now,
@@ -24,4 +27,14 @@ export function openChanges(
     isInUse: (id) => !isOfDeadOwner(id),
     ...(admit && { admit }),
   })
+  return {
+    ...store,
+    /** The caches of a command are kept with its changes, whoever applies them. */
+    async apply(set) {
+      const done = await store.apply(set)
+      if (done.ok)
+        await keepCaches(join(folder, set.id), true).catch((error: unknown) => log('debug', 'caches were not kept', { why: String(error) }))
+      return done
+    },
+  }
 }

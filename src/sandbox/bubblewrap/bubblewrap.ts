@@ -105,7 +105,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       (path) => stubs.make(path),
       view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
     )
-    return guards.ok ? { ok: true, wanted: { ...guards.mounts, view, key: `${view}\0${guards.mounts.key}` } } : guards
+    return guards.ok
+      ? { ok: true, wanted: { ...guards.mounts, view, caches: plan.caches, key: `${startOf(view, plan)}${guards.mounts.key}` } }
+      : guards
   }
   const run = (plan: SpawnPlan, { waiting }: Sandboxed, { deep }: Wanted): Promise<Ended> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
@@ -115,7 +117,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
   /** Without caches the workspace itself shows the same, at a lower cost. */
-  const readsCaches = ({ readOnly, view }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches()
+  const readsCaches = ({ readOnly, view, caches }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches(caches)
   const state = { ran: false }
   const start = async (plan: SpawnPlan): Promise<Ended> => {
     const reads = readsCaches(plan) && (await transactions.views()).ok
@@ -150,7 +152,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       // A sandbox on the workspace itself needs place holders when its command writes.
       const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
       // Another one of this kind is most likely what the command needs, and to find out for sure costs as much as the command will again.
-      if (warmSandbox.keeps(`${kind}\0`)) return
+      if (warmSandbox.keeps(startOf(kind, plan))) return
       const found = isReady ? wantedFor(plan, kind) : undefined
       mounts.forget()
       if (found?.ok) warmSandbox.prepare(found.wanted)
@@ -163,6 +165,11 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       void warmSandbox.close().then(group?.remove)
     },
   }
+}
+
+/** A sandbox that waits has the caches of one owner mounted. */
+function startOf(view: ViewKind, { caches }: Ahead): string {
+  return `${view}\0${view === 'direct' ? '' : JSON.stringify(caches ?? null)}\0`
 }
 
 type Failure = { readonly ok: false; readonly message: string }

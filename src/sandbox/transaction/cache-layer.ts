@@ -1,57 +1,143 @@
 /**
- * Keeps the cache folders that sandboxed commands write, in a layer over the workspace that only sandboxed commands see. The layer is
- * itself the upper part of earlier overlays, so it can hold marks for removed names.
+ * Keeps the cache folders that sandboxed commands write, in layers over the workspace that only sandboxed commands see: one for each
+ * conversation, level and set of hosts. A layer is itself the upper part of earlier overlays, so it can hold marks for removed names.
  */
 
-import { chmodSync, mkdirSync, renameSync, type Stats } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { sha256 } from '../../kit/sha256.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
-import type { Libc } from '../libc.ts'
-import { bytePath, bytesOf, createAttributes, lookAt, namesIn } from './layer-files.ts'
+import type { CacheOwner } from '../confinement.ts'
+import { type Libc, openLibc } from '../libc.ts'
+import { bytePath, bytesOf, createAttributes, lookAt, namesIn, openRegular } from './layer-files.ts'
 import { createPause } from './pause.ts'
 import { removeTree, widen } from './remove-tree.ts'
 import { isWhiteout, join } from './walk-upper.ts'
 
 export type CacheLayer = {
+  readonly folder: string
   /** Removes what the workspace has no place for any more; call it before a command looks at its view. */
   prune(): void
-  /** Moves cache folders out of the upper layer of a command that has ended. Paths have one character per byte. */
-  keep(up: string, caches: readonly string[]): void
+  /** Moves cache folders out of the upper layer of a command that has ended; they wait in its folder until somebody decides. */
+  setAside(folder: string, caches: readonly string[]): void
 }
 
 export type CacheLimits = { readonly files: number; readonly bytes: number }
 
-type Making = { readonly folder: string; readonly workspace: string; readonly libc: Libc; readonly limits?: CacheLimits }
+type Making = { readonly folder: string; readonly workspace: string; readonly libc: Libc }
 
 const usualLimits: CacheLimits = { files: 300_000, bytes: 8 * 2 ** 30 }
 /** A search that takes longer, in milliseconds, is not repeated at once. */
 const SLOW_MS = 4
 const REST_MS = 5_000
+/** Files that a new conversation takes over from caches that were applied. */
+const MOST_TAKEN = 20_000
+const mostLayers = 8
+const KEPT_MS = 7 * 86_400_000
 
-/** @throws Error when the folder cannot be made */
-export function createCacheLayer({ folder, workspace, libc, limits = usualLimits }: Making): CacheLayer {
+/** What waits beside the changes of a command: its caches, and where they go. Paths have one character per byte. */
+type Waiting = { readonly workspace: string; readonly layer: string; readonly applied: string; readonly caches: readonly string[] }
+const [waitingFile, waitingFolder] = ['caches.json', 'caches']
+
+/** @param folder holds the layers of this workspace @returns the layer of an owner, made when it is missing */
+export function createCaches({ folder, ...making }: Making): (owner?: CacheOwner) => CacheLayer {
+  const opened = new Map<string, CacheLayer>()
+  return ({ conversation, terms } = { conversation: '', terms: '' }) => {
+    const layer = `${folder}/${sha256(JSON.stringify([conversation, terms])).slice(0, 24)}`
+    const applied = `${folder}/applied-${sha256(terms).slice(0, 16)}`
+    const found = opened.get(layer) ?? createCacheLayer({ ...making, folder: layer, applied })
+    if (!opened.has(layer)) forgetOld(folder, [layer, applied])
+    if (!existsSync(layer)) takeOver({ ...making, folder: layer, applied })
+    opened.set(layer, found)
+    return found
+  }
+}
+
+/** The time of a layer says when a process used it last. */
+function forgetOld(folder: string, used: readonly string[]): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  for (const path of used) if (existsSync(path)) utimesSync(path, new Date(), new Date())
+  const usedAt = (name: string) => statSync(`${folder}/${name}`, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const names = readdirSync(folder).toSorted((a, b) => usedAt(b) - usedAt(a))
+  for (const [at, name] of names.entries()) if (at >= mostLayers || usedAt(name) < Date.now() - KEPT_MS) removeTree(`${folder}/${name}`)
+}
+
+type Layer = Making & { readonly applied: string }
+
+/** Another process may do the same: whoever is first makes the layer. */
+function takeOver({ folder, applied, libc }: Layer): void {
+  const made = `${folder}.new-${crypto.randomUUID().slice(0, 8)}`
+  mkdirSync(made, { recursive: true, mode: 0o700 })
+  try {
+    const share = sharing(libc, made, MOST_TAKEN)
+    for (const name of existsSync(applied) ? namesIn(libc, bytePath(applied)) : [])
+      share(join(bytePath(applied), name), join(bytePath(made), name))
+  } catch {
+    // What is missing is made again.
+  }
+  try {
+    renameSync(made, folder)
+  } catch {
+    removeTree(made)
+  }
+}
+
+/**
+ * Nobody changes a file of a layer in place, so two layers can share it. Marks of removed and replaced names stay where they are.
+ * @returns a function that gives the layer in `folder` what another one has
+ */
+function sharing(libc: Libc, folder: string, most: number): (from: string, to: string) => void {
+  const [state, { isOpaque }] = [{ left: most }, createAttributes(libc)]
+  return function share(from, to) {
+    const [own, kept] = [lookAt(from), lookAt(to)]
+    if (own === undefined || isWhiteout(own) || --state.left < 0 || (own.isDirectory() && isOpaque(from))) return
+    if (kept !== undefined && !(own.isDirectory() && kept.isDirectory())) remove(folder, to)
+    if (!own.isDirectory()) return linkSync(bytesOf(from), bytesOf(to))
+    mkdirSync(bytesOf(to), { recursive: true, mode: 0o700 })
+    for (const name of namesIn(libc, from)) share(join(from, name), join(to, name))
+    chmodSync(bytesOf(to), (own.mode & 0o777) | 0o700)
+  }
+}
+
+/** Moves it away first, so that it is gone at once. */
+function remove(layer: string, path: string): void {
+  const gone = `${layer}.gone-${crypto.randomUUID()}`
+  renameSync(bytesOf(path), gone)
+  removeTree(gone)
+}
+
+function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLayer {
   const [layer, real] = [bytePath(folder), bytePath(workspace)]
-  const attributes = createAttributes(libc)
-  const state = { measuring: false, pruneAfter: 0 }
+  const state = { pruneAfter: 0 }
+  const isCache = (path: string, name: string) =>
+    isCacheName(name, path.slice(path.lastIndexOf('/') + 1), (sibling) => lookAt(join(real, path, sibling)) !== undefined)
 
   function pruneIn(path: string): void {
     for (const name of namesIn(libc, join(layer, path))) {
       const at = join(path, name)
       const [own, below] = [lookAt(join(layer, at)), lookAt(join(real, at))]
       if (own === undefined) continue
-      if (isStale({ path, name, own, below })) remove(join(layer, at))
+      if (isStale({ path, name, own, below })) remove(folder, join(layer, at))
       else if (own.isDirectory() && below !== undefined && !isCache(path, name)) {
         if ((own.mode & 0o777) !== (below.mode & 0o777)) chmodSync(bytesOf(join(layer, at)), below.mode & 0o777)
         pruneIn(at)
       }
     }
-  }
-
-  /** Moves it away first, so that it is gone at once. */
-  function remove(path: string): void {
-    const gone = `${folder}.gone-${crypto.randomUUID()}`
-    renameSync(bytesOf(path), gone)
-    removeTree(gone)
   }
 
   type Found = { readonly path: string; readonly name: string; readonly own: Stats; readonly below: Stats | undefined }
@@ -62,60 +148,8 @@ export function createCacheLayer({ folder, workspace, libc, limits = usualLimits
     return own.isDirectory() ? below !== undefined && !below.isDirectory() : !below?.isDirectory()
   }
 
-  function isCache(path: string, name: string): boolean {
-    return isCacheName(name, path.slice(path.lastIndexOf('/') + 1), (sibling) => lookAt(join(real, path, sibling)) !== undefined)
-  }
-
-  function merge(up: string, path: string): void {
-    const [from, to] = [join(up, path), join(layer, path)]
-    const [own, kept] = [lookAt(from), lookAt(to)]
-    if (own === undefined) return
-    if (own.isDirectory()) widen(from, own, 0o700)
-    if (own.isDirectory() && kept?.isDirectory() && !attributes.isOpaque(from)) {
-      for (const name of namesIn(libc, from)) merge(up, join(path, name))
-      return
-    }
-    if (kept !== undefined) remove(to)
-    // The mark of a removed name is only right above a name of the workspace: elsewhere commands would see it.
-    if (!isWhiteout(own) || lookAt(join(real, path)) !== undefined) renameSync(bytesOf(from), bytesOf(to))
-  }
-
-  function makeParents(up: string, path: string): void {
-    for (let end = path.indexOf('/'); end > 0; end = path.indexOf('/', end + 1)) {
-      const parent = path.slice(0, end)
-      if (lookAt(join(layer, parent)) !== undefined) continue
-      mkdirSync(bytesOf(join(layer, parent)), { mode: 0o700 })
-      chmodSync(bytesOf(join(layer, parent)), ((lookAt(join(up, parent))?.mode ?? 0o755) & 0o777) | 0o700)
-    }
-  }
-
-  async function measure(): Promise<void> {
-    if (state.measuring) return
-    state.measuring = true
-    try {
-      const [pause, total] = [createPause(), { files: 0, bytes: 0 }]
-      const add = async (path: string): Promise<void> => {
-        for (const name of namesIn(libc, path)) {
-          const stat = lookAt(join(path, name))
-          total.files += 1
-          total.bytes += stat?.isFile() ? stat.size : 0
-          if (total.files > limits.files || total.bytes > limits.bytes) return
-          if (stat?.isDirectory()) await add(join(path, name))
-          await pause()
-        }
-      }
-      await add(layer)
-      if (total.files > limits.files || total.bytes > limits.bytes) empty()
-    } finally {
-      state.measuring = false
-    }
-  }
-
-  function empty(): void {
-    for (const name of namesIn(libc, layer)) remove(join(layer, name))
-  }
-
   return {
+    folder,
     prune() {
       const began = performance.now()
       if (began < state.pruneAfter) return
@@ -123,13 +157,136 @@ export function createCacheLayer({ folder, workspace, libc, limits = usualLimits
       const ended = performance.now()
       if (ended - began > SLOW_MS) state.pruneAfter = ended + REST_MS
     },
-    keep(up, caches) {
+    setAside(from, caches) {
+      if (caches.length === 0) return
       for (const path of caches) {
-        makeParents(up, path)
-        merge(up, path)
+        const [at, to] = [join(bytePath(from), 'up', path), join(bytePath(from), waitingFolder, path)]
+        const own = lookAt(at)
+        if (own?.isDirectory()) widen(at, own, 0o700)
+        mkdirSync(bytesOf(to.slice(0, to.lastIndexOf('/'))), { recursive: true, mode: 0o700 })
+        renameSync(bytesOf(at), bytesOf(to))
       }
-      // A cache that is gone is made again, so a failure needs no report.
-      if (caches.length > 0) void measure().catch(() => {})
+      writeFileSync(`${from}/${waitingFile}`, JSON.stringify({ workspace, layer: folder, applied, caches } satisfies Waiting), {
+        mode: 0o600,
+      })
     },
   }
+}
+
+/**
+ * Keeps the caches that wait in the folder of a command. `isApplied`: its changes are in the workspace, so later conversations may take
+ * them over; otherwise it changed nothing else. Caches that cannot be kept are made again, so a failure needs no report.
+ */
+export async function keepCaches(folder: string, isApplied: boolean, limits = usualLimits): Promise<void> {
+  if (!existsSync(`${folder}/${waitingFile}`)) return
+  const { workspace, layer, applied, caches }: Waiting = JSON.parse(readFileSync(`${folder}/${waitingFile}`, 'utf8'))
+  const libc = openLibc()
+  const from = join(bytePath(folder), waitingFolder)
+  const at = (root: string, path: string) =>
+    join(parentsOf(bytePath(root), bytePath(workspace), path), path.slice(path.lastIndexOf('/') + 1))
+  try {
+    for (const path of caches) await dropUnchecked({ libc, from, layer: bytePath(layer), real: bytePath(workspace), cache: path }, path)
+    const share = sharing(libc, applied, limits.files)
+    for (const path of isApplied ? caches : []) share(join(from, path), at(applied, path))
+    for (const path of caches) {
+      at(layer, path)
+      merge({ libc, from, layer, workspace }, path)
+    }
+    for (const each of isApplied ? [applied, layer] : [layer]) await emptyBeyond(libc, each, limits)
+  } finally {
+    forgetCaches(folder)
+  }
+}
+
+/** Only a part of the changes was wanted: caches may come from the rest. */
+export function forgetCaches(folder: string): void {
+  rmSync(`${folder}/${waitingFile}`, { force: true })
+  removeTree(`${folder}/${waitingFolder}`)
+}
+
+type Merging = { readonly libc: Libc; readonly from: string; readonly layer: string; readonly workspace: string }
+
+function merge({ libc, from, layer, workspace }: Merging, cache: string): void {
+  const { isOpaque } = createAttributes(libc)
+  const mergeAt = (path: string) => {
+    const [at, to] = [join(from, path), join(bytePath(layer), path)]
+    const [own, kept] = [lookAt(at), lookAt(to)]
+    if (own === undefined) return
+    if (own.isDirectory() && kept?.isDirectory() && !isOpaque(at)) {
+      for (const name of namesIn(libc, at)) mergeAt(join(path, name))
+      return
+    }
+    if (kept !== undefined) remove(layer, to)
+    // The mark of a removed name is only right above a name of the workspace: elsewhere commands would see it.
+    if (!isWhiteout(own) || lookAt(join(bytePath(workspace), path)) !== undefined) renameSync(bytesOf(at), bytesOf(to))
+  }
+  mergeAt(cache)
+}
+
+/** Makes the folders above a path of a layer as they are in the workspace. @returns the last one */
+function parentsOf(layer: string, real: string, path: string): string {
+  const folders = path.split('/').slice(0, -1)
+  mkdirSync(bytesOf(layer), { recursive: true, mode: 0o700 })
+  return folders.reduce((above, name, at) => {
+    const folder = join(above, name)
+    if (lookAt(folder) !== undefined) return folder
+    mkdirSync(bytesOf(folder), { mode: 0o700 })
+    chmodSync(bytesOf(folder), ((lookAt(join(real, ...folders.slice(0, at + 1)))?.mode ?? 0o755) & 0o777) | 0o700)
+    return folder
+  }, layer)
+}
+
+type Checking = { readonly libc: Libc; readonly from: string; readonly layer: string; readonly real: string; readonly cache: string }
+
+/** Python runs some compiled files whatever their source says. */
+async function dropUnchecked(checking: Checking, path: string): Promise<void> {
+  const [pause, at] = [createPause(), join(checking.from, path)]
+  const own = lookAt(at)
+  if (own?.isDirectory()) {
+    widen(at, own, 0o700)
+    for (const name of namesIn(checking.libc, at)) await dropUnchecked(checking, join(path, name))
+    await pause()
+  } else if (own !== undefined && path.endsWith('.pyc') && !isChecked(checking, path)) unlinkSync(bytesOf(at))
+}
+
+/** Whether python compares a compiled file (PEP 552) with its source: by a hash, or by the time and size that the source has now. */
+function isChecked({ from, layer, real, cache }: Checking, path: string): boolean {
+  const [, folder, name] = /^(.*?)__pycache__\/([^/]+?)\.(?:cpython|pypy|graalpy)-?\d[^/]*\.pyc$/s.exec(path) ?? []
+  const header = folder === undefined ? undefined : startOf(join(from, path), 16)
+  if (header === undefined) return false
+  const [flags, time, size] = [header.readUInt32LE(4), header.readUInt32LE(8), header.readUInt32LE(12)]
+  const source = `${folder}${name}.py`
+  const places = source.startsWith(`${cache}/`) ? [from, layer, real] : [real]
+  const now = places.map((place) => lookAt(join(place, source))).find((stat) => stat !== undefined)
+  const isSame = now?.isFile() === true && time === Math.floor(now.mtimeMs / 1000) % 2 ** 32 && size === now.size % 2 ** 32
+  return flags === 3 || (flags === 0 && isSame)
+}
+
+function startOf(path: string, bytes: number): Buffer | undefined {
+  const start = Buffer.alloc(bytes)
+  try {
+    const file = openRegular(path)
+    const read = readSync(file, start)
+    closeSync(file)
+    return read === bytes ? start : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function emptyBeyond(libc: Libc, folder: string, limits: CacheLimits): Promise<void> {
+  const [pause, total] = [createPause(), { files: 0, bytes: 0 }]
+  const isBeyond = () => total.files > limits.files || total.bytes > limits.bytes
+  const add = async (path: string): Promise<void> => {
+    for (const name of namesIn(libc, path)) {
+      const stat = lookAt(join(path, name))
+      total.files += 1
+      total.bytes += stat?.isFile() ? stat.size : 0
+      if (isBeyond()) return
+      if (stat?.isDirectory()) await add(join(path, name))
+      await pause()
+    }
+  }
+  await add(bytePath(folder))
+  if (isBeyond()) for (const name of namesIn(libc, bytePath(folder))) remove(folder, join(bytePath(folder), name))
 }

@@ -15,6 +15,7 @@ const box = await confined()
 const said = async (script) => {
   const { view, code, stdout } = await box.change(script)
   const changes = await view.changes()
+  await view.keepCaches()
   view.drop()
   return { code, stdout, paths: changes.map(({ path, after }) => path + ' ' + (after?.mode ?? 0).toString(8)), caches: await view.caches() }
 }

@@ -3,8 +3,8 @@
 import { join } from 'node:path'
 import type { Log, PrivateView } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
-import type { CacheLayer } from './cache-layer.ts'
-import { bytePath, bytesOf } from './layer-files.ts'
+import { type CacheLayer, keepCaches } from './cache-layer.ts'
+import { bytesOf } from './layer-files.ts'
 import { type ReadChanges, readChanges } from './read-changes.ts'
 import type { Transaction } from './transaction-folder.ts'
 
@@ -23,12 +23,13 @@ export function createPrivateView({ transaction, workspace, libc, cache, log }: 
   const read = async () => {
     const found = await readChanges({ up, workspace, libc })
     try {
-      cache.keep(bytePath(up), found.caches)
+      cache.setAside(folder, found.caches)
     } catch (error) {
-      log('debug', 'sandbox: caches of a command were not kept', { why: error instanceof Error ? error.message : String(error) })
+      notKept(error)
     }
     return found
   }
+  const notKept = (error: unknown) => log('debug', 'sandbox: caches of a command were not kept', { why: String(error) })
   const once = () => {
     state.read ??= read()
     return state.read
@@ -38,6 +39,7 @@ export function createPrivateView({ transaction, workspace, libc, cache, log }: 
     folder,
     changes: async () => (await once()).changes,
     caches: async () => (await once()).caches.map((path) => bytesOf(path).toString()),
+    keepCaches: () => keepCaches(folder, false).catch(notKept),
     drop,
   }
 }

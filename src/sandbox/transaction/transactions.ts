@@ -2,14 +2,15 @@
 
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { Log, PrivateView, PrivateViews } from '../confinement.ts'
+import type { CacheOwner, Log, PrivateView, PrivateViews } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
 import type { Places } from '../protect/places.ts'
-import { type CacheLayer, createCacheLayer } from './cache-layer.ts'
+import { type CacheLayer, createCaches } from './cache-layer.ts'
 import { bytePath, namesIn } from './layer-files.ts'
 import { type OverlayLaunch, overlayLaunch } from './overlay-launch.ts'
 import type { OverlaySupport } from './overlay-support.ts'
 import { createPrivateView } from './private-view.ts'
+import { removeTree } from './remove-tree.ts'
 import { subMountOf } from './sub-mounts.ts'
 import { forgetSupport, overlaySupport } from './support-file.ts'
 import { createTransaction, type Transaction } from './transaction-folder.ts'
@@ -31,11 +32,11 @@ export type Transactions = {
   /** True when `views` found a stored result. */
   isProven(): boolean
   /** Whether earlier commands left caches that only a view shows. */
-  hasCaches(): boolean
+  hasCaches(owner: CacheOwner | undefined): boolean
   /** What `views` found, for a person. */
   words(): string
   /** @throws Error when the folder cannot be made, or `views` has found no support before */
-  prepare(options: { readonly readOnly: boolean }): Prepared
+  prepare(options: { readonly readOnly: boolean; readonly caches: CacheOwner | undefined }): Prepared
   /** Tries again at the next call of `views`, after a command could not be started. */
   forget(): void
 }
@@ -44,7 +45,7 @@ type State = {
   trial?: ReturnType<typeof overlaySupport> | undefined
   support?: OverlaySupport
   stored?: boolean
-  cache?: CacheLayer | undefined
+  caches?: ((owner?: CacheOwner) => CacheLayer) | undefined
 }
 
 type Making = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc; readonly log: Log }
@@ -52,11 +53,12 @@ type Making = { readonly places: Places; readonly bubblewrap: string; readonly l
 export function createTransactions({ places, bubblewrap, libc, log }: Making): Transactions {
   const { workspace } = places
   const state: State = {}
-  const cacheName = sha256(workspace).slice(0, 16)
-  const cacheOf = ({ caches }: { readonly caches: string }) => {
-    const folder = join(caches, cacheName)
-    state.cache ??= createCacheLayer({ folder, workspace, libc })
-    return { folder, cache: state.cache }
+  const cacheOf = ({ caches }: { readonly caches: string }, owner: CacheOwner | undefined) => {
+    const name = sha256(workspace).slice(0, 16)
+    // An earlier version kept one layer of this name, which held what was dropped too.
+    if (state.caches === undefined) removeTree(join(caches, name))
+    state.caches ??= createCaches({ folder: join(caches, `${name}-2`), workspace, libc })
+    return state.caches(owner)
   }
   return {
     async views() {
@@ -69,19 +71,19 @@ export function createTransactions({ places, bubblewrap, libc, log }: Making): T
     },
     isReady: () => state.support?.ok === true,
     isProven: () => state.stored === true,
-    hasCaches() {
+    hasCaches(owner) {
       const { support } = state
-      return support?.ok === true && namesIn(libc, bytePath(cacheOf(support).folder)).length > 0
+      return support?.ok === true && namesIn(libc, bytePath(cacheOf(support, owner).folder)).length > 0
     },
     words() {
       if (state.support === undefined) return 'not tried yet'
       return state.support.ok ? 'commands can have them' : `NOT possible, so commands write to it directly: ${state.support.why}`
     },
-    prepare({ readOnly }) {
+    prepare({ readOnly, caches }) {
       const { support } = state
       if (!support?.ok) throw new Error('private views of the workspace were not tried')
-      const { folder, cache } = cacheOf(support)
-      const transaction = createTransaction(support.base, { workspace, cache: folder })
+      const cache = cacheOf(support, caches)
+      const transaction = createTransaction(support.base, { workspace, cache: cache.folder })
       const { way, programs } = support
       return {
         transaction,
@@ -96,7 +98,7 @@ export function createTransactions({ places, bubblewrap, libc, log }: Making): T
     forget() {
       forgetSupport(places)
       state.trial = undefined
-      state.cache = undefined
+      state.caches = undefined
     },
   }
 }
