@@ -44,7 +44,7 @@ export function isWorse(now: ChangeReview, then: ChangeReview | undefined): bool
  */
 export function refusalsOf(changes: readonly Change[], context: ReviewContext): readonly string[] {
   try {
-    const denied = findingsOf(createChangeView(changes, context.look), context).filter(({ weight }) => weight === 'deny')
+    const denied = findingsOf(changes, context).filter(({ weight }) => weight === 'deny')
     const ruled = context.ruled?.verdict === 'deny' ? [context.ruled.reason] : []
     return [...denied.map((finding) => tellFindings([finding])), ...ruled]
   } catch (error) {
@@ -65,12 +65,12 @@ function decide(changes: readonly Change[], context: ReviewContext): Decision {
   if (changes.length === 0) return { verdict: 'apply', rule: 'changes.none', reason: 'the command changed nothing' }
   if (level === 'readonly') return dropped('changes.readonly', 'autonomy is readonly, so what the command changed is dropped')
   const view = createChangeView(changes, context.look)
-  const findings = findingsOf(view, context)
+  const findings = findingsIn(view, context)
   const doubts = doubtsOf(findings, context.ruled?.rule)
   return { ...weigh(view, context, findings), ...(doubts && { doubts }) }
 }
 
-function findingsOf(view: ChangeView, context: ReviewContext): readonly Finding[] {
+function findingsIn(view: ChangeView, context: ReviewContext): readonly Finding[] {
   return [...paths(view, context), ...judgeGitChanges(view, context)]
 }
 
@@ -95,8 +95,7 @@ function weigh(view: ChangeView, context: ReviewContext, findings: readonly Find
 
 /** @returns what the rules say of changes that are in the workspace already, whatever the level */
 export function findingsOf(changes: readonly Change[], context: ReviewContext): readonly Finding[] {
-  const view = createChangeView(changes, context.look)
-  return [...paths(view, context), ...judgeGitChanges(view, context)]
+  return findingsIn(createChangeView(changes, context.look), context)
 }
 
 function dropped(rule: Decision['rule'], reason: string): Decision {
