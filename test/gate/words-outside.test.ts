@@ -195,7 +195,7 @@ describe('rm', () => {
       call('shell', { command: 'rm a.txt', direct: true }),
       { text: 'done' },
     ]
-    const { stderr } = await turn(at, direct, ['--autonomy', 'full'])
+    const { stderr } = await turn(at, direct, ['--autonomy', 'full'], { env: { BRAIDCLAW_SECURITY_DIRECT: 'allow' } })
     expect(stderr).toContain('rm is forbidden')
     expect(readFileSync(join(at.workspace, 'a.txt'), 'utf8')).toBe('x\n')
     expect((await outcomes(at, ['bash script.sh']))[0]?.status).toBe('completed')
