@@ -156,7 +156,7 @@ describe('seed risks and levels', () => {
   })
 
   test('medium approved in advance runs, high stays blocked', async () => {
-    expect(await said('file_write', { path: 'a' }, { approveAllMedium: true })).toBe('allow medium autonomy.approve_all_medium')
+    expect(await said('file_write', { path: 'a.md' }, { approveAllMedium: true })).toBe('allow medium autonomy.approve_all_medium')
     expect(await said('nuke', {}, { approveAllMedium: true })).toBe('deny high autonomy.high_blocked')
   })
 

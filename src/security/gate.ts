@@ -8,6 +8,7 @@ import { alwaysKey } from './always.ts'
 import { patternFlaw } from './arguments/schema-patterns.ts'
 import { createValidator, type Validator } from './arguments/tool-arguments.ts'
 import { type CommandFacts, type CommandMode, type Permission, permit, type RequestFacts } from './autonomy.ts'
+import type { AroundWrites } from './changes/harmless/file-writes.ts'
 import type { ReadRepository } from './command/transfer/transfer.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
@@ -40,6 +41,8 @@ export type GateOptions = {
   readonly runsOf?: (runs: readonly string[]) => Promise<JsonObject>
   /** Reads the repository of a git fetch, pull or push. Absent: these run in the sandbox like other commands. */
   readonly repository?: ReadRepository
+  /** Absent: git ignores nothing, and nothing was answered. */
+  readonly aroundWrites?: () => Promise<AroundWrites>
   readonly envHash?: string
   /** Searches calls for registered secrets; absent when no secret is registered. */
   readonly secrets?: SecretLook
@@ -133,7 +136,7 @@ async function decide({ call, tool, state, findings }: Judged): Promise<Judgemen
     { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: said(plan, state) },
     state.policy,
   )
-  const permission = await unlessRunUnasked(permitted, plan, state.policy)
+  const permission = await unlessNotHarmless(permitted, plan, state)
   if (permission.verdict !== 'deny') keep(plan, state.plans)
   const hosts = findings.flatMap(({ facts }) => (facts === undefined || facts.transfer ? [] : facts.hosts))
   const requests = findings.flatMap(({ request }) => request ?? [])
@@ -143,12 +146,12 @@ async function decide({ call, tool, state, findings }: Judged): Promise<Judgemen
   return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
 }
 
-/** A yes in advance does not cover files that development tools run unasked. With `ask = "before"` it covers every medium risk. */
-async function unlessRunUnasked(permission: Permission, { paths }: Plan, policy: Policy): Promise<Permission> {
+/** A yes in advance covers only what is harmless, as with the changes of commands. With `ask = "before"` it covers every medium risk. */
+async function unlessNotHarmless(permission: Permission, { paths }: Plan, { policy, sight, aroundWrites }: GateState): Promise<Permission> {
   const written = paths.flatMap(({ access, path, real }) => (access === 'write' ? [real ?? path] : []))
   if (permission.rule !== 'autonomy.approve_all_medium' || policy.ask === 'before' || written.length === 0) return permission
   const { asksThough } = await import('./changes/harmless/file-writes.ts')
-  const reason = asksThough(policy, written)
+  const reason = asksThough(written, { policy, sight, around: await aroundWrites?.() })
   return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
 }
 

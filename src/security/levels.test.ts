@@ -13,6 +13,7 @@ import type { CommandMode } from './autonomy.ts'
 import { defaultAllow } from './command/allow.ts'
 import { callOf, gateOf } from './gate.fixture.ts'
 import type { Policy } from './policy.ts'
+import type { Sight } from './targets/link.ts'
 
 type Row = readonly [unconfined: string, confined: string, transaction: string, command: string]
 
@@ -103,12 +104,32 @@ function isOnline(command: string): boolean {
 }
 
 test('what development tools run unasked is not written unasked, though medium risks were approved in advance', async () => {
-  const gate = gateOf({ autonomy: 'supervised', approveAllMedium: true })
+  const there = new Map([['/home/u/ws/src', ['b.ts']]])
+  const sight: Sight = {
+    real: (path) => path,
+    linked: () => [],
+    state: (path) =>
+      there.has(path) ? { kind: 'folder', mode: 0o755 } : path.endsWith('/b.ts') ? { kind: 'file', mode: 0o644 } : undefined,
+    names: (folder) => there.get(folder),
+  }
+  const gate = gateOf({ autonomy: 'supervised', approveAllMedium: true }, { sight })
   const verdictOf = async (path: string) => {
     const { verdict, rule } = await gate.judge(callOf('file_write', { path }))
     return `${verdict} ${rule}`
   }
-  for (const path of ['Makefile', 'sub/GNUmakefile', 'package.json', 'conftest.py', '.github/x.yml', 'a/b/build.rs'])
+  for (const path of [
+    'Makefile',
+    'sub/GNUmakefile',
+    'package.json',
+    'conftest.py',
+    '.github/x.yml',
+    'a/b/build.rs',
+    '.x',
+    'x.ts',
+    'y/a.ts',
+    'x.json',
+    'x',
+  ])
     expect([path, await verdictOf(path)]).toEqual([path, 'ask changes.not_harmless'])
   expect(await verdictOf('src/a.ts')).toBe('allow autonomy.approve_all_medium')
   const seed = gateOf({ autonomy: 'supervised', approveAllMedium: true, ask: 'before' })

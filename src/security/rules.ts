@@ -65,8 +65,10 @@ export const rules = {
   'changes.secret': 'A new or changed file holds the value of a registered secret.',
   'changes.limits': 'The command deleted or changed more than is applied without a look.',
   'changes.supervised': 'autonomy is supervised: changes to the workspace need a yes.',
-  'changes.not_harmless': 'A change is not harmless: a new executable, a link, or a file that development tools run unasked.',
+  'changes.not_harmless':
+    'A change is not on the list of what may pass: known text, source and data where such files are, no executable, no settings of tools.',
   'changes.always': 'The operator said "always" to changes of these paths by this command.',
+  'changes.ignored': 'Git ignores everything that changed, and no program runs or obeys it unasked.',
   'changes.harmless': 'Every change is harmless, and these were approved in advance (--auto).',
   'changes.approved': 'A person approved the command before it ran, which covers its changes.',
   'changes.direct':

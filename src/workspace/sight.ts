@@ -11,6 +11,11 @@ export const sight: Sight = {
   real: (path) => realPlace(path),
   linked,
   isFile: (path) => attempt(() => statSync(path).isFile()) ?? false,
+  state(path) {
+    const stat = attempt(() => lstatSync(path, { throwIfNoEntry: false }))
+    return stat && { kind: stat.isFile() ? 'file' : stat.isDirectory() ? 'folder' : 'other', mode: stat.mode & 0o7777 }
+  },
+  names: (folder) => attempt(() => readdirSync(folder)),
 }
 
 /** `linked`: the match is a link, or the pattern matched a link on the way to it. */

@@ -153,10 +153,10 @@ describe('the label that stands for a hidden value', () => {
 
   test('what stands around it can be changed, and it can be looked for', async () => {
     using at = home()
-    at.file('conf', `key = ${key}\ncolour = blue\n`)
-    const replies = [call('search', { pattern: label }), call('file_edit', { path: 'conf', old: 'blue', new: 'red' }), told]
+    at.file('conf.md', `key = ${key}\ncolour = blue\n`)
+    const replies = [call('search', { pattern: label }), call('file_edit', { path: 'conf.md', old: 'blue', new: 'red' }), told]
     expect((await turn(at, replies, yes, { env: real })).code).toBe(0)
-    expect(readFileSync(join(at.workspace, 'conf'), 'utf8')).toBe(`key = ${key}\ncolour = red\n`)
+    expect(readFileSync(join(at.workspace, 'conf.md'), 'utf8')).toBe(`key = ${key}\ncolour = red\n`)
   })
 })
 

@@ -42,7 +42,7 @@ real(
     expect(existsSync(join(at.workspace, '.git'))).toBe(false)
     expect((await receipts(at)).at(-1)).toMatchObject({ changes: 'pending' })
     Bun.spawnSync(['git', 'init', '-q', '-b', 'main'], { cwd: at.workspace })
-    expect(await auto('echo x > a && git add a && git commit -qm one')).toMatchObject({ code: 0 })
+    expect(await auto('echo x > a.md && git add a.md && git commit -qm one')).toMatchObject({ code: 0 })
     expect(Bun.spawnSync(['git', 'log', '--format=%s'], { cwd: at.workspace }).stdout.toString()).toBe('one\n')
     expect(await auto('git remote add origin https://example.org/x.git')).toMatchObject({ code: 4 })
     expect(await auto('git config core.fsmonitor ./x')).toMatchObject({ code: 3 })

@@ -231,7 +231,7 @@ describe('tool', () => {
     expect([code, stdout.trimEnd().endsWith('hello'), stderr]).toEqual([0, true, ''])
     const piped = await at.run(['tool', 'run', 'file_read', '--json', '-'], { stdin: '{"path":"a.txt"}' })
     expect(piped).toMatchObject({ code: 0, stdout })
-    const allowed = await at.run(['tool', 'run', 'shell', '--json', '{"command":"echo one two | tee out"}', '--approve-all-medium'])
+    const allowed = await at.run(['tool', 'run', 'shell', '--json', '{"command":"echo one two | tee out.txt"}', '--approve-all-medium'])
     expect(allowed).toMatchObject({ code: 0, stdout: 'one two\n' })
     expect(await json(at, 'receipt', 'list', '--json')).toMatchObject([
       { tool: 'file_read', status: 'allowed' },

@@ -1,5 +1,6 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
+import { relative } from 'node:path'
 import { once } from '../../kit/once.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
@@ -9,6 +10,7 @@ import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
 import type { Act, AskLine, ChangePorts, Judge, Question, Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { alwaysKey, hostsCovered } from '../../security/always.ts'
+import { pathRuleFor } from '../../security/changes/standing-changes.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
@@ -156,6 +158,7 @@ export async function createToolRuntime({
       targetsOf: async (writes) => (await import('../../security/command/run-files.ts')).digestsOf(writes, workspace.readBytes),
       runsOf: async (runs) => (await import('../../security/command/run-files.ts')).digestsOfRun(runs, workspace.readBytes),
       repository: createRepositoryReader(setup, policy),
+      aroundWrites: async () => (await views.get()).aroundWrites(),
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })
@@ -215,7 +218,13 @@ export async function createToolRuntime({
   function standingKey({ call, judgement }: Proposal): string | undefined {
     const tool = sourced(call.name)
     if (tool) return JSON.stringify([call.name, tool.sha256])
-    return state.gate?.plan(judgement.plan) && JSON.stringify([call.name, ...coveredBy(judgement)])
+    return state.gate?.plan(judgement.plan) && JSON.stringify([call.name, ...(namesAsked(judgement) ?? []), ...coveredBy(judgement)])
+  }
+
+  /** Where the name of a file asks, "always" covers this name at this place. @returns paths relative to the workspace */
+  function namesAsked({ rule, plan }: Judgement): readonly string[] | undefined {
+    if (rule !== 'changes.not_harmless') return undefined
+    return state.gate?.plan(plan)?.paths.map(({ path, real }) => relative(policy.workspace, real ?? path))
   }
 
   /**
@@ -224,12 +233,18 @@ export async function createToolRuntime({
    */
   function allowAlways({ call, judgement, changes }: Question): string | undefined {
     if (changes) return state.answers?.accept(changes.digest)
+    const names = namesAsked(judgement)
+    const rule = names && pathRuleFor(policy.workspace, names)
+    if (rule && state.answers) {
+      state.answers.offer(judgement.plan, rule)
+      return state.answers.accept(judgement.plan)
+    }
     const always = state.gate?.plan(judgement.plan)?.always
     if (call.name !== 'shell') {
       const key = standingKey({ call, judgement })
       if (key === undefined) return undefined
       standing.add(key)
-      return `allowed from now on in this conversation: ${[call.name, ...coveredBy(judgement)].join(' ')}`
+      return `allowed from now on in this conversation: ${[call.name, ...(names ?? []), ...coveredBy(judgement)].join(' ')}`
     }
     if (!always || !memory) return undefined
     memory.approvals.addRule({ tool: 'shell', scope: alwaysKey(always), by: 'terminal' })

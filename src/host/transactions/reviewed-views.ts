@@ -2,9 +2,12 @@
 
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
+import { createChangeView } from '../../security/changes/change-view.ts'
+import type { AroundWrites } from '../../security/changes/harmless/file-writes.ts'
+import { createHarmlessJudge } from '../../security/changes/harmless/harmless.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { ReviewContext, ReviewLevel } from '../../security/changes/review-context.ts'
-import { changeRuleFor, coversChanges } from '../../security/changes/standing-changes.ts'
+import { answeredBy, changeRuleFor, coversChanges, pathRuleFor } from '../../security/changes/standing-changes.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
@@ -12,6 +15,7 @@ import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import type { Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
+import { createIgnoredPaths } from '../../workspace/git/ignored-paths.ts'
 import type { Setup } from '../api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { admitBy, type ChangeJudge, lookOnce, refusedBack } from './admit-changes.ts'
@@ -36,6 +40,8 @@ export type ReviewedOptions = {
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
+export type ReviewedViews = CommandViews & { readonly sweep: Sweep; aroundWrites(): AroundWrites }
+
 /** Opens nothing before a command has changed something. */
 export function createReviewedViews({
   setup,
@@ -45,9 +51,9 @@ export function createReviewedViews({
   gate,
   dryRun = false,
   standing,
-}: ReviewedOptions): CommandViews & { readonly sweep: Sweep } {
+}: ReviewedOptions): ReviewedViews {
   const { log, redactor } = setup
-  const judge = changeJudge({ setup, policy, gate })
+  const judge = changeJudge({ setup, policy, gate, standing })
   const reviewed = async (act: Act, changes: readonly Change[], judged: ChangeReview): Promise<ChangeReview> => {
     // In a dry run a person sees every change set, also one that would be applied unasked.
     if (dryRun) return judged.verdict === 'apply' ? { ...judged, verdict: 'ask' } : judged
@@ -66,7 +72,7 @@ export function createReviewedViews({
   }
 
   const admit: ViewsOptions['admit'] = (act, judged) =>
-    admitBy(setup, async () => [judgeOf(act), ...judgesOfToday({ setup, policy, gate }).map((today) => judgeOf(act, today(act)))], judged)
+    admitBy(setup, async () => [judgeOf(act), ...judgesOfToday({ setup, policy, gate, standing }).map((today) => judgeOf(act, today(act)))], judged)
   const store = openChanges(setup, policy.workspace)
   const review: ViewsOptions['review'] = async (act, changes, recording) => {
     const [judge, look] = [judgeOf(act), lookOnce(recording)]
@@ -79,6 +85,7 @@ export function createReviewedViews({
   return {
     ...views,
     sweep: createSweep({ setup, policy, originals: store.originals({ conversation: conversationId, run: runId }), runId }),
+    aroundWrites: () => pathsAround({ setup, policy, standing }),
     async settle(act, ran) {
       const settled = await views.settle(act, ran)
       const changed = views.changesOf(act.id)?.changes.map(({ path }) => path) ?? []
@@ -99,7 +106,7 @@ function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
       rule: 'changes.always',
       reason: 'the operator said "always" to changes of these paths by this command',
     }
-  const rule = changeRuleFor(plan, changes)
+  const rule = review.rule === 'changes.supervised' ? changeRuleFor(plan, changes) : undefined
   if (rule) standing.offer(review.digest, rule)
   return review
 }
@@ -108,7 +115,13 @@ function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
 export function changeJudge(judging: Judging): (act: Act | undefined) => ChangeJudge {
   const contextOf = contextsBy(judging)
   return (act) => ({
-    review: async (changes, look) => reviewChanges(changes, await contextOf(act, changes, look)),
+    async review(changes, look) {
+      const context = await contextOf(act, changes, look)
+      const review = reviewChanges(changes, context)
+      if (judging.standing && review.rule === 'changes.not_harmless')
+        offerNames(changes, { context, standing: judging.standing, digest: review.digest })
+      return review
+    },
     async context(changes, look, to) {
       // The operator's rules are about what calls do, and an undo is no call.
       return to === 'after' ? contextOf(act, changes, look) : { ...(await contextOf(undefined, changes, look)), ruled: undefined }
@@ -124,23 +137,30 @@ export function openJudgedChanges(setup: Judging['setup'], policy: Policy): Chan
 }
 
 /** Returns the judge by the configuration of now, when its files changed since it was loaded; none otherwise. */
-function judgesOfToday({ setup, policy, gate }: Judging): readonly ReturnType<typeof changeJudge>[] {
+function judgesOfToday({ setup, policy, gate, standing }: Judging): readonly ReturnType<typeof changeJudge>[] {
   const security = setup.changed?.()
   if (security === undefined) return []
   const config = { ...setup.config, workspaceDir: policy.workspace, security: { ...setup.config.security, ...security } }
   const today = policyOf(config, setup.paths, setup.context.env, setup.access)
-  return [changeJudge({ setup: { ...setup, config }, policy: today, gate })]
+  return [changeJudge({ setup: { ...setup, config }, policy: today, gate, standing })]
 }
 
-export type Judging = Pick<ReviewedOptions, 'setup' | 'policy' | 'gate'>
+export type Judging = Pick<ReviewedOptions, 'setup' | 'policy' | 'gate' | 'standing'>
+
+/** What git ignores now, and the names to which a person said "always". */
+function pathsAround({ setup, policy, standing }: Omit<Judging, 'gate'>): AroundWrites {
+  const ignored = createIgnoredPaths({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+  return { ignored, answered: answeredBy(standing?.rules() ?? [], policy.workspace) }
+}
 
 /** Returns what the judgement of changes needs to know. Without `act` no call made them. */
-function contextsBy({ setup, policy, gate }: Judging) {
+function contextsBy({ setup, policy, gate, standing }: Judging) {
   const hasSecret = secretsBy(setup.redactor)
   const rulesOn = createChangeRules(setup)
   return async (act: Act | undefined, changes: readonly Change[], look: Look): Promise<ReviewContext> => {
     const command = act && (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
     return {
+      ...pathsAround({ setup, policy, standing }),
       policy,
       level: levelOf(policy),
       approved: act !== undefined && isApproved(act, policy),
@@ -154,6 +174,14 @@ function contextsBy({ setup, policy, gate }: Judging) {
       look,
     }
   }
+}
+
+type Offer = { readonly context: ReviewContext; readonly standing: StandingAnswers; readonly digest: string }
+
+function offerNames(changes: readonly Change[], { context, standing, digest }: Offer): void {
+  const names = createHarmlessJudge(createChangeView(changes, context.look), context).askingNames()
+  const rule = names && pathRuleFor(context.policy.workspace, names)
+  if (rule) standing.offer(digest, rule)
 }
 
 /** A command may make such a file, and nobody reads it from then on; it cannot have read one that was there before. */

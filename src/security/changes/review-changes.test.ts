@@ -104,13 +104,13 @@ test('a link to a plain file of the workspace is as harmless as a copy; every ot
     '.git/HEAD': 'x',
     '.env': 'x',
     folder: { folder: true },
-    plain: { link: 'docs/a.md' },
+    'plain.md': { link: 'docs/a.md' },
   } as const
   const around = { policy: { ...policy, forbiddenReads: ['**/.env'] } }
-  for (const target of ['docs/a.md', './docs/../docs/a.md', '/home/u/ws/docs/a.md', 'plain'])
-    expect([target, review(there, { b: { link: target } }, around)]).toEqual([target, apply('changes.harmless')])
-  expect(review(there, { 'x/b': { link: '../new' }, new: 'x' }, around)).toEqual(apply('changes.harmless'))
-  expect(review(there, { plain: { link: 'folder/../docs/a.md' } }, around)).toEqual(apply('changes.harmless'))
+  for (const target of ['docs/a.md', './docs/../docs/a.md', '/home/u/ws/docs/a.md', 'plain.md'])
+    expect([target, review(there, { 'b.md': { link: target } }, around)]).toEqual([target, apply('changes.harmless')])
+  expect(review(there, { 'x/b.md': { link: '../new.md' }, 'new.md': 'x' }, around)).toEqual(apply('changes.harmless'))
+  expect(review(there, { 'plain.md': { link: 'folder/../docs/a.md' } }, around)).toEqual(apply('changes.harmless'))
   const more = [
     'run.sh',
     'Makefile',
@@ -124,19 +124,20 @@ test('a link to a plain file of the workspace is as harmless as a copy; every ot
     'gone',
     '/usr/bin/python3',
   ]
-  for (const target of more) expect([target, review(there, { b: { link: target } }, around)]).toEqual([target, ask('changes.not_harmless')])
-  for (const name of ['conftest.py', 'a/Makefile', 'package.json', 'bun.lock', 'node_modules/x'])
+  for (const target of more)
+    expect([target, review(there, { 'b.md': { link: target } }, around)]).toEqual([target, ask('changes.not_harmless')])
+  for (const name of ['conftest.py', 'a/Makefile', 'package.json', 'bun.lock', 'node_modules/x', 'b', 'x/b.ts'])
     expect([name, review(there, { [name]: { link: '/home/u/ws/docs/a.md' } }, around)]).toEqual([name, ask('changes.not_harmless')])
   for (const odd of [{ folder: true, mode: 0o644 }, { other: true }] as const)
-    expect(review({ odd }, { b: { link: 'odd' } })).toEqual(ask('changes.not_harmless'))
+    expect(review({ odd }, { 'b.md': { link: 'odd' } })).toEqual(ask('changes.not_harmless'))
   expect(review({ 'a.md': 'x', pipe: { other: true } }, { pipe: { link: 'a.md' } })).toEqual(ask('changes.not_harmless'))
   const bytes = { path: '\ufffd', bytes: '/w==', after: { kind: 'link', mode: 0o777, target: 'docs/a.md' } } as const
   expect(reviewChanges([bytes], { policy, level: 'auto', approved: false, look: lookAt(there, there) })).toEqual(
     ask('changes.not_harmless'),
   )
-  const { mode, ...unsure } = lookAt(there, { ...there, b: { link: 'docs/a.md' } })
+  const { mode, ...unsure } = lookAt(there, { ...there, 'b.md': { link: 'docs/a.md' } })
   expect(mode).toBeDefined()
-  expect(review(there, { b: { link: 'docs/a.md' } }, { ...around, look: unsure })).toEqual(ask('changes.not_harmless'))
+  expect(review(there, { 'b.md': { link: 'docs/a.md' } }, { ...around, look: unsure })).toEqual(ask('changes.not_harmless'))
 })
 
 test('the first ten refused paths are named, and how many more there are', () => {
@@ -164,12 +165,14 @@ describe('without a refusal', () => {
   })
 
   test('auto applies regular files and folders and asks about the rest', () => {
-    expect(review({ 'b.txt': '1' }, { 'src/a.ts': 'x', 'b.txt': '2', 'new/folder': { folder: true } })).toEqual(apply('changes.harmless'))
+    expect(review({ 'b.txt': '1', 'src/b.ts': '' }, { 'src/a.ts': 'x', 'b.txt': '2', 'new/folder': { folder: true } })).toEqual(
+      apply('changes.harmless'),
+    )
     expect(review({ 'b.txt': '1' }, { 'b.txt': undefined })).toEqual(apply('changes.harmless'))
     const doubtful: readonly (readonly [string, Entry])[] = [
       ['run.sh', { file: '#!/bin/sh', mode: 0o755 }],
       ['link', { link: 'a' }],
-      ['wide', { file: 'x', mode: 0o646 }],
+      ['wide.md', { file: 'x', mode: 0o646 }],
       ['wide', { folder: true, mode: 0o777 }],
       ['sub/Makefile', 'x'],
       ['conftest.py', 'x'],
@@ -187,14 +190,16 @@ describe('without a refusal', () => {
   test('each name of the list of what tools run unasked asks in auto, at any depth and in any case', () => {
     for (const name of runUnaskedNames)
       for (const above of ['', 'a/b/']) {
-        const path = above + name.replaceAll('*', 'x').replace(/\/$/, '/inner.txt').toUpperCase()
+        const path = above + name.replace(/^\.\*/, '.x').replaceAll('*', 'x').replace(/\/$/, '/inner.txt').toUpperCase()
         expect([path, review({}, { [path]: 'x' })]).toEqual([path, ask('changes.not_harmless')])
       }
   })
 
-  test('an executable that was one may change; a file that becomes one asks', () => {
+  test('other content of an executable asks, and so does a file that becomes one', () => {
     const script = (text: string, mode: number): Entry => ({ file: text, mode })
-    expect(review({ 'run.sh': script('a', 0o755) }, { 'run.sh': script('b', 0o755) })).toEqual(apply('changes.harmless'))
+    expect(review({ 'run.sh': script('a', 0o755) }, { 'run.sh': script('b', 0o755) })).toEqual(ask('changes.not_harmless'))
+    expect(review({ 'run.sh': script('a', 0o755) }, { 'run.sh': script('b', 0o644) })).toEqual(ask('changes.not_harmless'))
+    expect(review({ 'run.sh': script('a', 0o755) }, { 'run.sh': undefined })).toEqual(apply('changes.harmless'))
     expect(review({ 'run.sh': script('a', 0o644) }, { 'run.sh': script('a', 0o755) })).toEqual(ask('changes.not_harmless'))
     expect(review({ 'run.sh': script('a', 0o744) }, { 'run.sh': script('a', 0o644) })).toEqual(apply('changes.harmless'))
   })
@@ -216,8 +221,8 @@ describe('without a refusal', () => {
   })
 
   test('many deletions, large files and many changes ask in auto', () => {
-    const files = (number: number) => Object.fromEntries(Array.from({ length: number }, (_, index) => [`f${index}`, 'x']))
-    const none = (number: number) => Object.fromEntries(Array.from({ length: number }, (_, index) => [`f${index}`, undefined]))
+    const files = (number: number) => Object.fromEntries(Array.from({ length: number }, (_, index) => [`f${index}.md`, 'x']))
+    const none = (number: number) => Object.fromEntries(Array.from({ length: number }, (_, index) => [`f${index}.md`, undefined]))
     expect(review(files(51), none(51))).toEqual(ask('changes.limits'))
     expect(review(files(51), none(50))).toEqual(apply('changes.harmless'))
     expect(review({}, files(5001))).toEqual(ask('changes.limits'))
@@ -239,8 +244,8 @@ describe('without a refusal', () => {
     const was = { before: { kind: 'file' as const, mode: 0o444, size: 9 } }
     const objects = Array.from({ length: 51 }, (_, at) => ({ path: `.git/objects/ab/${at}`, ...was }))
     const pack = { path: '.git/objects/pack/pack-1.pack', after: was.before }
-    expect(beyondLimits(objects)).toStartWith('51 files would be deleted')
-    expect(beyondLimits([...objects, { ...pack, ...was }])).toStartWith('51 files would be deleted')
+    expect(beyondLimits(objects)).toStartWith('51 files would be deleted or emptied')
+    expect(beyondLimits([...objects, { ...pack, ...was }])).toStartWith('51 files would be deleted or emptied')
     expect(beyondLimits([...objects, pack])).toBeUndefined()
   })
 

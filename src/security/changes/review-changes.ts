@@ -14,7 +14,7 @@ import { changesDigest } from './changes-digest.ts'
 import { summariseChanges } from './changes-summary.ts'
 import { type Finding, tellFindings } from './finding.ts'
 import { judgeGitChanges } from './git/git-changes.ts'
-import { askAbout } from './harmless/harmless.ts'
+import { createHarmlessJudge } from './harmless/harmless.ts'
 import { beyondLimits, findSecrets } from './harmless/limits.ts'
 import { createPathLock } from './locked-paths.ts'
 import type { ReviewContext } from './review-context.ts'
@@ -121,7 +121,8 @@ function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
 }
 
 /** `findings` deny nothing. In full only those that a person must allow ask. */
-function questions(view: ChangeView, { level, hasSecret, policy }: ReviewContext, findings: readonly Finding[]): Decision | undefined {
+function questions(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision | undefined {
+  const { level, hasSecret } = context
   const personal = findings.filter(({ weight }) => weight === 'person')
   if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
   if (level === 'full') return
@@ -129,10 +130,17 @@ function questions(view: ChangeView, { level, hasSecret, policy }: ReviewContext
   if (secrets.length > 0) return asking('changes.secret', tellFindings(secrets))
   const limit = beyondLimits(view.changes)
   if (limit !== undefined) return asking('changes.limits', limit)
+  const { askAbout, isOnlyOutput } = createHarmlessJudge(view, context)
+  if (findings.length === 0 && isOnlyOutput(view.changes))
+    return {
+      verdict: 'apply',
+      rule: 'changes.ignored',
+      reason: 'git ignores everything that changed, and no program runs or obeys it unasked',
+    }
   const told = findings.length > 0 ? `; ${tellFindings(findings)}` : ''
   if (level === 'supervised')
     return asking(findings[0]?.rule ?? 'changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
-  const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change, { view, policy }) ?? [])]
+  const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change) ?? [])]
   return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
 }
 

@@ -4,6 +4,7 @@ import type { EntryState } from '../../runtime/changes.ts'
 import type { RuleOnChanges } from '../../runtime/rules/rules-on-changes.ts'
 import type { CommandPlan } from '../command/verdict.ts'
 import type { PathPolicy } from '../targets/path.ts'
+import type { Existing } from './harmless/may-pass.ts'
 
 /** The workspace as it was, or as it would be with all changes applied. */
 export type Side = 'before' | 'after'
@@ -26,7 +27,7 @@ export type Look = {
 
 export type ReviewLevel = 'readonly' | 'supervised' | 'auto' | 'full'
 
-export type ReviewContext = {
+export type ReviewContext = Pick<Existing, 'ignored'> & {
   readonly policy: PathPolicy
   readonly level: ReviewLevel
   /** A person approved the command before it ran; this covers its changes, but nothing that is denied. */
@@ -40,6 +41,8 @@ export type ReviewContext = {
   readonly isForbiddenRead?: (path: string) => boolean
   /** Absolute folders besides those of the system that a command sees read-only, such as the user's tool chains: links may lead there. */
   readonly readOnlyFolders?: () => readonly string[]
+  /** Whether a person said "always" to what this very path holds. */
+  readonly answered?: ((path: string) => boolean) | undefined
   /** What the operator's own rules say of these changes; undefined when none is about them. */
   readonly ruled?: RuleOnChanges | undefined
   /** Absolute paths that git settings outside the workspace name as programs or hook folders. */

@@ -58,7 +58,7 @@ describe('does not answer for', () => {
 })
 
 test('answers for the paths of the rule and the folders that lead to them', () => {
-  expect(covers([made('coverage', folder), made('coverage/deep/a'), removed('coverage/b')])).toBe(true)
+  expect(covers([made('coverage', folder), made('coverage/deep/a.md'), removed('coverage/b.md')])).toBe(true)
   expect(covers([made('out', folder), edited('out/log.txt')])).toBe(true)
 })
 
@@ -70,7 +70,7 @@ describe('the rule of an answer', () => {
   })
 
   test('names the paths, or their folders when they are many, and covers the changes it was made from', () => {
-    expect(changeRuleFor(npmTest, [made('out', folder), made('out/b'), edited('a')])?.patterns).toEqual(['a', 'out/b'])
+    expect(changeRuleFor(npmTest, [made('out', folder), made('out/b.md'), edited('a.md')])?.patterns).toEqual(['a.md', 'out/b.md'])
     const many = Array.from({ length: 300 }, (_, at) => made(`.git/objects/${at % 40}/o${at}`))
     const wide = changeRuleFor(npmTest, [...many, edited('.git/index')])
     expect(wide?.patterns).toEqual(['.git/index', '.git/objects/**'])
@@ -81,11 +81,11 @@ describe('the rule of an answer', () => {
     expect(changeRuleFor(npmTest, [edited('Makefile')])).toBeUndefined()
     expect(changeRuleFor(npmTest, [made('run.sh', file(0o755))])).toBeUndefined()
     expect(changeRuleFor(npmTest, [])).toBeUndefined()
-    expect(changeRuleFor({ ...npmTest, commands: [] }, [edited('a')])).toBeUndefined()
+    expect(changeRuleFor({ ...npmTest, commands: [] }, [edited('a.md')])).toBeUndefined()
     expect(
       changeRuleFor(
         npmTest,
-        Array.from({ length: 13 }, (_, at) => made(`f${at}`)),
+        Array.from({ length: 13 }, (_, at) => made(`f${at}.md`)),
       ),
     ).toBeUndefined()
   })

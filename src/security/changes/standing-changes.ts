@@ -1,16 +1,15 @@
-/** Defines the standing answers to changes: this command may change these paths without a question, and nothing else. */
+/** Defines the standing answers to changes: this command, or anything in this workspace, may change these paths without a question. */
 
 import { canonical, isObject } from '../../kit/json.ts'
 import { parseJson } from '../../kit/wire.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { alwaysKey } from '../always.ts'
 import type { Plan } from '../plan.ts'
-import { spelt } from '../targets/protected.ts'
 import { isRunUnasked } from './harmless/run-unasked.ts'
 
 /**
- * `command` is the key of an executable and sub-command, or the exact command. A pattern is a path, or `folder/**` for everything in the
- * folder.
+ * `command` is the key of an executable and sub-command, or the exact command; that of a workspace stands for whatever writes there. A
+ * pattern is a path, or `folder/**` for everything in the folder.
  */
 export type ChangeRule = { readonly command: string; readonly patterns: readonly string[] }
 
@@ -34,6 +33,19 @@ export function changeRuleFor(plan: Pick<Plan, 'always' | 'commands'>, changes: 
   if (command === undefined || changes.length === 0 || !changes.every(isPlain)) return
   const patterns = patternsOf(changes)
   return patterns && { command, patterns }
+}
+
+const keyOfWorkspace = (workspace: string) => canonical({ workspace })
+
+/** @returns the rule that "always" would create where these paths asked for themselves; undefined when they are too many to read */
+export function pathRuleFor(workspace: string, paths: readonly string[]): ChangeRule | undefined {
+  if (paths.length > 0 && paths.length <= mostPatterns) return { command: keyOfWorkspace(workspace), patterns: paths }
+}
+
+/** @returns whether a person said "always" to this very path of the workspace */
+export function answeredBy(rules: readonly ChangeRule[], workspace: string): (path: string) => boolean {
+  const paths = new Set(rules.flatMap(({ command, patterns }) => (command === keyOfWorkspace(workspace) ? patterns : [])))
+  return (path) => paths.has(path)
 }
 
 /** Single paths; where they are too many, the folders at the highest depth at which the patterns are few enough. */
@@ -70,7 +82,7 @@ function isPlain({ path, bytes, before, after }: Change): boolean {
   if (bytes !== undefined || !kinds.every((kind) => kind === 'file' || kind === 'folder')) return false
   const hadBits = before?.kind === after?.kind ? (before?.mode ?? 0) : 0
   const runs = after?.kind === 'file' && (after.mode & 0o111 & ~hadBits) !== 0
-  return !runs && (path.startsWith('.git/') || !isRunUnasked(spelt(path)))
+  return !runs && (path.startsWith('.git/') || !isRunUnasked(after?.kind === 'file' || before?.kind === 'file' ? path : `${path}/`))
 }
 
 /** A rule for `a/b/**` also lets the command make `a` and `a/b`. */
@@ -96,6 +108,7 @@ export function parseChangeRule(text: string): ChangeRule | undefined {
 /** @returns the rule as a person reads it: `git commit, while it changes only .git/**` */
 export function tellChangeRule({ command, patterns }: ChangeRule): string {
   const key = parseJson(command)
+  if (isObject(key) && typeof key.workspace === 'string') return `any change of ${patterns.join(', ')} in ${key.workspace}`
   const exactly = isObject(key) ? key.exactly : key
   const words = Array.isArray(exactly) ? exactly.join(' ') : String(exactly)
   return `${words}, while it changes only ${patterns.join(', ')}`

@@ -13,6 +13,10 @@ export type Sight = {
   linked(pattern: string): readonly string[] | undefined
   /** Whether an absolute path leads to a regular file; absent: no file is known. */
   isFile?(path: string): boolean
+  /** @returns what stands at an absolute path, itself a link or not; absent: nothing is known */
+  state?(path: string): { readonly kind: 'file' | 'folder' | 'other'; readonly mode: number } | undefined
+  /** @returns the names in an absolute folder */
+  names?(folder: string): readonly string[] | undefined
 }
 
 /** `given` is the path as the call names it, or relative to the workspace for a pattern's match; `real` is absolute. */

@@ -1,5 +1,5 @@
 /**
- * Matches .gitignore patterns closely enough for a search: order, negation, anchoring, folder-only rules; no global or info/exclude files.
+ * Matches .gitignore patterns closely enough for a search: order, negation, anchoring, folder-only rules; the caller reads the files.
  */
 
 export type Ignore = { readonly glob: Bun.Glob; readonly negated: boolean; readonly folderOnly: boolean }
@@ -24,7 +24,7 @@ function parseLine(line: string): Ignore[] {
  * characters.
  */
 function globOf(body: string): Bun.Glob {
-  const literal = body.replaceAll(/(?<!\\)([{}])/g, '\\$1')
+  const literal = body.replaceAll(/(?<!\\)([{}])/g, '\\$1').replace(/^(\/?)!/, '$1\\!')
   if (!body.includes('/')) return new Bun.Glob(`**/${literal}`)
   return new Bun.Glob(literal.startsWith('/') ? literal.slice(1) : literal)
 }

@@ -9,6 +9,7 @@ import type { Memory } from '../../../memory/memory.ts'
 import type { Judge } from '../../../runtime/port.ts'
 import type { Entry } from '../../../runtime/replay/external-entry.ts'
 import type { RejudgeInput } from '../../../runtime/replay/rejudge.ts'
+import { sight } from '../../../workspace/sight.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { allowingToo, policyOf, resolveExecutable } from '../../setup/effective-policy.ts'
@@ -50,6 +51,7 @@ export async function pastJudges(setup: Setup, memory: Pick<Memory, 'approvals'>
     const gate = createGate({
       ...common,
       repository,
+      sight: { ...sight, real: (path) => path, linked: () => [] },
       ...(commands ? { commands } : {}),
       policy: allowingToo(policy, names),
       tools: [...ten, ...tools],

@@ -93,7 +93,6 @@ describe.each(['.git', 'sub/.git', 'a/b/c/d/e/.git', 'bare', 'vendor/x/m.git'])(
       'refs/heads/new/branch',
       'logs/HEAD',
       'logs/refs/heads/main',
-      'info/exclude',
       'info/attributes',
       'rr-cache/x/postimage',
       'rebase-merge/done',
@@ -175,7 +174,7 @@ test('a program or hook folder that the settings name does not change; what lies
   isDenied(there, { shared: '[core]\n\tpager = x\n' })
   isDenied(there, { 'tools/hooks': { link: '../other' }, 'tools/hooks/x': undefined })
   asks(there, { shared: '[user]\n\tname = x\n' })
-  isFree(there, { 'tools/x': 'x', 'scripts/y.sh': 'x', 'bin/other': 'x', attrs: 'x', ls: 'x' })
+  isFree({ ...there, 'scripts/z.sh': '' }, { 'tools/x.md': 'x', 'scripts/y.sh': 'x', 'bin/other.md': 'x', 'attrs.md': 'x', 'ls.md': 'x' })
   const inWorktree = { ...there, 'wt/.git': 'gitdir: ../.git/worktrees/wt\n' }
   isDenied(inWorktree, { 'wt/tools/hooks/pre-commit': 'x' })
   expect(review({}, { 'hooks/x': 'x' }, { level: 'full', runByGit: ['/home/u/ws/hooks'] })).toMatchObject({

@@ -59,7 +59,7 @@ test('what a repository beside the changed path names outside of itself is refus
   isDenied(repository('sub/.git', config), { 'tools/pre-commit': 'run' })
   isDenied({ ...repository('lib', `${base}[include]\n\tpath = ../more\n`), more: base }, { more: `${base}[alias]\n\tx = "!touch x"\n` })
   isDenied({ ...repository('a/sub/.git', config), 'a/b/c': 'x' }, { 'a/tools/x': 'run' })
-  const free = review(repository('sub/.git', config), { 'tool/pre-commit': 'x', toolsx: 'x' })
+  const free = review(repository('sub/.git', config), { 'tool/pre-commit.md': 'x', 'toolsx.md': 'x' })
   expect(free).toMatchObject({ verdict: 'apply' })
 })
 

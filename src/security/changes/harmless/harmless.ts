@@ -2,18 +2,77 @@
 
 import type { Change } from '../../../runtime/changes.ts'
 import { judgePath, type PathPolicy } from '../../targets/path.ts'
-import { spelt } from '../../targets/protected.ts'
-import { type ChangeView, nameOf } from '../change-view.ts'
+import { type ChangeView, folderOf } from '../change-view.ts'
 import type { Finding } from '../finding.ts'
+import { createGitFolders, type GitFolders } from '../git/git-folders.ts'
 import { resolveLink } from '../resolve-link.ts'
-import { isLockFile, isManifest, manifestRisk } from './manifests.ts'
-import { isRunUnasked } from './run-unasked.ts'
+import type { ReviewContext } from '../review-context.ts'
+import { isManifestOrLock, manifestRisk } from './manifests.ts'
+import { createPathJudge, type PathJudge } from './may-pass.ts'
 
-type Around = { readonly view: ChangeView; readonly policy: PathPolicy }
+type Around = {
+  readonly view: ChangeView
+  readonly policy: PathPolicy
+  readonly judge: PathJudge
+  readonly answered: ReviewContext['answered']
+  readonly folders: GitFolders
+}
 
-export function askAbout(change: Change, around: Around): Finding | undefined {
-  const why = change.after?.kind === 'link' ? linkRisk(change, around) : (modeRisk(change) ?? contentRisk(change, around.view))
-  return why === undefined ? undefined : { weight: 'ask', rule: 'changes.not_harmless', path: change.path, why }
+export type HarmlessJudge = {
+  /** @returns why the change asks; undefined for a harmless one */
+  askAbout(change: Change): Finding | undefined
+  /** Whether the set holds nothing but output that git ignores, and the folders it lies in. */
+  isOnlyOutput(changes: readonly Change[]): boolean
+  /** @returns the paths that ask, if "always" can answer for all of them */
+  askingNames(): readonly string[] | undefined
+}
+
+export function createHarmlessJudge(view: ChangeView, { policy, ignored, answered }: ReviewContext): HarmlessJudge {
+  const judge = createPathJudge({
+    kind: (path) => (path === '' ? 'folder' : view.kind(path, 'before')),
+    names: (folder) => view.names(folder, 'before'),
+    ignored,
+  })
+  const around = { view, policy, judge, answered, folders: createGitFolders(view) }
+  const riskOf = (change: Change) =>
+    change.after?.kind === 'link' ? linkRisk(change, around) : (modeRisk(change) ?? contentRisk(change, around))
+
+  function isOnlyOutput(changes: readonly Change[]): boolean {
+    const output = changes.filter(
+      (change) => change.bytes === undefined && judge.isOutput(change.path, isFolder(change)) && riskOf(change) === undefined,
+    )
+    const above = new Set(output.flatMap(({ path }) => foldersOf(path)))
+    const isAbove = (change: Change) => isFolder(change) && above.has(change.path) && riskOf(change) === undefined
+    const all = new Set(output)
+    return output.length > 0 && changes.every((change) => all.has(change) || isAbove(change))
+  }
+
+  const isAnswerable = (change: Change) =>
+    change.after?.kind !== 'link' &&
+    change.bytes === undefined &&
+    modeRisk(change) === undefined &&
+    answerableRisk(change, around) !== undefined
+
+  return {
+    isOnlyOutput,
+    askingNames() {
+      const asking = view.changes.filter((change) => riskOf(change) !== undefined)
+      return asking.every(isAnswerable) ? asking.map(({ path }) => path) : undefined
+    },
+    askAbout(change) {
+      const why = riskOf(change)
+      return why === undefined ? undefined : { weight: 'ask', rule: 'changes.not_harmless', path: change.path, why }
+    },
+  }
+}
+
+function isFolder({ before, after }: Change): boolean {
+  return [before, after].every((state) => state === undefined || state.kind === 'folder')
+}
+
+function foldersOf(path: string): readonly string[] {
+  const above = folderOf(path)
+  return above === '' ? [] : [above, ...foldersOf(above)]
 }
 
 function modeRisk({ before, after }: Change): string | undefined {
@@ -24,27 +83,46 @@ function modeRisk({ before, after }: Change): string | undefined {
   if ((after.mode & 0o002 & ~had) !== 0) return 'every user of this machine may write it'
 }
 
-function contentRisk({ path, before, after }: Change, view: ChangeView): string | undefined {
-  if (after?.kind !== 'file' && before?.kind !== 'file') return
-  // Nobody runs a build in a .git folder, and a branch may have any name.
-  if (/(?:^|\/)\.git\//.test(path)) return
-  if (isRunUnasked(spelt(path))) return 'a file that development tools or agents run or obey unasked'
-  return manifestRisk(path, view)
+/** Nobody runs a build in a repository's own folder, and a branch may have any name. */
+function contentRisk(change: Change, around: Around): string | undefined {
+  const why = around.answered?.(change.path) ? undefined : answerableRisk(change, around)
+  return why === undefined || isGitData(change.path, around) ? undefined : why
+}
+
+/** Says why a change asks that "always" to its path answers. */
+function answerableRisk(change: Change, { view, judge }: Around): string | undefined {
+  const { path, before, after } = change
+  if (/(?:^|\/)\.git(?:\/|$)/.test(path)) return path.endsWith('/info/exclude') ? 'it decides what git ignores' : undefined
+  if (after?.kind === 'file' || before?.kind === 'file') return judge.risk(path) ?? manifestRisk(path, view) ?? executableRisk(change)
+  return before === undefined && isFolder(change) ? judge.risk(path, true) : undefined
+}
+
+/** Names of git's own files in a repository. */
+const gitData =
+  /^(?:[A-Z_]+|config(?:\.worktree)?|hooks|objects|refs|logs|index|packed-refs|shallow|description|info|rr-cache|rebase-merge|rebase-apply|sequencer|worktrees|modules)(?:\/|$)/
+
+/** In a repository under another name than `.git`. */
+function isGitData(path: string, { folders }: Around): boolean {
+  const above = folders.above(folderOf(path))
+  return above.some((folder) => gitData.test(folder === '' ? path : path.slice(folder.length + 1)))
+}
+
+function executableRisk({ before, after }: Change): string | undefined {
+  const isOther = after !== undefined && (before?.sha256 === undefined || before.sha256 !== after.sha256)
+  return before?.kind === 'file' && (before.mode & 0o111) !== 0 && isOther ? 'other content of an executable' : undefined
 }
 
 /**
  * A link to a plain file of the workspace does no more than a copy of it would: nobody runs the file, and neither name is one that programs
  * run, obey or hide. What the link leads to must be there, since something else could come to stand in its place.
  */
-function linkRisk({ path, bytes, before }: Change, { view, policy }: Around): string | undefined {
+function linkRisk({ path, bytes, before }: Change, { view, policy, judge }: Around): string | undefined {
   if (before?.kind === 'other') return 'it replaces a pipe, socket or device'
   const end = bytes === undefined ? resolveLink({ view, policy, link: path, side: 'after' })?.inside : undefined
   const isPlain = end !== undefined && view.kind(end, 'after') === 'file' && ((view.mode(end, 'after') ?? 0o111) & 0o111) === 0
-  return isPlain && [path, end].every((each) => isOrdinary(each, policy)) ? undefined : 'a symbolic link to more than a plain file'
-}
-
-function isOrdinary(path: string, policy: PathPolicy): boolean {
-  const name = spelt(nameOf(path))
-  if (isRunUnasked(spelt(path)) || isManifest(name) || isLockFile(name)) return false
-  return (['read', 'write'] as const).every((access) => judgePath({ path, access, cwd: policy.workspace, policy }).ok)
+  const isOrdinary = (each: string) =>
+    judge.risk(each) === undefined &&
+    !isManifestOrLock(each) &&
+    (['read', 'write'] as const).every((access) => judgePath({ path: each, access, cwd: policy.workspace, policy }).ok)
+  return isPlain && [path, end].every(isOrdinary) ? undefined : 'a symbolic link to more than a plain file'
 }

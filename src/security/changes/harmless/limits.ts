@@ -1,10 +1,13 @@
-/** Says when a change set is so large, or deletes so much, that a person should look at it, and which new files hold a secret. */
+/** Says when a change set is so large, or destroys so much, that a person should look at it, and which new files hold a secret. */
 
 import { count, grouped } from '../../../kit/count.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import type { ChangeView } from '../change-view.ts'
 import type { Finding } from '../finding.ts'
 import type { ReviewContext } from '../review-context.ts'
+
+/** A file that keeps less than one byte in so many counts as emptied, and an emptied file as a deleted one. */
+const emptied = 20
 
 const most = { changes: 5_000, deleted: 50, bytes: 256 * 1024 ** 2 } as const
 /** The secret of a longer file is looked for in its beginning only. */
@@ -18,9 +21,10 @@ export function beyondLimits(changes: readonly Change[]): string | undefined {
   const packs = changes.some(({ path, before }) => before === undefined && /(?:^|\/)\.git\/objects\/pack\/[^/]+\.pack$/.test(path))
   const isPacked = (path: string) => packs && /(?:^|\/)\.git\/objects\//.test(path)
   const files = changes.filter(({ before, after }) => after?.kind === 'file' || before?.kind === 'file')
-  const deleted = files.filter(({ path, after }) => after === undefined && !isPacked(path)).length
+  const isEmptied = ({ before, after }: Change) => after?.kind === 'file' && (after.size ?? 0) * emptied < (before?.size ?? 0)
+  const deleted = files.filter((change) => (change.after === undefined && !isPacked(change.path)) || isEmptied(change)).length
   const bytes = files.reduce((sum, { after }) => sum + (after?.size ?? 0), 0)
-  if (deleted > most.deleted) return `${count(deleted, 'file')} would be deleted, more than ${most.deleted}`
+  if (deleted > most.deleted) return `${count(deleted, 'file')} would be deleted or emptied, more than ${most.deleted}`
   if (changes.length > most.changes) return `${count(changes.length, 'change')}, more than ${grouped(most.changes)}`
   if (bytes > most.bytes) return `${grouped(Math.ceil(bytes / 1024 ** 2))} MiB would be written, more than ${most.bytes / 1024 ** 2}`
 }

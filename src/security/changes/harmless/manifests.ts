@@ -27,14 +27,9 @@ const manifests: { readonly [name: string]: Manifest } = {
   },
 }
 
-/** @param name in lower case */
-export function isLockFile(name: string): boolean {
-  return lockFiles.has(name)
-}
-
-/** @param name in lower case */
-export function isManifest(name: string): boolean {
-  return Object.hasOwn(manifests, name)
+export function isManifestOrLock(path: string): boolean {
+  const name = spelt(nameOf(path))
+  return Object.hasOwn(manifests, name) || lockFiles.has(name)
 }
 
 const lockFiles = new Set(
@@ -51,7 +46,7 @@ export function manifestRisk(path: string, view: ChangeView): string | undefined
   const name = spelt(nameOf(path))
   const manifest = Object.hasOwn(manifests, name) ? manifests[name] : undefined
   if (manifest !== undefined && !isOnlyDescription(path, view, manifest)) return 'scripts, dependencies or tool settings of a package'
-  if (isLockFile(name)) return newHost(path, view)
+  if (lockFiles.has(name)) return newHost(path, view)
 }
 
 function isOnlyDescription(path: string, view: ChangeView, { parse, harmless }: Manifest): boolean {

@@ -49,24 +49,41 @@ function read(path: string | Buffer): Buffer | undefined {
   return content.length <= LARGEST && content.toString('latin1', 0, 4) === 'DIRC' ? content : undefined
 }
 
+/** @returns the paths that an index holds. @throws for what is no whole index, and for version 4, which shortens names */
+export function pathsOfIndex(index: Buffer): ReadonlySet<string> {
+  if (index.readUInt32BE(4) === 4) throw new Error('an index of version 4')
+  const paths = new Set<string>()
+  const last = walk(index, ({ name, end }) => paths.add(index.toString('utf8', name, end)))
+  lasting(index, last)
+  return paths
+}
+
 /** @returns a digest of everything an index says but for the state of files; never equal for what cannot be read to its end */
 function sayings(index: Buffer): string {
   const hasher = new Bun.CryptoHasher('sha256')
+  hasher.update(index.subarray(4, 12))
+  const last = walk(index, ({ at, end }) => {
+    hasher.update(index.subarray(at + STAT_BEFORE_MODE, at + STAT_BEFORE_MODE + MODE_BYTES))
+    hasher.update(index.subarray(at + STAT_BEFORE_DIGEST, end))
+  })
+  for (const extension of lasting(index, last)) hasher.update(extension)
+  return hasher.digest('hex')
+}
+
+/** @returns where the entries end */
+function walk(index: Buffer, visit: (entry: { readonly at: number; readonly name: number; readonly end: number }) => void): number {
   const version = index.readUInt32BE(4)
   if (version < 2 || version > 4) throw new Error(`an index of version ${version}`)
-  hasher.update(index.subarray(4, 12))
   const count = index.readUInt32BE(8)
   let at = 12
   for (let entry = 0; entry < count; entry++) {
-    const fixed = STAT_BEFORE_DIGEST + DIGEST_BYTES + 2 + ((index[at + 60] ?? 0) & 0x40 ? 2 : 0)
-    const end = index.indexOf(0, at + fixed + (version === 4 ? prefixBytes(index, at + fixed) : 0))
+    const name = at + STAT_BEFORE_DIGEST + DIGEST_BYTES + 2 + ((index[at + 60] ?? 0) & 0x40 ? 2 : 0)
+    const end = index.indexOf(0, name + (version === 4 ? prefixBytes(index, name) : 0))
     if (end < 0) throw new Error('an index that ends early')
-    hasher.update(index.subarray(at + STAT_BEFORE_MODE, at + STAT_BEFORE_MODE + MODE_BYTES))
-    hasher.update(index.subarray(at + STAT_BEFORE_DIGEST, end))
+    visit({ at, name, end })
     at = version === 4 ? end + 1 : at + (((end - at) >> 3) + 1) * 8
   }
-  for (const extension of lasting(index, at)) hasher.update(extension)
-  return hasher.digest('hex')
+  return at
 }
 
 /** In version 4 a number of one or more bytes says how much of the name before is left out. */

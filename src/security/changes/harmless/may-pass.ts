@@ -1,0 +1,147 @@
+/**
+ * Decides by its path whether a file may change without a question. The list says what may: text, data and source, where such files are
+ * already. Everything else asks.
+ */
+
+import { spelt } from '../../targets/protected.ts'
+import { folderOf, inFolder, nameOf } from '../change-view.ts'
+import { isManifestOrLock } from './manifests.ts'
+import { isRunUnasked } from './run-unasked.ts'
+
+/** The workspace as it was before the change. Paths are relative to it, '' is the workspace. */
+export type Existing = {
+  kind(path: string): string | undefined
+  /** @returns the names in a folder */
+  names(folder: string): readonly string[] | undefined
+  /** Whether git ignores the path: by a rule for a folder above it, or by one for its own name. Git ignores nothing that it tracks. */
+  readonly ignored?: ((path: string, isFolder: boolean) => 'folder' | 'name' | undefined) | undefined
+}
+
+/** Suffixes of what no program loads on its own: prose, tables, pictures, sound, archives. New ones may lie anywhere. */
+const inert =
+  'md markdown txt text rst adoc asciidoc textile org tex bib log diff patch po pot srt vtt golden expected out csv tsv psv jsonl ndjson parquet avro arrow ' +
+  'feather orc h5 hdf5 npy npz sqlite sqlite3 db dat bin geojson kml gpx ics vcf xls xlsx ods docx odt pptx odp pdf epub rtf map ' +
+  'png jpg jpeg gif webp avif bmp ico tif tiff heic svg eps psd xcf mp3 wav ogg flac m4a mp4 webm mov mkv avi ttf otf woff woff2 eot obj stl gltf glb ' +
+  'zip tar gz tgz bz2 xz txz zst 7z br xsd xsl xslt dtd css scss sass less styl'
+
+/** Suffixes of data in which tools keep their settings, too. */
+const settings = 'json json5 jsonc yaml yml toml ini cfg conf xml properties plist edn ron neon hjson'
+
+/** Languages of which tools pick up files by their names in the root of a project: a new file there asks. */
+const scripts =
+  'js mjs cjs jsx ts mts cts tsx vue svelte astro coffee mdx snap|py pyi pyx pxd ipynb|rb erb haml slim|php phtml twig|pl pm t pod|lua|r rmd qmd|jl|' +
+  'sh bash zsh ksh|ex exs eex heex leex|erl hrl|scala sc clj cljs cljc groovy kts|dart|swift|hs lhs purs elm|nim|el lisp cl scm ss rkt|tcl|lean'
+
+const compiled =
+  'c h cc cpp cxx hh hpp hxx inl ipp m mm cu cuh s asm|go|rs|java kt|cs fs fsi vb razor cshtml xaml|ml mli mll mly re rei|zig|cr|f f90 f95 for|pas adb ads|' +
+  'v sv vhd vhdl|glsl vert frag wgsl hlsl metal|sol vy move cairo|html htm xhtml|ejs hbs handlebars mustache pug njk liquid jinja jinja2 j2 tmpl tpl ftl|' +
+  'sql proto thrift graphql gql avsc fbs capnp prisma|awk sed'
+
+/** `where` a new file may lie: `beside` such files, also in a root; `settings` do not change unasked in a root. */
+type Family = { readonly suffixes: ReadonlySet<string>; readonly where: 'anywhere' | 'beside' | 'below the root' | 'settings' }
+
+const families: ReadonlyMap<string, Family> = new Map([
+  ...rows('anywhere', [inert]),
+  ...rows('settings', settings.split(' ')),
+  ...rows('below the root', scripts.split('|')),
+  ...rows('beside', compiled.split('|')),
+])
+
+function rows(where: Family['where'], texts: readonly string[]): readonly (readonly [string, Family])[] {
+  return texts.map(words).flatMap((suffixes) => [...suffixes].map((suffix) => [suffix, { suffixes, where }] as const))
+}
+
+/** Their folder is the root of a package, in which tools look for their settings. */
+const packageFiles = words(
+  'package.json pyproject.toml setup.py cargo.toml go.mod pom.xml build.gradle build.gradle.kts composer.json gemfile mix.exs pubspec.yaml deno.json package.swift',
+)
+
+/** Such a folder of the root may be new, when the workspace has code of the same language. */
+const usualFolders = words('src lib libs test tests __tests__ doc docs example examples include cmd internal pkg bench benches')
+
+/** Capital letters are how instructions for agents are named. These documents are none. */
+const documents =
+  /^(?:readme|changelog|changes|contributing|contributors|licen[cs]e|copying|notice|authors|maintainers|history|news|install|security|support|todo|roadmap|architecture|design|notes|plan|spec|faq|usage|upgrading|migration|code_of_conduct|governance|credits|releasing|report|summary|testing|glossary)\b/i
+
+const foldersSearched = 40
+
+export type PathJudge = {
+  /** @returns why a change of this file, or this new folder, asks; undefined: nothing about its path does */
+  risk(path: string, isFolder?: boolean): string | undefined
+  /** Whether it is output: git ignores it, and no program runs or obeys it unasked. */
+  isOutput(path: string, isFolder?: boolean): boolean
+}
+
+/** Manifests and lock files pass here: what they hold decides (manifests.ts). */
+export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
+  const listed = new Map<string, readonly string[]>()
+  const namesIn = (folder: string) => {
+    const found = listed.get(folder) ?? names(folder) ?? []
+    listed.set(folder, found)
+    return found
+  }
+  const isRoot = (folder: string) => folder === '' || namesIn(folder).some((name) => packageFiles.has(name.toLowerCase()))
+
+  function risk(path: string, isFolder = false): string | undefined {
+    if (isRunUnasked(isFolder ? `${path}/` : path)) return 'development tools or agents run or obey it unasked'
+    if (isFolder || isManifestOrLock(path)) return
+    const ignoredBy = ignored?.(path, false)
+    const family = familyOf(path)
+    if (ignoredBy === 'folder' || (ignoredBy === 'name' && (family?.where ?? 'anywhere') === 'anywhere')) return
+    if (family === undefined) return 'neither text, source nor data of a known kind'
+    if (family.where === 'settings' && isRoot(folderOf(path))) return 'a file of settings in the root of a project'
+    return kind(path) === 'file' || mayBeNew(path, family) ? undefined : 'a new file in a place that holds no such files'
+  }
+
+  function mayBeNew(path: string, { suffixes, where }: Family): boolean {
+    const folder = folderOf(path)
+    if (where === 'anywhere') return !isRoot(folder) || !/^[A-Z][A-Z_-]*\.(?:md|txt)$/.test(nameOf(path)) || documents.test(nameOf(path))
+    if (isRoot(folder)) return where === 'beside' && holds(folder, suffixes)
+    let above = folder
+    while (above !== '' && kind(above) !== 'folder') above = folderOf(above)
+    if (!isRoot(above)) return isIn(above, suffixes)
+    if (where !== 'settings' && holds(above, suffixes)) return true
+    const [first = ''] = (above === '' ? folder : folder.slice(above.length + 1)).split('/')
+    return where !== 'settings' && usualFolders.has(first) && isIn(above, suffixes)
+  }
+
+  /** What tools run unasked does not count: beside a `vite.config.ts` alone there is no code. */
+  function holds(folder: string, suffixes: ReadonlySet<string>): boolean {
+    const isSuch = (name: string) => suffixes.has(suffixOf(name)) && !isRunUnasked(name) && kind(inFolder(folder, name)) === 'file'
+    return namesIn(folder).some(isSuch)
+  }
+
+  /** Searches the folder and those below it, nearest first. */
+  function isIn(folder: string, suffixes: ReadonlySet<string>): boolean {
+    const queue = [folder]
+    for (let at = 0; at < queue.length && at < foldersSearched; at++) {
+      const next = queue[at] ?? ''
+      if (holds(next, suffixes)) return true
+      const below = namesIn(next).map((name) => inFolder(next, name))
+      queue.push(...below.filter((path) => kind(path) === 'folder' && !isRunUnasked(`${path}/`)))
+    }
+    return false
+  }
+
+  function isOutput(path: string, isFolder = false): boolean {
+    if (isRunUnasked(isFolder ? `${path}/` : path) || isManifestOrLock(path)) return false
+    const by = ignored?.(path, isFolder)
+    return by === 'folder' || (by === 'name' && (isFolder || (familyOf(path)?.where ?? 'anywhere') === 'anywhere'))
+  }
+
+  return { risk, isOutput }
+}
+
+function familyOf(path: string): Family | undefined {
+  return families.get(suffixOf(nameOf(path)))
+}
+
+/** A document without a suffix counts as text. */
+function suffixOf(name: string): string {
+  const plain = spelt(name)
+  return plain.includes('.') ? plain.slice(plain.lastIndexOf('.') + 1) : 'txt'
+}
+
+function words(text: string): ReadonlySet<string> {
+  return new Set(text.split(' '))
+}
