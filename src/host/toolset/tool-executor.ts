@@ -224,7 +224,9 @@ export async function createToolRuntime({
   /** Where the name of a file asks, "always" covers this name at this place. @returns paths relative to the workspace */
   function namesAsked({ rule, plan }: Judgement): readonly string[] | undefined {
     if (rule !== 'changes.not_harmless') return undefined
-    return state.gate?.plan(plan)?.paths.map(({ path, real }) => relative(policy.workspace, real ?? path))
+    return state.gate
+      ?.plan(plan)
+      ?.paths.flatMap(({ access, path, real }) => (access === 'write' ? [relative(policy.workspace, real ?? path)] : []))
   }
 
   /**

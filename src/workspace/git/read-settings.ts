@@ -23,9 +23,9 @@ export function repositoriesAround(folder: string, top = '/'): readonly Reposito
 /** Follows the file that a linked worktree or a submodule has in the place of its repository. */
 function gitFolderOf(root: string): string | undefined {
   const path = join(root, '.git')
-  const stat = look(path)
+  const stat = lstatAt(path)
   if (stat?.isDirectory()) return path
-  if (stat === undefined) return isGitFolder((part) => look(join(root, part)) !== undefined) ? root : undefined
+  if (stat === undefined) return isGitFolder((part) => lstatAt(join(root, part)) !== undefined) ? root : undefined
   const target = /^gitdir: ([^\n]+?)\s*$/.exec(readSmall(path) ?? '')?.[1]
   return target === undefined ? undefined : resolve(root, target)
 }
@@ -104,7 +104,7 @@ export function expand(path: string, from: string, home: string): string {
   return path.startsWith('~/') ? join(home, path.slice(2)) : resolve(from, path)
 }
 
-function look(path: string) {
+export function lstatAt(path: string) {
   try {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch {

@@ -2,7 +2,7 @@
  * Matches .gitignore patterns closely enough for a search: order, negation, anchoring, folder-only rules; the caller reads the files.
  */
 
-export type Ignore = { readonly glob: Bun.Glob; readonly negated: boolean; readonly folderOnly: boolean }
+type Ignore = { readonly glob: Bun.Glob; readonly negated: boolean; readonly folderOnly: boolean }
 
 export function parseIgnore(text: string): Ignore[] {
   return text.split(/\r?\n/).flatMap((line) => parseLine(line))
@@ -29,8 +29,20 @@ function globOf(body: string): Bun.Glob {
   return new Bun.Glob(literal.startsWith('/') ? literal.slice(1) : literal)
 }
 
+/** The rules of one file, and the folder from which they start. */
+export type Rules = { readonly from: string; readonly rules: readonly Ignore[] }
+
+/** Decides by the rules of the nearest folder that has one for the path. @param above the farthest first */
+export function isIgnored(above: readonly Rules[], path: string, isFolder: boolean): boolean {
+  for (const { from, rules } of above.toReversed()) {
+    const verdict = ignored(rules, from === '' ? path : path.slice(from.length + 1), isFolder)
+    if (verdict !== undefined) return verdict
+  }
+  return false
+}
+
 /** @returns whether one folder's rules ignore a path below it; undefined when no rule matches. The last matching rule decides. */
-export function ignored(rules: readonly Ignore[], path: string, isFolder: boolean): boolean | undefined {
+function ignored(rules: readonly Ignore[], path: string, isFolder: boolean): boolean | undefined {
   const last = rules.findLast((rule) => (isFolder || !rule.folderOnly) && rule.glob.match(path))
   return last === undefined ? undefined : !last.negated
 }

@@ -6,15 +6,12 @@ import { explain, flags, type Handle, hold, realPath, slot } from '../descriptor
 import type { Locator } from '../locate-path.ts'
 import { type Child, children } from '../open-folder.ts'
 import { drain } from '../read-file.ts'
-import { type Ignore, ignored, parseIgnore } from './ignore.ts'
+import { isIgnored, parseIgnore, type Rules } from './ignore.ts'
 
 const MAX_DEPTH = 64
 const MAX_IGNORE_BYTES = 256 * 1024
 
 type OnSkip = (path: string, why: string) => void
-
-/** The rules of one .gitignore and the folder they start from, relative to the root. */
-type Rules = { readonly from: string; readonly rules: readonly Ignore[] }
 
 type Visit = { readonly folder: Handle; readonly path: string; readonly depth: number; readonly above: readonly Rules[] }
 
@@ -75,14 +72,6 @@ function readable({ onSkip }: Walk, folder: Handle, path: string): Child[] {
   }
 }
 
-function isIgnored(above: readonly Rules[], path: string, isFolder: boolean): boolean {
-  for (const { from, rules } of above.toReversed()) {
-    const verdict = ignored(rules, from === '' ? path : path.slice(from.length + 1), isFolder)
-    if (verdict !== undefined) return verdict
-  }
-  return false
-}
-
 /** @returns the .gitignore rules of the folders between the root and the start of the walk */
 function rulesAbove(locator: Locator, path: string): Rules[] {
   if (path === '.' || path.startsWith('/')) return []
@@ -98,7 +87,7 @@ function rulesAt(locator: Locator, from: string): Rules[] {
 }
 
 /** An unreadable .gitignore never stops the search. */
-function rulesOf(folder: Handle): Ignore[] {
+function rulesOf(folder: Handle): Rules['rules'] {
   try {
     using looked = hold(slot(folder, '.gitignore'), flags.lookHere)
     if (!fstatSync(looked.fd).isFile()) return []

@@ -99,7 +99,7 @@ function help({ stage, revise }: ChangeSet): string {
     ...(revise ? ([['s', 'choose the files to apply; the others are dropped']] as const) : []),
     ...(revise ? ([['e', 'open the new text in your editor; what you save is applied']] as const) : []),
     ['d', 'show the whole difference'],
-    ['a', stage === 'made' ? 'apply them, and from now on whenever this command changes only such files' : 'allow it, from now on too'],
+    ['a', stage === 'made' ? 'apply them, and ask no more about such changes; the next line says which' : 'allow it, from now on too'],
   ]
   return keys.map(([key, meaning]) => `  ${key}  ${meaning}\n`).join('')
 }

@@ -38,13 +38,11 @@ export function createHarmlessJudge(view: ChangeView, { policy, ignored, answere
     change.after?.kind === 'link' ? linkRisk(change, around) : (modeRisk(change) ?? contentRisk(change, around))
 
   function isOnlyOutput(changes: readonly Change[]): boolean {
-    const output = changes.filter(
-      (change) => change.bytes === undefined && judge.isOutput(change.path, isFolder(change)) && riskOf(change) === undefined,
-    )
-    const above = new Set(output.flatMap(({ path }) => foldersOf(path)))
-    const isAbove = (change: Change) => isFolder(change) && above.has(change.path) && riskOf(change) === undefined
-    const all = new Set(output)
-    return output.length > 0 && changes.every((change) => all.has(change) || isAbove(change))
+    const isOutput = (change: Change) => change.bytes === undefined && judge.isOutput(change.path, isFolder(change))
+    const others = changes.filter((change) => !isOutput(change))
+    if (others.length === changes.length || !others.every(isFolder)) return false
+    const above = new Set(changes.filter(isOutput).flatMap(({ path }) => foldersOf(path)))
+    return others.every(({ path }) => above.has(path)) && changes.every((change) => riskOf(change) === undefined)
   }
 
   const isAnswerable = (change: Change) =>

@@ -3,6 +3,7 @@
  * already. Everything else asks.
  */
 
+import { memo } from '../../../kit/memo.ts'
 import { spelt } from '../../targets/protected.ts'
 import { folderOf, inFolder, nameOf } from '../change-view.ts'
 import { isManifestOrLock } from './manifests.ts'
@@ -19,7 +20,7 @@ export type Existing = {
 
 /** Suffixes of what no program loads on its own: prose, tables, pictures, sound, archives. New ones may lie anywhere. */
 const inert =
-  'md markdown txt text rst adoc asciidoc textile org tex bib log diff patch po pot srt vtt golden expected out csv tsv psv jsonl ndjson parquet avro arrow ' +
+  'md markdown txt text rst adoc asciidoc textile org tex bib log po pot srt vtt golden expected out csv tsv psv jsonl ndjson parquet avro arrow ' +
   'feather orc h5 hdf5 npy npz sqlite sqlite3 db dat bin geojson kml gpx ics vcf xls xlsx ods docx odt pptx odp pdf epub rtf map ' +
   'png jpg jpeg gif webp avif bmp ico tif tiff heic svg eps psd xcf mp3 wav ogg flac m4a mp4 webm mov mkv avi ttf otf woff woff2 eot obj stl gltf glb ' +
   'zip tar gz tgz bz2 xz txz zst 7z br xsd xsl xslt dtd css scss sass less styl'
@@ -35,7 +36,7 @@ const scripts =
 const compiled =
   'c h cc cpp cxx hh hpp hxx inl ipp m mm cu cuh s asm|go|rs|java kt|cs fs fsi vb razor cshtml xaml|ml mli mll mly re rei|zig|cr|f f90 f95 for|pas adb ads|' +
   'v sv vhd vhdl|glsl vert frag wgsl hlsl metal|sol vy move cairo|html htm xhtml|ejs hbs handlebars mustache pug njk liquid jinja jinja2 j2 tmpl tpl ftl|' +
-  'sql proto thrift graphql gql avsc fbs capnp prisma|awk sed'
+  'sql proto thrift graphql gql avsc fbs capnp prisma|awk sed|diff patch'
 
 /** `where` a new file may lie: `beside` such files, also in a root; `settings` do not change unasked in a root. */
 type Family = { readonly suffixes: ReadonlySet<string>; readonly where: 'anywhere' | 'beside' | 'below the root' | 'settings' }
@@ -74,16 +75,15 @@ export type PathJudge = {
 
 /** Manifests and lock files pass here: what they hold decides (manifests.ts). */
 export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
-  const listed = new Map<string, readonly string[]>()
-  const namesIn = (folder: string) => {
-    const found = listed.get(folder) ?? names(folder) ?? []
-    listed.set(folder, found)
-    return found
-  }
-  const isRoot = (folder: string) => folder === '' || namesIn(folder).some((name) => packageFiles.has(name.toLowerCase()))
+  const namesIn = memo((folder) => names(folder) ?? [])
+  const isRoot = memo((folder) => folder === '' || namesIn(folder).some((name) => packageFiles.has(name.toLowerCase())))
+  const isIn = memo((key) => search(folderOf(key), familyOf(key)?.suffixes ?? new Set()))
 
   function risk(path: string, isFolder = false): string | undefined {
-    if (isRunUnasked(isFolder ? `${path}/` : path)) return 'development tools or agents run or obey it unasked'
+    if (isRunUnasked(isFolder ? `${path}/` : path))
+      return nameOf(path).includes('.')
+        ? 'development tools or agents run or obey it unasked'
+        : 'a name without a suffix, as recipes and programs have'
     if (isFolder || isManifestOrLock(path)) return
     const ignoredBy = ignored?.(path, false)
     const family = familyOf(path)
@@ -99,10 +99,11 @@ export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
     if (isRoot(folder)) return where === 'beside' && holds(folder, suffixes)
     let above = folder
     while (above !== '' && kind(above) !== 'folder') above = folderOf(above)
-    if (!isRoot(above)) return isIn(above, suffixes)
+    const end = `x.${suffixOf(nameOf(path))}`
+    if (!isRoot(above)) return isIn(inFolder(above, end))
     if (where !== 'settings' && holds(above, suffixes)) return true
     const [first = ''] = (above === '' ? folder : folder.slice(above.length + 1)).split('/')
-    return where !== 'settings' && usualFolders.has(first) && isIn(above, suffixes)
+    return where !== 'settings' && usualFolders.has(first) && isIn(inFolder(above, end))
   }
 
   /** What tools run unasked does not count: beside a `vite.config.ts` alone there is no code. */
@@ -112,7 +113,7 @@ export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
   }
 
   /** Searches the folder and those below it, nearest first. */
-  function isIn(folder: string, suffixes: ReadonlySet<string>): boolean {
+  function search(folder: string, suffixes: ReadonlySet<string>): boolean {
     const queue = [folder]
     for (let at = 0; at < queue.length && at < foldersSearched; at++) {
       const next = queue[at] ?? ''
@@ -124,9 +125,9 @@ export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
   }
 
   function isOutput(path: string, isFolder = false): boolean {
-    if (isRunUnasked(isFolder ? `${path}/` : path) || isManifestOrLock(path)) return false
     const by = ignored?.(path, isFolder)
-    return by === 'folder' || (by === 'name' && (isFolder || (familyOf(path)?.where ?? 'anywhere') === 'anywhere'))
+    if (by === undefined || isRunUnasked(isFolder ? `${path}/` : path) || isManifestOrLock(path)) return false
+    return by === 'folder' || isFolder || (familyOf(path)?.where ?? 'anywhere') === 'anywhere'
   }
 
   return { risk, isOutput }

@@ -18,15 +18,15 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
   'packages of Python':
     'setup.py setup.cfg conftest.py pytest.ini tox.ini noxfile.py *.pth sitecustomize.py usercustomize.py *.pyc *.pyo __pycache__/ site-packages/ ' +
     'venv/ pyvenv.cfg uv.toml hatch.toml hatch_build.py pdm_build.py manage.py *requirements*.txt constraints*.txt runtime.txt mypy.ini doc*/conf.py ' +
-    'source/conf.py alembic/env.py migrations/env.py celeryconfig.py local_settings.py pip.py venv.py pytest.py conanfile.py',
+    'source/conf.py alembic/env.py migrations/env.py celeryconfig.py local_settings.py pip.py venv.py pytest.py conanfile.py toxfile.py locustfile.py pavement.py jupyter_*.py ipython_config.py',
   'packages of JavaScript':
     'node_modules/ bower_components/ bunfig.toml deno.json deno.jsonc nx.json turbo.json lerna.json rush.json pnpm-workspace.yml tsconfig*.json jsconfig*.json ' +
-    'webpack.*.js vitest.workspace.* jest.preset.* *.setup.* setuptests.* esbuild.js angular.json ember-cli-build.js gatsby-*.js cypress/ ' +
+    'webpack.*.js vitest.workspace.* jest.preset.* *.setup.* setuptests.* esbuild.js angular.json ember-cli-build.js wallaby.js testem.js gatsby-*.js cypress/ ' +
     'knexfile.* gulpfile.* gruntfile.* jakefile.* plopfile.* dangerfile.* truffle-config.js codegen.* knip.* nodemon.json project.json jasmine.json',
   'packages of other languages':
     'vendor/ build.rs rust-toolchain.toml clippy.toml rustfmt.toml *.gradle *.gradle.kts gradle/ gradle.properties buildsrc/ pom.xml build.xml nbproject/ *.sbt build.sc ' +
-    'build.properties project/*.scala build.clj project.clj deps.edn user.clj gems.rb *.gemspec *.ru robofile.php package.swift project.swift tuist/ mix.exs ' +
-    'config/*.exs *.script go.mod go.work composer.json makefile.pl build.pl *.cabal stack.yml setup.hs lakefile.lean build.zig *.zon *.nimble *.nims nim.cfg ' +
+    'build.properties project/*.scala build.clj project.clj deps.edn user.clj* data_readers.clj* gems.rb *.gemspec *.ru robofile.php rector.php ecs.php phinx.php deploy.php package*.swift project.swift workspace.swift tuist/ mix.exs ' +
+    'config/*.exs *.script go.mod go.work composer.json makefile.pl build.pl *.cabal stack.yml setup.*hs shakefile.hs lakefile.lean build.zig *.zon *.nimble *.nims nim.cfg ' +
     '*.csproj *.fsproj *.vbproj *.vcxproj *.proj *.props *.targets *.sln *.slnx directory.build.* global.json *.nix *.rockspec _targets.r renv/ deps/build.jl hook/build.dart ' +
     '*.uproject *.godot *.ipkg',
   containers:
@@ -43,9 +43,8 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
 /** Every name and pattern of the list. */
 export const runUnaskedNames: readonly string[] = Object.values(runUnaskedByReason).flatMap((each) => each.split(' '))
 
-const listed = new RegExp(
-  runUnaskedNames.map((name) => `(?:^|/)${name.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}${name.endsWith('/') ? '' : '$'}`).join('|'),
-)
+const toPattern = (name: string) => name.replaceAll('.', '\\.').replaceAll('*', '[^/]*')
+const listed = new RegExp(`(?:^|/)(?:${runUnaskedNames.map((name) => toPattern(name) + (name.endsWith('/') ? '' : '$')).join('|')})`)
 
 /** Documents that nothing obeys have these names without a suffix. Every other name without one is a recipe or a program. */
 const documents = /^(?:readme|licen[cs]e|copying|notice|authors|contributors|maintainers|changelog|changes|history|news|todo|version)$/
@@ -55,5 +54,6 @@ export function isRunUnasked(path: string): boolean {
   const plain = spelt(path)
   const name = plain.slice(plain.lastIndexOf('/') + 1)
   if (name !== '' && !name.includes('.') && !documents.test(name)) return true
-  return [plain, plain.replace(/\.(?:dist|local)(?=\.|$)/g, '').replace(/\.yaml$/, '.yml')].some((each) => listed.test(each))
+  const usual = plain.replace(/\.(?:dist|local)(?=\.|$)/g, '').replace(/\.yaml$/, '.yml')
+  return listed.test(plain) || (usual !== plain && listed.test(usual))
 }
