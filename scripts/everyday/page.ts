@@ -40,6 +40,7 @@ function gates() {
     readonlyCommands: 'block',
     egress: 'ask',
     direct: 'ask',
+    toolSettings: 'ask',
     home: '/home/u',
   } as const
   const tool = { ...shell, touches: shell.touches, invoke: async () => ({ success: false, output: '' }) }

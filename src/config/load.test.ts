@@ -148,6 +148,7 @@ describe('what holds', () => {
           readonlyCommands: 'block',
           egress: 'ask',
           direct: 'ask',
+          toolSettings: 'ask',
           allowTools: [],
           auditLog: true,
         },

@@ -20,6 +20,7 @@ const policy = definePolicy({
   readonlyCommands: 'block',
   egress: 'ask',
   direct: 'ask',
+  toolSettings: 'ask',
   toolsAllow: ['file_write'],
   home: '/home/u',
 })

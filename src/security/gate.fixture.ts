@@ -22,6 +22,7 @@ const policy = definePolicy({
   readonlyCommands: 'block',
   egress: 'ask',
   direct: 'ask',
+  toolSettings: 'ask',
   home: '/home/u',
 })
 

@@ -146,11 +146,14 @@ async function decide({ call, tool, state, findings }: Judged): Promise<Judgemen
   return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
 }
 
-/** A yes in advance covers only what is harmless, as with the changes of commands. With `ask = "before"` it covers every medium risk. */
+/** A yes in advance covers only what is harmless, and `full` no hidden settings, as with the changes of commands. With `ask = "before"` it covers every medium risk. */
 async function unlessNotHarmless(permission: Permission, { paths }: Plan, { policy, sight, aroundWrites }: GateState): Promise<Permission> {
-  const written = paths.flatMap(({ access, path, real }) => (access === 'write' ? [real ?? path] : []))
-  if (permission.rule !== 'autonomy.approve_all_medium' || policy.ask === 'before' || written.length === 0) return permission
-  const { asksThough } = await import('./changes/harmless/file-writes.ts')
+  const isFull = permission.rule === 'autonomy.full' && policy.toolSettings === 'ask'
+  const isAuto = permission.rule === 'autonomy.approve_all_medium' && policy.ask !== 'before'
+  const all = isFull || isAuto ? paths.flatMap(({ access, path, real }) => (access === 'write' ? [real ?? path] : [])) : []
+  if (all.length === 0) return permission
+  const { asksThough, hiddenAmong } = await import('./changes/harmless/file-writes.ts')
+  const written = isFull ? hiddenAmong(all, policy) : all
   const reason = asksThough(written, { policy, sight, around: await aroundWrites?.() })
   return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
 }

@@ -19,6 +19,7 @@ const policy = definePolicy({
   readonlyCommands: 'block',
   egress: 'ask',
   direct: 'ask',
+  toolSettings: 'ask',
   home: '/home/u',
 })
 

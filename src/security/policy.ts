@@ -43,6 +43,8 @@ export type Policy = {
   readonly egress: 'open' | 'ask'
   /** `allow`: a command that works on the workspace itself needs no question in `full`; `deny`: none does. */
   readonly direct: 'deny' | 'ask' | 'allow'
+  /** `allow`: in `full` also dot files, the configuration of tools and instructions for agents change without a question. */
+  readonly toolSettings: 'ask' | 'allow'
   /** The channel's tools_allow; undefined allows every tool. */
   readonly toolsAllow?: readonly string[]
   /** The channel whose limits this policy has; absent for the operator's own conversations. */

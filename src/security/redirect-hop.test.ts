@@ -19,6 +19,7 @@ function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', met
     readonlyCommands: 'block',
     egress,
     direct: 'ask',
+    toolSettings: 'ask',
     home: '/home/u',
   })
   const verdict = judgeHop({ from: { url: from, method: 'GET' }, to: { url: to, method }, policy })

@@ -119,6 +119,14 @@ export const securityRows = {
     about:
       'What happens to a command that asks to work on the workspace itself, without a private view. ask: a person has to allow it, at every level. allow: full runs it without a question. deny: it is refused.',
   },
+  tool_settings: {
+    type: 'choice',
+    values: ['ask', 'allow'],
+    default: 'ask',
+    project: 'stricter',
+    about:
+      'What full does with changes of dot files, the configuration of tools and instructions for agents, which other programs run or obey unasked. ask: a person has to allow them. allow: they are applied.',
+  },
   allow_tools: {
     type: 'words',
     form: 'tool',

@@ -52,6 +52,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment, acc
     readonlyCommands: security.readonlyCommands,
     egress: security.egress,
     direct: security.direct,
+    toolSettings: security.toolSettings,
     home,
     ...(toolsAllow ? { toolsAllow } : {}),
     ...(access ? { channel: channelOf(access) } : {}),

@@ -18,7 +18,16 @@ async function swept(command: (at: string) => void, { before, keeps = true, entr
   before?.(workspace)
   const levels = { autonomy: 'full', approveAllMedium: false, ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block' } as const
   const lists = { forbiddenPaths: [], forbiddenCommands: [], allowCommands: [], allowedDomains: [], allowedPorts: [], protectedPaths: [] }
-  const policy = definePolicy({ ...levels, ...lists, egress: 'ask', direct: 'ask', workspace, workspaceOnly: true, home })
+  const policy = definePolicy({
+    ...levels,
+    ...lists,
+    egress: 'ask',
+    direct: 'ask',
+    toolSettings: 'ask',
+    workspace,
+    workspaceOnly: true,
+    home,
+  })
   const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
   const store = openChangeStore({ folder: keeps ? join(base, 'changes') : '/dev/null/changes', workspace, log() {}, now: Date.now, limits })
   const setup = { context: { env: {} }, paths: { home } } as unknown as Parameters<typeof createSweep>[0]['setup']

@@ -72,7 +72,11 @@ export function createReviewedViews({
   }
 
   const admit: ViewsOptions['admit'] = (act, judged) =>
-    admitBy(setup, async () => [judgeOf(act), ...judgesOfToday({ setup, policy, gate, standing }).map((today) => judgeOf(act, today(act)))], judged)
+    admitBy(
+      setup,
+      async () => [judgeOf(act), ...judgesOfToday({ setup, policy, gate, standing }).map((today) => judgeOf(act, today(act)))],
+      judged,
+    )
   const store = openChanges(setup, policy.workspace)
   const review: ViewsOptions['review'] = async (act, changes, recording) => {
     const [judge, look] = [judgeOf(act), lookOnce(recording)]
@@ -149,7 +153,9 @@ export type Judging = Pick<ReviewedOptions, 'setup' | 'policy' | 'gate' | 'stand
 
 /** What git ignores now, and the names to which a person said "always". */
 function pathsAround({ setup, policy, standing }: Omit<Judging, 'gate'>): AroundWrites {
-  const ignored = createIgnoredPaths({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+  const state: { ignored?: NonNullable<AroundWrites['ignored']> } = {}
+  const read = () => createIgnoredPaths({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+  const ignored: AroundWrites['ignored'] = (path, isFolder) => (state.ignored ??= read())(path, isFolder)
   return { ignored, answered: answeredBy(standing?.rules() ?? [], policy.workspace) }
 }
 

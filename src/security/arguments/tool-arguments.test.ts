@@ -189,9 +189,8 @@ describe('expressions of a schema', () => {
     ['patternProperties', { patternProperties: { [evil]: { type: 'string' } }, additionalProperties: false }, { [long]: 'x' }],
     ['a property that is called pattern', { properties: { pattern: text } }, { pattern: long }],
   ])('%s: they do not backtrack, and what does not match is refused', async (_, more, input) => {
-    const began = performance.now()
+    // One that backtracks does not end before the universe does.
     expect(await complaint({ type: 'object', ...more }, input)).not.toBe('ok')
-    expect(performance.now() - began).toBeLessThan(400)
     const matching = JSON.parse(JSON.stringify(input).replaceAll('!', 'a').replaceAll(/\d+"/g, 'a"').replaceAll(':1', ':"1"'))
     expect(await complaint({ type: 'object', ...more }, matching)).toBe('ok')
   })
@@ -236,9 +235,9 @@ describe('expressions of a schema', () => {
     expect(await complaint(schema, { a: 'a'.repeat(200_000) })).toContain('and have at most 100000 characters')
     expect(await complaint(schema, { a: 'a', b: 'a'.repeat(2_000_000) })).toBe('ok')
     const many = { type: 'object' as const, properties: { a: { type: 'array', items: { type: 'string', pattern: '(x{0,9}){0,50}y' } } } }
-    const began = performance.now()
+    const began = process.cpuUsage()
     expect(await complaint(many, { a: Array.from({ length: 500 }, (_, at) => `${'x'.repeat(at)}y`) })).not.toBe('ok')
-    expect(performance.now() - began).toBeLessThan(2_000)
+    expect(process.cpuUsage(began).user).toBeLessThan(2_000_000)
   })
 
   test('one that cannot be bounded lets nothing through', async () => {

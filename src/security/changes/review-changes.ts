@@ -16,6 +16,7 @@ import { type Finding, tellFindings } from './finding.ts'
 import { judgeGitChanges } from './git/git-changes.ts'
 import { createHarmlessJudge } from './harmless/harmless.ts'
 import { beyondLimits, findSecrets } from './harmless/limits.ts'
+import { isHiddenSetting } from './harmless/run-unasked.ts'
 import { createPathLock } from './locked-paths.ts'
 import type { ReviewContext } from './review-context.ts'
 
@@ -122,10 +123,10 @@ function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
 
 /** `findings` deny nothing. In full only those that a person must allow ask. */
 function questions(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision | undefined {
-  const { level, hasSecret } = context
+  const { level, hasSecret, policy } = context
   const personal = findings.filter(({ weight }) => weight === 'person')
   if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
-  if (level === 'full') return
+  if (level === 'full') return policy.toolSettings === 'allow' ? undefined : hiddenSettings(view, context)
   const secrets = hasSecret ? findSecrets(view, hasSecret) : []
   if (secrets.length > 0) return asking('changes.secret', tellFindings(secrets))
   const limit = beyondLimits(view.changes)
@@ -142,6 +143,13 @@ function questions(view: ChangeView, context: ReviewContext, findings: readonly 
     return asking(findings[0]?.rule ?? 'changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
   const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change) ?? [])]
   return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
+}
+
+/** The configuration of a tool, or an instruction for an agent, would act outside of every sandbox without anybody having looked at it. */
+function hiddenSettings(view: ChangeView, context: ReviewContext): Decision | undefined {
+  const { askAbout } = createHarmlessJudge(view, context)
+  const found = view.changes.flatMap((change) => (isHiddenSetting(change.path) && change.after ? (askAbout(change) ?? []) : []))
+  return found[0] && asking(found[0].rule, `${tellFindings(found)} (security.tool_settings = "allow" lets full change such files)`)
 }
 
 function omissions(changes: readonly Change[]): string {

@@ -22,6 +22,7 @@ function policy(fields: Partial<Policy> = {}): Policy {
     readonlyCommands: 'block',
     egress: 'ask',
     direct: 'ask',
+    toolSettings: 'ask',
     home: '/home/u',
     ...fields,
   })

@@ -18,6 +18,7 @@ export type PathVerdict = { readonly ok: true; readonly path: string; readonly r
 /** `sandboxed`: the paths are words of a command whose sandbox shows only the workspace, the system, and a /tmp, /dev and /etc of its own. */
 export type PathPolicy = Pick<Policy, 'workspace' | 'workspaceOnly' | 'forbiddenPaths' | 'forbiddenReads' | 'protectedPaths' | 'home'> & {
   readonly sandboxed?: boolean
+  readonly toolSettings?: Policy['toolSettings']
 }
 
 export type PathQuestion = { readonly path: string; readonly access: Access; readonly cwd: string; readonly policy: PathPolicy }

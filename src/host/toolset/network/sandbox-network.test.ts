@@ -27,7 +27,14 @@ const port = (at: number) => servers[at]?.port ?? 0
 
 function policy(allowedDomains: readonly string[], allowedPorts: readonly number[] = []): Policy {
   const paths = { workspace: '/w', workspaceOnly: true, forbiddenPaths: [], protectedPaths: [], home: '/home/u' }
-  const levels = { ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block', egress: 'ask', direct: 'ask' } as const
+  const levels = {
+    ask: 'changes',
+    unlistedCommands: 'ask',
+    readonlyCommands: 'block',
+    egress: 'ask',
+    direct: 'ask',
+    toolSettings: 'ask',
+  } as const
   const commands = { forbiddenCommands: [], allowCommands: [], approveAllMedium: false, ...levels }
   return definePolicy({ autonomy: 'full', ...paths, ...commands, allowedDomains, allowedPorts })
 }

@@ -28,6 +28,7 @@ export async function policyInForce(setup: Setup, standing: number) {
       readonlyCommands: policy.readonlyCommands,
       egress: policy.egress,
       direct: policy.direct,
+      toolSettings: policy.toolSettings,
     },
     levels: kinds.map(({ kind, risk, facts }) => ({ kind, ...answers({ risk, facts: facts?.(commands) }, policy) })),
     allowCommands: policy.allowCommands,

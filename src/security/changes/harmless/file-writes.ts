@@ -5,11 +5,17 @@ import type { Sight } from '../../targets/link.ts'
 import type { ReviewContext } from '../review-context.ts'
 import { isManifestOrLock } from './manifests.ts'
 import { createPathJudge } from './may-pass.ts'
+import { isHiddenSetting } from './run-unasked.ts'
 
 /** What git ignores, and what a person answered for good. */
 export type AroundWrites = Pick<ReviewContext, 'ignored' | 'answered'>
 
 type Writing = { readonly policy: Pick<Policy, 'workspace'>; readonly sight: Sight | undefined; readonly around: AroundWrites | undefined }
+
+/** Returns those that also ask in `full`. */
+export function hiddenAmong(paths: readonly string[], { workspace }: Pick<Policy, 'workspace'>): readonly string[] {
+  return paths.filter((path) => path.startsWith(`${workspace}/`) && isHiddenSetting(path.slice(workspace.length + 1)))
+}
 
 /** @param paths absolute. @returns why the call asks; the same paths ask when a command changes them */
 export function asksThough(paths: readonly string[], { policy: { workspace }, sight, around }: Writing): string | undefined {

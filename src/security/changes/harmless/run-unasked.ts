@@ -40,11 +40,19 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
     '*.so *.so.* *.dylib *.dll *.node *.pyd *.jar *.class *.beam *.phar *.wasm *.exe *.bat *.cmd *.ps1 *.desktop *.command *.app *.whl *.gem *.vsix *.zwc *.vim',
 }
 
+/** What a person never looks at and no build mentions: other programs find it by its name. */
+const hiddenReasons = ['dot files and configuration of any tool', 'code checks', 'instructions for agents'] as const
+
 /** Every name and pattern of the list. */
 export const runUnaskedNames: readonly string[] = Object.values(runUnaskedByReason).flatMap((each) => each.split(' '))
 
 const toPattern = (name: string) => name.replaceAll('.', '\\.').replaceAll('*', '[^/]*')
-const listed = new RegExp(`(?:^|/)(?:${runUnaskedNames.map((name) => toPattern(name) + (name.endsWith('/') ? '' : '$')).join('|')})`)
+const patternOf = (names: readonly string[]) =>
+  new RegExp(`(?:^|/)(?:${names.map((name) => toPattern(name) + (name.endsWith('/') ? '' : '$')).join('|')})`)
+const listed = patternOf(runUnaskedNames)
+const hidden = patternOf(hiddenReasons.flatMap((reason) => (runUnaskedByReason[reason] ?? '').split(' ')))
+/** Files that only leave files out, and the dependencies of a project, whose settings count for themselves. */
+const ofNoMatter = /(?:^|\/)(?:\.(?:\w+ignore|gitkeep|keep)$|(?:node_modules|site-packages|bower_components|vendor|\.?venv)\/)/
 
 /** Documents that nothing obeys have these names without a suffix. Every other name without one is a recipe or a program. */
 const documents = /^(?:readme|licen[cs]e|copying|notice|authors|contributors|maintainers|changelog|changes|history|news|todo|version)$/
@@ -53,7 +61,16 @@ const documents = /^(?:readme|licen[cs]e|copying|notice|authors|contributors|mai
 export function isRunUnasked(path: string): boolean {
   const plain = spelt(path)
   const name = plain.slice(plain.lastIndexOf('/') + 1)
-  if (name !== '' && !name.includes('.') && !documents.test(name)) return true
+  return (name !== '' && !name.includes('.') && !documents.test(name)) || matches(listed, plain)
+}
+
+/** Whether a file also asks in `full`: it is what other programs obey, and no part of what a person builds or starts. */
+export function isHiddenSetting(path: string): boolean {
+  const plain = spelt(path)
+  return matches(hidden, plain) && !ofNoMatter.test(plain)
+}
+
+function matches(pattern: RegExp, plain: string): boolean {
   const usual = plain.replace(/\.(?:dist|local)(?=\.|$)/g, '').replace(/\.yaml$/, '.yml')
-  return listed.test(plain) || (usual !== plain && listed.test(usual))
+  return pattern.test(plain) || (usual !== plain && pattern.test(usual))
 }
