@@ -1,8 +1,8 @@
 /** Tells the gate where paths on the disk lead, and which names behind links a shell pattern matches. */
 
 import { type Dirent, lstatSync, readdirSync, statSync } from 'node:fs'
-import { matchesPattern } from '../security/command/command-text.ts'
 import type { Sight } from '../security/targets/link.ts'
+import { matchesPattern } from '../security/targets/path.ts'
 import { realPlace } from './real-place.ts'
 
 const MAX_NAMES = 20_000

@@ -30,16 +30,3 @@ export function mentionsCommand(text: string, names: readonly string[]): string 
 export function commandsIn(text: string, names: readonly string[]): string | undefined {
   return names.find((name) => new RegExp(`(^|[;|&({\`!\\n])\\s*(\\S*/)?${RegExp.escape(name)}(?=$|[\\s;&|)}\`<>])`).test(text))
 }
-
-/** Whether a file name may match a shell pattern. An unclosed set is literal text; an invalid set matches every name. */
-export function matchesPattern(pattern: string, name: string): boolean {
-  const source = pattern.replace(/\[([!^]?)([^\]]+)\]|[^\w]/g, (char, not: string | undefined, set: string | undefined) => {
-    if (set !== undefined) return `[${not ? '^' : ''}${set.replace(/[\\^]/g, '\\$&')}]`
-    return char === '*' ? '.*' : char === '?' ? '.' : RegExp.escape(char)
-  })
-  try {
-    return new RegExp(`^${source}$`).test(name)
-  } catch {
-    return true
-  }
-}

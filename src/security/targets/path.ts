@@ -1,7 +1,6 @@
 /** Judges a path by its text alone; the workspace checks the opened file again, since only the kernel resolves symbolic links. */
 
 import { quote } from '../../kit/text.ts'
-import { matchesPattern } from '../command/command-text.ts'
 import type { Policy } from '../policy.ts'
 import { type Refusal, refuse } from '../rules.ts'
 import { forbiddenReads } from './forbidden-reads.ts'
@@ -116,6 +115,19 @@ function isMatched(pattern: string, folder: string): boolean {
   const names = pattern.split('/')
   const fits = (name: string, part = '') => matchesPattern(part, name) && part.startsWith('.') === name.startsWith('.')
   return /[*?[]/.test(pattern) && folder.split('/').every((name, at) => fits(name, names[at]))
+}
+
+/** Whether a file name may match a shell pattern. An unclosed set is literal text; an invalid set matches every name. */
+export function matchesPattern(pattern: string, name: string): boolean {
+  const source = pattern.replace(/\[([!^]?)([^\]]+)\]|[^\w]/g, (char, not: string | undefined, set: string | undefined) => {
+    if (set !== undefined) return `[${not ? '^' : ''}${set.replace(/[\\^]/g, '\\$&')}]`
+    return char === '*' ? '.*' : char === '?' ? '.' : RegExp.escape(char)
+  })
+  try {
+    return new RegExp(`^${source}$`).test(name)
+  } catch {
+    return true
+  }
 }
 
 /** @returns an entry of `forbiddenPaths` as an absolute path */

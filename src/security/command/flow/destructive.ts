@@ -1,7 +1,7 @@
 /** Recognises commands that destroy data or stop the machine; they are blocked whatever the configuration lists. */
 
+import { matchesPattern } from '../../targets/path.ts'
 import type { CommandRule } from '../command-rules.ts'
-import { matchesPattern } from '../command-text.ts'
 import { defaultForbidden } from '../names.ts'
 import type { CommandPolicy } from '../verdict.ts'
 import { type Arg, type Cwds, HOLE, literalArg, resolvePath } from './model.ts'

@@ -1,6 +1,6 @@
 /** Judges one command given as its arguments: finds the program that really runs and decides whether it may run. */
 
-import { matchesPattern } from '../command-text.ts'
+import { matchesPattern } from '../../targets/path.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
 import { runsInstalled } from '../tools/installed.ts'
 import { hostsOf } from '../tools/network.ts'
