@@ -20,6 +20,10 @@ const links: { readonly [path: string]: string } = {
   '/home/u/ws/pw': '/etc/passwd',
   '/home/u/ws/ours': '/home/u/.braidclaw',
   '/home/u/ws/alias': '/home/u/ws/vault',
+  // What stands there for our own process, or for others on this machine; a command has its own.
+  '/proc/self/fd': '/home/u/.braidclaw',
+  '/tmp/x': '/home/u/ws/vault',
+  '/usr/share/keys': '/home/u/.ssh',
 }
 const sight: Sight = {
   real: (path) => {
@@ -155,6 +159,7 @@ const words = [
     'echo x > ~/.bashrc',
     'tee /usr/x < f',
     'cat /proc/self/cwd/f',
+    'cat /proc/self/fd/5',
   ],
 ]
 
@@ -162,6 +167,7 @@ const words = [
 const forbidden = [
   ...[
     'cat ~/.ssh/id_ed25519',
+    'cat /usr/share/keys/x',
     'cd ~/.ssh',
     'cd ~/.ssh && ls',
     'cd ~; cat .ssh/known_hosts',
@@ -273,6 +279,22 @@ describe('where no view is, the old rule holds:', () => {
       expect((await judged(command, view, level, { direct: true })).rule).toMatch(/^path\.|^command\.forbidden/)
     }
   })
+})
+
+test('a transfer, which runs outside the sandbox, keeps the old rule for every word', async () => {
+  const at = { folder: '/home/u/ws', git: '/home/u/ws/.git', common: '/home/u/ws/.git', inside: true }
+  const local = [
+    { key: 'remote.origin.url', value: 'https://example.com/project.git' },
+    { key: 'branch.main.merge', value: 'refs/heads/main' },
+  ]
+  const refs = new Map([['refs/heads/main', 'a'.repeat(40)]])
+  const repository = async () => ({ ...at, local, user: [], branch: 'main', refs })
+  const gate = gateOf({ autonomy: 'full' }, { commands: view, repository, resolve: (name) => `/usr/bin/${name}` })
+  const ruleOf = async (command: string) => (await gate.judge(callOf('shell', { command }))).rule
+  expect(await ruleOf('git fetch')).toBe('autonomy.full')
+  for (const where of ['/tmp/repo', '..', '../other', '/usr/src', '~', '/proc/self/cwd/..'])
+    expect([where, await ruleOf(`git -C ${where} fetch`)]).toEqual([where, 'path.outside_workspace'])
+  expect(await ruleOf('git -C ../other log')).toBe('autonomy.low')
 })
 
 test('a file outside that a command reads is private, and one beyond the home folder is also a text of others', async () => {

@@ -38,9 +38,10 @@ function removes(args: readonly Arg[], around: Around): string | undefined {
 
 /** @returns the first that means the root, a folder in it, the home folder, the workspace, the current folder, one above it, or all in one */
 export function everythingIn(args: readonly Arg[], around: Around): string | undefined {
-  const texts = args.flatMap(({ texts: all, kind, led }) =>
-    all.filter((text) => !/^-(?!-no-p)/.test(text) && (!text.includes(HOLE) || (kind !== 'number' && !led))),
-  )
+  const texts = args.flatMap(({ texts: all, kind, led, word }) => [
+    ...all.filter((text) => !/^-(?!-no-p)/.test(text) && (!text.includes(HOLE) || (kind !== 'number' && !led))),
+    ...(word?.text.startsWith('~') ? [word.text.replace(/^~[^/]*/, around.home)] : []),
+  ])
   return texts.find((text) => isEverything(text, around))?.replaceAll(HOLE, '…')
 }
 

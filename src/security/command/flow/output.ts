@@ -7,6 +7,7 @@ export function outputOf(name: string, args: readonly Arg[], place: Place): Feed
   const texts = args.map(spelled).filter((text) => text !== undefined)
   if (name === 'echo' || name === 'printf') return spoken(name, args)
   if (texts.length < args.length) return anyFeed
+  if (name === 'which') return uncertain(texts.join(' '))
   if (name === 'pwd') return place.cwds?.length === 1 && place.cwds[0] && !place.scope.moves ? literal(place.cwds[0]) : anyFeed
   if (name === 'cat' && texts.length === 0) return place.feed.kind === 'none' ? anyFeed : place.feed
   const kind = kindOf(name, texts, place.feed)

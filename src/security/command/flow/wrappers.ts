@@ -1,7 +1,7 @@
 /** Unwraps commands that run the command in their arguments, and judges the inner command. */
 
 import { isHarmlessSetting, isRefusedName } from '../names.ts'
-import { type Arg, HOLE, type Look, literalArg, type Outcome, type Place, sure, widest } from './model.ts'
+import { type Arg, anyFeed, HOLE, type Look, literalArg, type Outcome, type Place, sure, widest } from './model.ts'
 import { type Option, type OptionTable, parseOptions } from './options.ts'
 import { wordsOf } from './output.ts'
 import { checkPath, shown } from './paths.ts'
@@ -42,7 +42,8 @@ export function isWrapper(name: string): boolean {
 export function unwrap(look: Look, name: string, args: readonly Arg[], around: Place): Outcome {
   const place = { ...around, external: true }
   if (name === 'env') return unwrapEnv(look, args, place)
-  if (name === 'command' && args.some((arg) => /^-[pvV]*[vV]$/.test(sure(arg) ?? '')) && sure(args[0])?.startsWith('-')) return {}
+  if (name === 'command' && args.some((arg) => /^-[pvV]*[vV]$/.test(sure(arg) ?? '')) && sure(args[0])?.startsWith('-'))
+    return { output: { ...anyFeed, text: sure(args.at(-1)) ?? '' } }
   if (name === 'command') return unwrapPlain(look, name, { args, wrapper: {}, place })
   if (name === 'xargs' || name === 'gxargs') return unwrapXargs(look, args, place)
   if (name === 'flock') return unwrapFlock(look, args, place)

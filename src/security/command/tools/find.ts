@@ -82,7 +82,6 @@ function writes({ look, place }: Use, args: readonly Arg[], at: number): number 
 
 /** Whoever forbids rm forbids this too: it removes as much. */
 function deletes({ look }: Use): void {
-  look.found.acts = true
   const instead = 'the tool file_delete deletes one file or folder'
   if (isForbidden('rm', look.policy.forbidden))
     look.block('command.forbidden', `find -delete removes what it finds, and forbidden_commands rules that out; ${instead}`)
