@@ -6,6 +6,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { callOf, gateOf } from '../gate.fixture.ts'
+import type { Gate } from '../gate.ts'
 import { forbiddenWithoutView, type Policy, usualForbidden } from '../policy.ts'
 import { defaultAllow } from './allow.ts'
 
@@ -19,9 +20,14 @@ const levels = [
 ] as const
 const lists = [usualForbidden, [], ['rm', 'shutdown', 'reboot', 'mkfs', 'dd']]
 
+const gates = new Map<string, Gate>()
+
 function judged(command: string, fields: Partial<Policy> = {}, commands = view) {
+  const key = JSON.stringify([fields, commands])
   const policy = { allowCommands: defaultAllow, forbiddenCommands: usualForbidden, ...fields }
-  return gateOf(policy, { resolve: (name) => `/usr/bin/${name}`, commands }).judge(callOf('shell', { command }))
+  const gate = gates.get(key) ?? gateOf(policy, { resolve: (name) => `/usr/bin/${name}`, commands })
+  gates.set(key, gate)
+  return gate.judge(callOf('shell', { command }))
 }
 
 /** The workspace is /home/u/ws, the home folder /home/u. */
@@ -300,8 +306,27 @@ describe('a removal of single files', () => {
   })
 })
 
+test('a text that is too large or broken to follow is searched for a removal of everything', async () => {
+  const broken = ['sh -c "$x; rm -rf / ("', `${'echo x;'.repeat(40_000)} rm -rf *`, `${'{ '.repeat(40)} rm -r "$HOME"; ${'}; '.repeat(40)}`]
+  for (const command of broken)
+    expect(await judged(command, { autonomy: 'full', forbiddenCommands: [] })).toMatchObject({
+      verdict: 'deny',
+      rule: 'command.destructive',
+    })
+  expect((await judged('sh -c "$x; rm -rf build ("', { autonomy: 'full' })).verdict).toBe('allow')
+})
+
+test('the home folder is everything too where the workspace lies elsewhere', async () => {
+  const elsewhere = { autonomy: 'full', workspace: '/srv/w/ws' } as const
+  for (const command of ['rm -rf ~', 'rm -rf /home/u', 'rm -rf /home/u/*', 'find ~ -delete', 'rm -rf /srv/w', 'rm -rf ../../w'])
+    expect([command, (await judged(command, elsewhere)).rule]).toEqual([command, 'command.destructive'])
+  for (const command of ['rm -rf ~/x', 'rm -rf /home/u/x/*', 'rm -rf /srv/other', 'rm -rf ../other'])
+    expect([command, (await judged(command, elsewhere)).verdict]).toEqual([command, 'allow'])
+})
+
 test('the usual list, and one that adds to it, forbids rm without a view; a list of its own says itself', () => {
   expect(forbiddenWithoutView(usualForbidden)).toEqual(['rm', ...usualForbidden])
   expect(forbiddenWithoutView([...usualForbidden, 'curl'])).toContain('rm')
+  expect(forbiddenWithoutView(['rm', ...usualForbidden])).toEqual(['rm', ...usualForbidden])
   expect([forbiddenWithoutView([]), forbiddenWithoutView(['dd', 'mkfs'])]).toEqual([[], ['dd', 'mkfs']])
 })
