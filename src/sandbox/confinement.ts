@@ -45,10 +45,10 @@ export type PrivateView = {
   /** The folder of the transaction: `up` holds what the command wrote, `start` is older than everything that changed since it began. */
   readonly folder: string
   /**
-   * Every change of the command in the workspace, without caches. Reads the files only once.
+   * Every change of the command in the workspace, without caches. Reads the files only once; the signal of the first call stops that.
    * @throws Error that tells a person why the changes cannot be read, for example because there are too many
    */
-  changes(): Promise<readonly Change[]>
+  changes(signal?: AbortSignal): Promise<readonly Change[]>
   /** Cache folders that the command wrote to, relative to the workspace. They wait beside the changes, and go with them. */
   caches(): Promise<readonly string[]>
   /** Keeps them for later commands of the conversation, because the command changed nothing else. Never rejects. */

@@ -31,7 +31,7 @@ export type SpawnPlan = {
 export type PrivateView = {
   readonly id: string
   readonly folder: string
-  changes(): Promise<readonly Change[]>
+  changes(signal?: AbortSignal): Promise<readonly Change[]>
   caches(): Promise<readonly string[]>
   keepCaches(): Promise<void>
   drop(): void

@@ -190,7 +190,7 @@ export async function createToolRuntime({
     const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
     if (dry !== undefined) return dry
     const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(wanted, signal))
-    return withInstructions(wanted, ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran))
+    return withInstructions(wanted, ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran, signal))
   }
 
   /** Carries out what was decided about the changes of a command. */

@@ -34,7 +34,7 @@ export type ViewsOptions = {
 
 export type CommandViews = ChangePorts & {
   /** Reads and judges what the call changed. Never rejects: changes that cannot be read are dropped, and the outcome says so. */
-  settle(act: ActEvent, ran: Executed): Promise<ActOutcome>
+  settle(act: ActEvent, ran: Executed, signal: AbortSignal): Promise<ActOutcome>
   /** Returns the changes of a call that wait for a decision. */
   changesOf(callId: string): ChangeSet | undefined
   /** Drops whatever nobody decided. */
@@ -57,10 +57,10 @@ type Waiting = {
 export function createCommandViews({ workspace, store, log, review, admit, aboutOf }: ViewsOptions): CommandViews {
   const waiting = new Map<string, Waiting>()
 
-  async function settle(act: ActEvent, { [ranOn]: view, ...ran }: Executed): Promise<ActOutcome> {
+  async function settle(act: ActEvent, { [ranOn]: view, ...ran }: Executed, signal: AbortSignal): Promise<ActOutcome> {
     if (view === undefined) return ran
     try {
-      const changes = await view.changes()
+      const changes = await view.changes(signal)
       if (changes.length === 0) {
         await view.keepCaches()
         view.drop()

@@ -20,8 +20,8 @@ export function createPrivateView({ transaction, workspace, libc, cache, log }: 
   const { id, folder, drop } = transaction
   const up = join(folder, 'up')
   const state: { read?: Promise<ReadChanges> } = {}
-  const read = async () => {
-    const found = await readChanges({ up, workspace, libc })
+  const read = async (signal?: AbortSignal) => {
+    const found = await readChanges({ up, workspace, libc, signal })
     try {
       cache.setAside(folder, found.caches)
     } catch (error) {
@@ -30,14 +30,14 @@ export function createPrivateView({ transaction, workspace, libc, cache, log }: 
     return found
   }
   const notKept = (error: unknown) => log('debug', 'sandbox: caches of a command were not kept', { why: String(error) })
-  const once = () => {
-    state.read ??= read()
+  const once = (signal?: AbortSignal) => {
+    state.read ??= read(signal)
     return state.read
   }
   return {
     id,
     folder,
-    changes: async () => (await once()).changes,
+    changes: async (signal) => (await once(signal)).changes,
     caches: async () => (await once()).caches.map((path) => bytesOf(path).toString()),
     keepCaches: () => keepCaches(folder, false).catch(notKept),
     drop,

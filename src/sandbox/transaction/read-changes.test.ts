@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../../../test/support/needs.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -117,6 +117,17 @@ os.mkdir('planted'); os.setxattr('planted', 'user.overlay.opaque', b'y'); os.set
   })
 })
 
+function writeAt(path: string, bytes: Buffer, at: number): void {
+  const file = openSync(path, 'r+')
+  writeSync(file, bytes, 0, bytes.length, at)
+  closeSync(file)
+}
+
+/** Returns the bytes that this process got from system calls that read. */
+function bytesRead(): number {
+  return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
+}
+
 describe('limits', () => {
   const layers = () => {
     const [up, workspace] = [join(box.root, 'up'), join(box.root, 'empty')]
@@ -136,6 +147,46 @@ describe('limits', () => {
     const { up, ...rest } = layers()
     await Bun.$`truncate -s 1T ${join(up, 'sparse')}`
     expect(readChanges({ up, ...rest })).rejects.toThrow('its files have 1099511627776 bytes')
+  })
+
+  real('a hole is hashed as what it holds, without being read, and the event loop goes on', async () => {
+    const { up, ...rest } = layers()
+    await Bun.$`rm -f ${join(up, 'sparse')}`
+    const file = join(up, 'holes')
+    const parts: Buffer[] = []
+    // Holes and data that begin and end on and beside the borders of blocks and of pieces.
+    for (const size of [65_536, 200_000, 4_096, 1, 70_001, 131_072, 12_345]) parts.push(Buffer.alloc(size), Buffer.alloc(size, 7))
+    for (const tail of [0, 1, 65_536, 100_001]) {
+      const content = Buffer.concat([...parts, Buffer.alloc(tail)])
+      writeFileSync(file, '')
+      truncateSync(file, content.length)
+      let at = 0
+      for (const part of parts) {
+        if (part[0] === 7) writeAt(file, part, at)
+        at += part.length
+      }
+      const { changes } = await readChanges({ up, ...rest })
+      expect(changes.find(({ path }) => path === 'holes')?.after?.sha256).toBe(sha256(content))
+    }
+    truncateSync(file, 300 * 2 ** 20)
+    const [before, state] = [bytesRead(), { turns: 0 }]
+    const timer = setInterval(() => state.turns++, 1)
+    const { changes } = await readChanges({ up, ...rest })
+    clearInterval(timer)
+    expect(changes.find(({ path }) => path === 'holes')?.after?.size).toBe(300 * 2 ** 20)
+    expect(bytesRead() - before).toBeLessThan(20 * 2 ** 20)
+    expect(state.turns).toBeGreaterThan(5)
+  })
+
+  real('a call that is cancelled waits for no hash', async () => {
+    const { up, ...rest } = layers()
+    await Bun.$`truncate -s 6G ${join(up, 'holes')}`
+    const cancelled = new AbortController()
+    setTimeout(() => cancelled.abort(), 50)
+    const began = performance.now()
+    await expect(readChanges({ up, ...rest, signal: cancelled.signal })).rejects.toThrow('the call was cancelled')
+    expect(performance.now() - began).toBeLessThan(1_500)
+    await Bun.$`rm ${join(up, 'holes')}`
   })
 
   real('deletions are counted too', async () => {

@@ -13,6 +13,7 @@ export type Reading = {
   readonly workspace: string
   readonly libc: Libc
   readonly limits?: ReadLimits
+  readonly signal?: AbortSignal
 }
 
 export type ReadLimits = { readonly changes: number; readonly bytes: number }
@@ -24,7 +25,7 @@ export type ReadChanges = {
 }
 
 /** More changes than any build makes outside its caches, and as many bytes as are hashed in some ten seconds. */
-export const usualLimits: ReadLimits = { changes: 200_000, bytes: 16 * 2 ** 30 }
+export const usualLimits: ReadLimits = { changes: 200_000, bytes: 8 * 2 ** 30 }
 
 /** Above this number the digests before the command are left out: they cost as much as those after it, and only people read them. */
 const MOST_BEFORE = 1_000
@@ -34,14 +35,18 @@ const LARGE_BEFORE = 64 * 2 ** 20
 /**
  * A file with the same content and mode is unchanged, also when its time is new. @throws Error that says why the changes cannot be read
  */
-export async function readChanges({ up, workspace, libc, limits = usualLimits }: Reading): Promise<ReadChanges> {
-  const pause = createPause()
+export async function readChanges({ up, workspace, libc, limits = usualLimits, signal }: Reading): Promise<ReadChanges> {
+  const slice = createPause()
+  const pause = () => {
+    if (signal?.aborted) throw new Error('the call was cancelled')
+    return slice()
+  }
   const layers = { up: bytePath(up), lower: bytePath(workspace) }
   const { differences, caches } = await walk({ ...layers, libc, most: limits.changes, pause })
   const bytes = differences.reduce((sum, { after }) => sum + (after?.isFile() ? after.size : 0), 0)
   if (bytes > limits.bytes) throw unreadable(`its files have ${bytes} bytes, more than ${limits.bytes}`)
   const changes: Change[] = []
-  const hashFile = createFileHasher(pause)
+  const hashFile = createFileHasher(libc, pause)
   const few = differences.length <= MOST_BEFORE
   for (const difference of differences) {
     await pause()

@@ -1,5 +1,16 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Change } from '../../runtime/changes.ts'
@@ -41,7 +52,7 @@ function stage() {
     look[Symbol.dispose]()
     rmSync(root, { recursive: true })
   }
-  return { ...look, text, [Symbol.dispose]: close }
+  return { ...look, text, upper, [Symbol.dispose]: close }
 }
 
 test('what lies outside is not seen through a link, before or after', () => {
@@ -78,6 +89,16 @@ test('each side has its own content, kinds and names', () => {
   expect(both((side) => at.list('new', side))).toEqual([undefined, []])
   expect(both((side) => at.list('gone', side))).toEqual([['x'], undefined])
   expect(at.text('kept/same', 'before', 2)).toBe('sa')
+})
+
+test('of a large file no more is read than is asked for', () => {
+  using at = stage()
+  truncateSync(join(at.upper, 'kept/made'), 2 ** 32)
+  const bytesRead = () => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
+  const before = bytesRead()
+  expect(at.text('kept/made', 'after', 10)).toBe('made\0\0\0\0\0\0')
+  expect(bytesRead() - before).toBeLessThan(100_000)
+  expect(at.text('kept/old', 'after', 1_000_000)).toBe('changed')
 })
 
 describe('what was looked at', () => {

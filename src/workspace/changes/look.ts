@@ -4,7 +4,7 @@ import { lstatSync, readdirSync } from 'node:fs'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { flags, hold, slot } from '../descriptor.ts'
 import type { Side } from './contract.ts'
-import { contentAt, linkTextAt } from './tree/content.ts'
+import { linkTextAt, startAt } from './tree/content.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/names.ts'
 import { openTree, type Tree } from './tree/tree.ts'
 
@@ -85,7 +85,7 @@ export function createLook({ workspace, upper, changes }: Looking): RecordingLoo
     read: (path, side, maxBytes) =>
       at(note(path), side, (tree, raw) => {
         if (tree.look(raw)?.kind !== 'file') return undefined
-        return contentAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes).bytes
+        return startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes)
       }),
     kind: (path, side) => (path === '' ? 'folder' : at(path, side, (tree, raw) => tree.look(raw)?.kind)),
     mode: (path, side) => at(note(path), side, (tree, raw) => tree.look(raw)?.mode),

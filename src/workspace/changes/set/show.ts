@@ -2,13 +2,16 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { sha256 } from '../../../kit/sha256.ts'
 import type { Change, EntryState } from '../../../runtime/changes.ts'
 import type { Shown, Side } from '../contract.ts'
-import { contentAt } from '../tree/content.ts'
+import { startAt } from '../tree/content.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName } from '../tree/names.ts'
 import { openTree } from '../tree/tree.ts'
 import { type Item, readPlan } from './plan.ts'
 import { pathsOf, stageOf, summaryOf } from './set-folder.ts'
+
+const MOST_HASHED = 64 * 2 ** 20
 
 /** @returns undefined when there is no such change set @throws when its files are damaged */
 export function showSet(folder: string, id: string): Shown | undefined {
@@ -59,8 +62,10 @@ function readIn(root: string, { raw, state, maxBytes }: Reading): Uint8Array | u
     using tree = openTree({ root, asItIs: true })
     const found = tree.look(raw)
     if (found?.kind !== 'file' || (state.size !== undefined && found.size !== state.size)) return undefined
-    const { bytes, sha256 } = contentAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes)
-    return state.sha256 === undefined || state.sha256 === sha256 ? bytes : undefined
+    const start = startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, found.size > MOST_HASHED ? maxBytes : MOST_HASHED)
+    // Nobody sees more than the beginning of a larger file, and hashing all of it would block the process.
+    const isSame = state.sha256 === undefined || found.size > MOST_HASHED || state.sha256 === sha256(start)
+    return isSame ? start.subarray(0, maxBytes) : undefined
   } catch {
     return undefined
   }

@@ -1,6 +1,6 @@
 /** Reads the content of files in a change set by descriptor. */
 
-import { readlinkSync, readSync } from 'node:fs'
+import { fstatSync, readlinkSync, readSync } from 'node:fs'
 import { flags, hold } from '../../descriptor.ts'
 import type { Place } from './libc.ts'
 import { rawSlot } from './names.ts'
@@ -20,20 +20,14 @@ export async function digestAt({ folder, name }: Place, pace: Pace): Promise<str
   return hasher.digest('hex')
 }
 
-/** @returns the first `maxBytes` bytes, and the digest of the whole file @throws the system's error */
-export function contentAt({ folder, name }: Place, maxBytes: number): { readonly bytes: Uint8Array; readonly sha256: string } {
+/** @returns the first `maxBytes` bytes, however large the file is @throws the system's error */
+export function startAt({ folder, name }: Place, maxBytes: number): Buffer {
   using file = hold(rawSlot(folder, name), flags.readHere)
-  const hasher = new Bun.CryptoHasher('sha256')
-  const buffer = Buffer.alloc(CHUNK)
-  const kept: Buffer[] = []
-  let room = maxBytes
-  for (let size = readSync(file.fd, buffer); size > 0; size = readSync(file.fd, buffer)) {
-    const chunk = buffer.subarray(0, size)
-    hasher.update(chunk)
-    if (room > 0) kept.push(Buffer.from(chunk.subarray(0, room)))
-    room -= size
-  }
-  return { bytes: Buffer.concat(kept), sha256: hasher.digest('hex') }
+  const buffer = Buffer.alloc(Math.min(maxBytes, fstatSync(file.fd).size))
+  let length = 0
+  for (let size = 1; size > 0 && length < buffer.length; length += size)
+    size = readSync(file.fd, buffer, length, buffer.length - length, null)
+  return buffer.subarray(0, length)
 }
 
 /** @returns what a symbolic link contains @throws the system's error */

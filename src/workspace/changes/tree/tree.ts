@@ -5,8 +5,10 @@ import { codeOf, flags, type Handle, hold, slot } from '../../descriptor.ts'
 import { type Found, look } from './identity.ts'
 import { folderOf, lastOf, type RawName, rawSlot } from './names.ts'
 
-/** Handles that one tree keeps open; it evicts them only between two steps, because a step uses several. */
+/** Handles that one tree keeps open; it closes those that were used longest ago, and only between two steps, because a step uses several. */
 const MOST_OPEN = 100
+/** Handles of one way down that stay open: a path has up to 2,048 folders, more than a process may hold open. */
+const MOST_ON_WAY = 50
 
 export type Tree = Disposable & {
   readonly device: number
@@ -59,11 +61,29 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, loo
 
   function folder(raw: RawName): Open {
     const known = raw === '' ? top : open.get(raw)
-    if (known !== undefined) return checked(raw, known)
-    const folderAbove = folder(folderOf(raw))
-    const opened = usable(raw, hold(rawSlot(folderAbove, lastOf(raw)), flags.childFolder))
-    open.set(raw, opened)
-    return opened
+    if (known !== undefined) return checked(raw, recent(raw, known))
+    const way = [raw]
+    for (let at = folderOf(raw); at !== '' && !open.has(at); at = folderOf(at)) way.push(at)
+    way.reverse()
+    let above = folder(folderOf(way[0] ?? ''))
+    for (const [at, each] of way.entries()) {
+      above = recent(each, usable(each, hold(rawSlot(above, lastOf(each)), flags.childFolder)))
+      if (at >= MOST_ON_WAY) forget(way[at - MOST_ON_WAY] ?? '')
+    }
+    return above
+  }
+
+  /** The map has the handles in the order of their last use. */
+  function recent(raw: RawName, handle: Open): Open {
+    if (raw === '') return handle
+    open.delete(raw)
+    open.set(raw, handle)
+    return handle
+  }
+
+  function forget(raw: RawName): void {
+    open.get(raw)?.[Symbol.dispose]()
+    open.delete(raw)
   }
 
   /** A folder that somebody moved away is held still, so its place is asked in each step. */
@@ -107,12 +127,12 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, loo
     },
     betweenSteps() {
       state.checked = undefined
-      if (open.size > MOST_OPEN) close()
+      for (const raw of open.keys()) {
+        if (open.size <= MOST_OPEN) break
+        forget(raw)
+      }
     },
-    forget(raw) {
-      open.get(raw)?.[Symbol.dispose]()
-      open.delete(raw)
-    },
+    forget,
     [Symbol.dispose]() {
       close()
       top[Symbol.dispose]()
