@@ -1,6 +1,6 @@
 /** Checks for `config validate` and `doctor` what the program accepts at each start, although the user cannot mean it. */
 
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { parse } from 'node:path'
 import { isLoopback } from '../http/server-address.ts'
 import { didYouMean } from '../kit/did-you-mean.ts'
@@ -8,7 +8,7 @@ import { whyNoWorkspace } from '../sandbox/protect/places.ts'
 import { forbiddenPlace, isUnder } from '../security/targets/path.ts'
 import { folded } from '../security/targets/protected.ts'
 import { realPlace } from '../workspace/real-place.ts'
-import { type Config, type ConfigProblem, isWireProvider, type Origins } from './config.ts'
+import { type ConfigProblem, isWireProvider, type Origins } from './config.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { errorCode, explainErrno } from './text/read-toml-file.ts'
 import { quote } from './text/toml-quote.ts'
@@ -23,22 +23,19 @@ type Around = Pick<LoadInput, 'home' | 'env'> & {
 export type Doubt = ConfigProblem & { readonly isWarning: boolean }
 
 /** Works like `loadConfig`, but also requires that the workspace exists, and that the values make sense together. */
-export function validateConfig(input: LoadInput & Around): Loaded & { readonly warnings: readonly ConfigProblem[] } {
+export function validateConfig(input: LoadInput & Around): Loaded & { readonly warnings: readonly Doubt[] } {
   const loaded = loadConfig(input)
   if (!loaded.ok) return { ...loaded, warnings: [] }
-  const doubts = doubtsOf(loaded, input)
-  const [problems, warnings] = [false, true].map((kind) =>
-    doubts.filter(({ isWarning }) => isWarning === kind).map(({ isWarning: _, ...rest }) => rest),
-  )
-  return { ...(problems?.length ? { ok: false as const, problems } : loaded), warnings: warnings ?? [] }
+  const { problems = [], warnings = [] } = Object.groupBy(doubtsOf(loaded, input), ({ isWarning }) => (isWarning ? 'warnings' : 'problems'))
+  return { ...(problems.length > 0 ? { ok: false as const, problems } : loaded), warnings }
 }
 
 export function doubtsOf(checked: Checked, around: Around): readonly Doubt[] {
   const { config, origins } = checked
-  const missing = workspaceProblems(config, origins)
+  const missing = folderProblem(config.workspaceDir, origins.workspace_dir?.where === builtIn.where)
+  const message = `${quote(config.workspaceDir)} ${missing}`
   return [
-    ...missing.map((problem) => ({ ...problem, isWarning: false })),
-    ...(missing.length > 0 ? [] : workspaceDoubts(checked, around)),
+    ...(missing === undefined ? workspaceDoubts(checked, around) : [{ ...placeOf(origins, 'workspace_dir'), message, isWarning: false }]),
     ...modes(checked, around),
     ...unknownTools(checked, around),
     ...openKeys(checked),
@@ -46,23 +43,18 @@ export function doubtsOf(checked: Checked, around: Around): readonly Doubt[] {
 }
 
 function workspaceDoubts({ config, origins }: Checked, { home, env }: Around): Doubt[] {
-  const say = (key: string, isWarning: boolean, message: string): Doubt => ({ ...placeOf(origins, key), message, isWarning })
   const [workspace, userHome] = [realPlace(config.workspaceDir), realPlace(env.HOME || '/')]
   const why = whyNoWorkspace({ workspace, home: userHome, stateHome: realPlace(home) })
   // File tools can work in a home folder, and "-C ." says that somebody wants that.
-  const broad = why === undefined ? [] : [say('workspace_dir', workspace === userHome, `${quote(config.workspaceDir)}: ${why}`)]
+  const named = quote(config.workspaceDir)
+  if (why !== undefined) return [{ ...placeOf(origins, 'workspace_dir'), message: `${named}: ${why}`, isWarning: workspace === userHome }]
   const entry = config.security.forbiddenPaths.find((each) => {
     const place = forbiddenPlace(each, { workspace, home: env.HOME || '/' })
     return [place, realPlace(place)].some((path) => isUnder(folded(workspace), folded(path)))
   })
-  if (entry === undefined || broad.length > 0) return broad
-  return [
-    say(
-      'security.forbidden_paths',
-      false,
-      `${quote(entry)} covers the workspace ${quote(config.workspaceDir)}, so no tool and no command may use any file; take it out, or choose another workspace_dir`,
-    ),
-  ]
+  if (entry === undefined) return []
+  const message = `${quote(entry)} covers the workspace ${named}, so no tool and no command may use any file; take it out, or choose another workspace_dir`
+  return [{ ...placeOf(origins, 'security.forbidden_paths'), message, isWarning: false }]
 }
 
 /** Whoever may change these files decides what the agent may do. A group that is the user's own has the user's number. */
@@ -79,8 +71,8 @@ function modes({ file, project }: Checked, { home }: Around): Doubt[] {
 /** The tools of a claw or another program are known only while it runs. */
 function unknownTools({ config, origins }: Checked, { tools }: Around): Doubt[] {
   const { dir, executables } = config.tools
-  const own = existsSync(dir) ? readdirSync(dir).map((name) => parse(name).name) : []
-  const known = [...new Set([...tools, ...executables, ...own])]
+  const own = statSync(dir, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(dir) : [dir]
+  const known = [...new Set([...tools, ...executables, ...own.map((path) => parse(path).name)])]
   return Object.entries(config.channels).flatMap(([channel, { toolsAllow }]) =>
     (Array.isArray(toolsAllow) ? toolsAllow.map(String) : [])
       .filter((name) => !known.includes(name))
@@ -104,12 +96,6 @@ function openKeys({ config, origins }: Checked): Doubt[] {
 function placeOf(origins: Origins, key: string): Omit<ConfigProblem, 'message'> {
   const { where: file = 'built in', line, column } = origins[key] ?? {}
   return { file, line, column, key }
-}
-
-function workspaceProblems({ workspaceDir }: Config, origins: Origins): readonly ConfigProblem[] {
-  const place = placeOf(origins, 'workspace_dir')
-  const why = folderProblem(workspaceDir, place.file === builtIn.where)
-  return why === undefined ? [] : [{ ...place, message: `${quote(workspaceDir)} ${why}` }]
 }
 
 /** `ours`: the default workspace, which is created on first use. */

@@ -90,23 +90,20 @@ export function lengths({ entries, mentioned }: Known): readonly ConfigProblem[]
   return [problem(blamed.entry, blamed.key, `${blamed.entry?.value} must be ${must} than ${other.key} (${other.entry?.value})`)]
 }
 
-/** `/dev/shm` holds files like any other folder. */
-const madeByKernel = ['/proc', '/sys', '/dev']
-
-/** Checks that the records can be kept where they are to be, each in a file of its own. */
+/** Checks that the records can be kept where they are to be, each in a file of its own. `/dev/shm` holds files like any other folder. */
 export function recordPlaces({ entries, mentioned }: Known): readonly ConfigProblem[] {
   const places = ['memory.path', 'receipts.path'].map((key) => ({ key, entry: entries.get(key), path: String(entries.get(key)?.value) }))
-  const [memory, receipts] = places
-  const isOurs = places.every(({ entry }) => entry?.origin.source === 'default')
-  if (!memory || !receipts || isOurs || places.some(({ key }) => mentioned.has(key))) return []
-  const real = new Map(places.map(({ key, path }) => [key, realPlace(path)]))
+  const chosen = places.filter(({ entry }) => entry?.origin.source !== 'default')
+  const [[memory, receipts], blamed] = [places, chosen.at(-1)]
+  if (!memory || !receipts || !blamed || places.some(({ key }) => mentioned.has(key))) return []
   const nowhere = places.flatMap(({ key, entry, path }) => {
-    const root = madeByKernel.find((each) => isUnder(real.get(key) ?? path, each) && !isUnder(real.get(key) ?? path, '/dev/shm'))
+    const real = realPlace(path)
+    const root = ['/proc', '/sys', '/dev'].find((each) => isUnder(real, each) && !isUnder(real, '/dev/shm'))
     const why = `is in ${root}, where the kernel shows itself and keeps no file; name a file in your home folder, or remove the line`
     return root === undefined ? [] : [problem(entry, key, `${quote(path)} ${why}`)]
   })
-  if (nowhere.length > 0 || !isOneFile(real.get(memory.key) ?? '', real.get(receipts.key) ?? '')) return nowhere
-  const [blamed, other] = receipts.entry?.origin.source === 'default' ? [memory, receipts] : [receipts, memory]
+  if (nowhere.length > 0 || !isOneFile(realPlace(memory.path), realPlace(receipts.path))) return nowhere
+  const other = blamed === memory ? receipts : memory
   const why = `is a file of ${other.key} (${quote(other.path)}), and each would destroy the other; name another file`
   return [problem(blamed.entry, blamed.key, `${quote(blamed.path)} ${why}`)]
 }

@@ -1,8 +1,6 @@
 /** Compiles the patterns that say which tasks ask for a skill: words, or a regular expression; both match in linear time. */
 
-import { compile } from '../../runtime/rules/text/machine.ts'
-import { PatternError } from '../../runtime/rules/text/node.ts'
-import { parseRegex } from '../../runtime/rules/text/regex.ts'
+import { matcherOf } from '../../runtime/rules/text/regex.ts'
 import type { Invoke } from './skill.ts'
 
 export type Compiled = { readonly ok: true; readonly invoke: Invoke } | { readonly ok: false; readonly message: string }
@@ -17,14 +15,10 @@ export function compileInvoke(source: string): Compiled {
 }
 
 function compileRegex(source: string, regex: string): Compiled {
-  try {
-    const matches = compile(parseRegex(regex))
-    if (matches('')) return { ok: false, message: `${source} matches an empty text, so every task would ask for this skill` }
-    return { ok: true, invoke: { source, matches: (text) => matches(text) || matches(text.toLowerCase()) } }
-  } catch (error) {
-    if (error instanceof PatternError) return { ok: false, message: `${source}: ${error.message}` }
-    throw error
-  }
+  const matches = matcherOf(regex)
+  if (typeof matches === 'string') return { ok: false, message: `${source}: ${matches}` }
+  if (matches('')) return { ok: false, message: `${source} matches an empty text, so every task would ask for this skill` }
+  return { ok: true, invoke: { source, matches: (text) => matches(text) || matches(text.toLowerCase()) } }
 }
 
 function compileWords(source: string): Compiled {

@@ -3,9 +3,7 @@
 import { canonical, isObject, type Json } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import { knownKeys, type Report } from './problem.ts'
-import { compile } from './text/machine.ts'
-import { PatternError } from './text/node.ts'
-import { parseRegex } from './text/regex.ts'
+import { matcherOf } from './text/regex.ts'
 
 export type Fits = (value: Json) => boolean
 
@@ -90,12 +88,8 @@ export function parseSchema(schema: unknown, report: Report, depth = 0): Fits | 
 }
 
 export function regexOf(source: string, report: Report): ((text: string) => boolean) | undefined {
-  try {
-    return compile(parseRegex(source))
-  } catch (error) {
-    if (error instanceof PatternError) return report.say(error.message)
-    throw error
-  }
+  const matches = matcherOf(source)
+  return typeof matches === 'string' ? report.say(matches) : matches
 }
 
 function onlyThese(properties: unknown): Fits {

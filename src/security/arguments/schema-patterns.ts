@@ -5,50 +5,38 @@
 
 import { isObject, type Json } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
-import { compile, type Matcher } from '../../runtime/rules/text/machine.ts'
-import { type Node, PatternError } from '../../runtime/rules/text/node.ts'
-import { parseRegex } from '../../runtime/rules/text/regex.ts'
+import type { Matcher } from '../../runtime/rules/text/machine.ts'
+import { type Node, only } from '../../runtime/rules/text/node.ts'
+import { matcherOf } from '../../runtime/rules/text/regex.ts'
 
 /** Characters times steps that all expressions may cost for one call, about 0.2 s; and the longest text that one of them reads. */
 const MOST_WORK = 2_000_000
 export const LONGEST_TEXT = 100_000
 
 /** As in JSON Schema, the dot does not match a line break. */
-const dot: Node = {
-  type: 'set',
-  ranges: [
-    [10, 10],
-    [13, 13],
-    [0x2028, 0x2029],
-  ],
-  negated: true,
-}
+const dot: Node = { type: 'set', ranges: ['\n', '\r', '\u2028', '\u2029'].map(only), negated: true }
 
 const namesToSchemas = ['properties', 'patternProperties', '$defs', 'definitions']
 const data = ['enum', 'const', 'default', 'examples']
 
 /** @returns a sentence about the first expression that cannot be bounded */
 export function patternFlaw(schema: unknown): string | undefined {
-  try {
-    compiled(schema)
-  } catch (error) {
-    if (error instanceof PatternError) return error.message
-    throw error
-  }
+  const patterns = compiled(schema)
+  return typeof patterns === 'string' ? patterns : undefined
 }
 
-export type Bounded = {
-  /** Returns the schema for this input: each expression matches exactly those texts of the input that the original one matches. */
-  for(input: Json): unknown
-  /** Returns the original of an expression in an issue. */
-  original(pattern: string): string
-}
+/** `original` returns the expression that one in an issue stands for. */
+export type Bounded = { for(input: Json): unknown; original(pattern: string): string }
 
-/** @returns undefined for a schema without expressions @throws PatternError for one that cannot be bounded */
+/**
+ * `for` returns the schema for an input: each expression matches exactly those texts of the input that the original one matches. @returns
+ * undefined for a schema without expressions @throws for one that cannot be bounded
+ */
 export function boundPatterns(schema: unknown): Bounded | undefined {
   const patterns = compiled(schema)
-  if (patterns.size === 0) return undefined
+  if (typeof patterns === 'string') throw new Error(patterns)
   const sources = [...patterns.keys()]
+  if (sources.length === 0) return undefined
   return {
     for(input) {
       const matched = matchedBy(patterns, textsOf(input))
@@ -61,17 +49,15 @@ export function boundPatterns(schema: unknown): Bounded | undefined {
   }
 }
 
-function compiled(schema: unknown): ReadonlyMap<string, Matcher> {
-  const patterns = new Map<string, Matcher>()
+function compiled(schema: unknown): ReadonlyMap<string, Matcher> | string {
+  const patterns = new Map<string, Matcher | string>()
   replaced(schema, (source) => {
-    try {
-      if (!patterns.has(source)) patterns.set(source, compile(parseRegex(source, dot)))
-    } catch (error) {
-      throw error instanceof PatternError ? new PatternError(`the expression ${quote(source)} cannot be used: ${error.message}`) : error
-    }
+    if (!patterns.has(source)) patterns.set(source, matcherOf(source, dot))
     return source
   })
-  return patterns
+  const [flaw] = [...patterns].filter(([, matches]) => typeof matches === 'string')
+  if (flaw) return `the expression ${quote(flaw[0])} cannot be used: ${flaw[1]}`
+  return new Map([...patterns].flatMap(([source, matches]) => (typeof matches === 'string' ? [] : [[source, matches] as const])))
 }
 
 /** Copies the schema with other expressions. What the schema library takes for text, also a number or a list, counts as an expression. */

@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
-import { type Doubt, doubtsOf } from '../../../config/validate.ts'
+import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/count.ts'
@@ -14,19 +14,15 @@ import type { Finding } from './doctor-finding.ts'
 
 export function homeFindings(setup: CliSetup): Finding[] {
   const { home } = setup.paths
-  const doubts = doubtsOf(setup, { home, env: setup.context.env, tools: builtInNames })
-  const [found, others] = [doubts.find(({ key }) => key === 'workspace_dir'), doubts.filter(({ key }) => key !== 'workspace_dir')]
-  const disk = existsSync(home) ? diskFindings(home, freeBytes(home)) : []
-  return [
-    homeFolder(setup),
-    ...disk,
-    ...(others.length === 0 ? [configuration(setup)] : others.map((doubt) => doubtful('config', doubt))),
-    found ? doubtful('workspace', found) : workspace(setup),
-  ]
-}
-
-function doubtful(what: string, doubt: Doubt): Finding {
-  return { what, state: doubt.isWarning ? 'note' : 'bad', says: describeProblem(doubt) }
+  const doubts = doubtsOf(setup, { home, env: setup.context.env, tools: builtInNames }).map(
+    (doubt): Finding => ({
+      what: doubt.key === 'workspace_dir' ? 'workspace' : 'config',
+      state: doubt.isWarning ? 'note' : 'bad',
+      says: describeProblem(doubt),
+    }),
+  )
+  const fine = [configuration(setup), workspace(setup)].filter(({ what }) => !doubts.some((doubt) => doubt.what === what))
+  return [homeFolder(setup), ...(existsSync(home) ? diskFindings(home, freeBytes(home)) : []), ...fine, ...doubts]
 }
 
 function homeFolder({ paths }: CliSetup): Finding {

@@ -32,7 +32,11 @@ describe('a catalogue', () => {
     ['"{x}"', '"{x}", "{y}"', '5 operations.a.argv {y} is no parameter of this operation; did you mean "x"?'],
     ['"{x}"', '"{x"', '5 operations.a.argv the brace in "{x" begins no parameter such as {name}; write {{ or }} for a brace'],
     ['"{x}"', '"{x}{x}"', '5 operations.a.argv two parameters in one element need a text between them'],
-    ['^a+$', '^(?!a)$', '6 operations.a.params.x.pattern look-around and named groups are not supported; (…) and (?:…) are'],
+    [
+      '^a+$',
+      '^(?!a)$',
+      '6 operations.a.params.x.pattern "(?" groups other than (?:…) are not allowed: they need backtracking; write the cases out',
+    ],
     ['type = "text"', 'type = "words"', '6 operations.a.params.x.type is one of enum, text, int, path, list; got "words"'],
     ['pattern =', 'default = "b", pattern =', '6 operations.a.params.x.default must match ^a+$; got "b"'],
     ['about = "A"', 'abuot = "A"', '2 operations.a.abuot is no field of this table; did you mean "about"?'],

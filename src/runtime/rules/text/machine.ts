@@ -8,8 +8,8 @@ type Step =
   | { readonly do: 'fork'; readonly to: readonly number[] }
   | { readonly do: 'match' }
 
-/** The most steps of a compiled pattern; text length times this number bounds the work. */
-const MAX_STEPS = 1000
+/** The most steps of a compiled pattern, unless the caller asks for another bound, and the most that any caller gets. */
+const [MAX_STEPS, HIGHEST] = [1000, 4000]
 
 /** `steps` times the length of a text bounds the work. */
 export type Matcher = { (text: string): boolean; readonly steps: number }
@@ -17,17 +17,21 @@ export type Matcher = { (text: string): boolean; readonly steps: number }
 /**
  * Returns true when any part of the text matches; anchor the pattern to match the whole text. @throws PatternError when it is too large.
  */
-export function compile(pattern: Node): Matcher {
+export function compile(pattern: Node, most = MAX_STEPS): Matcher {
   const steps: Step[] = []
   emit(pattern, steps)
   add(steps, { do: 'match' })
+  if (steps.length > most) throw tooLarge(most)
   return Object.assign((text: string) => run(steps, text), { steps: steps.length })
 }
 
 function add(steps: Step[], step: Step): number {
-  if (steps.length >= MAX_STEPS)
-    throw new PatternError(`the pattern is too large (more than ${MAX_STEPS} steps once its repeats are spelled out)`)
+  if (steps.length >= HIGHEST) throw tooLarge(HIGHEST)
   return steps.push(step) - 1
+}
+
+function tooLarge(most: number): PatternError {
+  return new PatternError(`the pattern is too large (more than ${most} steps once its repeats are spelled out)`)
 }
 
 /** Appends the pattern's steps; the steps of the rest of the pattern follow them. */

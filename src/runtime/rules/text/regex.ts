@@ -1,5 +1,6 @@
 /** Parses the regular expressions that match in linear time: no look-around, no back-references. */
 
+import { compile, type Matcher } from './machine.ts'
 import { any, type Node, only, PatternError, type Range, repeat } from './node.ts'
 
 const MAX_LENGTH = 1000
@@ -33,6 +34,16 @@ export function parseRegex(source: string, dot = any): Node {
   const node = options(reader, 0)
   if (reader.peek() !== undefined) throw new PatternError('")" closes nothing; write \\) for the character')
   return node
+}
+
+/** Returns a sentence about what is wrong, if something is. */
+export function matcherOf(source: string, dot = any): Matcher | string {
+  try {
+    return compile(parseRegex(source, dot))
+  } catch (error) {
+    if (error instanceof PatternError) return error.message
+    throw error
+  }
 }
 
 type Reader = { readonly dot: Node; peek(): string | undefined; take(): string; eat(char: string): boolean; ahead(text: string): boolean }
