@@ -124,8 +124,8 @@ function table(rows: readonly Row[]): string {
 
 const decisions = `## Why these run without a question, and those do not
 
-With \`--auto\` a change is applied without a question when it does no harm: a regular file or folder of the workspace, no new executable bit, no name that
-programs run, obey or hide, no setting that makes git run or send anything.
+With \`--auto\` a change is applied without a question when it is on the list of what may pass: text, data and source of known kinds where such files are, no
+executable, no settings of tools, no name that programs run, obey or hide ([security.md](security.md#commands)). What git ignores passes, too.
 
 | command | with --auto | why |
 |---|---|---|
@@ -133,6 +133,9 @@ programs run, obey or hide, no setting that makes git run or send anything.
 | \`ln -s README.md link.md\` | done | a link to a plain file of the workspace does no more than a copy. It asks when the file is executable, when it is missing, a folder, or a file that must not be read (\`public/x\` to \`.env\` would publish it), when one of the two names is run or obeyed by tools, and when the link leads to another place. |
 | \`gcc -o hello hello.c\`, \`g++ …\` | asks | a new executable. That the compiler wrote it says nothing about what it does: its source is the model's. |
 | \`cmake -B build\` | asks | new executables, and recipes (\`Makefile\`, \`*.cmake\`) that a person's next \`make\` runs. |
+| \`make\`, \`gcc -c\` | asks in this project | the object files are neither text, source nor known data. Where \`.gitignore\` names them, as in most projects, nothing asks, in supervised either. |
+| \`echo 'a: 1' > conf.yml\` | asks | settings in the root: many tools read theirs there, under names that no list knows. |
+| \`git mv README.md READ.md\` | asks | a new document in capital letters in the root may be instructions for an agent, unless its name is a usual one. |
 | \`chmod +x script.sh\` | asks | the executable bit is exactly what the question is about. |
 | \`python3 -m venv env\` | asks | editors run the Python of an environment that they find, and its \`*.pth\` files with it. |
 | \`git init sub\` | asks | a new repository has settings and examples of hooks, which are executables. Git changes its settings only in a named change with a yes. |

@@ -23,7 +23,7 @@ test.each(['', 'lib/'])(
     ]
     const codes: (number | null)[] = []
     for (const [path = '', content = ''] of writes)
-      codes.push((await turn(at, [call('file_write', { path, content }), { text: 'done' }], ['--approve-all-medium'])).code)
+      codes.push((await turn(at, [call('file_write', { path, content }), { text: 'done' }], ['--autonomy', 'full'])).code)
     expect(codes).toEqual([3, 0, 0, 0, 3])
     const told: { [name: string]: string }[] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
     expect(told.map(({ status }) => status)).toEqual(['denied', 'allowed', 'allowed', 'allowed', 'denied'])

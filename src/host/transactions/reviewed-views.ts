@@ -1,5 +1,6 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
+import { memo } from '../../kit/memo.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { createChangeView } from '../../security/changes/change-view.ts'
@@ -153,10 +154,9 @@ export type Judging = Pick<ReviewedOptions, 'setup' | 'policy' | 'gate' | 'stand
 
 /** What git ignores now, and the names to which a person said "always". */
 function pathsAround({ setup, policy, standing }: Omit<Judging, 'gate'>): AroundWrites {
-  const state: { ignored?: NonNullable<AroundWrites['ignored']> } = {}
-  const read = () => createIgnoredPaths({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
-  const ignored: AroundWrites['ignored'] = (path, isFolder) => (state.ignored ??= read())(path, isFolder)
-  return { ignored, answered: answeredBy(standing?.rules() ?? [], policy.workspace) }
+  // An undo never asks what git ignores.
+  const rules = memo(() => createIgnoredPaths({ workspace: policy.workspace, home: policy.home, env: setup.context.env }))
+  return { ignored: (path, isFolder) => rules('')(path, isFolder), answered: answeredBy(standing?.rules() ?? [], policy.workspace) }
 }
 
 /** Returns what the judgement of changes needs to know. Without `act` no call made them. */

@@ -4,7 +4,6 @@ import type { EntryState } from '../../runtime/changes.ts'
 import type { RuleOnChanges } from '../../runtime/rules/rules-on-changes.ts'
 import type { CommandPlan } from '../command/verdict.ts'
 import type { PathPolicy } from '../targets/path.ts'
-import type { Existing } from './harmless/may-pass.ts'
 
 /** The workspace as it was, or as it would be with all changes applied. */
 export type Side = 'before' | 'after'
@@ -27,7 +26,7 @@ export type Look = {
 
 export type ReviewLevel = 'readonly' | 'supervised' | 'auto' | 'full'
 
-export type ReviewContext = Pick<Existing, 'ignored'> & {
+export type ReviewContext = {
   readonly policy: PathPolicy
   readonly level: ReviewLevel
   /** A person approved the command before it ran; this covers its changes, but nothing that is denied. */
@@ -41,6 +40,8 @@ export type ReviewContext = Pick<Existing, 'ignored'> & {
   readonly isForbiddenRead?: (path: string) => boolean
   /** Absolute folders besides those of the system that a command sees read-only, such as the user's tool chains: links may lead there. */
   readonly readOnlyFolders?: () => readonly string[]
+  /** Whether git ignored the path before: by a rule for a folder above it, or by one for its own name. It ignores nothing that it tracks. */
+  readonly ignored?: ((path: string, isFolder: boolean) => 'folder' | 'name' | undefined) | undefined
   /** Whether a person said "always" to what this very path holds. */
   readonly answered?: ((path: string) => boolean) | undefined
   /** What the operator's own rules say of these changes; undefined when none is about them. */

@@ -3,19 +3,19 @@
  * already. Everything else asks.
  */
 
-import { memo } from '../../../kit/memo.ts'
+import { memo } from '../../../kit/once.ts'
 import { spelt } from '../../targets/protected.ts'
 import { folderOf, inFolder, nameOf } from '../change-view.ts'
+import type { ReviewContext } from '../review-context.ts'
 import { isManifestOrLock } from './manifests.ts'
 import { isRunUnasked } from './run-unasked.ts'
 
 /** The workspace as it was before the change. Paths are relative to it, '' is the workspace. */
-export type Existing = {
+type Existing = {
   kind(path: string): string | undefined
   /** @returns the names in a folder */
   names(folder: string): readonly string[] | undefined
-  /** Whether git ignores the path: by a rule for a folder above it, or by one for its own name. Git ignores nothing that it tracks. */
-  readonly ignored?: ((path: string, isFolder: boolean) => 'folder' | 'name' | undefined) | undefined
+  readonly ignored: ReviewContext['ignored']
 }
 
 /** Suffixes of what no program loads on its own: prose, tables, pictures, sound, archives. New ones may lie anywhere. */
