@@ -18,8 +18,8 @@ test.each(['', 'lib/'])(
       ['.git/HEAD', 'x'],
       [`${folder}HEAD`, 'ref: refs/heads/main\n'],
       [`${folder}config`, config],
-      [`${folder}objects/.k`, ''],
-      [`${folder}refs/.k`, ''],
+      [`${folder}objects/k`, ''],
+      [`${folder}refs/k`, ''],
     ]
     const codes: (number | null)[] = []
     for (const [path = '', content = ''] of writes)

@@ -1,6 +1,6 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
-import { memo } from '../../kit/memo.ts'
+import { memo } from '../../kit/once.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { createChangeView } from '../../security/changes/change-view.ts'
