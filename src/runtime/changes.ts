@@ -57,6 +57,15 @@ export type ChangeSet = {
    * it is not possible
    */
   revise?(revision: Revision): Promise<Revised>
+  /** What the changes move in repositories; it is shown in the place of git's own files. Absent: they move nothing. */
+  readonly git?: GitShown
+}
+
+export type GitShown = {
+  /** Whether the path is an object, a reference, an index or a log, which says nothing to a person. */
+  isOwn(path: string): boolean
+  /** One line for each reference, unescaped names quoted, with the files of its new commits. */
+  parts(): readonly { readonly title: string; readonly set?: ChangeSet }[]
 }
 
 /** `part`: the digest of what would be applied. */

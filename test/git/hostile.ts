@@ -9,6 +9,7 @@ import type { ReviewContext } from '../../src/security/changes/review-context.ts
 import type { Applied } from '../../src/workspace/changes/contract.ts'
 import { createLook } from '../../src/workspace/changes/look.ts'
 import { openChangeStore } from '../../src/workspace/changes/store.ts'
+import { readMoves } from '../../src/workspace/git/read-moves.ts'
 
 export type Judged = ChangeReview & { readonly changes: readonly Change[]; readonly printed: string }
 
@@ -62,7 +63,8 @@ export async function ground(): Promise<Ground> {
     const { view, stdout, stderr } = await box.change(script)
     const changes = await view.changes()
     using look = createLook({ workspace: box.workspace, upper: join(view.folder, 'up'), changes })
-    const review = reviewChanges(changes, { policy, level: 'full', approved: true, look, ...context })
+    const whole = { policy, level: 'full', approved: true, look, ...context } as const
+    const review = reviewChanges(changes, { ...whole, git: readMoves({ upper: join(view.folder, 'up'), changes, context: whole }) })
     const about = { run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', at: 0 }
     const applicable = changes.filter(({ after }) => after?.kind !== 'other')
     return {

@@ -49,3 +49,54 @@ real(
   },
   120_000,
 )
+
+real(
+  'files inside the objects of git are refused; a commit is shown as a commit everywhere, and its text cannot draw over the question',
+  async () => {
+    using at = home()
+    writeFileSync(join(at.home, '.gitconfig'), '[user]\n\tname = n\n\temail = e@example.org\n')
+    const git = (...words: readonly string[]) =>
+      Bun.spawnSync(['git', '-c', 'user.name=n', '-c', 'user.email=e', ...words], { cwd: at.workspace }).stdout.toString()
+    git('init', '-q', '-b', 'main')
+    at.file('a', '1\n')
+    git('add', 'a')
+    git('commit', '-qm', 'one')
+    const before = git('rev-parse', 'HEAD')
+    const attack =
+      'b=$(echo evil | git hash-object -w --stdin); git update-index --add --cacheinfo 100755,$b,.envrc --cacheinfo 100644,$b,.github/workflows/deploy.yml; git commit -qm fix; git update-index --skip-worktree .envrc'
+    for (const level of [['--approve-all-medium'], ['--autonomy', 'full']]) {
+      const { code, stdout } = await turn(at, shell(attack), level, { through: alone })
+      expect([code, stdout]).toEqual([3, expect.stringContaining('.envrc')])
+      expect(git('rev-parse', 'HEAD')).toBe(before)
+    }
+    const honest = 'echo 2 > a; git commit -qam "$(printf \'fix: \\033[2Jthe sum\')"; echo x > c'
+    expect(await turn(at, shell(honest), [], { through: alone })).toMatchObject({ code: 4 })
+    const short = /commit [\da-f]{7} on main: /
+    const listed = (await at.run(['approvals', 'list', '--json'])).stdout
+    const [{ id, summary }] = JSON.parse(listed)
+    expect(summary).toMatch(/^commit [\da-f]{7} on main: ".*the sum" by "n", 1 file; 2 files: 1 changed, 1 new: a, c$/)
+    const seen = [
+      (await at.run(['approvals', 'show', id])).stdout,
+      JSON.parse((await at.run(['approvals', 'show', id, '--json'])).stdout).patch,
+      (await at.run(['changes', 'show', '--patch'])).stdout,
+      (await at.run(['approvals', 'allow', id])).stdout,
+      (await at.run(['changes', 'show', '--patch'])).stdout,
+      (await at.run(['undo', '--dry-run'])).stdout,
+    ]
+    for (const text of seen) {
+      expect(text).toMatch(short)
+      expect(text).not.toContain('\u001b')
+      expect(text).not.toContain('.git/')
+    }
+    // What no other change of the set shows is in the patch as comments: nobody says yes to what was not shown.
+    const hidden =
+      'c=$(git commit-tree -p HEAD -m hidden $(printf "100644 blob $(echo unseen | git hash-object -w --stdin)\\tb\\n" | git mktree)) && git branch b $c'
+    expect(await turn(at, shell(hidden), [], { through: alone })).toMatchObject({ code: 4 })
+    expect((await at.run(['changes', 'show', '--patch'])).stdout).toMatch(/^# commit .*hidden[\s\S]*^# \+unseen$/m)
+    expect(await turn(at, shell('echo 3 > a && git commit -qam three'), ['--approve-all-medium'], { through: alone })).toMatchObject({
+      code: 0,
+    })
+    expect(git('log', '-1', '--format=%s')).toBe('three\n')
+  },
+  120_000,
+)

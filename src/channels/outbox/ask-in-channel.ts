@@ -1,8 +1,7 @@
 /** Asks the people in a channel to approve a call that was requested there; only configured approvers may answer. */
 
 import type { Conversation } from '../../host/api.ts'
-import { changeLines, type Fold, totals } from '../../host/changes/change-lines.ts'
-import { fileDiffs } from '../../host/changes/file-diff.ts'
+import { type Fold, setLines, totalsOf } from '../../host/changes/change-lines.ts'
 import { count } from '../../kit/count.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { createId } from '../../kit/id.ts'
@@ -96,11 +95,10 @@ const differenceLimit = 1_000
 
 /** A code block of the first lines; what does not fit is counted. */
 function differenceText(set: ChangeSet): string {
-  const diffs = fileDiffs(set)
-  const lines = changeLines(diffs, chatFold).map(({ text }) => text.replaceAll('```', "'''"))
+  const lines = setLines(set, chatFold, false).map(({ text }) => text.replaceAll('```', "'''"))
   const ends = lines.map((_, at) => lines.slice(0, at + 1).join('\n').length)
   const kept = ends.filter((end) => end <= differenceLimit).length
-  const rest = kept < lines.length ? `\n… ${count(lines.length - kept, 'more line')} of ${totals(diffs)}` : ''
+  const rest = kept < lines.length ? `\n… ${count(lines.length - kept, 'more line')} of ${totalsOf(set)}` : ''
   return `\`\`\`diff\n${lines.slice(0, kept).join('\n')}${rest}\n\`\`\``
 }
 

@@ -3,8 +3,8 @@
 import { count, grouped } from '../../kit/count.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { visible } from '../../kit/text.ts'
-import type { EntryState } from '../../runtime/changes.ts'
-import type { FileDiff } from './file-diff.ts'
+import type { ChangeSet, EntryState, GitShown } from '../../runtime/changes.ts'
+import { commitDiffs, type FileDiff, fileDiffs, withoutGit } from './file-diff.ts'
 import { type Hunk, hunkHeader } from './hunks.ts'
 
 /** One line without its newline; every hidden character in it is escaped. */
@@ -43,13 +43,46 @@ export function changeLines(diffs: readonly FileDiff[], fold: Fold): readonly Sh
     shown.push(...kept)
     if (kept.length < lines.length) shown.push(folded(lines.slice(kept.length), kept.length > 0))
   }
-  if (diffs.length > fold.files) shown.push({ tone: 'note', text: `… and ${totals(diffs.slice(fold.files))}` })
+  if (diffs.length > fold.files) shown.push(note(`… and ${totals(diffs.slice(fold.files))}`))
   return shown
 }
 
 function folded(lines: readonly ShownLine[], begun: boolean): ShownLine {
   const number = (tone: ShownLine['tone']) => lines.filter((line) => line.tone === tone).length
   const text = `… ${count(lines.length, begun ? 'more line' : 'line')} not shown (+${grouped(number('added'))} −${grouped(number('removed'))})`
+  return { tone: 'note', text }
+}
+
+/** The whole of a set: what moves in repositories in the place of git's own files, then the other files. */
+export function setLines(set: ChangeSet, fold: Fold, hasTotals = true): readonly ShownLine[] {
+  const { parts, others } = withoutGit(set)
+  const diffs = fileDiffs(others)
+  return [...partLines(parts, diffs, fold), ...changeLines(diffs, fold), ...(hasTotals && diffs.length > 1 ? [note(totals(diffs))] : [])]
+}
+
+export function totalsOf(set: ChangeSet): string {
+  const { parts, others } = withoutGit(set)
+  const moves = parts.length > 0 ? [`${count(parts.length, 'line')} about git`] : []
+  return [...moves, ...(others.changes.length > 0 ? [totals(fileDiffs(others))] : [])].join(', ')
+}
+
+/** Files named below a commit while its difference is not shown. */
+const statFiles = 6
+
+function partLines(parts: ReturnType<GitShown['parts']>, others: readonly FileDiff[], fold: Fold): readonly ShownLine[] {
+  const lines = parts.slice(0, fold.files).flatMap(({ title, set }): readonly ShownLine[] => {
+    const { all, isShown } = commitDiffs(set, others)
+    const head = { tone: 'header', text: `${visible(title)}${linesOf(all)}` } as const
+    const line = (diff: FileDiff) => ({ tone: 'plain', text: `  ${headline(diff)}` }) as const
+    if (fold.lines === Number.POSITIVE_INFINITY)
+      return [head, ...all.flatMap((diff) => (isShown(diff) ? [line(diff)] : changeLines([diff], fold)))]
+    const more = all.length > statFiles ? [note(`  … and ${totals(all.slice(statFiles))}`)] : []
+    return [head, ...all.slice(0, statFiles).map(line), ...more]
+  })
+  return parts.length > fold.files ? [...lines, note(`… and ${count(parts.length - fold.files, 'more line')} about git`)] : lines
+}
+
+function note(text: string): ShownLine {
   return { tone: 'note', text }
 }
 

@@ -1,6 +1,7 @@
 /** Turns a change set into the differences of its files: text by lines, binary files by size, and renamed files as such. */
 
-import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
+import { count } from '../../kit/count.ts'
+import type { Change, ChangeSet, EntryState, GitShown } from '../../runtime/changes.ts'
 import { diffTexts, type TextDiff } from './hunks.ts'
 import { pairRenames } from './renames.ts'
 
@@ -24,6 +25,27 @@ export type FileDiff = {
 export type CompareLimits = { readonly fileBytes: number; readonly allBytes: number }
 
 export const usualLimits: CompareLimits = { fileBytes: 1024 * 1024, allBytes: 16 * 1024 * 1024 }
+
+/** @returns a line for each thing that moves in a repository, and the set without git's own files */
+export function withoutGit(set: ChangeSet): { readonly parts: ReturnType<GitShown['parts']>; readonly others: ChangeSet } {
+  const { git, changes } = set
+  if (git === undefined) return { parts: [], others: set }
+  const kept = changes.filter(({ path }) => !git.isOwn(path))
+  const own = changes.length - kept.length
+  const parts = own > 0 ? git.parts() : []
+  return {
+    parts: own > 0 && parts.length === 0 ? [{ title: `${count(own, 'path')} of git's own` }] : parts,
+    others: { ...set, changes: kept },
+  }
+}
+
+/** @returns the files of a new commit, and which of them the other changes of the set do not show already */
+export function commitDiffs(set: ChangeSet | undefined, others: readonly FileDiff[], limits?: CompareLimits) {
+  const all = set ? fileDiffs(set, limits) : []
+  const keyOf = ({ path, difference }: FileDiff) => JSON.stringify([path, difference])
+  const shown = new Set(others.map(keyOf))
+  return { all, isShown: (diff: FileDiff) => shown.has(keyOf(diff)) }
+}
 
 export function fileDiffs(set: ChangeSet, limits: CompareLimits = usualLimits): readonly FileDiff[] {
   const state = { left: limits.allBytes }

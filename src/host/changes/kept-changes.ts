@@ -5,10 +5,12 @@ import { quote } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import { movedAside, type SetSummary, type Shown } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
+import { showMoves } from '../../workspace/git/show-moves.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { openChanges } from '../transactions/open-changes.ts'
+import { pastLook } from '../transactions/past-review.ts'
 
 /** Finishes first what a dead process began. Whatever is applied, undone or redone through it is judged by today's policy. */
 export async function openKeptChanges(setup: Setup): Promise<ChangeStore> {
@@ -62,20 +64,23 @@ export function latestToUndo(sets: readonly SetSummary[], workspace: string): Se
 }
 
 /** For showing: content that is cut would look like a change, so content beyond the limit is not shown. */
-export function changeSetOf({ changes, read }: Pick<Shown, 'changes' | 'read'>): ChangeSet {
+export function changeSetOf(shown: Pick<Shown, 'changes' | 'read' | 'workspace' | 'upper'>): ChangeSet {
+  const { changes, read } = shown
   return {
     stage: 'made',
     changes,
+    git: showMoves({ ...shown, open: () => pastLook(shown) }),
     content: (change, side, maxBytes) => ((change[side]?.size ?? 0) > maxBytes ? undefined : read(change.path, side, maxBytes)),
   }
 }
 
 /** What undoing does: the change set with its sides swapped, without the paths that were undone already. */
-export function reversed({ changes, content, ...set }: ChangeSet, undone: readonly string[] = []): ChangeSet {
+export function reversed({ changes, content, git, ...set }: ChangeSet, undone: readonly string[] = []): ChangeSet {
   const turn = { before: 'after', after: 'before' } as const
   const gone = new Set(undone)
   return {
     ...set,
+    ...(git && { git: { isOwn: git.isOwn, parts: () => git.parts().map(({ title }) => ({ title: `takes back: ${title}` })) } }),
     changes: changes
       .filter(({ path }) => !gone.has(path))
       .map(({ before, after, ...named }) => ({ ...named, ...(after ? { before: after } : {}), ...(before ? { after: before } : {}) })),

@@ -1,21 +1,27 @@
 /** Writes a change set as a patch in the format of git, which `git apply` and `patch` read; binary files as git writes them. */
 
 import { deflateSync } from 'node:zlib'
+import { visible } from '../../kit/text.ts'
 import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
-import { type FileDiff, fileDiffs } from './file-diff.ts'
+import { commitDiffs, type FileDiff, fileDiffs, withoutGit } from './file-diff.ts'
 import { hunkHeader, type TextDiff } from './hunks.ts'
 
 /** A patch is complete or says what it lacks, so it compares far longer files than a question shows. */
 const limits = { fileBytes: 64 * 1024 * 1024, allBytes: 256 * 1024 * 1024 }
 
 /**
- * A line that begins with "#" says what a patch cannot hold: folders, permissions other than the executable bit, and content that is not
+ * A line that begins with "#" says what a patch cannot hold: commits and other data of git, folders, permissions other than the executable bit, and content that is not
  * kept any more.
  */
 export function patchText(set: ChangeSet): string {
-  return fileDiffs(set, limits)
-    .map((diff) => patchOf(diff, set))
-    .join('')
+  const { parts, others } = withoutGit(set)
+  const diffs = fileDiffs(others, limits)
+  const commits = parts.map(({ title, set: files }) => {
+    const { all, isShown } = commitDiffs(files, diffs, limits)
+    const patches = files ? all.filter((diff) => !isShown(diff)).map((diff) => patchOf(diff, files)) : []
+    return `# ${visible(title)}\n${patches.join('').replace(/^(?=.)/gm, '# ')}`
+  })
+  return [...commits, ...diffs.map((diff) => patchOf(diff, set))].join('')
 }
 
 function patchOf(diff: FileDiff, set: ChangeSet): string {

@@ -1,6 +1,7 @@
 /** Lists, shows and undoes the change sets of a home. */
 
 import type { SetSummary } from '../../workspace/changes/contract.ts'
+import { withoutGit } from '../changes/file-diff.ts'
 import { changeSetOf, findKept, isForUndo, latestToUndo, nameOf, openKeptChanges } from '../changes/kept-changes.ts'
 import { patchText } from '../changes/patch-text.ts'
 import type { ChangeFacts, HostRecords, Undone } from '../contract/records-api.ts'
@@ -37,8 +38,9 @@ export function changeRecords(base: RecordsBase): HostRecords['changes'] {
       const store = await openKeptChanges(setup)
       const shown = store.show(findKept(store.list(), wanted).id)
       if (!shown) throw new FailureError('error', 'the change set was forgotten meanwhile; see: braidclaw changes list')
-      const paths = shown.changes.map(({ path }) => path)
-      return { ...factsOf(shown), patch: patchText(changeSetOf(shown)), paths, undone: shown.undone }
+      const set = changeSetOf(shown)
+      const paths = withoutGit(set).others.changes.map(({ path }) => path)
+      return { ...factsOf(shown), patch: patchText(set), paths, undone: shown.undone }
     },
     async undo(wanted, how = {}) {
       const sets = (await openKeptChanges(setup)).list()

@@ -1,6 +1,6 @@
 /** Judges a change set again at the moment it enters the workspace: against the workspace as it is now, and by the policy of today. */
 
-import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { ChangeReview } from '../../runtime/changes.ts'
 import { isWorse, refusalsOf } from '../../security/changes/review-changes.ts'
 import type { ReviewContext } from '../../security/changes/review-context.ts'
 import { readStop } from '../../service/stop-file.ts'
@@ -10,10 +10,12 @@ import type { Setup } from '../api.ts'
 
 /** One policy's judgement of changes. */
 export type ChangeJudge = {
-  review(changes: readonly Change[], look: Look): Promise<ChangeReview>
+  review(set: JudgedSet): Promise<ChangeReview>
   /** Returns the context in which that is judged what a person undoes (`before`) or does again (`after`). */
-  context(changes: readonly Change[], look: Look, to: Side): Promise<ReviewContext>
+  context(set: JudgedSet, to: Side): Promise<ReviewContext>
 }
+
+export type JudgedSet = Pick<Entering, 'changes' | 'look' | 'upper'>
 
 /** What was found out when the changes were judged first. `at` is a time of performance.now(). */
 export type Judged = { readonly at: number; readonly readSet: ReadSet; readonly undoable: readonly string[] }
@@ -54,15 +56,15 @@ export function admitBy(
 type Refusal = Extract<Admission, { ok: false }>
 
 /** What a person undoes or does again needs no question; what would be refused at once then is refused only when it is new. */
-async function refusalBy(judge: ChangeJudge, { changes, look, review, to, undoable }: Entering): Promise<Refusal | undefined> {
+async function refusalBy(judge: ChangeJudge, { review, to, undoable, ...set }: Entering): Promise<Refusal | undefined> {
   if (review !== undefined) {
-    const now = await judge.review(changes, look)
+    const now = await judge.review(set)
     if (!isWorse(now, review)) return undefined
     return { ok: false, message: worsening(now, review), ...(now.verdict === 'ask' ? { review: now } : {}) }
   }
   // Sets of earlier versions do not tell what was refused of them from the beginning.
   if (to === 'before' && undoable === undefined) return undefined
-  const [first, ...others] = refusalsOf(changes, await judge.context(changes, look, to)).filter((why) => !undoable?.includes(why))
+  const [first, ...others] = refusalsOf(set.changes, await judge.context(set, to)).filter((why) => !undoable?.includes(why))
   if (first === undefined) return undefined
   return { ok: false, message: `${[first, ...others].slice(0, 10).join('; ')}. Nothing was changed` }
 }
@@ -74,17 +76,14 @@ function worsening(now: ChangeReview, then: ChangeReview): string {
 }
 
 /** What undoing the set would do, judged while everything around it is as it is now. */
-export async function refusedBack(
-  judges: readonly ChangeJudge[],
-  { changes, look }: Pick<Entering, 'changes' | 'look'>,
-): Promise<readonly string[]> {
+export async function refusedBack(judges: readonly ChangeJudge[], { changes, look, upper }: JudgedSet): Promise<readonly string[]> {
   const back = changes.map(({ before, after, ...named }) => ({
     ...named,
     ...(after && { before: after }),
     ...(before && { after: before }),
   }))
-  const turned = turnedRound(look)
-  const refused = await Promise.all(judges.map(async (judge) => refusalsOf(back, await judge.context(back, turned, 'before'))))
+  const set = { changes: back, look: turnedRound(look), upper }
+  const refused = await Promise.all(judges.map(async (judge) => refusalsOf(back, await judge.context(set, 'before'))))
   return [...new Set(refused.flat())]
 }
 

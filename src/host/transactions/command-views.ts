@@ -11,6 +11,7 @@ import { type Executed, ranOn } from '../../tools/run-tool.ts'
 import type { About, Admit, Applied, Held } from '../../workspace/changes/contract.ts'
 import { createLook, type RecordingLook } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
+import { showMoves } from '../../workspace/git/show-moves.ts'
 import type { Judged } from './admit-changes.ts'
 import { revisedChanges, writeEdits } from './revise-view.ts'
 
@@ -21,11 +22,10 @@ export type ViewsOptions = {
   readonly workspace: string
   readonly store: ChangeStore
   readonly log: Log
-  /** Judges the changes of a call. Never throws. */
+  /** Judges the changes of a call; `upper` is the folder with what it wrote. Never throws. */
   readonly review: (
     act: ActEvent,
-    changes: readonly Change[],
-    look: RecordingLook,
+    set: { readonly changes: readonly Change[]; readonly look: RecordingLook; readonly upper: string },
   ) => Promise<{ readonly review: ChangeReview; readonly judged?: Judged }>
   /** Judges them once more, when they are applied. */
   readonly admit: (act: ActEvent, judged: Judged | undefined) => Admit
@@ -69,7 +69,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       const look = createLook({ workspace, upper: `${view.folder}/up`, changes })
       const about = aboutOf(act)
       waiting.set(act.id, { act, view, changes, look, about, held: false })
-      const { review: found, judged } = await review(act, changes, look)
+      const { review: found, judged } = await review(act, { changes, look, upper: `${view.folder}/up` })
       const applicable = changes.filter(isApplicable)
       const held = found.verdict === 'ask' && (await keep(view, { changes: applicable, review: found, about }))
       waiting.set(act.id, { act, view, changes: applicable, look, about, held, judged })
@@ -108,7 +108,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       const changes = revisedChanges({ upper, changes: found.changes, revision })
       if (typeof changes === 'string') return { ok: false, message: changes }
       using look = createLook({ workspace, upper, changes })
-      const { review: part } = await review(found.act, changes, withEdits(look, revision))
+      const { review: part } = await review(found.act, { changes, look: withEdits(look, revision), upper })
       if (part.verdict === 'deny') return { ok: false, message: `${part.rule}: ${part.reason}` }
       waiting.set(id, { ...found, part: { changes, review: part, revision } })
       return { ok: true, part: part.digest }
@@ -177,6 +177,13 @@ export function createCommandViews({ workspace, store, log, review, admit, about
           changes: found.changes,
           content: (change, side, maxBytes) =>
             (change[side]?.size ?? 0) > maxBytes ? undefined : found.look.read(change.path, side, maxBytes),
+          // The look stays open until the decision.
+          git: showMoves({
+            workspace,
+            upper: `${found.view.folder}/up`,
+            changes: found.changes,
+            open: () => ({ ...found.look, [Symbol.dispose]() {} }),
+          }),
           revise: (revision) => revise(callId, revision),
         }
       )

@@ -27,7 +27,7 @@ export function pastReview({ entries, runId, store, judge, judgeChanges }: PastR
     using look = pastLook(shown)
     const approval = approvalIn(entries, id)
     const act = { type: 'act', id, call, judgement: await judge(call), ...(approval ? { approval } : {}) } as const
-    return await judgeChanges(act).review(shown.changes, look)
+    return await judgeChanges(act).review({ changes: shown.changes, look, upper: shown.workspace })
   }
 }
 
@@ -39,7 +39,7 @@ function approvalIn(entries: readonly Entry[], id: string): string | undefined {
 }
 
 /** What the change set does not name is taken as it is now. */
-function pastLook({ workspace, changes, read }: Shown): Look {
+export function pastLook({ workspace, changes, read }: Pick<Shown, 'workspace' | 'changes' | 'read'>): Look {
   const now = createLook({ workspace, upper: workspace, changes: [] })
   const byPath = new Map(changes.map((change) => [change.path, change]))
   const stateOf = (path: string, side: Side) => byPath.get(path)?.[side]

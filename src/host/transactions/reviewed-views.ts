@@ -14,12 +14,12 @@ import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
 import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
 import type { About } from '../../workspace/changes/contract.ts'
-import type { Look } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { createIgnoredPaths } from '../../workspace/git/ignored-paths.ts'
+import { readMoves } from '../../workspace/git/read-moves.ts'
 import type { Setup } from '../api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
-import { admitBy, type ChangeJudge, lookOnce, refusedBack } from './admit-changes.ts'
+import { admitBy, type ChangeJudge, type JudgedSet, lookOnce, refusedBack } from './admit-changes.ts'
 import { createChangeRules } from './change-rules.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { createSweep, type Sweep } from './direct-sweep.ts'
@@ -63,7 +63,7 @@ export function createReviewedViews({
   }
   const judgeOf = (act: Act, by = judge(act)): ChangeJudge => ({
     ...by,
-    review: async (changes, look) => reviewed(act, changes, await by.review(changes, look)),
+    review: async (set) => reviewed(act, set.changes, await by.review(set)),
   })
 
   const aboutOf = ({ call }: Act): About => {
@@ -79,12 +79,12 @@ export function createReviewedViews({
       judged,
     )
   const store = openChanges(setup, policy.workspace)
-  const review: ViewsOptions['review'] = async (act, changes, recording) => {
-    const [judge, look] = [judgeOf(act), lookOnce(recording)]
-    const found = await judge.review(changes, look)
+  const review: ViewsOptions['review'] = async (act, given) => {
+    const [judge, set] = [judgeOf(act), { ...given, look: lookOnce(given.look) }]
+    const found = await judge.review(set)
     if (found.verdict !== 'apply') return { review: found }
-    const undoable = await refusedBack([judge], { changes, look })
-    return { review: found, judged: { at: performance.now(), readSet: recording.readSet(), undoable } }
+    const undoable = await refusedBack([judge], set)
+    return { review: found, judged: { at: performance.now(), readSet: given.look.readSet(), undoable } }
   }
   const views = createCommandViews({ workspace: policy.workspace, store, log, review, admit, aboutOf })
   return {
@@ -120,16 +120,16 @@ function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
 export function changeJudge(judging: Judging): (act: Act | undefined) => ChangeJudge {
   const contextOf = contextsBy(judging)
   return (act) => ({
-    async review(changes, look) {
-      const context = await contextOf(act, changes, look)
-      const review = reviewChanges(changes, context)
+    async review(set) {
+      const context = await contextOf(act, set)
+      const review = reviewChanges(set.changes, context)
       if (judging.standing && review.rule === 'changes.not_harmless')
-        offerNames(changes, { context, standing: judging.standing, digest: review.digest })
+        offerNames(set.changes, { context, standing: judging.standing, digest: review.digest })
       return review
     },
-    async context(changes, look, to) {
+    async context(set, to) {
       // The operator's rules are about what calls do, and an undo is no call.
-      return to === 'after' ? contextOf(act, changes, look) : { ...(await contextOf(undefined, changes, look)), ruled: undefined }
+      return to === 'after' ? contextOf(act, set) : { ...(await contextOf(undefined, set)), ruled: undefined }
     },
   })
 }
@@ -163,9 +163,10 @@ function pathsAround({ setup, policy, standing }: Omit<Judging, 'gate'>): Around
 function contextsBy({ setup, policy, gate, standing }: Judging) {
   const hasSecret = secretsBy(setup.redactor)
   const rulesOn = createChangeRules(setup)
-  return async (act: Act | undefined, changes: readonly Change[], look: Look): Promise<ReviewContext> => {
-    const command = act && (await gate()).plan(act.judgement.plan)?.commands[0]?.plan
-    return {
+  return async (act: Act | undefined, { changes, look, upper }: JudgedSet): Promise<ReviewContext> => {
+    const planned = act && (await gate()).plan(act.judgement.plan)?.commands[0]
+    const command = planned?.plan
+    const context: ReviewContext = {
       ...pathsAround({ setup, policy, standing }),
       policy,
       level: levelOf(policy),
@@ -179,6 +180,7 @@ function contextsBy({ setup, policy, gate, standing }: Judging) {
       ruled: await rulesOn(changes, act),
       look,
     }
+    return { ...context, git: readMoves({ upper, changes, context, isTransfer: planned?.transfer !== undefined }) }
   }
 }
 

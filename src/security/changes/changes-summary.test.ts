@@ -43,3 +43,35 @@ test('every change is described once, in order', () => {
     ['d/e', 'renamed'],
   ])
 })
+
+test('what moves in a repository is told as commits, in the place of objects, logs and the index, and no name can look like another line', () => {
+  const git = [
+    {
+      folder: '.git',
+      root: '',
+      refs: [
+        { name: 'refs/heads/main', from: 'a'.repeat(40), to: 'b'.repeat(40), commits: ['b'.repeat(40), 'c'.repeat(40)] },
+        { name: 'refs/tags/v1', to: 'b'.repeat(40), commits: ['b'.repeat(40)] },
+        { name: 'refs/heads/x: "safe"', from: 'd'.repeat(40), commits: [] },
+        { name: 'refs/stash', from: 'd'.repeat(40), to: 'e'.repeat(40), commits: [] },
+      ],
+      commits: [
+        { id: 'b'.repeat(40), subject: 'fix\u001b[2J" by "root', author: 'A"', files: 1, entries: [] },
+        { id: 'c'.repeat(40), subject: 'older', author: 'A', files: 2, entries: [] },
+      ],
+      staged: [],
+      stagedPaths: 3,
+      doubts: [],
+      unread: [],
+    },
+  ]
+  const changes = ['.git/objects/ab/cdef', '.git/logs/HEAD', '.git/index', '.git/config', 'a'].map((path) => ({
+    path,
+    after: { kind: 'file' as const, mode: 0o644 },
+  }))
+  const told = summariseChanges(changes, git)
+  expect(told).toBe(
+    'commit bbbbbbb on main: "fix\\u001b[2J\\" by \\"root" by "A\\"", 1 file; commit ccccccc on main, too: "older" by "A", 2 files; tag v1 is new, at bbbbbbb; "x: \\"safe\\"" is deleted; it was ddddddd; and 1 more move; 2 files: 2 new: .git/config, a',
+  )
+  expect(summariseChanges(changes.slice(0, 2))).toBe("2 paths of git's own")
+})

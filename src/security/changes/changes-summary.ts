@@ -3,6 +3,7 @@
 import { count, grouped } from '../../kit/count.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
+import { type GitMoves, isOwnOfGit, tellMoves } from './git-moves.ts'
 
 type Kind = 'changed' | 'new' | 'deleted' | 'renamed' | 'mode changed' | 'touched' | 'left out'
 
@@ -11,15 +12,26 @@ export type ShownChange = { readonly kind: Kind; readonly path: string; readonly
 
 const pathsShown = 6
 
-export function summariseChanges(changes: readonly Change[]): string {
+/** What moves in repositories is told as such, in the place of git's own files. */
+export function summariseChanges(changes: readonly Change[], git: GitMoves = []): string {
   if (changes.length === 0) return 'nothing changed'
+  const moves = tellMoves(git).map(({ title }) => title)
+  const rest = changes.filter(({ path }) => !isOwnOfGit(path, git))
+  const more = moves.length > movesShown ? [`and ${count(moves.length - movesShown, 'more move')}`] : []
+  const own = moves.length === 0 && rest.length === 0 ? [`${count(changes.length, 'path')} of git's own`] : []
+  return cut(visible([...moves.slice(0, movesShown), ...more, ...own, ...(rest.length > 0 ? [summaryOf(rest)] : [])].join('; ')), 600)
+}
+
+const movesShown = 4
+
+function summaryOf(changes: readonly Change[]): string {
   const shown = describeChanges(changes)
   const files = shown.filter(({ isFolder }) => !isFolder)
   const told = files.length > 0 ? files : shown
   const noun = files.length > 0 ? 'file' : 'folder'
   const paths = told.slice(0, pathsShown).map(({ path, from }) => (from === undefined ? path : `${from} → ${path}`))
   const more = told.length > pathsShown ? ', …' : ''
-  return cut(visible(`${count(told.length, noun)}: ${kinds(told)}: ${paths.join(', ')}${more}`), 600)
+  return `${count(told.length, noun)}: ${kinds(told)}: ${paths.join(', ')}${more}`
 }
 
 function kinds(shown: readonly ShownChange[]): string {

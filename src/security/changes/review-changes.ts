@@ -14,10 +14,11 @@ import { changesDigest } from './changes-digest.ts'
 import { summariseChanges } from './changes-summary.ts'
 import { type Finding, tellFindings } from './finding.ts'
 import { judgeGitChanges } from './git/git-changes.ts'
+import { judgeGitMoves } from './git/judge-moves.ts'
 import { createHarmlessJudge } from './harmless/harmless.ts'
 import { beyondLimits, findSecrets } from './harmless/limits.ts'
 import { isHiddenSetting } from './harmless/run-unasked.ts'
-import { createPathLock } from './locked-paths.ts'
+import { createPathLock, type PathLock } from './locked-paths.ts'
 import type { ReviewContext } from './review-context.ts'
 
 type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason' | 'doubts'> & { readonly rule: RuleName | `rule.${string}` }
@@ -27,7 +28,7 @@ type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason' | 'doubts'> & {
  * devices (`after.kind` is `other`), and the set-user-ID, set-group-ID and sticky bits of `after.mode`.
  */
 export function reviewChanges(changes: readonly Change[], context: ReviewContext): ChangeReview {
-  const summary = summariseChanges(changes)
+  const summary = summariseChanges(changes, context.git)
   const { verdict, rule, reason, doubts } = decideSafely(changes, context)
   const told = cut(reason + omissions(changes), 4_000)
   return { digest: changesDigest(changes), verdict, rule, reason: told, summary, count: changes.length, ...(doubts && { doubts }) }
@@ -72,7 +73,8 @@ function decide(changes: readonly Change[], context: ReviewContext): Decision {
 }
 
 function findingsIn(view: ChangeView, context: ReviewContext): readonly Finding[] {
-  return [...paths(view, context), ...judgeGitChanges(view, context)]
+  const lock = createPathLock(view, context)
+  return [...paths(view, context, lock), ...judgeGitChanges(view, context), ...judgeGitMoves(view, { ...context, lock })]
 }
 
 function doubtsOf(findings: readonly Finding[], ruled: string | undefined): string | undefined {
@@ -112,8 +114,7 @@ function harmless(level: ReviewContext['level']): Decision {
   return { verdict: 'apply', rule: 'changes.harmless', reason: 'every change is harmless' }
 }
 
-function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
-  const lock = createPathLock(view, context)
+function paths(view: ChangeView, context: ReviewContext, lock: PathLock): readonly Finding[] {
   return view.changes.flatMap((change) => {
     const locked = lock(change.path)
     const link = judgeLink(change, { view, context, lock })
@@ -123,13 +124,13 @@ function paths(view: ChangeView, context: ReviewContext): readonly Finding[] {
 
 /** `findings` deny nothing. In full only those that a person must allow ask. */
 function questions(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision | undefined {
-  const { level, hasSecret, policy } = context
+  const { level, hasSecret, policy, git } = context
   const personal = findings.filter(({ weight }) => weight === 'person')
   if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
   if (level === 'full') return policy.toolSettings === 'allow' ? undefined : hiddenSettings(view, context)
   const secrets = hasSecret ? findSecrets(view, hasSecret) : []
   if (secrets.length > 0) return asking('changes.secret', tellFindings(secrets))
-  const limit = beyondLimits(view.changes)
+  const limit = beyondLimits(view.changes, git !== undefined)
   if (limit !== undefined) return asking('changes.limits', limit)
   const { askAbout, isOnlyOutput } = createHarmlessJudge(view, context)
   if (findings.length === 0 && isOnlyOutput(view.changes))

@@ -4,6 +4,7 @@ import type { EntryState } from '../../runtime/changes.ts'
 import type { RuleOnChanges } from '../../runtime/rules/rules-on-changes.ts'
 import type { CommandPlan } from '../command/verdict.ts'
 import type { PathPolicy } from '../targets/path.ts'
+import type { GitMoves } from './git-moves.ts'
 
 /** The workspace as it was, or as it would be with all changes applied. */
 export type Side = 'before' | 'after'
@@ -48,4 +49,6 @@ export type ReviewContext = {
   readonly ruled?: RuleOnChanges | undefined
   /** Absolute paths that git settings outside the workspace name as programs or hook folders. */
   readonly runByGit?: readonly string[]
+  /** What the changes move in repositories: commits, the index, references. Absent: nobody read it. */
+  readonly git?: GitMoves
 }

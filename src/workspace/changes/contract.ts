@@ -39,6 +39,8 @@ export type Side = 'before' | 'after'
 
 export type Shown = SetSummary & {
   readonly changes: readonly Change[]
+  /** The absolute folder that holds what waits to be applied. */
+  readonly upper: string
   /** Paths that were changed back since. */
   readonly undone: readonly string[]
   /**
@@ -79,6 +81,8 @@ export type Entering = {
   readonly undoable?: readonly string[]
   /** Looks at the workspace as it is now, and as it would be. */
   readonly look: Look
+  /** The absolute folder that holds what would come. */
+  readonly upper: string
 }
 
 /**

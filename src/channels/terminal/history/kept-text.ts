@@ -1,7 +1,6 @@
 /** Writes kept change sets for a person at a terminal: the list, one set with its difference, and what undoing did. */
 
-import { changeLines, type ShownLine, totals, unfolded } from '../../../host/changes/change-lines.ts'
-import { fileDiffs } from '../../../host/changes/file-diff.ts'
+import { type ShownLine, setLines, unfolded } from '../../../host/changes/change-lines.ts'
 import { nameOf } from '../../../host/changes/kept-changes.ts'
 import { count } from '../../../kit/count.ts'
 import { cut, visible } from '../../../kit/text.ts'
@@ -33,8 +32,7 @@ export function headingOf(set: SetSummary): string {
 }
 
 export function differenceLines(set: ChangeSet, fold = unfolded): readonly ShownLine[] {
-  const diffs = fileDiffs(set)
-  return [...changeLines(diffs, fold), ...(diffs.length > 1 ? [{ tone: 'note', text: totals(diffs) } as const] : [])]
+  return setLines(set, fold)
 }
 
 /** `3 files changed since: "a.txt" was changed by someone else`. */

@@ -1,7 +1,6 @@
 /** Asks the person whether changes may enter the workspace, and shows the exact difference. */
 
-import { changeLines, questionFold, totals, unfolded } from '../../../host/changes/change-lines.ts'
-import { type FileDiff, fileDiffs } from '../../../host/changes/file-diff.ts'
+import { questionFold, setLines, unfolded } from '../../../host/changes/change-lines.ts'
 import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
 import type { ChangeSet, Revision } from '../../../runtime/changes.ts'
@@ -32,13 +31,9 @@ const patience = 8
 export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeAnswer | undefined> {
   const { set, ask, color, signal, heading } = question
   const state: { set: ChangeSet; revision?: Revision; misses: number } = { set, misses: 0 }
-  const diffs = () => fileDiffs(state.set)
-  const shown = (all: readonly FileDiff[], fold = questionFold): Printed => [
-    ...coloured(changeLines(all, fold), color),
-    ...(all.length > 1 ? coloured([{ tone: 'note', text: totals(all) }], color) : []),
-  ]
+  const shown = (fold = questionFold): Printed => coloured(setLines(state.set, fold), color)
   const line = promptLine(set)
-  let words: Printed = [heading, ...shown(diffs()), line]
+  let words: Printed = [heading, ...shown(), line]
   for (;;) {
     const typed = await ask(words, signal)
     if (typed === undefined) return undefined
@@ -47,17 +42,17 @@ export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeA
     if (answer.kind === 'no') return answer
     if (answer.kind !== 'unclear')
       return state.revision ? { ...answer, revision: state.revision, note: partOf(set, state.revision) } : answer
-    if (key === 'd') words = [...shown(diffs(), unfolded), line]
+    if (key === 'd') words = [...shown(unfolded), line]
     else if (key === 's' && set.revise) {
       const chosen = await chooseFiles({ set, ask, signal })
       if (chosen) Object.assign(state, { revision: { ...state.revision, only: chosen } })
       Object.assign(state, { set: revised(set, state.revision) })
-      words = [...shown(diffs()), line]
+      words = [...shown(), line]
     } else if (key === 'e' && set.revise) {
       const edited = await editFiles({ set: state.set, ask })
       if (edited.ok) Object.assign(state, { revision: withEdits(set, state.revision, edited.files) })
       Object.assign(state, { set: revised(set, state.revision) })
-      words = edited.ok ? [...shown(diffs()), line] : [`${edited.message}\n`, line]
+      words = edited.ok ? [...shown(), line] : [`${edited.message}\n`, line]
     } else {
       if (set.stage === 'proposed' && key !== '?') return { kind: 'no' }
       if (++state.misses >= patience || typed.includes('\n')) return undefined

@@ -70,7 +70,7 @@ export const show = {
     const { store, sets } = await opened(context)
     const shown = mustShow(store.show(findKept(sets, wanted).id))
     const set = changeSetOf(shown)
-    const { read: _read, ...facts } = shown
+    const { read: _read, upper: _upper, ...facts } = shown
     if (json) return void context.process.stdout.write(`${JSON.stringify({ ...facts, name: nameOf(shown), patch: patchText(set) })}\n`)
     if (patch) return context.process.stdout.data(patchText(set))
     context.process.stdout.write(`${headingOf(shown)}\n`)

@@ -6,6 +6,7 @@ import type { Change, ChangeReview, ChangeSet } from '../../../runtime/changes.t
 import { reviewChanges } from '../../../security/changes/review-changes.ts'
 import type { About } from '../../../workspace/changes/contract.ts'
 import { createLook } from '../../../workspace/changes/look.ts'
+import { readMoves } from '../../../workspace/git/read-moves.ts'
 import type { Host, Setup } from '../../api.ts'
 import { policyOf } from '../../setup/effective-policy.ts'
 import { createChangeRules } from '../../transactions/change-rules.ts'
@@ -31,14 +32,11 @@ export type KeptCopy = { readonly id: string; readonly set: ChangeSet; readonly 
 export async function keepCopy({ host, setup, id, about, workspace, changes, set, base }: CopyChanges): Promise<KeptCopy> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
-  using look = createLook({ workspace, upper: join(set, 'up'), changes })
-  const review = reviewChanges(changes, {
-    policy,
-    level: 'supervised',
-    approved: false,
-    look,
-    ruled: await createChangeRules(setup)(changes),
-  })
+  const upper = join(set, 'up')
+  using look = createLook({ workspace, upper, changes })
+  const ruled = await createChangeRules(setup)(changes)
+  const judged = { policy, level: 'supervised', approved: false, look, ruled } as const
+  const review = reviewChanges(changes, { ...judged, git: readMoves({ upper, changes, context: judged }) })
   const { store } = await host.changes()
   // Renamed within its file system, so that the mark of the beginning keeps its time; the store links to it.
   const folder = join(dirname(base), id)

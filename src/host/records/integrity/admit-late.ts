@@ -33,8 +33,8 @@ async function judgeFor(setup: Setup, memory: Memory, { about: { run, call } }: 
   const by = judgeChanges(act)
   const refused = act?.judgement.verdict === 'deny' ? act.judgement : undefined
   return {
-    async review(changes, look) {
-      const review = await by.review(changes, look)
+    async review(set) {
+      const review = await by.review(set)
       return refused ? { ...review, verdict: 'deny', rule: refused.rule, reason: refused.reason } : review
     },
     context: by.context,

@@ -27,7 +27,10 @@ export type HarmlessJudge = {
   askingNames(): readonly string[] | undefined
 }
 
-export function createHarmlessJudge(view: ChangeView, { policy, ignored, answered }: ReviewContext): HarmlessJudge {
+export function createHarmlessJudge(
+  view: ChangeView,
+  { policy, ignored, answered }: Pick<ReviewContext, 'policy' | 'ignored' | 'answered'>,
+): HarmlessJudge {
   const judge = createPathJudge({
     kind: (path) => (path === '' ? 'folder' : view.kind(path, 'before')),
     names: (folder) => view.names(folder, 'before'),

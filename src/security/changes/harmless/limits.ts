@@ -15,14 +15,12 @@ const bytesSearched = 1024 ** 2
 /** All searched content together: reading and searching 64 MiB takes a few hundred milliseconds. */
 const bytesSearchedAtMost = 64 * 1024 ** 2
 
-/** @returns one sentence for what is beyond the limits */
-export function beyondLimits(changes: readonly Change[]): string | undefined {
-  // git deletes single objects after it packed them.
-  const packs = changes.some(({ path, before }) => before === undefined && /(?:^|\/)\.git\/objects\/pack\/[^/]+\.pack$/.test(path))
-  const isPacked = (path: string) => packs && /(?:^|\/)\.git\/objects\//.test(path)
+/** @param hasGit what git's history needs was read, so its objects do not count. @returns one sentence for what is beyond the limits */
+export function beyondLimits(changes: readonly Change[], hasGit: boolean): string | undefined {
+  const isObject = (path: string) => hasGit && /(?:^|\/)\.git\/(?:.+\/)?objects\//.test(path)
   const files = changes.filter(({ before, after }) => after?.kind === 'file' || before?.kind === 'file')
   const isEmptied = ({ before, after }: Change) => after?.kind === 'file' && (after.size ?? 0) * emptied < (before?.size ?? 0)
-  const deleted = files.filter((change) => (change.after === undefined && !isPacked(change.path)) || isEmptied(change)).length
+  const deleted = files.filter((change) => (change.after === undefined && !isObject(change.path)) || isEmptied(change)).length
   const bytes = files.reduce((sum, { after }) => sum + (after?.size ?? 0), 0)
   if (deleted > most.deleted) return `${count(deleted, 'file')} would be deleted or emptied, more than ${most.deleted}`
   if (changes.length > most.changes) return `${count(changes.length, 'change')}, more than ${grouped(most.changes)}`

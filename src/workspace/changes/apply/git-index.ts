@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { flags, hold, slot } from '../../descriptor.ts'
+import { readEntries, statBytes } from '../tree/index-entries.ts'
 import { folderOf, lastOf, type RawName, rawSlot } from '../tree/names.ts'
 import type { Tree } from '../tree/tree.ts'
 
@@ -15,7 +16,6 @@ const LARGEST = 256 * 1024 * 1024
 /** Times, device, inode, owner and size stand before and after the mode; git fills them in again when they are missing. */
 const STAT_BEFORE_MODE = 24
 const MODE_BYTES = 4
-const STAT_BEFORE_DIGEST = 40
 const DIGEST_BYTES = 20
 const CHECKSUM_BYTES = 20
 
@@ -49,12 +49,13 @@ function read(path: string | Buffer): Buffer | undefined {
   return content.length <= LARGEST && content.toString('latin1', 0, 4) === 'DIRC' ? content : undefined
 }
 
-/** @returns the paths that an index holds. @throws for what is no whole index, and for version 4, which shortens names */
+/** @returns the paths that an index holds. @throws for what is no whole index */
 export function pathsOfIndex(index: Buffer): ReadonlySet<string> {
-  if (index.readUInt32BE(4) === 4) throw new Error('an index of version 4')
   const paths = new Set<string>()
-  const last = walk(index, ({ name, end }) => paths.add(index.toString('utf8', name, end)))
-  lasting(index, last)
+  lasting(
+    index,
+    readEntries(index, DIGEST_BYTES, ({ name }) => paths.add(Buffer.from(name, 'latin1').toString())),
+  )
   return paths
 }
 
@@ -62,35 +63,12 @@ export function pathsOfIndex(index: Buffer): ReadonlySet<string> {
 function sayings(index: Buffer): string {
   const hasher = new Bun.CryptoHasher('sha256')
   hasher.update(index.subarray(4, 12))
-  const last = walk(index, ({ at, end }) => {
+  const end = readEntries(index, DIGEST_BYTES, ({ at, end }) => {
     hasher.update(index.subarray(at + STAT_BEFORE_MODE, at + STAT_BEFORE_MODE + MODE_BYTES))
-    hasher.update(index.subarray(at + STAT_BEFORE_DIGEST, end))
+    hasher.update(index.subarray(at + statBytes, end))
   })
-  for (const extension of lasting(index, last)) hasher.update(extension)
+  for (const extension of lasting(index, end)) hasher.update(extension)
   return hasher.digest('hex')
-}
-
-/** @returns where the entries end */
-function walk(index: Buffer, visit: (entry: { readonly at: number; readonly name: number; readonly end: number }) => void): number {
-  const version = index.readUInt32BE(4)
-  if (version < 2 || version > 4) throw new Error(`an index of version ${version}`)
-  const count = index.readUInt32BE(8)
-  let at = 12
-  for (let entry = 0; entry < count; entry++) {
-    const name = at + STAT_BEFORE_DIGEST + DIGEST_BYTES + 2 + ((index[at + 60] ?? 0) & 0x40 ? 2 : 0)
-    const end = index.indexOf(0, name + (version === 4 ? prefixBytes(index, name) : 0))
-    if (end < 0) throw new Error('an index that ends early')
-    visit({ at, name, end })
-    at = version === 4 ? end + 1 : at + (((end - at) >> 3) + 1) * 8
-  }
-  return at
-}
-
-/** In version 4 a number of one or more bytes says how much of the name before is left out. */
-function prefixBytes(index: Buffer, at: number): number {
-  let length = 1
-  while (((index[at + length - 1] ?? 0) & 0x80) !== 0) length++
-  return length
 }
 
 /** Extensions that are no caches. @throws when their sizes are not right */

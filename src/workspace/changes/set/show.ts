@@ -23,6 +23,7 @@ export function showSet(folder: string, id: string): Shown | undefined {
   return {
     ...summaryOf(id, stage),
     changes,
+    upper: join(folder, 'up'),
     undone: paths.filter(({ isChanged }) => !isChanged).map(({ raw }) => namesOf(raw).path),
     read(path, side, maxBytes) {
       const change = states.get(path)

@@ -1,0 +1,144 @@
+/** Reads which files new commits and the index bring into a repository that no older commit held. */
+
+import { inFolder } from '../../security/changes/change-view.ts'
+import type { GitEntryMove, MovedCommit, RepositoryMoves, TreeEntry } from '../../security/changes/git-moves.ts'
+import { type IndexEntry, readEntries } from '../changes/tree/index-entries.ts'
+import { namesOf } from '../changes/tree/names.ts'
+import type { Repository } from './changed-repository.ts'
+import { type Commit, GitMissing, isFolder, isNew, isOld, type TreeChange } from './read-history.ts'
+
+type Asked = {
+  readonly repository: Repository
+  /** Ids that are named now and were not before, each with where. */
+  readonly named: ReadonlyMap<string, string>
+  /** Which sides reach each commit that was met; `whole` is false when there were too many. */
+  readonly sides: ReadonlyMap<string, number>
+  readonly whole: boolean
+  readonly attempt: <T>(use: () => T) => T | undefined
+}
+
+type Brought = Pick<RepositoryMoves, 'commits' | 'staged' | 'stagedPaths'>
+type Known = (entry: TreeChange) => boolean
+type Index = ReadonlyMap<string, IndexEntry>
+
+const mostCommits = 500
+const mostOlder = 300
+const mostIndexBytes = 64 * 1024 ** 2
+
+export function readBrought({ repository, named, sides, whole, attempt }: Asked): Brought {
+  const { history, refs, doubts } = repository
+  const index = { before: attempt(() => indexOn(repository, 'before')), after: attempt(() => indexOn(repository, 'after')) }
+  const isKnown = createKnown(repository, index.before, sides)
+  const fresh = [...sides].flatMap(([id, side]) => (side === isNew ? (history.commit(id) ?? []) : [])).toSorted((a, b) => b.date - a.date)
+  const isAll = whole && fresh.length <= mostCommits
+  if (!isAll) doubts.add('it gets so many new commits that only the latest one of each reference was looked at')
+  const tips = [...named.keys()].flatMap((id) => history.commit(id) ?? [])
+  const [older] = refs.before.values()
+  const parentsOf = ({ parents }: Commit) => (isAll ? parents : older === undefined ? [] : [older])
+  const commits = (isAll ? fresh : tips.slice(0, mostCommits)).map(
+    (commit): MovedCommit => ({
+      ...{ id: commit.id, subject: commit.subject, author: commit.author, files: 0, entries: [] },
+      ...attempt(() => filesOf(repository, commit.tree, { parents: parentsOf(commit), isKnown })),
+    }),
+  )
+  const bare = [...named].flatMap(([id, name]) => attempt(() => bareEntries(repository, { id, name, isKnown })) ?? [])
+  const staged = attempt(() => stagedOf(repository, { ...index, isKnown }))
+  return { commits, staged: [...bare, ...(staged?.entries ?? [])], stagedPaths: staged?.paths ?? 0 }
+}
+
+/** A commit's content that an older tree or the index before holds at the same path is no find. */
+function createKnown({ history, refs }: Repository, before: Index | undefined, sides: ReadonlyMap<string, number>): Known {
+  const state: { trees?: readonly string[] } = {}
+  const isSame = (one: TreeEntry | undefined, two: TreeEntry | undefined) =>
+    one !== undefined && one.id === two?.id && one.mode === two.mode
+  const older = () => {
+    const lost = [...sides].flatMap(([id, side]) => (side === isOld ? [id] : []))
+    const ids = [...new Set([...refs.before.values()])].slice(0, mostOlder)
+    return [...new Set([...ids, ...lost.slice(0, mostOlder)].flatMap((id) => history.commit(id)?.tree ?? []))]
+  }
+  const holds = (tree: string, { name, after }: TreeChange) => {
+    try {
+      return isSame(history.at(tree, name), after)
+    } catch {
+      return false
+    }
+  }
+  return (entry) => {
+    if (isSame(before?.get(`0 ${entry.name}`), entry.after)) return true
+    state.trees ??= older()
+    return state.trees.some((tree) => holds(tree, entry))
+  }
+}
+
+function entriesOf({ isOfInterest }: Repository, found: readonly TreeChange[], isKnown: Known): readonly GitEntryMove[] {
+  return found.flatMap(({ name, before, after }) => {
+    if (after === undefined) return []
+    const entry = { ...namesOf(name), ...(before && { before }), after }
+    return isOfInterest(entry) && !isKnown({ name, after }) ? [entry] : []
+  })
+}
+
+/** A merge brings only what none of its parents holds. */
+function filesOf(
+  repository: Repository,
+  tree: string,
+  { parents, isKnown }: { readonly parents: readonly string[]; readonly isKnown: Known },
+) {
+  const { history } = repository
+  const trees = parents.flatMap((parent) => history.commit(parent)?.tree ?? [])
+  const [first = [], ...more] = (trees.length > 0 ? trees : [undefined]).map((before) => history.differences(before, tree))
+  const others = more.map((each) => new Set(each.map(({ name }) => name)))
+  const changed = first.filter(({ name }) => others.every((names) => names.has(name)))
+  return { files: changed.length, entries: entriesOf(repository, changed, isKnown) }
+}
+
+type Bare = { readonly id: string; readonly name: string; readonly isKnown: Known }
+
+/** A reference may also name a tree, all of which counts as new, or a file, whose path nobody knows. */
+function bareEntries(repository: Repository, { id, name, isKnown }: Bare): readonly GitEntryMove[] {
+  const { history, unread } = repository
+  const type = history.type(id)
+  if (type === undefined) throw new GitMissing(id)
+  if (type === 'blob') unread.add(`${name} names a file without its path`)
+  return type === 'tree' ? entriesOf(repository, history.differences(undefined, id), isKnown) : []
+}
+
+/** @returns the entries by their stage and name */
+function indexOn({ view, folder, wasThere, refs }: Repository, side: 'before' | 'after'): Index {
+  const path = inFolder(folder, 'index')
+  if ((side === 'before' && !wasThere) || view.kind(path, side) !== 'file') return new Map()
+  const bytes = Buffer.from(view.start(path, side, mostIndexBytes) ?? new Uint8Array())
+  const idBytes = [...refs.after.values(), ...refs.before.values()].some((id) => id.length === 64) ? 32 : 20
+  const found = new Map<string, IndexEntry>()
+  try {
+    if (bytes.length === mostIndexBytes || bytes.toString('latin1', 0, 4) !== 'DIRC') throw new Error('too large or damaged')
+    let at = readEntries(bytes, idBytes, (entry) => found.set(`${entry.stage} ${entry.name}`, entry))
+    for (; at < bytes.length - idBytes; at += 8 + bytes.readUInt32BE(at + 4))
+      if (bytes.toString('latin1', at, at + 4) === 'link') throw new Error('split over two files')
+  } catch (error) {
+    throw new Error(`its index is not understood: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return found
+}
+
+type Staging = { readonly before: Index | undefined; readonly after: Index | undefined; readonly isKnown: Known }
+
+function stagedOf(repository: Repository, { before = new Map(), after = new Map(), isKnown }: Staging) {
+  if (repository.view.change(inFolder(repository.folder, 'index')) === undefined) return { entries: [], paths: 0 }
+  const changed = [...after].flatMap(([key, { name, mode, id }]): readonly TreeChange[] => {
+    const was = before.get(key)
+    return was?.id === id && was.mode === mode
+      ? []
+      : [{ name, ...(was && { before: { mode: was.mode, id: was.id } }), after: { mode, id } }]
+  })
+  if (changed.some(({ after }) => after && isFolder(after))) throw new Error('its index holds whole folders (sparse index)')
+  const hidden = [...after.values()].filter(({ name, isHidden }) => isHidden && !before.get(`0 ${name}`)?.isHidden)
+  const [first] = hidden
+  const more = hidden.length > 1 ? ` and ${hidden.length - 1} more` : ''
+  if (first)
+    repository.doubts.add(
+      `git would no longer look at ${JSON.stringify(namesOf(first.name).path)}${more} (skip-worktree or assume-unchanged)`,
+    )
+  const removed = [...before.keys()].filter((key) => !after.has(key)).length
+  return { entries: entriesOf(repository, changed, isKnown), paths: changed.length + removed }
+}
