@@ -41,7 +41,7 @@ async function gone(pids: readonly number[]): Promise<void> {
   expect(pids.map(runs)).toEqual(pids.map(() => false))
 }
 
-const command = (number: number) => ({ tool_calls: [{ id: `s${number}`, name: 'shell', arguments: { command: 'date > made' } }] })
+const command = (number: number) => ({ tool_calls: [{ id: `s${number}`, name: 'shell', arguments: { command: 'date > made.txt' } }] })
 const replies = [command(1), command(2), command(3), { text: 'done' }]
 const asked = ['agent', '-m', 'go', '--approve-all-medium']
 

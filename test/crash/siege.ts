@@ -131,7 +131,7 @@ export function turnOf(name: string, random: () => number): Turn {
     const callId = `${name}-${short}`
     const text = `text of ${callId}`
     // A file of the turn's own: a target that others change after it was judged is refused, and rightly so.
-    return { callId, text, kind, path: kind === 'line' ? `${name}.ledger` : `written/${callId}.txt` }
+    return { callId, text, kind, path: kind === 'line' ? `${name}-ledger.txt` : `written/${callId}.txt` }
   }
   const effects = [effect('w1', 'whole'), effect('s1', 'line'), effect('w2', 'whole'), effect('s2', 'line')]
   const [w1, s1, w2, s2] = effects.map(callFor)
