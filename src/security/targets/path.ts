@@ -78,9 +78,10 @@ export function isDevice(path: string): boolean {
   return /^\/dev\/(?:null|zero|full|tty|u?random|std(?:in|out|err)|(?:fd|shm)(?:\/.*)?)$/.test(path)
 }
 
-/** A workspace may lie in /dev/shm and the like, so only paths outside the workspace are refused. */
+/** A workspace may lie in /dev/shm and the like, so only paths outside the workspace are refused. For bash, /dev/tcp is a connection. */
 function kernel({ path, place, access, open }: Place, inside: boolean): Refusal | undefined {
-  if (inside || (open && (access === 'read' || isDevice(place))) || !['/proc', '/sys', '/dev'].some((root) => isUnder(place, root))) return
+  const isFile = isDevice(place) || (access === 'read' && !/^\/dev\/(?:tcp|udp)\//.test(place))
+  if (inside || (open && isFile) || !['/proc', '/sys', '/dev'].some((root) => isUnder(place, root))) return
   return refuse('path.kernel', `path: ${quote(path)} is a kernel interface, not a file; use a regular file`)
 }
 

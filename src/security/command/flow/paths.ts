@@ -7,13 +7,13 @@ import { type Arg, basename, HOLE, type Look, literalArg, type Place, resolvePat
 /** `run` is the path of a program to execute. */
 export type Access = 'read' | 'write' | 'run'
 
-/** `/dev/null` and the standard streams are allowed as the target of a redirection; in a sandbox every device that holds no data is, everywhere. */
+/** `/dev/null` and the standard streams are allowed as the target of a redirection; a device that keeps nothing is also an operand, in a sandbox. */
 export function checkPath(look: Look, arg: Arg, access: Access, place: Place, target: 'operand' | 'redirection' = 'operand'): void {
   for (const text of arg.texts) {
-    const isStream = target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text)
-    if (arg.kind === 'literal' && (isStream || (look.policy.sandboxed && isDevice(text) && !text.startsWith('/dev/shm')))) continue
-    if (access === 'write') look.found.acts = true
-    checkText(look, text, { arg, access, place })
+    if (target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text) && arg.kind === 'literal') continue
+    const keepsNothing = look.policy.sandboxed && arg.kind === 'literal' && isDevice(text) && !text.startsWith('/dev/shm')
+    if (access === 'write' && !keepsNothing) look.found.acts = true
+    checkText(look, text, { arg, access: keepsNothing ? 'read' : access, place })
   }
   if (arg.kind === 'unknown') look.raise('command.unclear', `which path ${shown(arg)} is, is known only when it runs; name the path itself`)
   if (arg.kind === 'glob') checkPattern(look, arg)

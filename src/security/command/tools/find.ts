@@ -82,9 +82,8 @@ function writes({ look, place }: Use, args: readonly Arg[], at: number): number 
 
 /** Whoever forbids rm forbids this too: it removes as much. */
 function deletes({ look }: Use): void {
-  const instead = 'the tool file_delete deletes one file or folder'
-  if (isForbidden('rm', look.policy.forbidden))
-    look.block('command.forbidden', `find -delete removes what it finds, and forbidden_commands rules that out; ${instead}`)
+  const reason = 'find -delete removes what it finds, which forbidden_commands rules out; use the tool file_delete'
+  if (isForbidden('rm', look.policy.forbidden)) look.block('command.forbidden', reason)
   look.raise('command.option', 'find -delete removes what it finds; list the files first')
 }
 
