@@ -268,6 +268,15 @@ describe('on a private view', () => {
       expect([command, (await judged(command, view, { autonomy: 'readonly' })).verdict]).toEqual([command, 'deny'])
   })
 
+  test('a command that gets network asks for its host, whatever place it names', async () => {
+    for (const command of [
+      'curl -s -o /dev/null https://example.org',
+      'wget -qO /tmp/x https://example.org/x',
+      'curl -d @/tmp/x https://example.org',
+    ])
+      expect([command, (await judged(command, view)).rule]).toEqual([command, 'autonomy.network_asks'])
+  })
+
   test('nothing outside counts as a file that the call writes', async () => {
     for (const command of ['ls > /tmp/x', 'cp f /dev/null', 'cd .. && touch y', 'tee /usr/x < f', 'cp f ~/x'])
       expect([command, (await judged(command, view)).writes]).toEqual([command, []])

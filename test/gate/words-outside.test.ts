@@ -73,26 +73,31 @@ test('sensitive places are closed to words exactly as to programs', async () => 
     '/sys/class/dmi/id/product_uuid',
   ]
   const paths = [...planted.map((one) => join(at.home, one)), join(at.workspace, 'link'), '../notes.txt', ...system, ...sockets]
-  const words = paths.map((path) => `cat ${path} && echo READ`)
-  const python = paths.map((path) => `python3 -c "open('${path}', 'rb').read(64); print('READ')"`)
+  const open = ['/etc/os-release', '/usr/lib/os-release', '/proc/meminfo', '/etc/passwd', 'mine.txt']
+  at.file('mine.txt', 'mine\n')
+  at.file(
+    'probe.py',
+    `for path in ${JSON.stringify([...paths, ...open])}:\n    try:\n        open(path, 'rb').read(64)\n        print('READ', path)\n    except OSError:\n        pass\n`,
+  )
+  const words = [...paths, ...open].map((path) => `cat ${path} && echo READ ${path}`)
   const patterns = [
     `cat ${at.home}/.s*/*`,
     `cat ${at.home}/*.txt`,
     'cat ../*.txt',
     'cd ..; cat *',
     'cd ~; cat notes.txt',
-    'cat /proc/1/environ',
     'cat /proc/*/environ',
     'head /dev/fd/*',
   ]
-  const results = await outcomes(at, [...words, ...python, ...patterns])
-  expect(results).toHaveLength(words.length + python.length + patterns.length)
-  expect(
-    results.map(({ output }, at) => (/READ|outside-canary/.test(output) ? [...words, ...python, ...patterns][at] : '')).filter(Boolean),
-  ).toEqual([])
-  const said = JSON.stringify(results)
+  const [probe, ...results] = await outcomes(at, ['python3 probe.py', ...words, ...patterns])
+  expect(results).toHaveLength(words.length + patterns.length)
+  const readBy = (all: readonly (Ended | undefined)[]) =>
+    all.flatMap((one) => [...(one?.output ?? '').matchAll(/^READ (.*)$/gm)].map(([, path]) => path))
+  expect(readBy([probe])).toEqual(open)
+  expect(readBy(results)).toEqual(open)
+  const said = JSON.stringify([probe, ...results])
+  expect(said).not.toContain(canary)
   if (existsSync('/etc/shadow') && process.getuid?.() === 0) expect(said).not.toContain(readFileSync('/etc/shadow', 'utf8').split('\n')[0])
-  expect(results.slice(words.length, words.length + python.length).some(isDenied)).toBe(false)
 }, 60_000)
 
 /** Words and a part of what they print. */
