@@ -55,7 +55,6 @@ export type Policy = {
   readonly version: string
 }
 
-/** What never runs when nobody chose. */
 export const usualForbidden: readonly string[] = ['shutdown', 'reboot', 'mkfs', 'dd']
 
 /** Without a private view the usual list, and one that adds to it, forbids rm too: in a view a removal is a change like every other. */

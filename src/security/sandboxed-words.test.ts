@@ -168,6 +168,9 @@ const words = [
 const forbidden = [
   ...[
     'cat ~/.ssh/id_ed25519',
+    'cd ~; cd ws; cd -; cat .ssh/config',
+    'for d in a b; do cd ..; done; cat ws/vault/x',
+    'pushd ..; popd; cat .braidclaw/config.toml',
     'cat /usr/share/keys/x',
     'cd ~/.ssh',
     'cd ~/.ssh && ls',

@@ -89,7 +89,6 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   const judged = direct ? undefined : await transferOf(plan, place.path, around)
   if (judged && !judged.ok) return judged
   const transfer = judged?.transfer
-  // It runs outside the sandbox.
   const strict = transfer && readWords(touch, { ...around, judgeCommand, cwd: place.path, sandboxed: false })
   if (strict?.ok === false) return strict
   const { hosts, beyond } = transfer ? reachOf(transfer) : network
@@ -125,7 +124,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
 
 type Reading = TouchContext & { readonly judgeCommand: typeof judgeCommand; readonly cwd: string; readonly sandboxed: boolean }
 
-/** Judges the words of a command. What a sandboxed one writes outside the workspace is gone when it ends. */
+/** Judges the words of a command, a transfer's as outside of a sandbox. What a sandboxed one writes beyond the workspace is gone when it ends. */
 function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, cwd, sandboxed }: Reading) {
   const { workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, forbiddenCommands } = policy
   const follower = createFollower({ workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, sandboxed }, sight)

@@ -27,7 +27,9 @@ function checkText(look: Look, text: string, { arg, access, place }: { arg: Arg;
   if (look.policy.sandboxed && /^\/(?:.*\/)?s?bin\/[^/]+$/.test(path) && isForbidden(basename(path), look.policy.forbidden))
     look.block('command.forbidden', `${path} is the program of one of forbidden_commands; work without it`)
   if (!place.cwds && !path.startsWith('/')) look.raise('command.unclear', `in which directory ${shown(arg)} is, is known only when it runs`)
-  for (const cwd of place.cwds ?? [look.policy.cwd]) {
+  // Where the folder is unknown, a `cd ..` or `cd -` may have left the workspace.
+  const above = look.policy.cwd.split('/').map((_, at, names) => names.slice(0, at + 1).join('/'))
+  for (const cwd of place.cwds ?? (look.policy.sandboxed ? above.slice(1) : [look.policy.cwd])) {
     const verdict = look.policy.path(path, access, cwd)
     if (!verdict.ok) look.block(verdict.rule, verdict.reason)
     else if (access === 'write' && arg.kind === 'literal') look.found.writes.add(resolvePath(path, cwd))
