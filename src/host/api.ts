@@ -187,10 +187,17 @@ export type ReplayedRun = {
   readonly ended: boolean
 }
 
+export type ChangeDecision = {
+  /** The name of this action in the receipts. */
+  readonly tool: `changes.${string}`
+  readonly set: SetSummary
+  readonly paths?: readonly string[] | undefined
+}
+
 export type KeptChanges = {
   readonly store: ChangeStore
-  /** Leaves a receipt of what the person did with a change set. */
-  record(action: 'changes.undo' | 'changes.apply', set: SetSummary): void
+  /** Does what the person decided, and leaves a receipt of it. @throws FailureError before it, when no receipt can be written */
+  withReceipt<Done extends { readonly ok: boolean }>(what: ChangeDecision, act: () => Promise<Done>): Promise<Done>
 }
 
 /** A home, opened once per process for all users: database, writer, emergency-stop watcher, sandboxes, providers, approvals. */

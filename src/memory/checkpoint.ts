@@ -59,6 +59,8 @@ export type Ledger = {
   cut(count: number): void
   /** Adds a receipt that accounts for the earlier ones in this ledger, which no longer belong to a run. */
   disown(): void
+  /** Call it before an act. `byWriting`: a write failed before, so only a write proves that there is room again. */
+  prove(byWriting: boolean): { readonly ok: true } | { readonly ok: false; readonly failure: ReceiptTrouble }
   write(): Appended
   close(): void
 }

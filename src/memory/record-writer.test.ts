@@ -19,7 +19,7 @@ import { hashJson } from './journal/json-hash.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
 import { argsHashOf, resultHashOf } from './journal/receipt-draft.ts'
 import { openMemory } from './memory.ts'
-import type { RecordWriterOptions } from './record-writer.ts'
+import type { ReceiptPort, RecordWriterOptions } from './record-writer.ts'
 
 let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
@@ -49,6 +49,33 @@ test('if the receipt fails, the result is not journalled, the intent stays open 
 test('if the receipt of a refusal fails, the refusal is not journalled either', () => {
   recordFailure(() => recorder({ receipts: receiptsBy(fullReceipts) }).denied(run, refusing(callOf('a'))))
   expect(stage.memoryStage.memory.journal.events('run-1')).toEqual([])
+})
+
+test('an act whose receipt cannot be kept is not begun; after a failed append the disk must take a write first', () => {
+  const { port } = stage.counted
+  const asked: boolean[] = []
+  const state = { proof: true, append: true }
+  const failure = { code: 'full', message: 'the disk is full' }
+  const begin: ReceiptPort['begin'] = (...known) => {
+    const opened = port.begin(...known)
+    if (!opened.ok) return opened
+    const prove = (byWriting: boolean) =>
+      asked.push(byWriting) > 0 && state.proof ? { ok: true as const } : { ok: false as const, failure }
+    const write = () => (state.append ? opened.ledger.write() : { ok: false as const, failure })
+    return { ok: true, ledger: { ...opened.ledger, prove, write } }
+  }
+  const { intent, external } = recorder({ receipts: { ...port, begin } })
+  state.proof = false
+  const refused = recordFailure(() => intent(run, acting(callOf('a'))))
+  expect(refused).toMatchObject({ code: 'no_receipt', integrity: true, message: expect.stringContaining('the disk is full') })
+  expect(stage.memoryStage.memory.journal.events('run-1')).toEqual([])
+  state.proof = true
+  intent(run, acting(callOf('a')))
+  state.append = false
+  expect(recordFailure(() => external(run, allowed))).toMatchObject({ code: 'full', integrity: false })
+  intent(run, acting(callOf('b')))
+  intent(run, acting(callOf('c')))
+  expect(asked).toEqual([false, false, true, false])
 })
 
 test('a result without an intent, or a second one, is refused', () => {

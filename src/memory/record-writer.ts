@@ -88,6 +88,11 @@ export type RecordWriter = {
    * again with `fateOf` when the changes are settled.
    */
   recover(fateOf?: FateOf): Recovery
+  /**
+   * Call it before an act whose receipt comes after it. The writer does so itself for the acts of a run. @throws RecordFailure when no
+   * receipt can be written
+   */
+  proveReceipts(): void
   /** @returns the id of its receipt; undefined when receipts are off */
   recordAction(recordAction: OperatorAction): string | undefined
   /** See PendingChanges. */
@@ -118,6 +123,8 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   })
   /** The ledger of the current transaction, from its first receipt on. */
   let ledger: Ledger | undefined
+  /** The last receipts could not be written. */
+  let hasFailed = false
   let underWay = false
 
   function write(run: RunIdentity, batch: readonly RecordEntry[]): Committed {
@@ -129,6 +136,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   function keep(run: RunIdentity, entry: RecordEntry, { receipts, earlier, unusable }: Mutable): void {
+    if (entry.kind === 'intent' || entry.kind === 'apply') proveReceipts()
     const put = (map: Map<string, string>, id: string, value: string | undefined) => void (value !== undefined && map.set(id, value))
     if (entry.kind === 'external') put(receipts, 'id' in entry.event ? entry.event.id : '', external(run, entry.event))
     else if (entry.kind === 'intent') put(unusable, entry.act.id, calls.begun(run, entry.act))
@@ -189,6 +197,18 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     return { receipt: ledger.add({ ...draft, at: now(), conversationId: run.conversationId }) }
   }
 
+  function proveReceipts(): void {
+    if (!receipts) return
+    transaction(() =>
+      beforeActs(() => {
+        ledger ??= openLedger(receipts)
+        const proof = ledger.prove(hasFailed)
+        if (!proof.ok) throw new RecordFailure(proof.failure.code, proof.failure.message)
+        hasFailed = false
+      }),
+    )
+  }
+
   function openLedger(port: ReceiptPort): Ledger {
     const known = memory.checkpoint.get()
     const opened = port.begin(known, memory.checkpoint.ownLog())
@@ -199,7 +219,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   /** Records adopted receipts before everything else. */
   function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
     if (!receipts || receipts.isConsistent?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
-    ledger ??= openLedger(receipts)
+    ledger ??= beforeActs(() => openLedger(receipts))
     return ledger
   }
 
@@ -209,6 +229,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   /** Stores the checkpoint together with the log. */
   function adopt(appended: Appended): Extract<Appended, { ok: true }> {
+    hasFailed = !appended.ok
     if (!appended.ok) throw new RecordFailure(appended.failure.code, appended.failure.message)
     const { checkpoint, adopted, tornBytes } = appended
     if (checkpoint && checkpoint.mac !== memory.checkpoint.get()?.mac) memory.checkpoint.put(checkpoint)
@@ -272,11 +293,22 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     write,
     transaction,
     separate,
+    proveReceipts,
     recordAction,
     applyPending: pending.apply,
     recover,
     follow: memory.files.flush,
     abandon: memory.files.drop,
+  }
+}
+
+/** A disk that refuses the receipts before anything was done counts like altered receipts: whoever asked must not take it for done. */
+function beforeActs<T>(step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    if (!(error instanceof RecordFailure) || error.integrity) throw error
+    throw new RecordFailure('no_receipt', `nothing was done, because no receipt of it could be kept: ${error.message}`)
   }
 }
 

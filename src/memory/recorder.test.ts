@@ -120,3 +120,13 @@ test('while another process writes a batch waits without holding up the event lo
   clearInterval(timer)
   expect(memoryStage.memory.journal.openIntent('run-1', 'a')).toBeDefined()
 })
+
+test('an act that is refused for want of a receipt does not stop those that only talk', async () => {
+  const { commit } = recorder()
+  disk.full = true
+  const talk: RecordEntry = { kind: 'external', event: started('hi') }
+  const results = await Promise.allSettled([commit(runOf(1), [begins('a')]), commit(runOf(2), [talk])])
+  expect(results).toMatchObject([{ status: 'rejected', reason: { code: 'no_receipt' } }, { status: 'fulfilled' }])
+  expect(memoryStage.memory.journal.events('run-1')).toEqual([])
+  expect(memoryStage.memory.journal.events('run-2')).toHaveLength(1)
+})

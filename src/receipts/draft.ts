@@ -54,6 +54,11 @@ export type Ledger = {
   cut(count: number): void
   /** Adds a receipt that accounts for the earlier ones in this ledger, which no longer belong to a run. */
   disown(): void
+  /**
+   * Call it before an act: proves that its receipt can be written. `byWriting`: writes to the disk and takes that back, as for an empty log,
+   * instead of only asking how much room there is.
+   */
+  prove(byWriting: boolean): { readonly ok: true } | { readonly ok: false; readonly failure: ReceiptFailure }
   write(): Appended
   close(): void
 }

@@ -1,6 +1,17 @@
 /** Writes the receipts of one transaction: repairs what a crash left, numbers and chains new receipts, and writes them with one sync. */
 
-import { closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft } from './draft.ts'
 import { sealAnchor } from './form/anchor.ts'
@@ -22,9 +33,19 @@ export type ReceiptLogOptions = {
   readonly now?: () => number
 }
 
-type Book = { readonly file: number; readonly paths: ReceiptPaths; readonly sync: (file: number) => void; readonly now: () => number }
+type Book = {
+  readonly file: number
+  /** The log did not exist before. */
+  readonly isNew: boolean
+  readonly paths: ReceiptPaths
+  readonly sync: (file: number) => void
+  readonly now: () => number
+}
 
 const errorLength = 300
+
+/** Bytes that must be free before an act: many times the receipts of one step. */
+const neededRoom = 65_536
 
 /**
  * The caller holds the lock between processes and stores the returned checkpoint under it. Errors of disk, key or log are returned as a
@@ -38,7 +59,7 @@ export function createLedgers({ paths, sync = fdatasyncSync, now = Date.now }: R
       if (missing) return missing
       const file = known ?? createLog(paths.log)
       const begun = closedUnlessBegun(file, () => begin(file, paths, { checkpoint, logId }))
-      return begun.ok ? { ok: true, ledger: ledgerOver({ file, paths, sync, now }, begun) } : begun
+      return begun.ok ? { ok: true, ledger: ledgerOver({ file, isNew: known === undefined, paths, sync, now }, begun) } : begun
     })
 }
 
@@ -62,7 +83,9 @@ type KnownLog = { readonly checkpoint: Checkpoint | undefined; readonly logId: s
 
 /** Returns the position after which the next receipt follows. */
 function begin(file: number, paths: ReceiptPaths, { checkpoint, logId }: KnownLog): Begun | Failed {
-  const { size } = fstatSync(file)
+  const stat = fstatSync(file)
+  if (!stat.isFile()) return { ok: false, failure: unusable(paths.log) }
+  const { size } = stat
   const missing = size === 0 ? fault(paths, checkpoint) : undefined
   if (missing) return missing
   const key = keyFor(paths.key, size === 0)
@@ -110,6 +133,7 @@ function ledgerOver(book: Book, { checkpoint, adopted, tornBytes, key }: Begun):
     count: () => receipts.length,
     cut: (count) => void receipts.splice(Math.max(count, lasting)),
     disown: () => account(checkpoint.count + 1, checkpoint.count + receipts.length),
+    prove: (byWriting) => guarded(book.paths, () => prove(book, checkpoint, byWriting)),
     write: () =>
       guarded(book.paths, (): Appended => {
         if (receipts.length === 0 && tornBytes > 0) writeHead(book.paths.head, checkpoint)
@@ -210,6 +234,28 @@ function write({ file, paths, sync }: Book, from: Checkpoint, { receipts, key }:
   }
 }
 
+/**
+ * A log that has receipts needs only room. An empty one is proved by a write, which is taken back; a sync before it refuses files of the
+ * kernel, which must not be written to.
+ */
+function prove({ file, isNew, paths, sync }: Book, { size, ...anchor }: Checkpoint, byWriting: boolean): Failed | { readonly ok: true } {
+  const { blocks, bfree, bavail, bsize } = statfsSync(paths.log)
+  const free = (process.geteuid?.() === 0 ? bfree : bavail) * bsize
+  if (blocks > 0 && free < neededRoom) return { ok: false, failure: fullDisk(paths.log) }
+  writeHead(paths.head, anchor)
+  if (size > 0 && !byWriting) return { ok: true }
+  if (!isNew) sync(file)
+  ftruncateSync(file, size)
+  try {
+    const count = writeSync(file, new Uint8Array(4096).fill(0x20))
+    if (count < 4096) return { ok: false, failure: fullDisk(paths.log) }
+    sync(file)
+    return fstatSync(file).size === size + count ? { ok: true } : { ok: false, failure: unusable(paths.log) }
+  } finally {
+    ftruncateSync(file, size)
+  }
+}
+
 function cutBack(file: number, size: number, failure: ReceiptFailure): Failed {
   ftruncateSync(file, size)
   return { ok: false, failure }
@@ -217,6 +263,11 @@ function cutBack(file: number, size: number, failure: ReceiptFailure): Failed {
 
 function crowded(path: string): ReceiptFailure {
   return { code: 'altered', message: `another program wrote to "${path}" at the same time; find it, then run "braidclaw receipt verify"` }
+}
+
+function unusable(path: string): ReceiptFailure {
+  const message = `receipts at "${path}" cannot be written, because that is not an ordinary file; name another "path" in [receipts]`
+  return { code: 'unreadable', message }
 }
 
 function gone(path: string, knows: string): Failed {

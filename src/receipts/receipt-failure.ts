@@ -12,7 +12,7 @@ export function diskFailure(path: string, error: unknown): ReceiptFailure | unde
   const why = `receipts at "${path}" cannot be written or read (${error.message})`
   if (error.code === 'ENOSPC' || error.code === 'EDQUOT') return fullDisk(path)
   if (error.code === 'EROFS') return { code: 'read_only', message: `${why}; the file system is read-only: remount it, or move the home` }
-  return { code: 'unreadable', message: `${why}; check that it is a file you own on a working disk` }
+  return { code: 'unreadable', message: `${why}; check that it is a file you own on a working disk, or name another "path" in [receipts]` }
 }
 
 export function fullDisk(path: string): ReceiptFailure {

@@ -6,10 +6,10 @@ import { basename, dirname, join } from 'node:path'
 /** For `tool_receipts.log` returns `tool_receipts.1.log`, `tool_receipts.2.log`, …; excludes the log itself. */
 export function segmentsOf(log: string): string[] {
   const folder = dirname(log)
-  const now = statSync(log, { throwIfNoEntry: false })?.ino
+  const now = inodeOf(log)
   return numbered(log)
     .map(({ name }) => join(folder, name))
-    .filter((path) => now === undefined || statSync(path, { throwIfNoEntry: false })?.ino !== now)
+    .filter((path) => now === undefined || inodeOf(path) !== now)
 }
 
 /** Returns all files of the chain, in order. */
@@ -43,6 +43,15 @@ function nameOf(log: string, number: number): string {
   const name = basename(log)
   const dot = name.lastIndexOf('.')
   return dot > 0 ? `${name.slice(0, dot)}.${number}${name.slice(dot)}` : `${name}.${number}`
+}
+
+/** A path that cannot be resolved has no file; whoever opens the log says why. */
+function inodeOf(path: string): number | undefined {
+  try {
+    return statSync(path).ino
+  } catch {
+    return undefined
+  }
 }
 
 function namesIn(folder: string): string[] {

@@ -231,7 +231,7 @@ describe('trouble with the disk', () => {
     ['ENOSPC', 'full', full],
     ['EDQUOT', 'full', full],
     ['EROFS', 'read_only', `${why}; the file system is read-only: remount it, or move the home`],
-    ['EACCES', 'unreadable', `${why}; check that it is a file you own on a working disk`],
+    ['EACCES', 'unreadable', `${why}; check that it is a file you own on a working disk, or name another "path" in [receipts]`],
   ])('%s is %s', (code, kind, message) => expect<unknown>(diskFailure('/r', errno(code))).toEqual({ code: kind, message }))
 
   test('what is no error of the system is a bug, and only a missing file is missing', () => {

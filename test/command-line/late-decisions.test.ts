@@ -1,7 +1,7 @@
 /** A change set that nobody could be asked about: applied later by a yes to exactly these changes, once, or dropped. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Memory, openMemory } from '../../src/memory/memory.ts'
 import { about, createFixture, type Fixture } from '../../src/workspace/changes/fixture.ts'
@@ -70,6 +70,20 @@ describe('nothing is applied', () => {
       expect([code, written()]).toEqual([1, undefined])
       if (command[0] === 'approvals') expect(stderr).toContain(why)
     }
+  })
+
+  test('when no receipt of it can be kept: the yes can be used when that is mended', async () => {
+    await pending()
+    const log = join(kept.base, 'tool_receipts.log')
+    mkdirSync(log)
+    for (const command of ['approvals allow run_1/call_1', 'changes apply last --yes']) {
+      const { code, stderr } = await run(...command.split(' '))
+      expect([code, written()]).toEqual([9, undefined])
+      expect(stderr).toContain('no receipt of it could be kept')
+    }
+    rmSync(log, { recursive: true })
+    expect(await run('changes', 'apply', 'last')).toMatchObject({ code: 0 })
+    expect(written()).toBe('new\n')
   })
 
   test('after a no, which forgets the changes', async () => {

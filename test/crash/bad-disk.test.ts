@@ -51,7 +51,7 @@ describe('the disk', () => {
     },
   )
 
-  test.if(mountable)('full in the middle of a turn: the tool does not run, and it is no matter of integrity', async () => {
+  test.if(mountable)('full in the middle of a turn: the tool does not run, because no receipt of it could be kept', async () => {
     using at = nest()
     const { BRAIDCLAW_MOCK_FIXTURE } = scripted(at, [
       { ...call('file_write', { path: 'made', content: 'x' }), delay_ms: 2_500 },
@@ -66,7 +66,7 @@ describe('the disk', () => {
       wait $!; echo "code $?"; ls; rm "$1/fill"; "$2" receipt verify`,
       { BRAIDCLAW_MOCK_FIXTURE },
     )
-    expect(stdout).toMatch(/^code 1\nvalid: 0 receipts/)
+    expect(stdout).toMatch(/^code 9\nvalid: 0 receipts/)
     expect(stderr).toContain('the disk is full')
   })
 

@@ -28,6 +28,8 @@ export type HostdOptions = {
   readonly catalogue: Catalogue
   readonly gid?: number
   readonly record: RecordCall
+  /** Throws when no receipt can be written; called before each operation. */
+  readonly prove: () => void
   readonly log: Log
   readonly ready: (operations: { readonly available: number; readonly all: number }) => void
   readonly signal: AbortSignal
@@ -93,13 +95,14 @@ async function serve(options: HostdOptions, kernel: Kernel): Promise<Served> {
 }
 
 function requestOptions(
-  { catalogue, record, log, now, signal }: HostdOptions,
+  { catalogue, record, prove, log, now, signal }: HostdOptions,
   intents: Intents,
   { uid, openOutput }: Kernel,
 ): RequestOptions {
   return {
     catalogue,
     record,
+    prove,
     intents,
     now,
     resolvePath,

@@ -75,11 +75,11 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   }
 
   const changes = once(async (): Promise<KeptChanges> => {
-    const [{ openKeptChanges }, { recordDecision }] = await Promise.all([
+    const [{ openKeptChanges }, { withReceipt }] = await Promise.all([
       import('../changes/kept-changes.ts'),
       import('../records/late-decision.ts'),
     ])
-    return { store: await openKeptChanges(setup), record: (action, set) => recordDecision(home.record, action, set) }
+    return { store: await openKeptChanges(setup), withReceipt: (what, act) => withReceipt(home.record, what, act) }
   })
 
   const schedules = once(async () => {

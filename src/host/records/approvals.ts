@@ -11,6 +11,7 @@ import { changeSetOf, openKeptChanges } from '../changes/kept-changes.ts'
 import { patchText } from '../changes/patch-text.ts'
 import type { ApprovalDecision, DecidedApproval, HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
+import { inRecordWords } from './integrity/recovery.ts'
 import { settleChanges } from './integrity/settle-changes.ts'
 import { applyLate, isAwaited, pendingSetOf } from './late-decision.ts'
 import { limited, type RecordsBase } from './records-base.ts'
@@ -108,6 +109,7 @@ async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedA
   const { id, allow, by, note } = answer
   // A process that died after the yes, and before anything was applied, left the question as if it were answered.
   if (memory.pending.rows().some(({ owner }) => !isAlive(owner))) await settleChanges(setup, record)
+  if (allow && existing(base, id).changes === 1) inRecordWords(record.proveReceipts)
   const approval = record.transaction(() => {
     const said = allow && isUnused(base, existing(base, id)) ? undefined : memory.approvals.decide({ id, allow, by, note })
     if (said?.ok === false) throw new FailureError('error', `${said.reason}; see: braidclaw approvals list`)

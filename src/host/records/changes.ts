@@ -7,7 +7,7 @@ import { patchText } from '../changes/patch-text.ts'
 import type { ChangeFacts, HostRecords, Undone } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
-import { recordDecision } from './late-decision.ts'
+import { withReceipt } from './late-decision.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 type How = { readonly force?: boolean }
@@ -17,10 +17,9 @@ export function changeRecords(base: RecordsBase): HostRecords['changes'] {
 
   async function undoSet(set: SetSummary, { force = false }: How): Promise<Undone> {
     const store = await openKeptChanges(setup)
-    const undone = await store.undo(set.id, { force })
+    const undone = await withReceipt(record, { tool: 'changes.undo', set }, () => store.undo(set.id, { force }))
     const name = nameOf(set)
     if (!undone.ok) return { ok: false, name, message: undone.message, conflicts: undone.conflicts }
-    recordDecision(record, 'changes.undo', set)
     live?.written()
     return { ok: true, name, count: undone.count }
   }

@@ -6,6 +6,7 @@ import type { Memory } from '../../memory/memory.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { Applied, SetSummary } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
+import type { ChangeDecision } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { inRecordWords } from './integrity/recovery.ts'
 
@@ -64,8 +65,19 @@ function stillWaiting<Failed extends { readonly message: string }>(failed: Faile
   return { ...failed, message: `${failed.message}. ${next}` }
 }
 
-/** Leaves a receipt of what the operator did with a change set. */
-export function recordDecision(
+/** Does with a change set what the operator decided, and leaves a receipt of it. @throws FailureError before it, when there can be none */
+export async function withReceipt<Done extends { readonly ok: boolean }>(
+  record: RecordWriter,
+  { tool, set, paths }: ChangeDecision,
+  act: () => Promise<Done>,
+): Promise<Done> {
+  inRecordWords(record.proveReceipts)
+  const done = await act()
+  if (done.ok) recordDecision(record, tool, set, paths ? { paths } : {})
+  return done
+}
+
+function recordDecision(
   record: RecordWriter,
   tool: `changes.${string}`,
   set: SetSummary,

@@ -145,15 +145,15 @@ describe('kill -9 at any moment', () => {
 })
 
 describe('a machine that fails', () => {
-  test('receipts that were altered while it runs: the operation is reported without one, and the next start refuses with 9', async () => {
+  test('receipts that were altered while it runs: the operation does not run, and the next start refuses with 9', async () => {
     using at = place()
     const catalogue = at.catalogue(say(at.script('echo', echo)))
     const hostd = await at.start('--catalogue', catalogue)
     await hostd.ask({ op: 'say', params: { x: 'a' } })
     const log = join(at.nest.home, '.braidclaw/tool_receipts.log')
     writeFileSync(log, readFileSync(log, 'utf8').replace('"status":"allowed"', '"status":"denied"'))
-    expect(await hostd.ask({ op: 'say', params: { x: 'b' } })).toMatchObject([{ ok: false, exitCode: 0, error: { code: 'no_receipt' } }])
-    expect(readdirSync(join(at.nest.home, '.braidclaw/hostd/running'))).toHaveLength(1)
+    expect(await hostd.ask({ op: 'say', params: { x: 'b' } })).toMatchObject([{ ok: false, exitCode: null, error: { code: 'no_receipt' } }])
+    expect(readdirSync(join(at.nest.home, '.braidclaw/hostd/running'))).toEqual([])
     await hostd.stop()
     expect((await at.nest.run(['hostd', '--socket', at.socket, '--catalogue', catalogue])).code).toBe(9)
   })

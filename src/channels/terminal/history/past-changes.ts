@@ -20,7 +20,7 @@ export type PastChanges = {
 
 /** @throws FailureError when there is no such change set */
 export async function pastChanges({ command, wanted, host, ask, workspace, color }: PastChanges): Promise<Printed> {
-  const { store, record } = await host.changes()
+  const { store, withReceipt } = await host.changes()
   const sets = store.list()
   if (command === '/changes') {
     const lines = keptLines(sets.slice(0, 20), workspace)
@@ -28,8 +28,9 @@ export async function pastChanges({ command, wanted, host, ask, workspace, color
   }
   if (command === '/undo') {
     const set = wanted === '' ? latestToUndo(sets, workspace) : findKept(sets, wanted)
-    const undone = await undoChanges({ set, ask, done: 'undone', apply: (force) => store.undo(set.id, { force }) })
-    if (undone.ok) record('changes.undo', set)
+    const undone = await withReceipt({ tool: 'changes.undo', set }, () =>
+      undoChanges({ set, ask, done: 'undone', apply: (force) => store.undo(set.id, { force }) }),
+    )
     return `${undone.ok ? undone.line : undone.message}\n`
   }
   const set = findKept(sets, wanted || 'last')

@@ -69,6 +69,7 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
         catalogue,
         folder: join(setup.paths.home, 'hostd', 'running'),
         record: recordWith(record.recordAction),
+        prove: record.proveReceipts,
         log: setup.log,
         ready: ({ available, all }) => setup.context.say(readyLine({ socket, available, all })),
         signal: stop.signal,

@@ -6,11 +6,12 @@ import { differenceLines, headingOf, keptLines, whatOf } from '../../../channels
 import { type Undoing, undoChanges } from '../../../channels/terminal/history/undo-changes.ts'
 import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
+import type { ChangeDecision } from '../../../host/api.ts'
 import { changeSetOf, findKept, latestToUndo, nameOf, openKeptChanges, reversed } from '../../../host/changes/kept-changes.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
-import { createRecord } from '../../../host/records/integrity/recovery.ts'
-import { recordDecision } from '../../../host/records/late-decision.ts'
+import { withRecords } from '../../../host/open/with-records.ts'
+import { withReceipt } from '../../../host/records/late-decision.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { realFolder } from '../../../host/setup/workspace-folder.ts'
 import { count } from '../../../kit/count.ts'
@@ -160,9 +161,8 @@ export const apply = {
     if (approval) return decide(context, { id: approval, allowed: true, json })
     if (!yes && !(await confirmed(context, store, set)))
       throw new CliExit(exitCodes.approval_needed, 'error: nothing was applied; --yes applies it without asking')
-    const applied = await store.apply({ id: set.id })
+    const applied = await recorded(setup, { tool: 'changes.apply', set }, () => store.apply({ id: set.id }))
     if (!applied.ok) throw new CliExit(exitCodes.error, `error: ${applied.message}`)
-    await recorded(setup, 'changes.apply', set)
     const line = `applied: ${count(applied.count, 'path')} of ${nameOf(set)} (${whatOf(set)})`
     context.process.stdout.write(json ? `${JSON.stringify({ name: nameOf(set), ...applied })}\n` : `${line}\n`)
   },
@@ -176,8 +176,7 @@ export const drop = {
   async run(context, { json = false }, { set: wanted }) {
     const { setup, store, set, approval } = await openedPending(context, wanted)
     if (approval) return decide(context, { id: approval, allowed: false, json })
-    await store.drop(set.id)
-    await recorded(setup, 'changes.drop', set)
+    await recorded(setup, { tool: 'changes.drop', set }, () => store.drop(set.id).then(() => ({ ok: true })))
     context.process.stdout.write(
       json ? `${JSON.stringify({ name: nameOf(set), dropped: true })}\n` : `dropped: ${nameOf(set)} (${whatOf(set)})\n`,
     )
@@ -200,11 +199,8 @@ async function confirmed(context: CliContext, store: ChangeStore, set: SetSummar
   return /^\s*y(es)?\s*$/i.test((await ask([`${headingOf(set)}\n`, ...lines, 'Apply these changes? [y/N] '])) ?? '')
 }
 
-/** Leaves a receipt of what the operator did. */
-async function recorded(setup: CliSetup, tool: `changes.${string}`, set: SetSummary, paths?: readonly string[]): Promise<void> {
-  await withMemory(setup, (memory) => {
-    recordDecision(createRecord({ ...setup, redact: setup.redactor.json }, memory), tool, set, paths ? { paths } : {})
-  })
+function recorded<Done extends { readonly ok: boolean }>(setup: CliSetup, what: ChangeDecision, act: () => Promise<Done>): Promise<Done> {
+  return withRecords(setup, ({ record }) => withReceipt(record, what, act))
 }
 
 async function opened(context: CliContext, workspace?: string) {
@@ -222,20 +218,13 @@ function printDifference({ process: { stdout, env } }: CliContext, set: ChangeSe
   stdout.write(coloured(differenceLines(set), isTerminal(1) && wantsColor(env)))
 }
 
-type TakingBack = Omit<Undoing, 'ask'> & {
-  readonly setup: CliSetup
-  readonly json?: boolean | undefined
-  /** The name of this action in the receipts. */
-  readonly tool: `changes.${string}`
-  readonly paths?: readonly string[]
-}
+type TakingBack = Omit<Undoing, 'ask'> & ChangeDecision & { readonly setup: CliSetup; readonly json?: boolean | undefined }
 
 async function takeBack(context: CliContext, { setup, json = false, tool, paths, ...undoing }: TakingBack): Promise<void> {
   const ask = json ? undefined : terminalPrompt(context)
-  const undone = await undoChanges({ ...undoing, ask })
+  const undone = await recorded(setup, { tool, set: undoing.set, paths }, () => undoChanges({ ...undoing, ask }))
   const name = nameOf(undoing.set)
   if (json) context.process.stdout.write(`${JSON.stringify({ name, ...undone })}\n`)
   if (!undone.ok) throw new CliExit(exitCodes.error, json ? '' : `error: ${undone.message}`)
-  await recorded(setup, tool, undoing.set, paths)
   if (!json) context.process.stdout.write(`${undone.line}\n`)
 }

@@ -80,7 +80,7 @@ type Made = { readonly made: readonly Attempt[]; readonly cancelled: boolean }
 
 async function finish(options: AttemptsOptions, host: Host, { made, cancelled }: Made): Promise<void> {
   const { context } = options.setup
-  const { store, record } = await host.changes()
+  const { store, withReceipt } = await host.changes()
   const dropped = async (kept?: Attempt) => {
     for (const { changed } of made) if (changed && changed !== kept?.changed) await store.drop(changed.id)
   }
@@ -108,10 +108,10 @@ async function finish(options: AttemptsOptions, host: Host, { made, cancelled }:
       exitCodes.denied,
       `error: attempt ${chosen} cannot be kept: ${review.reason}; the others wait: braidclaw changes list`,
     )
-  const applied = await store.apply({ id })
-  if (!applied.ok) throw new CliExit(exitCodes.error, `error: ${applied.message}; the attempts wait: braidclaw changes list`)
   const set = store.list().find((each) => each.id === id)
-  if (set) record('changes.apply', set)
+  const act = () => store.apply({ id })
+  const applied = await (set ? withReceipt({ tool: 'changes.apply', set }, act) : act())
+  if (!applied.ok) throw new CliExit(exitCodes.error, `error: ${applied.message}; the attempts wait: braidclaw changes list`)
   await dropped(kept)
   context.process.stderr.write(`kept: attempt ${chosen}; braidclaw undo takes it back\n`)
 }

@@ -1,6 +1,5 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
-import { errorCode } from '../../../config/text/read-toml-file.ts'
 import type { JsonObject } from '../../../kit/json.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
 import { bindParams } from '../catalogue/bind.ts'
@@ -19,6 +18,7 @@ export type RequestOptions = {
   readonly catalogue: Catalogue
   readonly machine: Machine
   readonly record: RecordCall
+  readonly prove: () => void
   readonly intents: Intents
   readonly checkApproval: ReturnType<typeof createApprovalCheck>
   readonly rateOf: (uid: number) => Rate
@@ -129,13 +129,16 @@ async function carryOut(options: RequestOptions, { peer, request, running, opera
 }
 
 function begin(
-  { intents, warn }: RequestOptions,
+  { intents, prove, warn }: RequestOptions,
   intent: { readonly call: string; readonly op: string; readonly details: JsonObject },
 ): HostdError | undefined {
   try {
+    prove()
     intents.begin(intent)
   } catch (error) {
-    warn(`${intent.op}: refused, because its intent cannot be written: ${errorCode(error)}`)
+    warn(
+      `${intent.op}: refused, because its intent or its receipt cannot be written: ${error instanceof Error ? error.message : String(error)}`,
+    )
     return { code: 'no_receipt', message: 'hostd cannot write its records, so it runs nothing; see its log' }
   }
 }
