@@ -3,7 +3,7 @@
 import type { ExternalEvent, InternalEvent } from '../runtime/event.ts'
 import { gateIdOf } from '../runtime/gate-id.ts'
 import type { Decision, Questions, RunIdentity } from '../runtime/port.ts'
-import type { Approval, Approvals } from './approval-table.ts'
+import { type Approval, type Approvals, alteredText } from './approval-table.ts'
 
 /** The recorder calls all methods but `answered` inside its transaction, so that each change is on disk together with its journal entry. */
 export type ApprovalRequests = Pick<Questions, 'answered'> & {
@@ -28,6 +28,7 @@ export function createApprovalRequests(approvals: Approvals, redact: (text: stri
     },
     answered(gateId) {
       const approval = approvals.get(gateId)
+      if (approval?.state === 'altered') return { allow: false, by: 'approval.altered', note: alteredText(gateId) }
       return approval && (approval.state === 'allowed' || approval.state === 'denied') ? decisionOf(approval) : undefined
     },
     decided(run, { id: callId, allow, by, note, plan }) {

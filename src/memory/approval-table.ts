@@ -3,9 +3,12 @@
 import type { InternalEvent } from '../runtime/event.ts'
 import { gateIdOf } from '../runtime/gate-id.ts'
 import type { Clock, RunIdentity } from '../runtime/port.ts'
+import { homeRun, noteInHome } from './journal/feed/home-notes.ts'
+import type { Seal } from './journal/runs/run-end.ts'
 import type { Store } from './store.ts'
 
-export type ApprovalState = 'open' | 'allowed' | 'denied' | 'used'
+/** `altered`: the row is not as it was written, so it counts for nothing; no row has that state. */
+export type ApprovalState = 'open' | 'allowed' | 'denied' | 'used' | 'altered'
 
 /**
  * Times in milliseconds since 1970. `plan` is the hash of the call to execute, `summary` the line that the person read. `changes` is 1 when
@@ -37,9 +40,11 @@ export type AlwaysRule = {
   readonly scope: string
   readonly addedBy: string
   readonly addedAt: number
+  /** The row is not as it was written: it allows nothing. */
+  readonly altered?: true
 }
 
-export type Answer = { readonly ok: true } | { readonly ok: false; readonly reason: string }
+export type Answer = { readonly ok: true } | { readonly ok: false; readonly reason: string; readonly altered?: true }
 
 /** `ownedBy`: only questions of conversations that the token of this id began. */
 export type ApprovalFilter = { readonly state?: ApprovalState; readonly limit?: number; readonly ownedBy?: string | undefined }
@@ -61,18 +66,29 @@ export type Approvals = {
   standing(plan: { readonly conversationId: string; readonly plan: string }): Approval | undefined
   /** Prevents any later answer or use. Earlier decisions stay, except that an unused approval is denied. */
   close(closing: { readonly id: string; readonly by: string; readonly note?: string }): void
+  /** Lets a question about changes be answered again. */
+  reopen(id: string): void
+  /** Says of a question whose yes was used that its changes were not applied all the same. */
+  fail(id: string, why: string): void
   addRule(rule: { readonly tool: string; readonly scope: string; readonly by: string }): AlwaysRule
-  rules(): AlwaysRule[]
+  /** Rules that count, or also those that were altered. */
+  rules(which?: { readonly altered: boolean }): AlwaysRule[]
   hasRule(tool: string, scope: string): boolean
   /** @returns false when there was no such rule. */
   revokeRule(id: number): boolean
 }
 
 const columns = `id, run_id AS runId, conversation_id AS conversationId, call_id AS callId, tool, risk, reason, summary, plan, created, expires,
-  state, decided_by AS decidedBy, decided_at AS decidedAt, note, id LIKE 'changes:%' AS changes`
-const ruleColumns = 'id, tool, scope, added_by AS addedBy, added_at AS addedAt'
+  state, decided_by AS decidedBy, decided_at AS decidedAt, note, id LIKE 'changes:%' AS changes, revision, seal`
+const ruleColumns = 'id, tool, scope, added_by AS addedBy, added_at AS addedAt, seal'
 
-export function createApprovals(store: Store, now: Clock): Approvals {
+type Sealed<Content> = Content & { readonly seal: string | null }
+/** `revision` counts the changes of a row. */
+type Row = Sealed<Approval & { readonly revision: number }>
+type RuleRow = Sealed<AlwaysRule>
+type ApprovalsOptions = { readonly now: Clock; readonly seal?: Seal }
+
+export function createApprovals(store: Store, { now, seal = () => undefined }: ApprovalsOptions): Approvals {
   const create: Approvals['create'] = ({ run, gate: { call, judgement, changes }, expires }) => {
     const id = gateIdOf(run.runId, call.id, changes && 'changes')
     const insert = store.sql<never, (string | number)[]>(
@@ -80,65 +96,96 @@ export function createApprovals(store: Store, now: Clock): Approvals {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,
     )
     const { risk, reason, summary, plan } = judgement
-    store.write(() => insert.run(id, run.runId, run.conversationId, call.id, call.name, risk, reason, summary, plan, now(), expires))
+    store.write(() => {
+      insert.run(id, run.runId, run.conversationId, call.id, call.name, risk, reason, summary, plan, now(), expires)
+      sealRow(store, id, seal)
+    })
     return id
   }
 
-  const get: Approvals['get'] = (id) => store.sql<Approval, [string]>(`SELECT ${columns} FROM approvals WHERE id = ?`).get(id) ?? undefined
+  const get: Approvals['get'] = (id) => {
+    const row = rowOf(store, id)
+    return row && shown(row, seal)
+  }
 
   const list: Approvals['list'] = ({ state, limit = 100, ownedBy } = {}) =>
     store
-      .sql<Approval, [string | null, number, number, string | null]>(
+      .sql<Row, [string | null, number, number, string | null]>(
         `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND NOT (${alive('?2')}))
          AND (?4 IS NULL OR conversation_id IN (SELECT conversation_id FROM token_conversations WHERE token_id = ?4))
          ORDER BY created DESC, id LIMIT ?3`,
       )
       .all(state ?? null, now(), limit, ownedBy ?? null)
+      .map((row) => shown(row, seal))
 
-  const decide: Approvals['decide'] = ({ id, allow, by, note }) => {
-    const update = store.sql<never, [string, string, number, string | null, string]>(
-      `UPDATE approvals SET state = ?1, decided_by = ?2, decided_at = ?3, note = ?4 WHERE id = ?5 AND state = 'open' AND ${alive('?3')}`,
-    )
-    const { changes } = store.write(() => update.run(allow ? 'allowed' : 'denied', by, now(), note ?? null, id))
-    return changes === 1 ? { ok: true } : { ok: false, reason: whyNotDecided(get(id), id) }
+  /** Changes a row that is as it was written, and seals it again; the journal counts the change. */
+  function change(id: string, step: (row: Row, at: number) => Partial<Approval> | string): Answer {
+    return store.write(() => {
+      const row = rowOf(store, id)
+      if (!row) return { ok: false, reason: `there is no approval "${id}"` }
+      if (shown(row, seal).state === 'altered' || revisionOf(store, row) > row.revision)
+        return { ok: false, altered: true, reason: alteredText(id) }
+      const next = step(row, now())
+      if (typeof next === 'string') return { ok: false, reason: next }
+      const { state, decidedBy, decidedAt, note } = { ...row, ...next }
+      store
+        .sql<never, [string, string | null, number | null, string | null, string]>(
+          'UPDATE approvals SET state = ?, decided_by = ?, decided_at = ?, note = ?, revision = revision + 1 WHERE id = ?',
+        )
+        .run(state, decidedBy, decidedAt, note, id)
+      sealRow(store, id, seal)
+      noteInHome(store, now, changed, { id, revision: row.revision + 1 })
+      return { ok: true }
+    })
   }
 
-  const consume: Approvals['consume'] = ({ id, plan }) => {
-    const update = store.sql<never, [string, string, number]>(
-      `UPDATE approvals SET state = 'used' WHERE id = ?1 AND plan = ?2 AND state = 'allowed' AND ${alive('?3')}`,
+  const decide: Approvals['decide'] = ({ id, allow, by, note }) =>
+    change(id, (row, at) =>
+      row.state === 'open' && isAlive(row, at)
+        ? { state: allow ? 'allowed' : 'denied', decidedBy: by, decidedAt: at, note: note ?? null }
+        : whyNotDecided(row),
     )
-    const { changes } = store.write(() => update.run(id, plan, now()))
-    return changes === 1 ? { ok: true } : { ok: false, reason: whyNotUsable(get(id), { id, plan }) }
-  }
+
+  const consume: Approvals['consume'] = ({ id, plan }) =>
+    change(id, (row, at) =>
+      row.plan === plan && row.state === 'allowed' && isAlive(row, at) ? { state: 'used' } : whyNotUsable(row, { id, plan }),
+    )
 
   const standing: Approvals['standing'] = ({ conversationId, plan }) =>
     store
-      .sql<Approval, [string, string, number]>(
+      .sql<Row, [string, string, number]>(
         `SELECT ${columns} FROM approvals WHERE state = 'allowed' AND conversation_id = ?1 AND plan = ?2 AND ${alive('?3')}
-         AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id AND ended IS NOT NULL) ORDER BY created DESC LIMIT 1`,
+         AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id AND ended IS NOT NULL) ORDER BY created DESC`,
       )
-      .get(conversationId, plan, now()) ?? undefined
+      .all(conversationId, plan, now())
+      .map((row) => shown(row, seal))
+      .find(({ state }) => state === 'allowed')
 
-  const close: Approvals['close'] = ({ id, by, note }) => {
-    const update = store.sql<never, [string, number, string | null, string]>(
-      `UPDATE approvals SET state = 'denied', decided_by = ?1, decided_at = ?2, note = ?3 WHERE id = ?4 AND state IN ('open', 'allowed')`,
+  const close: Approvals['close'] = ({ id, by, note }) =>
+    void change(id, ({ state }, at) =>
+      state === 'open' || state === 'allowed' ? { state: 'denied', decidedBy: by, decidedAt: at, note: note ?? null } : 'it is closed',
     )
-    store.write(() => update.run(by, now(), note ?? null, id))
-  }
 
   const addRule: Approvals['addRule'] = ({ tool, scope, by }) =>
     store.write(() => {
+      const known = findRule(store, tool, scope)
+      if (known && !shownRule(known, seal).altered) return shownRule(known, seal)
+      if (known) revokeRule(known.id)
       store
-        .sql<never, [string, string, string, number]>(
-          'INSERT OR IGNORE INTO always_rules(tool, scope, added_by, added_at) VALUES (?, ?, ?, ?)',
-        )
+        .sql<never, [string, string, string, number]>('INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES (?, ?, ?, ?)')
         .run(tool, scope, by, now())
       const rule = findRule(store, tool, scope)
       if (!rule) throw new Error(`rule for ${tool} ${scope} vanished while it was being added`)
-      return rule
+      sealRule(store, rule, seal)
+      return shownRule({ ...rule, seal: seal(ruleText(rule)) ?? null }, seal)
     })
 
-  const rules: Approvals['rules'] = () => store.sql<AlwaysRule, []>(`SELECT ${ruleColumns} FROM always_rules ORDER BY id`).all()
+  const rules: Approvals['rules'] = ({ altered } = { altered: false }) =>
+    store
+      .sql<RuleRow, []>(`SELECT ${ruleColumns} FROM always_rules ORDER BY id`)
+      .all()
+      .map((row) => shownRule(row, seal))
+      .filter((rule) => altered || !rule.altered)
 
   const revokeRule: Approvals['revokeRule'] = (id) =>
     store.write(() => store.sql<never, [number]>('DELETE FROM always_rules WHERE id = ?').run(id)).changes === 1
@@ -151,11 +198,69 @@ export function createApprovals(store: Store, now: Clock): Approvals {
     consume,
     standing,
     close,
+    reopen: (id) => void change(id, () => ({ state: 'open', decidedBy: null, decidedAt: null })),
+    fail: (id, why) => void change(id, () => ({ state: 'denied', note: why })),
     addRule,
     rules,
-    hasRule: (tool, scope) => findRule(store, tool, scope) !== undefined,
+    hasRule(tool, scope) {
+      const rule = findRule(store, tool, scope)
+      return rule !== undefined && !shownRule(rule, seal).altered
+    },
     revokeRule,
   }
+}
+
+/** The type of the home's notes that count the changes of a question. */
+const changed = 'approval.changed'
+
+export function alteredText(id: string): string {
+  return `approval "${id}" is not as BraidClaw wrote it: somebody edited its row, or put an older one in its place. It counts for nothing; ask the agent again`
+}
+
+function rowOf(store: Store, id: string): Row | undefined {
+  return store.sql<Row, [string]>(`SELECT ${columns} FROM approvals WHERE id = ?`).get(id) ?? undefined
+}
+
+/** Returns the last revision that the journal knows: a row with a lower one is an older version of itself. */
+function revisionOf(store: Store, { id, created }: Row): number {
+  const last = store.sql<{ revision: number | null }, [string, string, number, string]>(
+    `SELECT max(json_extract(body, '$.revision')) AS revision FROM journal
+     WHERE run_id = ? AND type = ? AND at >= ? AND json_extract(body, '$.id') = ?`,
+  )
+  return last.get(homeRun, changed, created, id)?.revision ?? 0
+}
+
+function shown({ seal: found, revision, ...row }: Row, seal: Seal): Approval {
+  return found === (seal(textOf({ ...row, revision })) ?? null) ? row : { ...row, state: 'altered' }
+}
+
+function textOf(row: Omit<Row, 'seal'>): string {
+  const { id, runId, conversationId, callId, tool, risk, reason, summary, plan, created, expires } = row
+  const question = [id, runId, conversationId, callId, tool, risk, reason, summary, plan, created, expires]
+  return `approval:${JSON.stringify([...question, row.state, row.decidedBy, row.decidedAt, row.note, row.revision])}`
+}
+
+function sealRow(store: Store, id: string, seal: Seal): void {
+  const row = rowOf(store, id)
+  if (row) store.sql<never, [string | null, string]>('UPDATE approvals SET seal = ? WHERE id = ?').run(seal(textOf(row)) ?? null, id)
+}
+
+function shownRule({ seal: found, ...rule }: RuleRow, seal: Seal): AlwaysRule {
+  return found === (seal(ruleText(rule)) ?? null) ? rule : { ...rule, altered: true }
+}
+
+function ruleText({ id, tool, scope, addedBy, addedAt }: AlwaysRule): string {
+  return `always:${JSON.stringify([id, tool, scope, addedBy, addedAt])}`
+}
+
+function sealRule(store: Store, rule: AlwaysRule, seal: Seal): void {
+  store.sql<never, [string | null, number]>('UPDATE always_rules SET seal = ? WHERE id = ?').run(seal(ruleText(rule)) ?? null, rule.id)
+}
+
+/** Seals what an older version left; call it once, when the schema is brought up to date. */
+export function sealUnsealed(store: Store, seal: Seal): void {
+  for (const { id } of store.sql<{ id: string }, []>('SELECT id FROM approvals').all()) sealRow(store, id, seal)
+  for (const rule of store.sql<RuleRow, []>(`SELECT ${ruleColumns} FROM always_rules`).all()) sealRule(store, rule, seal)
 }
 
 const longestLifeMs = 600_000
@@ -168,19 +273,22 @@ function alive(now: string): string {
   return `created <= ${now} AND expires > ${now} AND expires <= created + ${longestLifeMs}`
 }
 
-function findRule(store: Store, tool: string, scope: string): AlwaysRule | undefined {
-  const found = store.sql<AlwaysRule, [string, string]>(`SELECT ${ruleColumns} FROM always_rules WHERE tool = ? AND scope = ?`)
+function isAlive({ created, expires }: Approval, now: number): boolean {
+  return created <= now && expires > now && expires <= created + longestLifeMs
+}
+
+function findRule(store: Store, tool: string, scope: string): RuleRow | undefined {
+  const found = store.sql<RuleRow, [string, string]>(`SELECT ${ruleColumns} FROM always_rules WHERE tool = ? AND scope = ?`)
   return found.get(tool, scope) ?? undefined
 }
 
-function whyNotDecided(approval: Approval | undefined, id: string): string {
-  if (!approval) return `there is no approval "${id}"`
+function whyNotDecided(approval: Approval): string {
+  const { id } = approval
   if (approval.state === 'open') return `approval "${id}" expired at ${new Date(approval.expires).toISOString()}; ask the agent again`
   return `approval "${id}" was already ${approval.state} by ${approval.decidedBy ?? 'nobody'}`
 }
 
-function whyNotUsable(approval: Approval | undefined, { id, plan }: { readonly id: string; readonly plan: string }): string {
-  if (!approval) return `there is no approval "${id}"`
+function whyNotUsable(approval: Approval, { id, plan }: { readonly id: string; readonly plan: string }): string {
   if (approval.plan !== plan) return `approval "${id}" was given for another plan (${approval.plan}, not ${plan})`
   if (approval.state !== 'allowed') return `approval "${id}" is ${approval.state}, and only an allowed one can be used, once`
   return `approval "${id}" expired at ${new Date(approval.expires).toISOString()}`

@@ -3,7 +3,7 @@
 import type { Clock, Log } from '../runtime/port.ts'
 import { createReplyTable, type ReplyTable } from './access/replies.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
-import { type Approvals, createApprovals } from './approval-table.ts'
+import { type Approvals, createApprovals, sealUnsealed } from './approval-table.ts'
 import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
@@ -17,7 +17,9 @@ import { noteInHome } from './journal/feed/home-notes.ts'
 import type { JournalFeed } from './journal/feed/journal-feed.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
+import type { Seal } from './journal/runs/run-end.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
+import { sealedSince } from './migrations.ts'
 import type { Projections } from './rebuild/rebuild.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
@@ -68,7 +70,14 @@ export type Memory = {
   close(): void
 }
 
-export type MemoryOptions = { readonly path: string; readonly log: Log; readonly now: Clock; readonly busyTimeoutMs?: number }
+export type MemoryOptions = {
+  readonly path: string
+  readonly log: Log
+  readonly now: Clock
+  readonly busyTimeoutMs?: number
+  /** Seals approvals and standing rules; those with another seal do not count. Only tests and tools without a home leave it out. */
+  readonly seal?: Seal
+}
 
 export type OpenedMemory = { readonly ok: true; readonly memory: Memory } | { readonly ok: false; readonly failure: StorageFailure }
 
@@ -76,10 +85,12 @@ export type OpenedMemory = { readonly ok: true; readonly memory: Memory } | { re
  * @param options.busyTimeoutMs how long a write waits for a process that holds the lock and commits nothing, in milliseconds; 5,000 by
  * default
  */
-export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): OpenedMemory {
-  const opened = openStore({ path, log, busyTimeoutMs })
+export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefined }: MemoryOptions): OpenedMemory {
+  const migrated = (store: Store, from: number) => from < sealedSince && sealUnsealed(store, seal)
+  const opened = openStore({ path, log, busyTimeoutMs, migrated })
   if (!opened.ok) return opened
   const { store } = opened
+  const approvals = createApprovals(store, { now, seal })
   const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
   return {
     ok: true,
@@ -87,7 +98,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       path,
       journal,
       conversations: createConversations(store, now),
-      approvals: createApprovals(store, now),
+      approvals,
       checkpoint: createCheckpointTable(store),
       actions: createOperatorActions(store),
       pending: createPendingTable(store),
@@ -95,7 +106,7 @@ export function openMemory({ path, log, now, busyTimeoutMs }: MemoryOptions): Op
       tokens: createTokenTable(store, now),
       replies: createReplyTable(store, now),
       files: lazyProjector({ store, journal, log }),
-      context: createContext(store, now),
+      context: createContext(store, now, approvals),
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),

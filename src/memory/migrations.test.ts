@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openMemory } from './memory.ts'
-import { migrations } from './migrations.ts'
+import { migrations, sealedSince } from './migrations.ts'
 
 let folder = ''
 let path = ''
@@ -62,3 +62,39 @@ test.each(migrations.slice(1).map((_, at) => at + 1))('a database of schema %d i
   expect(db.query('PRAGMA user_version').get()).toEqual({ user_version: migrations.length })
   db.close()
 })
+
+test.each([1, 8, sealedSince - 1])(
+  'approvals and rules that a database of schema %d has are sealed once; what comes later unsealed does not count',
+  (schema) => {
+    databaseOf(schema)
+    const insert = (id: string, rule: string) => {
+      using db = new Database(path)
+      db.run(
+        `INSERT INTO approvals(id, run_id, conversation_id, call_id, tool, risk, reason, summary, plan, created, expires, state)
+       VALUES (?, 'r', 'c', 'x', 'file_write', 'medium', 'it writes', 'a.txt', 'p', 0, 600000, 'open')`,
+        [id],
+      )
+      db.run(`INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES ('shell', ?, 'terminal', 1)`, [rule])
+    }
+    insert('r/x', 'old')
+    const open = (key = 'k') => {
+      const opened = openMemory({ path, log: () => {}, now: () => 10, seal: (text) => `${key} ${text}` })
+      if (!opened.ok) throw new Error(opened.failure.message)
+      return opened.memory
+    }
+    open().close()
+    insert('r/y', 'new')
+    const { approvals, close } = open()
+    expect([approvals.get('r/x')?.state, approvals.get('r/y')?.state]).toEqual(['open', 'altered'])
+    expect(approvals.decide({ id: 'r/x', allow: true, by: 'ann' })).toEqual({ ok: true })
+    expect(approvals.decide({ id: 'r/y', allow: true, by: 'ann' })).toMatchObject({ ok: false, altered: true })
+    expect([approvals.hasRule('shell', 'old'), approvals.hasRule('shell', 'new')]).toEqual([true, false])
+    expect(approvals.rules().map(({ scope }) => scope)).toEqual(['old'])
+    approvals.addRule({ tool: 'shell', scope: 'new', by: 'ann' })
+    expect(approvals.hasRule('shell', 'new')).toBe(true)
+    close()
+    const other = open('another key')
+    expect([other.approvals.get('r/x')?.state, other.approvals.rules()]).toEqual(['altered', []])
+    other.close()
+  },
+)

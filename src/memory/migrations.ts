@@ -215,4 +215,13 @@ CREATE TABLE replies(
 ) STRICT;
 CREATE INDEX replies_by_age ON replies(at);
 `,
+  // Each row is sealed with the receipt key. `revision`: how often it was changed; the journal of the home knows too.
+  `
+ALTER TABLE approvals ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE approvals ADD COLUMN seal TEXT;
+ALTER TABLE always_rules ADD COLUMN seal TEXT;
+`,
 ]
+
+/** Approvals and rules of an older schema are sealed when it is brought up to this one. */
+export const sealedSince = 17

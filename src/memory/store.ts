@@ -38,15 +38,17 @@ export type StoreOptions = {
   readonly log: Log
   /** How long a writer waits for a process that holds the lock without committing anything, in milliseconds. */
   readonly busyTimeoutMs?: number
+  /** Called in the transaction that brings a database of schema `from` up to date. */
+  readonly migrated?: ((store: Store, from: number) => void) | undefined
 }
 
 export type OpenedStore = { readonly ok: true; readonly store: Store } | { readonly ok: false; readonly failure: StorageFailure }
 
 /** Creates the folder (0700) and the file (0600) when absent. Never checks integrity, so that opening stays cheap. Throws only bugs. */
-export function openStore({ path, log, busyTimeoutMs = 5000 }: StoreOptions): OpenedStore {
+export function openStore({ path, log, busyTimeoutMs = 5000, migrated }: StoreOptions): OpenedStore {
   try {
     prepareFile(path, log)
-    return prepareDatabase(path, busyTimeoutMs)
+    return prepareDatabase(path, busyTimeoutMs, migrated)
   } catch (error) {
     const failure = storageFailure(path, error)
     if (!failure) throw error
@@ -54,7 +56,7 @@ export function openStore({ path, log, busyTimeoutMs = 5000 }: StoreOptions): Op
   }
 }
 
-function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
+function prepareDatabase(path: string, busyTimeoutMs: number, migrated: StoreOptions['migrated']): OpenedStore {
   // The default is twenty; we have more statements, and preparing one costs more than running it.
   Database.MAX_QUERY_CACHE_SIZE = 100
   const db = new Database(path, { readwrite: true, create: false, strict: true })
@@ -63,7 +65,7 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
     const store = storeOver(db, path, busyTimeoutMs)
     // Several processes may open a new file at once, and SQLite does not wait for the lock that this needs.
     waitUntilFree(() => void db.run('PRAGMA journal_mode = WAL'), store.lockWait, 'long')
-    const found = migrate(store)
+    const found = migrate(store, migrated)
     if (found <= migrations.length) return { ok: true, store }
     store.close()
     const why = `schema ${found}, this version knows up to ${migrations.length}`
@@ -81,12 +83,15 @@ function prepareDatabase(path: string, busyTimeoutMs: number): OpenedStore {
  * @returns the schema number of the file afterwards. Another process may migrate at the same time, so the version is read again under the
  * lock.
  */
-function migrate(store: Store): number {
+function migrate(store: Store, migrated: StoreOptions['migrated']): number {
   const version = () => store.sql<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
   if (version() >= migrations.length) return version()
   return store.write(() => {
-    for (const step of migrations.slice(version())) store.script(step)
-    if (version() < migrations.length) store.script(`PRAGMA user_version = ${migrations.length}`)
+    const from = version()
+    if (from >= migrations.length) return from
+    for (const step of migrations.slice(from)) store.script(step)
+    migrated?.(store, from)
+    store.script(`PRAGMA user_version = ${migrations.length}`)
     return version()
   })
 }

@@ -1,7 +1,6 @@
 /** Tests that refusals name the value, the reason and what to do instead, since an empty or wrong reason helps nobody. */
 
 import { describe, expect, test } from 'bun:test'
-import { consume, decide, openApproval } from './approval.ts'
 import { callOf, gateOf, tool } from './gate.fixture.ts'
 import { judgeAddress, judgeConnection, parseAddress } from './targets/address.ts'
 import { type Access, judgePath } from './targets/path.ts'
@@ -115,26 +114,6 @@ describe('a URL is refused with', () => {
   test('the methods there are', () => {
     expect(said('https://example.com/', 'TRACE')).toBe('method: "TRACE" is not one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE')
   })
-})
-
-describe('an approval is refused because', () => {
-  const opened = openApproval({ id: 'a1', plan: 'p', now: 1_000, ttlMs: 500 })
-  if (!opened.ok) throw new Error(opened.reason)
-  const { approval } = opened
-  const yes = { plan: 'p', allow: true, by: 'ann', now: 1_100 }
-  const reasonOf = (result: ReturnType<typeof consume>) => (result.ok ? 'ok' : `${result.code}: ${result.reason}`)
-  const after = (change: object) => ({ ...approval, ...change })
-  test.each<[string, ReturnType<typeof consume>]>([
-    ['bad_ttl: ttl: 0 ms; an approval lives between 1 and 600000 ms', openApproval({ id: 'a', plan: 'p', now: 1, ttlMs: 0 })],
-    ['already_decided: approval a1 was already denied by ann', decide(after({ state: 'denied', by: 'ann' }), yes)],
-    ['undecided: approval a1 has no decision yet', consume(approval, { plan: 'p', now: 1_100 })],
-    ['denied: approval a1 was denied by ann', consume(after({ state: 'denied', by: 'ann' }), { plan: 'p', now: 1_100 })],
-    ['altered: approval a1 was edited after it was opened; ask again', decide(after({ expiresAt: 9_999 }), yes)],
-    ['used: approval a1 was already used; each is good for one run', consume(after({ state: 'used' }), { plan: 'p', now: 1_100 })],
-    ['other_plan: approval a1 is for another plan; what would run has changed, ask again', decide(approval, { ...yes, plan: 'q' })],
-    ['expired: approval a1 has expired; ask again', decide(approval, { ...yes, now: 1_500 })],
-    ['unknown: no such approval was ever opened; "approvals list" shows those that are', consume(undefined, { plan: 'p', now: 1 })],
-  ])('%s', (reason, result) => expect(reasonOf(result)).toBe(reason))
 })
 
 describe('the gate says', () => {

@@ -62,7 +62,7 @@ describe('a question that nobody could answer', () => {
     const id = await asked(at)
     alter(at, sql)
     expect((await at.run(['approvals', 'list'])).stdout).toBe('')
-    expect(await at.run(['approvals', 'allow', id])).toMatchObject({ code: 1, stdout: '' })
+    expect(await at.run(['approvals', 'allow', id])).toMatchObject({ code: 9, stdout: '' })
     expect([(await goOn(at)).code, written(at)]).toEqual([4, undefined])
   })
 
@@ -111,6 +111,15 @@ describe('a turn that waits at its question', () => {
     using at = home()
     const { seen, id } = await waits(at)
     expect((await at.run(['approvals', 'deny', id])).code).toBe(0)
+    const { code, stdout } = await seen
+    expect([code, written(at)]).toEqual([3, undefined])
+    expect(stdout).toContain('answered elsewhere')
+  })
+
+  test('takes no yes that somebody wrote into its row: it hears a no that says so', async () => {
+    using at = home()
+    const { seen } = await waits(at)
+    alter(at, `UPDATE approvals SET state = 'allowed', decided_by = 'operator', decided_at = created`)
     const { code, stdout } = await seen
     expect([code, written(at)]).toEqual([3, undefined])
     expect(stdout).toContain('answered elsewhere')

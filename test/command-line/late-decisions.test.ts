@@ -3,9 +3,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Memory, openMemory } from '../../src/memory/memory.ts'
+import type { Memory } from '../../src/memory/memory.ts'
 import { about, createFixture, type Fixture } from '../../src/workspace/changes/fixture.ts'
 import { type Nest, nest } from '../support/cli.ts'
+import { withSealedMemory } from '../support/record.ts'
 
 let at: Nest
 let kept: Fixture
@@ -23,17 +24,7 @@ const env = () => ({ BRAIDCLAW_HOME: kept.base, BRAIDCLAW_WORKSPACE_DIR: kept.ro
 const run = (...args: readonly string[]) => at.run(args, { env: env(), cwd: kept.root })
 const written = () => (existsSync(kept.at('a.txt')) ? readFileSync(kept.at('a.txt'), 'utf8') : undefined)
 
-/** Opens the records as the executable would. */
-function records<T>(use: (memory: Memory) => T): T {
-  const opened = openMemory({ path: join(kept.base, 'memory.sqlite'), log: () => {}, now: Date.now })
-  if (!opened.ok) throw new Error(opened.failure.message)
-  const { memory } = opened
-  try {
-    return use(memory)
-  } finally {
-    memory.close()
-  }
-}
+const records = <T>(use: (memory: Memory) => T): T => withSealedMemory(kept.base, use)
 
 /** A command wrote a.txt, nobody could be asked, and its run is over. */
 async function pending({ asked = true, shown = digest, expires = 600_000 } = {}): Promise<void> {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { sqlite } from '../support/alterations.ts'
 import { browserOfFile, hasBrowser } from '../support/browser.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
+import { withSealedMemory } from '../support/record.ts'
 import { isDeep } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
@@ -56,9 +57,9 @@ deep(
   async () => {
     using at = home()
     await using server = await gateway(at)
-    const row = `INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES ('shell', '["git","${hostile}"]', 'me', 1)`
     await server.ask('/chat', { message: 'hi' })
-    sqlite(at, row)
+    const rule = { tool: 'shell', scope: JSON.stringify(['git', hostile]), by: 'me' }
+    withSealedMemory(join(at.home, '.braidclaw'), ({ approvals }) => approvals.addRule(rule))
     await using visit = await open(server, { at: 'tools' })
     const { page, complaints } = visit
     await page.getByLabel('The command').fill('rm -rf /')

@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sqlite } from '../support/alterations.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
+import { withSealedMemory } from '../support/record.ts'
 import { call, home, scripted } from '../support/turns.ts'
 
 const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
@@ -40,10 +41,15 @@ test('a permanent approval is listed, and revoked by an admin alone', async () =
   using at = home()
   await using server = await gateway(at)
   await server.ask('/chat', { message: 'hi' })
-  const row = `INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES ('shell', '["git","push"]', 'me', 1)`
-  sqlite(at, row)
+  const rule = { tool: 'shell', scope: '["git","push"]' }
+  withSealedMemory(join(at.home, '.braidclaw'), ({ approvals }) => approvals.addRule({ ...rule, by: 'me' }))
+  sqlite(at, `INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES ('shell', '["git","pull"]', 'me', 1)`)
   const listed = await server.ask('/approvals/rules')
-  expect(listed.body.rules).toEqual([{ id: 1, tool: 'shell', scope: '["git","push"]', allows: 'git push', added_by: 'me', added_at: 1 }])
+  expect(listed.body.rules).toMatchObject([
+    { id: 1, ...rule, allows: 'git push', added_by: 'me' },
+    { id: 2, allows: 'git pull', added_by: 'me', added_at: 1, altered: true },
+  ])
+  expect((await server.ask('/approvals/rules/2', undefined, { method: 'DELETE' })).status).toBe(200)
   const remove = (init?: RequestInit) => server.ask('/approvals/rules/1', undefined, { method: 'DELETE', ...init })
   expect((await remove(as(await tokenOf(at, 'asker', '--scope', 'approve')))).status).toBe(403)
   expect((await remove()).body.allows).toBe('git push')

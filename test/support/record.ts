@@ -8,6 +8,7 @@ import type { OpenLedger } from '../../src/receipts/draft.ts'
 import { latestReceipts } from '../../src/receipts/latest.ts'
 import { createLedgers, type ReceiptPaths } from '../../src/receipts/ledger.ts'
 import { isConsistent } from '../../src/receipts/resting.ts'
+import { createSealer } from '../../src/receipts/seal.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
   return {
@@ -15,6 +16,18 @@ export function pathsIn(folder: string): ReceiptPaths & { readonly database: str
     head: join(folder, 'receipts.head'),
     key: join(folder, 'receipt.key'),
     database: join(folder, 'memory.sqlite'),
+  }
+}
+
+/** Opens the memory of a home as the program does, which seals what it writes. */
+export function withSealedMemory<T>(folder: string, use: (memory: Memory) => T): T {
+  const paths = pathsIn(folder)
+  const opened = openMemory({ path: join(folder, 'memory.sqlite'), log: () => {}, now: Date.now, seal: createSealer(paths) })
+  if (!opened.ok) throw new Error(opened.failure.message)
+  try {
+    return use(opened.memory)
+  } finally {
+    opened.memory.close()
   }
 }
 

@@ -28,7 +28,7 @@ export type Approval = {
   readonly plan: string
   readonly created: number
   readonly expires: number
-  readonly state: 'open' | 'allowed' | 'denied' | 'used'
+  readonly state: 'open' | 'allowed' | 'denied' | 'used' | 'altered'
   readonly about: 'call' | 'changes'
   /** Only of one question, not in the list. */
   readonly patch?: string

@@ -1,18 +1,22 @@
 /** Opens the database: for the host, and for commands that only read or repair records. No other module opens it. */
 
 import { type Memory, openMemory } from '../../memory/memory.ts'
+import { createSealer } from '../../receipts/seal.ts'
 import type { Setup } from '../api.ts'
 import { FailureError, storageProblem } from '../failure.ts'
+import { receiptPaths } from '../records/integrity/recovery.ts'
+
+type OpenedSetup = Pick<Setup, 'config' | 'paths' | 'log'>
 
 /** @throws FailureError `integrity` for a corrupt file, `error` for what the file system refuses. */
-export function openRecords({ config, log }: Pick<Setup, 'config' | 'log'>): Memory {
-  const opened = openMemory({ path: config.memory.path, log, now: Date.now })
+export function openRecords({ config, paths, log }: OpenedSetup): Memory {
+  const opened = openMemory({ path: config.memory.path, log, now: Date.now, seal: createSealer(receiptPaths({ config, paths })) })
   if (opened.ok) return opened.memory
   throw storageProblem(opened.failure)
 }
 
 /** Runs `use` on the open memory and closes it; SQLite errors become the same sentences. */
-export async function withMemory<T>(setup: Pick<Setup, 'config' | 'log'>, use: (memory: Memory) => T | Promise<T>): Promise<T> {
+export async function withMemory<T>(setup: OpenedSetup, use: (memory: Memory) => T | Promise<T>): Promise<T> {
   const memory = openRecords(setup)
   try {
     return await use(memory)

@@ -28,9 +28,9 @@ export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
       return { ...judgedAs(approval, shown), ...(shown ? { patch: patchText(changeSetOf(shown)) } : {}) }
     },
     decide: (id, decision) => decide(base, id, decision),
-    rules: () => approvals.rules().map(withWords),
+    rules: () => approvals.rules({ altered: true }).map(withWords),
     revokeRule(id) {
-      const rule = approvals.rules().find((each) => each.id === id)
+      const rule = approvals.rules({ altered: true }).find((each) => each.id === id)
       if (!approvals.revokeRule(id) || !rule) throw new FailureError('error', `there is no rule ${id}; see: braidclaw approvals rules list`)
       return withWords(rule)
     },
@@ -112,7 +112,7 @@ async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedA
   if (allow && existing(base, id).changes === 1) inRecordWords(record.proveReceipts)
   const approval = record.transaction(() => {
     const said = allow && isUnused(base, existing(base, id)) ? undefined : memory.approvals.decide({ id, allow, by, note })
-    if (said?.ok === false) throw new FailureError('error', `${said.reason}; see: braidclaw approvals list`)
+    if (said?.ok === false) throw new FailureError(said.altered ? 'integrity' : 'error', `${said.reason}; see: braidclaw approvals list`)
     const decided = existing(base, id)
     if (!isHeard(base, decided)) tellClosed(base, decided, answer)
     return decided

@@ -110,7 +110,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       usage: agent.usage,
       unanswered() {
         const open = memory.approvals.list({ state: 'open' })
-        return open.filter(({ runId }) => runId === agent.runId()).map(({ id }) => id)
+        return open.filter(({ runId, state }) => runId === agent.runId() && state === 'open').map(({ id }) => id)
       },
       allowAlways: (proposal) => toolRuntime.made()?.allowAlways(proposal),
       isStanding: (proposal) => toolRuntime.made()?.isStanding(proposal) ?? false,

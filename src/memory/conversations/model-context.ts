@@ -4,6 +4,7 @@ import { isObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { Clock, Message } from '../../runtime/port.ts'
 import { foreignLine } from '../agent-files/foreign-line.ts'
+import { type Approvals, createApprovals } from '../approval-table.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { type LateDecision, lateDecisions } from './late-decisions.ts'
@@ -32,7 +33,11 @@ const unanswered = 'No result: the run ended before this call was carried out.'
  * call without a result gets one that says so. Call it before the new run begins, or the new question is among the messages. Tokens are
  * estimated as UTF-8 bytes divided by four: close for English, too high for code, up to a half too low for CJK.
  */
-export function createContext(store: Store, now: Clock): (conversationId: string, tokenBudget: number) => Context {
+export function createContext(
+  store: Store,
+  now: Clock,
+  approvals: Pick<Approvals, 'get'> = createApprovals(store, { now }),
+): (conversationId: string, tokenBudget: number) => Context {
   const toldRun = createToldRuns(store, (runId) => {
     const told = messagesOfRun(rowsOf(store, runId))
     const messages = told.length === 0 ? told : [...told, ...interruptionOf(store, runId)]
@@ -46,7 +51,7 @@ export function createContext(store: Store, now: Clock): (conversationId: string
     let tokens = summary.tokens
     for (const { runId, started } of runsOf(store, conversationId, summary.place)) {
       const { messages, tokens: more } = toldRun(runId)
-      const late = lateDecisions(store, runId, now())
+      const late = lateDecisions(store, approvals, runId, now())
       const all = more + estimateTokens(late.map(({ message }) => message))
       if (tokens + all > tokenBudget) break
       tokens += all

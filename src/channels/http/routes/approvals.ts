@@ -21,7 +21,7 @@ const approval = z.looseObject({
   plan: z.string(),
   created: z.int(),
   expires: z.int(),
-  state: z.enum(['open', 'allowed', 'denied', 'used']),
+  state: z.enum(['open', 'allowed', 'denied', 'used', 'altered']),
   about: z.enum(['call', 'changes']),
   patch: z.optional(z.string().openapi({ description: 'What a yes to changes would apply, as a unified diff' })),
 })

@@ -51,6 +51,7 @@ const rule = z.object({
   allows: z.string().openapi({ description: 'What it allows, in words' }),
   added_by: z.string(),
   added_at: z.int(),
+  altered: z.literal(true).optional().openapi({ description: 'Somebody edited or inserted the row: it allows nothing' }),
 })
 const question = z.strictObject({
   command: z

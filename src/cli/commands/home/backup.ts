@@ -1,8 +1,9 @@
 /** Implements `home backup | restore`. */
 
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { homePaths } from '../../../config/paths.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { restoreArchive, writeArchive } from '../../../host/records/backup/archive.ts'
 import type { Progress } from '../../../host/records/backup/manifest.ts'
@@ -73,7 +74,13 @@ export const restore = {
 } as const satisfies Command<typeof restoreFlags, typeof restoreArgs>
 
 function copiesBy({ config, log }: CliSetup): OpenCopy {
-  return (path, use) => withMemory({ log, config: { ...config, memory: { ...config.memory, path } } }, use)
+  return (path, use) => {
+    const paths = homePaths(dirname(path))
+    return withMemory(
+      { log, paths, config: { ...config, memory: { ...config.memory, path }, receipts: { ...config.receipts, path: paths.receipts } } },
+      use,
+    )
+  }
 }
 
 type Work = (progress: Progress, signal: AbortSignal) => Promise<unknown>

@@ -118,8 +118,8 @@ export const listRules = {
     await withRecords(loadSetup(context), (base) => {
       const rules = approvalRecords(base).rules()
       const lines = rules.map(
-        ({ id, tool, allows, addedBy, addedAt }) =>
-          `${String(id).padStart(4)}  ${tool}  ${allows}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})`,
+        ({ id, tool, allows, addedBy, addedAt, altered }) =>
+          `${String(id).padStart(4)}  ${tool}  ${allows}  (by ${addedBy}, ${new Date(addedAt).toISOString().slice(0, 16)})${altered ? '  altered: it allows nothing; revoke it' : ''}`,
       )
       printList(context, { items: rules, json, lines, none: 'nothing is always allowed' })
     })

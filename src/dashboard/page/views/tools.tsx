@@ -75,14 +75,14 @@ function Always() {
             <Empty>No call is allowed for good: each question is answered once.</Empty>
           ) : (
             <ul class="list">
-              {all.map(({ id, tool, allows, added_by, added_at }) => (
+              {all.map(({ id, tool, allows, added_by, added_at, altered }) => (
                 <li key={id} class="line">
                   <div class="grow">
                     <p>
                       <code class="breaks">{allows}</code> <span class="quiet">with the tool {tool}</span>
                     </p>
                     <span class="quiet small">
-                      allowed by {added_by}, <Time at={added_at} />
+                      {altered ? 'altered by somebody, so it allows nothing' : `allowed by ${added_by}`}, <Time at={added_at} />
                     </span>
                   </div>
                   {may('admin') && (

@@ -49,26 +49,18 @@ export type PendingTable = {
   rows(): PendingRow[]
   /** Tells whether the run has dropped the changes of that call. */
   isDropped(runId: string, callId: string): boolean
-  /** Lets the question be answered again. */
-  reopen(id: string): void
-  /** Says of a question whose yes was used that its changes were not applied all the same. */
-  fail(id: string, why: string): void
 }
 
 type PendingRow = { readonly id: string; readonly by: string; readonly owner: string }
 
 export function createPendingTable(store: Store): PendingTable {
   const dropped = `SELECT 1 AS one FROM journal WHERE run_id = ? AND type = 'drop' AND json_extract(body, '$.id') = ? LIMIT 1`
-  const failed = `UPDATE approvals SET state = 'denied', note = ? WHERE id = ?`
-  const reopened = `UPDATE approvals SET state = 'open', decided_by = NULL, decided_at = NULL WHERE id = ?`
   return {
     put: ({ id, by, owner }) =>
       void store.sql<never, [string, string, string]>('INSERT INTO applying(id, by, owner) VALUES (?, ?, ?)').run(id, by, owner),
     remove: (id) => void store.sql<never, [string]>('DELETE FROM applying WHERE id = ?').run(id),
     rows: () => store.sql<PendingRow, []>('SELECT id, by, owner FROM applying').all(),
     isDropped: (runId, callId) => store.sql<{ one: number }, [string, string]>(dropped).get(runId, callId) !== null,
-    reopen: (id) => void store.sql<never, [string]>(reopened).run(id),
-    fail: (id, why) => void store.sql<never, [string, string]>(failed).run(why, id),
   }
 }
 
@@ -106,8 +98,8 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
   function end({ id, runId, callId, conversationId, plan }: Approval, by: string, how: End = { changes: plan }): string | undefined {
     return transaction(() => {
       table.remove(id)
-      if (how.changes === 'pending') table.reopen(id)
-      else if (how.error !== undefined) table.fail(id, how.error)
+      if (how.changes === 'pending') approvals.reopen(id)
+      else if (how.error !== undefined) approvals.fail(id, how.error)
       const input = { approval: id, run: runId, call: callId, digest: plan, by }
       return record({ conversationId, tool: 'changes.apply', input, risk: 'medium', ...how })
     })
@@ -122,7 +114,7 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
     else if (approval && fate !== 'pending') end(approval, by, fate === 'dropped' ? tooSoon : unknown)
     else {
       table.remove(id)
-      table.reopen(id)
+      approvals.reopen(id)
     }
   }
 

@@ -20,6 +20,7 @@ export type AlwaysRule = {
   readonly allows: string
   readonly added_by: string
   readonly added_at: number
+  readonly altered?: true
 }
 
 type ByReason = readonly { readonly reason: string; readonly names: readonly string[] }[]
