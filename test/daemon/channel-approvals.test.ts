@@ -19,7 +19,10 @@ test('on the FIFOs: a stranger is told, a no refuses, a yes writes; another chan
   await using me = await person(agent.dir)
   expect(await me.ask('Write it', 'guest')).toMatch(/^Refused\.\n\n\[approval needed: /)
 
-  const first = codeIn(await me.ask('Write it', 'boss'))
+  const question = await me.ask('Write it', 'boss')
+  expect(question).toContain('```diff\nnew a.txt (+1 −0)\n')
+  expect(question).toContain('+x')
+  const first = codeIn(question)
   expect(await me.ask(`yes ${first}`, 'guest')).toBe(`[not counted: question ${first} was not asked here]`)
   expect(await me.ask(`no ${first}`, 'boss')).toMatch(/^Refused too\.\n\n\[denied: /)
   expect(existsSync(join(at.workspace, 'a.txt'))).toBe(false)

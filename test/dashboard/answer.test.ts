@@ -81,6 +81,7 @@ test('j and k move the mark, y answers the marked one alone, and a second y does
       .getByText('exactly this')
       .waitFor()
   }
+  expect(await page.locator(`${question} .diff span`).allTextContents()).toContain('+exactly this')
   const ids = await page.locator(`${question} .mono:last-child`).allTextContents()
   const marked = () => page.locator(`${question}[aria-current] .mono:last-child`).textContent()
   expect(await marked()).toBe(ids[0] ?? '')

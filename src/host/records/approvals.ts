@@ -1,16 +1,24 @@
 /** Lists the questions of a home and answers them: for a turn that waits, or for changes that nobody waits for any more. */
 
+import { relative } from 'node:path'
 import { didYouMean } from '../../kit/did-you-mean.ts'
+import { isObject } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
+import type { Proposal } from '../../runtime/event.ts'
 import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../security/changes/standing-changes.ts'
-import type { Shown } from '../../workspace/changes/contract.ts'
+import { judgePath } from '../../security/targets/path.ts'
+import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Conversation } from '../api.ts'
 import { changeSetOf, openKeptChanges } from '../changes/kept-changes.ts'
 import { patchText } from '../changes/patch-text.ts'
 import type { ApprovalDecision, DecidedApproval, HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
+import { policyOf } from '../setup/effective-policy.ts'
+import { realFolder } from '../setup/workspace-folder.ts'
+import { changesOfFileCall } from '../toolset/file-call-changes.ts'
 import { inRecordWords } from './integrity/recovery.ts'
 import { settleChanges } from './integrity/settle-changes.ts'
 import { applyLate, isAwaited, pendingSetOf } from './late-decision.ts'
@@ -23,9 +31,8 @@ export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
     list: ({ all = false, limit, ownedBy } = {}) =>
       approvals.list({ limit: limited(limit, 100), ownedBy, ...(all ? {} : { state: 'open' as const }) }),
     async show(id) {
-      const approval = existing(base, id)
-      const shown = await pendingShown(base, approval)
-      return { ...judgedAs(approval, shown), ...(shown ? { patch: patchText(changeSetOf(shown)) } : {}) }
+      const { set, ...approval } = await withChanges(base, existing(base, id))
+      return { ...approval, ...(set ? { patch: patchText(set) } : {}) }
     },
     decide: (id, decision) => decide(base, id, decision),
     rules: () => approvals.rules({ altered: true }).map(withWords),
@@ -49,17 +56,37 @@ export function existing({ memory: { approvals } }: Pick<RecordsBase, 'memory'>,
   throw new FailureError('error', `there is no approval ${quote(id)}${near}; see: braidclaw approvals list`)
 }
 
-/** Returns the question with the latest judgement: a yes whose changes meant something else by then is asked for again. */
-export function judgedAs(approval: Approval, shown: Shown | undefined): Approval {
-  return { ...approval, reason: shown?.review?.reason ?? approval.reason }
-}
-
-/** @returns undefined when the question is about no changes, or they are no longer kept */
-export async function pendingShown({ setup }: Pick<RecordsBase, 'setup'>, approval: Approval): Promise<Shown | undefined> {
-  if (approval.changes === 0) return undefined
+/**
+ * Returns the question with what a yes does to files, unless it does nothing to them or the changes are no longer kept. Its reason is that of
+ * the latest judgement: a yes whose changes meant something else by then is asked for again.
+ */
+export async function withChanges({ setup, memory }: Asked, approval: Approval): Promise<Approval & { readonly set?: ChangeSet }> {
+  if (approval.changes === 0) {
+    const set = changesOfWaitingCall({ setup, memory }, approval)
+    return { ...approval, ...(set && { set }) }
+  }
   const store = await openKeptChanges(setup)
   const set = pendingSetOf(store, approval)
-  return set && store.show(set.id)
+  const shown = set && store.show(set.id)
+  return shown ? { ...approval, reason: shown.review?.reason ?? approval.reason, set: changeSetOf(shown) } : approval
+}
+
+type Asked = Pick<RecordsBase, 'setup' | 'memory'>
+
+/** Compares what the call of a file tool would write with the workspace as it is now, under the policy of now. */
+function changesOfWaitingCall({ setup, memory }: Asked, approval: Approval): ChangeSet | undefined {
+  const { runId, conversationId, callId, plan, state } = approval
+  const proposed = memory.journal.events(runId).flatMap(({ body }) => (isObject(body) && 'proposals' in body ? body.proposals : []))
+  const found = (proposed as Proposal[]).find(({ call, judgement }) => call.id === callId && judgement.plan === plan)
+  const [target = ''] = found?.judgement.writes ?? []
+  const { config, paths, context } = setup
+  // A conversation that goes on in another folder keeps the name of its first one.
+  const folders = [memory.conversations.folderOf(conversationId), realFolder(config.workspaceDir)]
+  const root = folders.find((folder) => folder !== undefined && target.startsWith(`${folder}/`))
+  if (!found || !root || (state !== 'open' && state !== 'allowed')) return undefined
+  const policy = policyOf({ ...config, workspaceDir: root }, paths, context.env)
+  const files = openWorkspace({ root, check: (path, access) => judgePath({ path, access, cwd: root, policy }) })
+  return changesOfFileCall({ ...found.call, input: { ...found.call.input, path: relative(root, target) } }, files)
 }
 
 /** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */

@@ -23,7 +23,7 @@ const approval = z.looseObject({
   expires: z.int(),
   state: z.enum(['open', 'allowed', 'denied', 'used', 'altered']),
   about: z.enum(['call', 'changes']),
-  patch: z.optional(z.string().openapi({ description: 'What a yes to changes would apply, as a unified diff' })),
+  patch: z.optional(z.string().openapi({ description: 'What a yes would do to files, as a unified diff' })),
 })
 const decision = z.strictObject({
   decision: z.enum(['allow', 'deny']),

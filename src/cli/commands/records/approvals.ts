@@ -7,10 +7,9 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { differenceLines } from '../../../channels/terminal/history/kept-text.ts'
 import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
-import { changeSetOf } from '../../../host/changes/kept-changes.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
 import { withRecords } from '../../../host/open/with-records.ts'
-import { approvalRecords, existing, judgedAs, pendingShown } from '../../../host/records/approvals.ts'
+import { approvalRecords, existing, withChanges } from '../../../host/records/approvals.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Approval } from '../../../memory/approval-table.ts'
@@ -59,10 +58,7 @@ export const show = {
   exits: [9],
   async run(context, { json = false }, { id }) {
     await withRecords(loadSetup(context), async (base) => {
-      const asked = existing(base, id)
-      const shown = await pendingShown(base, asked)
-      const approval = judgedAs(asked, shown)
-      const set = shown && changeSetOf(shown)
+      const { set, ...approval } = await withChanges(base, existing(base, id))
       if (json) return void context.process.stdout.write(`${JSON.stringify({ ...approval, ...(set ? { patch: patchText(set) } : {}) })}\n`)
       context.process.stdout.write(`${linesOf(approval, Date.now())}\n`)
       if (set) context.process.stdout.write(coloured(differenceLines(set), isTerminal(1) && wantsColor(context.env)))

@@ -72,15 +72,14 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
 
 /** The difference of the changes, or the input of the call. */
 function Exactly({ approval: { id, about, run_id, call_id, tool } }: { readonly approval: Approval }): ComponentChildren {
-  if (about === 'changes') return <Changes id={id} />
-  return <Planned runId={run_id} callId={call_id} tool={tool} />
-}
-
-function Changes({ id }: { readonly id: string }) {
   const whole = useLoaded(() => call<Approval>('GET', `/approvals/${id}`), id)
   return (
     <Loaded from={whole}>
-      {({ patch }) => (patch === undefined ? <p class="card bad">Its changes are no longer kept.</p> : <Diff text={patch} />)}
+      {({ patch }) => {
+        if (patch !== undefined) return <Diff text={patch} />
+        if (about === 'changes') return <p class="card bad">Its changes are no longer kept.</p>
+        return <Planned runId={run_id} callId={call_id} tool={tool} />
+      }}
     </Loaded>
   )
 }
