@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compile } from '../../scripts/compile.ts'
@@ -34,5 +34,25 @@ describe('the configuration of the compiled executable', () => {
       expect(code).toBe(8)
     }
     expect(readdirSync(join(at.home, '.braidclaw')).filter((name) => name.startsWith('config'))).toEqual(['config.toml'])
+  })
+})
+
+describe('the environment of another tool does not turn the executable into Bun', () => {
+  const canary = join(scratch, 'canary')
+  const foreign = join(scratch, 'foreign.mjs')
+  writeFileSync(foreign, `import { writeFileSync } from 'node:fs'\nwriteFileSync(${JSON.stringify(canary)}, '')\nconsole.log('foreign')\n`)
+  test.each([
+    ['BUN_BE_BUN', '1', [foreign]],
+    ['BUN_BE_BUN', '1', ['-e', `await Bun.write(${JSON.stringify(canary)}, '')`]],
+    ['BUN_OPTIONS', `--preload ${foreign}`, ['--version']],
+    ['BUN_INSPECT', 'ws://127.0.0.1:0/x?break=1', ['--version']],
+    ['BUN_INSPECT_PRELOAD', foreign, ['--version']],
+    ['NODE_OPTIONS', `--require ${foreign}`, ['--version']],
+  ])('%s=%s', async (name, value, args) => {
+    using at = nest()
+    const env = { ...at.env, [name]: value }
+    const child = Bun.spawn([executable, ...args], { cwd: at.workspace, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: 15_000 })
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+    expect([existsSync(canary), child.signalCode, `${stdout}${stderr}`]).toEqual([false, null, expect.not.stringContaining('foreign\n')])
   })
 })
