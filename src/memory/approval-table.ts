@@ -3,8 +3,6 @@
 import type { InternalEvent } from '../runtime/event.ts'
 import { gateIdOf } from '../runtime/gate-id.ts'
 import type { Clock, RunIdentity } from '../runtime/port.ts'
-import { homeRun, noteInHome } from './journal/feed/home-notes.ts'
-import type { Seal } from './journal/runs/run-end.ts'
 import type { Store } from './store.ts'
 
 /** `altered`: the row is not as it was written, so it counts for nothing; no row has that state. */
@@ -86,11 +84,20 @@ type Sealed<Content> = Content & { readonly seal: string | null }
 /** `revision` counts the changes of a row. */
 type Row = Sealed<Approval & { readonly revision: number }>
 type RuleRow = Sealed<AlwaysRule>
-type ApprovalsOptions = { readonly now: Clock; readonly seal?: Seal }
 
-export function createApprovals(store: Store, { now, seal = () => undefined }: ApprovalsOptions): Approvals {
-  const create: Approvals['create'] = ({ run, gate: { call, judgement, changes }, expires }) => {
-    const id = gateIdOf(run.runId, call.id, changes && 'changes')
+/** Returns a MAC of this text, made with the secret key; undefined when there is no key. */
+type Seal = (text: string) => string | undefined
+
+/** The journal knows how often each row was changed: one that was changed less often is an older version of itself. */
+export type ChangeCount = { add(id: string, revision: number): void; last(id: string, since: number): number }
+
+export type ApprovalsOptions = { readonly now: Clock; readonly seal?: Seal; readonly changes?: ChangeCount }
+
+const uncounted: ChangeCount = { add: () => {}, last: () => 0 }
+
+export function createApprovals(store: Store, { now, seal = () => undefined, changes = uncounted }: ApprovalsOptions): Approvals {
+  const create: Approvals['create'] = ({ run, gate: { call, judgement, changes: about }, expires }) => {
+    const id = gateIdOf(run.runId, call.id, about && 'changes')
     const insert = store.sql<never, (string | number)[]>(
       `INSERT INTO approvals(id, run_id, conversation_id, call_id, tool, risk, reason, summary, plan, created, expires, state)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,
@@ -123,7 +130,7 @@ export function createApprovals(store: Store, { now, seal = () => undefined }: A
     return store.write(() => {
       const row = rowOf(store, id)
       if (!row) return { ok: false, reason: `there is no approval "${id}"` }
-      if (shown(row, seal).state === 'altered' || revisionOf(store, row) > row.revision)
+      if (shown(row, seal).state === 'altered' || changes.last(id, row.created) > row.revision)
         return { ok: false, altered: true, reason: alteredText(id) }
       const next = step(row, now())
       if (typeof next === 'string') return { ok: false, reason: next }
@@ -134,7 +141,7 @@ export function createApprovals(store: Store, { now, seal = () => undefined }: A
         )
         .run(state, decidedBy, decidedAt, note, id)
       sealRow(store, id, seal)
-      noteInHome(store, now, changed, { id, revision: row.revision + 1 })
+      changes.add(id, row.revision + 1)
       return { ok: true }
     })
   }
@@ -210,24 +217,12 @@ export function createApprovals(store: Store, { now, seal = () => undefined }: A
   }
 }
 
-/** The type of the home's notes that count the changes of a question. */
-const changed = 'approval.changed'
-
 export function alteredText(id: string): string {
   return `approval "${id}" is not as BraidClaw wrote it: somebody edited its row, or put an older one in its place. It counts for nothing; ask the agent again`
 }
 
 function rowOf(store: Store, id: string): Row | undefined {
   return store.sql<Row, [string]>(`SELECT ${columns} FROM approvals WHERE id = ?`).get(id) ?? undefined
-}
-
-/** Returns the last revision that the journal knows: a row with a lower one is an older version of itself. */
-function revisionOf(store: Store, { id, created }: Row): number {
-  const last = store.sql<{ revision: number | null }, [string, string, number, string]>(
-    `SELECT max(json_extract(body, '$.revision')) AS revision FROM journal
-     WHERE run_id = ? AND type = ? AND at >= ? AND json_extract(body, '$.id') = ?`,
-  )
-  return last.get(homeRun, changed, created, id)?.revision ?? 0
 }
 
 function shown({ seal: found, revision, ...row }: Row, seal: Seal): Approval {

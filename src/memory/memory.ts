@@ -3,7 +3,7 @@
 import type { Clock, Log } from '../runtime/port.ts'
 import { createReplyTable, type ReplyTable } from './access/replies.ts'
 import { createTokenTable, type TokenTable } from './access/tokens.ts'
-import { type Approvals, createApprovals, sealUnsealed } from './approval-table.ts'
+import { type Approvals, type ApprovalsOptions, createApprovals, sealUnsealed } from './approval-table.ts'
 import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
@@ -13,11 +13,10 @@ import { createSearch, type Hit, type SearchRequest } from './conversations/sear
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
 import { createReadLabels, type ReadLabels } from './journal/calls/read-labels.ts'
-import { noteInHome } from './journal/feed/home-notes.ts'
+import { countChanges, noteInHome } from './journal/feed/home-notes.ts'
 import type { JournalFeed } from './journal/feed/journal-feed.ts'
 import { createJournal, type Journal } from './journal/journal.ts'
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
-import type { Seal } from './journal/runs/run-end.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import { sealedSince } from './migrations.ts'
 import type { Projections } from './rebuild/rebuild.ts'
@@ -76,7 +75,7 @@ export type MemoryOptions = {
   readonly now: Clock
   readonly busyTimeoutMs?: number
   /** Seals approvals and standing rules; those with another seal do not count. Only tests and tools without a home leave it out. */
-  readonly seal?: Seal
+  readonly seal?: ApprovalsOptions['seal']
 }
 
 export type OpenedMemory = { readonly ok: true; readonly memory: Memory } | { readonly ok: false; readonly failure: StorageFailure }
@@ -90,7 +89,7 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
   const opened = openStore({ path, log, busyTimeoutMs, migrated })
   if (!opened.ok) return opened
   const { store } = opened
-  const approvals = createApprovals(store, { now, seal })
+  const approvals = createApprovals(store, { now, seal, changes: countChanges(store, now) })
   const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
   return {
     ok: true,

@@ -25,7 +25,7 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/receipts': 20,
   'src/runtime': 26,
   'src/sandbox': 22,
-  'src/security': 18,
+  'src/security': 17,
   'src/security/command/flow': 19,
   'src/workspace': 20,
 }
