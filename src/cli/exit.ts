@@ -28,7 +28,7 @@ export const exitCodeHelp: readonly (readonly [number, string])[] = [
   [6, 'budget spent (tokens, money)'],
   [7, 'timeout (the run, or the model)'],
   [8, 'provider failed'],
-  [9, 'integrity: receipts, journal or session altered, or no receipt can be kept'],
+  [9, 'integrity: receipts, journal or session altered, or no receipt kept'],
   [10, 'stopped (estop)'],
   [130, 'cancelled (Ctrl-C, SIGTERM)'],
 ]
