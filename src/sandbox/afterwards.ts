@@ -2,31 +2,26 @@
 
 import type { Log, Spawn } from './confinement.ts'
 import { dropRights } from './left-rights.ts'
-import { moveNewAside, namesIn } from './protect/new-names.ts'
 
-/** `workspace` is a path without symbolic links. `names` is true when the sandbox guards protected names. */
-type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log; readonly names: boolean }
+/** `workspace` is a path without symbolic links. */
+type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log }
 
-export function withRepairs({ workspace, spawn, log, names }: After): Spawn {
+export function withRepairs({ workspace, spawn, log }: After): Spawn {
   return async (plan) => {
     // The commands of a private view change nothing in the workspace.
     if (plan.view === 'private') return spawn(plan)
-    const [since, before] = [Date.now(), names && !plan.readOnly ? namesIn(workspace) : undefined]
+    const since = Date.now()
     const ended = await spawn(plan)
     if (!ended.ok || plan.readOnly) return ended
-    const [moved, removed] = await Promise.all([
-      attempt(() => (before === undefined ? [] : moveNewAside(workspace, before))),
-      attempt(async () => (await dropRights({ workspace, since })).map(removalNote)),
-    ])
-    const undone = [...moved, ...removed]
+    const undone = await removals(workspace, since)
     for (const what of undone) log('warn', `sandbox: ${what}`)
-    return undone.length === 0 ? ended : { ...ended, undone, ...(moved.length > 0 ? { refused: true } : {}) }
+    return undone.length === 0 ? ended : { ...ended, undone }
   }
 }
 
-async function attempt(putRight: () => string[] | Promise<string[]>): Promise<string[]> {
+async function removals(workspace: string, since: number): Promise<string[]> {
   try {
-    return await putRight()
+    return (await dropRights({ workspace, since })).map(removalNote)
   } catch (error) {
     return [`the workspace could not be looked over (${error instanceof Error ? error.message : String(error)}); see what the command left`]
   }

@@ -59,7 +59,7 @@ export type PrivateView = {
 
 /**
  * `code` is 128 + n when signal n ended a confined command. `undone` lists the changes that the sandbox reverted in the workspace, one
- * sentence each; `refused`: one of them is something that other programs run or obey, so the call counts as denied. `view` exists if the plan asked for a private view: apply its changes or drop it. `ok: false` means that the command
+ * sentence each. `view` exists if the plan asked for a private view: apply its changes or drop it. `ok: false` means that the command
  * never ran.
  */
 export type Ended =
@@ -69,7 +69,6 @@ export type Ended =
       readonly signal?: string
       readonly leftBehind: boolean
       readonly undone?: readonly string[]
-      readonly refused?: boolean
       readonly mode?: 'transaction' | 'direct'
       readonly view?: PrivateView
       /** Why the sandbox ended the command: it used too much. */

@@ -30,9 +30,8 @@ export async function createSandbox(settings: SandboxSettings): Promise<Created>
     ? (await import('./landlock/landlock.ts')).createLandlock(making)
     : createBubblewrap(making))
   if (!created.ok) return created
-  const names = created.sandbox.name === 'bubblewrap' && !settings.without?.includes('protected paths')
   const { workspace } = resolved.places
-  const spawn = withRepairs({ workspace, spawn: created.sandbox.spawn, log: settings.log, names })
+  const spawn = withRepairs({ workspace, spawn: created.sandbox.spawn, log: settings.log })
   return { ok: true, sandbox: withModes({ ...created.sandbox, spawn }) }
 }
 

@@ -39,7 +39,7 @@ export type PrivateView = {
 
 /**
  * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox
- * reverted. `stopped`: why the sandbox ended the command. `sandbox`: the sandbox that confined the command.
+ * reverted; `refused`: one of them is something that other programs run or obey, so the call counts as denied. `stopped`: why the sandbox ended the command. `sandbox`: the sandbox that confined the command.
  */
 export type Ended =
   | {

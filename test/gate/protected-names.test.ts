@@ -16,9 +16,13 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { confined, hasBubblewrap, place } from '../../src/sandbox/fixture.ts'
+import { createSweep } from '../../src/host/transactions/direct-sweep.ts'
+import { confined, hasBubblewrap, place, type Running } from '../../src/sandbox/fixture.ts'
+import { definePolicy } from '../../src/security/policy.ts'
 import { judgePath } from '../../src/security/targets/path.ts'
 import { protectedNames, watchedNames } from '../../src/security/targets/protected-names.ts'
+import type { Ended } from '../../src/tools/process.ts'
+import { openChangeStore } from '../../src/workspace/changes/store.ts'
 import { openWorkspace } from '../../src/workspace/workspace.ts'
 import { isDeep } from '../support/tier.ts'
 import { call, home, turn } from '../support/turns.ts'
@@ -51,6 +55,24 @@ function plant(root: string, paths: readonly string[], text: string): void {
     mkdirSync(join(root, dirname(path)), { recursive: true })
     writeFileSync(join(root, path), text)
   }
+}
+
+/** Runs a command on the workspace itself as a conversation does. */
+function swept({ workspace, root, settings, run }: Running, script: string): Promise<Ended> {
+  const levels = { autonomy: 'full', approveAllMedium: false, ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block' } as const
+  const lists = { forbiddenPaths: [], forbiddenCommands: [], allowCommands: [], allowedDomains: [], allowedPorts: [], protectedPaths: [] }
+  const policy = definePolicy({ ...levels, ...lists, egress: 'ask', direct: 'ask', workspace, workspaceOnly: true, home: settings.home })
+  const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
+  const store = openChangeStore({ folder: join(root, 'kept'), workspace, log() {}, now: Date.now, limits })
+  const setup = { context: { env: {} }, paths: { home: settings.stateHome } } as unknown as Parameters<typeof createSweep>[0]['setup']
+  const sweep = createSweep({
+    setup,
+    policy,
+    originals: store.originals({ conversation: 'con_1', run: () => 'run_1' }),
+    runId: () => 'run_1',
+  })
+  const plan = { argv: ['sh'], cwd: workspace, env: {}, signal: new AbortController().signal, view: 'direct', onOutput() {} } as const
+  return sweep(plan, async () => (await run(script)).ended)
 }
 
 test('there are more names than the eighty-one that file tools and a script were once compared by', () => {
@@ -92,7 +114,7 @@ describe.each(isDeep ? forms : forms.slice(1))('a script in the sandbox that wri
     async () => {
       using box = await confined()
       for (const spelling of [(name: string) => name, (name: string) => name.toUpperCase()]) {
-        await box.run(script(files(plain.map(spelling), form)))
+        await swept(box, script(files(plain.map(spelling), form)))
         for (const name of protectedNames) expect([name, existsSync(join(box.workspace, spelling(name)))]).toEqual([name, false])
       }
     },
@@ -162,11 +184,11 @@ describe('what a command with direct access made under a protected name', () => 
     plant(box.workspace, ['.claude/settings.json'], 'mine')
     // The clock of the file system has steps of some milliseconds.
     await Bun.sleep(50)
-    const long = box.run('mkdir .cursor; while [ ! -e stop ]; do sleep 0.01; done')
+    const long = swept(box, 'mkdir .cursor; while [ ! -e stop ]; do sleep 0.01; done')
     while (!existsSync(join(box.workspace, '.cursor'))) await Bun.sleep(5)
-    expect((await box.run('mkdir .codex')).ended).toMatchObject({ ok: true, undone: [expect.stringContaining('.codex')] })
+    expect(await swept(box, 'mkdir .codex')).toMatchObject({ refused: true, undone: [expect.stringContaining('".codex"')] })
     writeFileSync(join(box.workspace, 'stop'), '')
-    expect((await long).ended).toMatchObject({ ok: true, undone: [expect.stringContaining('.cursor')] })
+    expect(await long).toMatchObject({ refused: true, undone: [expect.stringContaining('".cursor"')] })
     for (const name of ['.cursor', '.codex']) expect(existsSync(join(box.workspace, name))).toBe(false)
     expect(readFileSync(join(box.workspace, '.claude/settings.json'), 'utf8')).toBe('mine')
   })
@@ -176,11 +198,8 @@ describe('what a command with direct access made under a protected name', () => 
     mkdirSync(join(box.root, 'outside/workflows'), { recursive: true })
     mkdirSync(join(box.workspace, 'agents'))
     symlinkSync('agents', join(box.workspace, '.claude'))
-    const { ended } = await box.run(`rm .claude; mkdir .claude; ln -s ../outside .github`)
-    expect(ended).toMatchObject({
-      ok: true,
-      undone: [expect.stringContaining('".github"'), expect.stringContaining('link put back: ".claude"')],
-    })
+    const ended = await swept(box, 'rm .claude; mkdir .claude; ln -s ../outside .github')
+    expect(ended).toMatchObject({ refused: true, undone: [expect.stringContaining('".github"'), 'the link was put back: ".claude"'] })
     expect(readlinkSync(join(box.workspace, '.claude'))).toBe('agents')
     expect(lstatSync(join(box.workspace, '.github'), { throwIfNoEntry: false })).toBeUndefined()
     expect(readdirSync(join(box.root, 'outside'))).toEqual(['workflows'])

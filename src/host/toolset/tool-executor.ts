@@ -25,6 +25,7 @@ import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
 import { createCommandSpawn } from '../transactions/command-spawn.ts'
+import type { Sweep } from '../transactions/direct-sweep.ts'
 import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
 import { createFileOriginals } from '../transactions/file-originals.ts'
 import { withGitFailure } from '../transactions/git-failure.ts'
@@ -88,13 +89,8 @@ export async function createToolRuntime({
   const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
   const standing = new Set<string>()
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
-  const commands = createCommandSpawn({
-    setup,
-    policy,
-    conversationId,
-    confinement,
-    sweep: async (plan, run) => (await views.get()).sweep(plan, run),
-  })
+  const sweep: Sweep = async (plan, run) => (await views.get()).sweep(plan, run)
+  const commands = createCommandSpawn({ setup, policy, conversationId, confinement, sweep })
   const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
   const views = once(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')

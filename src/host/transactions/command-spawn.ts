@@ -5,6 +5,7 @@ import type { Ahead } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Spawn, SpawnPlan } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
+import type { Sweep } from './direct-sweep.ts'
 
 type Spawning = {
   readonly setup: Pick<Setup, 'context' | 'paths'>
@@ -15,8 +16,7 @@ type Spawning = {
     warm(plan: Ahead): void
     mode(): Promise<{ readonly confined: boolean; readonly transaction: boolean }>
   }
-  /** Runs a command that works on the workspace itself, and looks over what it left there. */
-  readonly sweep: (plan: SpawnPlan, spawn: Spawn) => ReturnType<Spawn>
+  readonly sweep: Sweep
 }
 
 export type CommandSpawn = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { definePolicy } from '../../security/policy.ts'
@@ -87,7 +87,7 @@ test('a command that leaves more than is looked over is denied; in a workspace t
     for (let each = 0; each < 60; each++) writeFileSync(join(at, `f${each}`), '')
   }
   await using made = await swept(fill, { entries: 50 })
-  expect([made.refused, made.said]).toEqual([true, expect.stringContaining('more than was looked over')])
+  expect([made.refused, made.said]).toEqual([true, expect.stringContaining('more than could be looked over')])
   const before = (at: string) => {
     fill(at)
     Bun.spawnSync(['sh', '-c', 'for d in 1 2 3 4 5; do mkdir d$d; echo mine > d$d/.envrc; done; sleep 0.02'], { cwd: at })
@@ -107,6 +107,21 @@ test('what cannot be kept gets another name where it lies', async () => {
     },
     { keeps: false },
   )
-  expect([done.refused, readdirSync(done.at('a/b'))]).toEqual([true, [expect.stringMatching(/^\.envrc\.refused-/)]])
+  expect([done.refused, readdirSync(done.at('a/b'))]).toEqual([true, [expect.stringMatching(/^\.envrc\.aside-/)]])
   expect(done.said).toContain('could not be kept')
+})
+
+test('a folder that nobody may list counts as not looked over; place holders of other commands stay, unless they are filled', async () => {
+  await using done = await swept((at) => {
+    for (const name of ['.idea', '.vscode']) {
+      mkdirSync(join(at, name))
+      chmodSync(join(at, name), 0o1700)
+    }
+    writeFileSync(join(at, '.vscode/tasks.json'), '{}')
+    mkdirSync(join(at, 'shut'))
+    chmodSync(join(at, 'shut'), 0)
+  })
+  expect([done.refused, existsSync(done.at('.idea')), existsSync(done.at('.vscode'))]).toEqual([true, true, false])
+  if (process.geteuid?.() !== 0) expect(done.said).toContain('more than could be looked over')
+  chmodSync(done.at('shut'), 0o700)
 })

@@ -70,7 +70,7 @@ function withAdvice(spawn: Spawn): Spawn {
 
 type Confiner = Making & {
   readonly program: string
-  readonly folder: { readonly path: string; readonly pool: string; remove(): void }
+  readonly folder: { readonly path: string; remove(): void }
   readonly way: Way
 }
 
@@ -79,7 +79,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const libc = openLibc()
   const limited = !without.has('limits')
   const group = limited ? createGroup({ limits: settings.limits }) : undefined
-  const stubs = createStubs({ workspace: places.workspace, pool: folder.pool, libc })
+  const stubs = createStubs({ workspace: places.workspace, libc })
   const cover = chooseCover(without)
   const blank = written(folder.path, 'blank', new Uint8Array(), 0)
   const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])

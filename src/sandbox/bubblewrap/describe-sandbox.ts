@@ -21,7 +21,7 @@ export function describeBubblewrap({ settings, group, views, without }: Describe
     ['mount namespace', `private views of the workspace: ${views}`],
     [
       'protected paths',
-      'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones in the workspace itself are refused or moved aside',
+      'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones that running programs watch are refused',
     ],
     ['hidden files', 'hidden files: forbidden paths, our state, secrets and what only this user may read cannot be opened'],
     ['unread files', 'unread files: what matches security.forbidden_reads in the workspace cannot be opened'],

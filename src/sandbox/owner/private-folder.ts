@@ -7,10 +7,7 @@ import type { Log } from '../confinement.ts'
 import { endLeftovers } from './leftovers.ts'
 import { sandboxMark } from './sandbox-mark.ts'
 
-/** `pool` is shared and stays: it holds place holders between two commands. */
-export type OwnFolder =
-  | { readonly ok: true; readonly path: string; readonly pool: string; remove(): void }
-  | { readonly ok: false; readonly missing: string }
+export type OwnFolder = { readonly ok: true; readonly path: string; remove(): void } | { readonly ok: false; readonly missing: string }
 
 /** Also ends the sandbox processes of dead owners and removes their folders. */
 export function ownFolder(stateHome: string, log: Log): OwnFolder {
@@ -18,10 +15,8 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
   try {
     mkdirSync(run, { recursive: true, mode: 0o700 })
     clearLeftovers(stateHome, log)
-    const pool = join(run, 'place-holders')
-    mkdirSync(pool, { recursive: true, mode: 0o700 })
     const path = mkdtempSync(join(run, `sandbox-${ownerName()}-`))
-    return { ok: true, path, pool, remove: () => rmSync(path, { recursive: true, force: true }) }
+    return { ok: true, path, remove: () => rmSync(path, { recursive: true, force: true }) }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     return { ok: false, missing: `${run}: ${why}; the sandbox keeps its filter there, so make it writable` }

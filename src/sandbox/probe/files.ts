@@ -4,10 +4,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attempt, sh, verdict } from './attempt.ts'
 
-const startUp =
-  '.bashrc .bash_profile .profile .zshrc .zshenv .envrc .mcp.json .gitmodules .vscode/tasks.json .idea/workspace.xml .braidclaw/config.toml'.split(
-    ' ',
-  )
+/** Programs that run already look at these all the time. What else a command makes is looked over when it has ended, outside the sandbox. */
+const startUp = '.envrc .mcp.json .gitmodules .vscode/tasks.json .idea/workspace.xml .braidclaw/config.toml'.split(' ')
 
 /** The small /etc names the user, root and nobody. */
 const FEW_LINES = 3

@@ -1,10 +1,10 @@
 /** Creates place holders for missing protected names, because a mount needs an existing target, and removes them after the last command. */
 
-import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmdirSync, unlinkSync, writeSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Libc } from '../libc.ts'
 
-/** An unusual mode, so that we recognise a place holder that a crash left behind. Moving a folder needs its write bit. */
+/** An unusual mode, so that we recognise a place holder that a crash left behind. */
 const MARK = 0o1700
 const [LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN] = [1, 2, 4, 8]
 const TRIES = 50
@@ -20,19 +20,18 @@ export type Stubs = {
   release(): void
 }
 
-type Making = { readonly workspace: string; readonly pool: string; readonly libc: Libc }
+type Making = { readonly workspace: string; readonly libc: Libc }
 
 /**
  * Commands of several processes may run in one workspace. Each process holds a shared lock on the folder. After its last command, a process
  * removes the place holders only if it gets the exclusive lock. The kernel releases the lock of a process that ends.
  */
-export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
-  const pool = createPool(folder)
+export function createStubs({ workspace, libc }: Making): Stubs {
   let commands = 0
   let lock = -1
   const made = new Set<string>()
   const clear = () => {
-    for (const path of made) take(path, pool)
+    for (const path of made) take(path)
     made.clear()
   }
   return {
@@ -49,7 +48,7 @@ export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
       for (let attempt = 0; attempt < TRIES && libc.flock(lock, LOCK_SH | LOCK_NB) !== 0; attempt++) await Bun.sleep(1)
     },
     make(path) {
-      if (!isStub(path) && !put(path, pool)) return false
+      if (!isStub(path) && !put(path)) return false
       made.add(path)
       return true
     },
@@ -63,10 +62,10 @@ export function createStubs({ workspace, pool: folder, libc }: Making): Stubs {
 }
 
 /** Creates folders, because a mount on a file costs four times as much. */
-function put(path: string, pool: Pool): boolean {
+function put(path: string): boolean {
   try {
     if (basename(path) === gitStub.name) writeGitStub(path)
-    else if (!pool.give(path)) mkdirSync(path, { mode: MARK })
+    else mkdirSync(path, { mode: MARK })
     return true
   } catch (error) {
     if (['EACCES', 'EPERM', 'EROFS'].includes(code(error))) return false
@@ -83,48 +82,12 @@ function writeGitStub(path: string): void {
   chmodSync(path, gitStub.mode)
 }
 
-type Pool = {
-  /** Moves a kept folder to `path`; returns false when there is none. */
-  give(path: string): boolean
-  /** Moves an empty folder into the pool; moves it back if another process has just put something into it. */
-  keep(path: string): void
-}
-
-/** Moving a folder costs a twentieth of creating and removing one, so the pool keeps folders for the next command of any process. */
-function createPool(folder: string): Pool {
-  const state: { names?: string[] } = {}
-  return {
-    give(path) {
-      state.names ??= readdirSync(folder)
-      const name = state.names.pop()
-      return name !== undefined && moved(join(folder, name), path)
-    },
-    keep(path) {
-      const name = crypto.randomUUID()
-      const held = join(folder, name)
-      if (!moved(path, held)) rmdirSync(path)
-      else if (readdirSync(held).length > 0) renameSync(held, path)
-      else state.names?.push(name)
-    },
-  }
-}
-
-/** Returns false when the workspace is on another file system, or when another process was faster. */
-function moved(from: string, to: string): boolean {
-  try {
-    renameSync(from, to)
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Removes only what is still exactly as we created it. */
-function take(path: string, pool: Pool): void {
+function take(path: string): void {
   try {
     if (!isStub(path)) return
     if (basename(path) === gitStub.name) unlinkSync(path)
-    else pool.keep(path)
+    else rmdirSync(path)
   } catch {
     // It is gone, or another process filled it and owns it now.
   }

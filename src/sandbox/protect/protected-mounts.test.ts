@@ -149,17 +149,11 @@ describe('protected names that exist', () => {
 })
 
 describe('place holders', () => {
-  const stubsIn = (workspace: string, pool: string) => {
-    mkdirSync(pool, { recursive: true })
-    return createStubs({ workspace, pool, libc: openLibc() })
-  }
+  const stubsIn = (workspace: string) => createStubs({ workspace, libc: openLibc() })
 
-  test.each([
-    ['on the same file system', (root: string) => join(root, 'pool')],
-    ['on another file system', () => `/dev/shm/braidclaw-test-${process.pid}`],
-  ])('stand while a command runs and are gone after the last one, pool %s', async (_, at) => {
+  test('stand while a command runs and are gone after the last one', async () => {
     using ground = place()
-    const stubs = stubsIn(ground.workspace, at(ground.root))
+    const stubs = stubsIn(ground.workspace)
     const path = join(ground.workspace, '.bashrc')
     const config = join(ground.workspace, 'commondir')
     await stubs.acquire()
@@ -169,12 +163,11 @@ describe('place holders', () => {
     expect([isStub(path), isStub(config)]).toEqual([true, true])
     stubs.release()
     expect(readdirSync(ground.workspace)).toEqual([])
-    await Bun.$`rm -rf ${at(ground.root)}`
   })
 
   test('another process that still runs a command keeps them, and takes them away when it is done', async () => {
     using ground = place()
-    const [one, two] = [stubsIn(ground.workspace, join(ground.root, 'a')), stubsIn(ground.workspace, join(ground.root, 'b'))]
+    const [one, two] = [stubsIn(ground.workspace), stubsIn(ground.workspace)]
     const path = join(ground.workspace, '.zshrc')
     await one.acquire()
     one.make(path)
@@ -191,7 +184,7 @@ describe('place holders', () => {
     const path = join(ground.workspace, '.git')
     mkdirSync(path, { mode: 0o1700 })
     expect(guards(ground.workspace)).toMatchObject({ '.git': 'absent' })
-    const stubs = stubsIn(ground.workspace, join(ground.root, 'pool'))
+    const stubs = stubsIn(ground.workspace)
     await stubs.acquire()
     stubs.make(path)
     stubs.release()
@@ -200,7 +193,7 @@ describe('place holders', () => {
 
   test('what a person put in or made is left alone', async () => {
     using ground = place()
-    const stubs = stubsIn(ground.workspace, join(ground.root, 'pool'))
+    const stubs = stubsIn(ground.workspace)
     const [filled, own] = [join(ground.workspace, '.vscode'), join(ground.workspace, '.idea')]
     await stubs.acquire()
     stubs.make(filled)
@@ -213,7 +206,7 @@ describe('place holders', () => {
 
   test('a workspace that is gone is an error, and the next one works', async () => {
     using ground = place()
-    const stubs = stubsIn(join(ground.workspace, 'later'), join(ground.root, 'pool'))
+    const stubs = stubsIn(join(ground.workspace, 'later'))
     await expect(stubs.acquire()).rejects.toThrow()
     mkdirSync(join(ground.workspace, 'later'))
     await stubs.acquire()

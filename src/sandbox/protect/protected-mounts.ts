@@ -61,7 +61,7 @@ type Kept = { readonly workspace: string; readonly path: string; readonly found:
 
 /**
  * Guards existing names. Folders on the way are pinned when the name starts in the workspace folder; deeper ones are not, because moving a
- * file out of a pinned folder would copy it. A link itself is not guarded (new-names.ts restores links in the workspace folder), but its
+ * file out of a pinned folder would copy it. A link itself is not guarded (who looks over the workspace afterwards puts links back), but its
  * target is.
  */
 function keep({ workspace, path, found }: Kept): void {

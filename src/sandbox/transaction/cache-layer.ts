@@ -5,13 +5,11 @@
 
 import {
   chmodSync,
-  closeSync,
   existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  readSync,
   renameSync,
   rmSync,
   type Stats,
@@ -24,7 +22,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { CacheOwner } from '../confinement.ts'
 import { type Libc, openLibc } from '../libc.ts'
-import { bytePath, bytesOf, createAttributes, lookAt, namesIn, openRegular } from './layer-files.ts'
+import { bytePath, bytesOf, createAttributes, lookAt, namesIn } from './layer-files.ts'
 import { createPause } from './pause.ts'
 import { removeTree, widen } from './remove-tree.ts'
 import { isWhiteout, join } from './walk-upper.ts'
@@ -49,6 +47,8 @@ const REST_MS = 5_000
 const MOST_TAKEN = 20_000
 const mostLayers = 8
 const KEPT_MS = 7 * 86_400_000
+/** Bytes; python compiles no larger file from a source that a person writes. */
+const MOST_COMPILED = 32 * 2 ** 20
 
 /** What waits beside the changes of a command: its caches, and where they go. Paths have one character per byte. */
 type Waiting = { readonly workspace: string; readonly layer: string; readonly applied: string; readonly caches: readonly string[] }
@@ -80,13 +80,11 @@ function forgetOld(folder: string, used: readonly string[]): void {
 type Layer = Making & { readonly applied: string }
 
 /** Another process may do the same: whoever is first makes the layer. */
-function takeOver({ folder, applied, libc }: Layer): void {
+function takeOver({ folder, applied, workspace, libc }: Layer): void {
   const made = `${folder}.new-${crypto.randomUUID().slice(0, 8)}`
   mkdirSync(made, { recursive: true, mode: 0o700 })
   try {
-    const share = sharing(libc, made, MOST_TAKEN)
-    for (const name of existsSync(applied) ? namesIn(libc, bytePath(applied)) : [])
-      share(join(bytePath(applied), name), join(bytePath(made), name))
+    if (existsSync(applied)) transfer({ libc, workspace, from: applied, to: made, keeps: true, most: MOST_TAKEN })('')
   } catch {
     // What is missing is made again.
   }
@@ -97,20 +95,32 @@ function takeOver({ folder, applied, libc }: Layer): void {
   }
 }
 
-/**
- * Nobody changes a file of a layer in place, so two layers can share it. Marks of removed and replaced names stay where they are.
- * @returns a function that gives the layer in `folder` what another one has
- */
-function sharing(libc: Libc, folder: string, most: number): (from: string, to: string) => void {
+type Transfer = {
+  readonly libc: Libc
+  readonly workspace: string
+  readonly from: string
+  readonly to: string
+  /** Both have the files then, because nobody changes a file of a layer in place. Marks of removed and replaced names stay where they are. */
+  readonly keeps: boolean
+  readonly most: number
+}
+
+/** @returns a function that brings what lies at a path into another layer */
+function transfer({ libc, workspace, from, to, keeps, most }: Transfer): (path: string) => void {
   const [state, { isOpaque }] = [{ left: most }, createAttributes(libc)]
-  return function share(from, to) {
-    const [own, kept] = [lookAt(from), lookAt(to)]
-    if (own === undefined || isWhiteout(own) || --state.left < 0 || (own.isDirectory() && isOpaque(from))) return
-    if (kept !== undefined && !(own.isDirectory() && kept.isDirectory())) remove(folder, to)
-    if (!own.isDirectory()) return linkSync(bytesOf(from), bytesOf(to))
-    mkdirSync(bytesOf(to), { recursive: true, mode: 0o700 })
-    for (const name of namesIn(libc, from)) share(join(from, name), join(to, name))
-    chmodSync(bytesOf(to), (own.mode & 0o777) | 0o700)
+  return function bring(path) {
+    const [source, target] = [join(bytePath(from), path), join(bytePath(to), path)]
+    const [own, there] = [lookAt(source), lookAt(target)]
+    const isMark = own !== undefined && (isWhiteout(own) || (own.isDirectory() && isOpaque(source)))
+    if (own === undefined || (keeps && (isMark || --state.left < 0))) return
+    const merges = own.isDirectory() && !isMark && (keeps || there?.isDirectory() === true)
+    if (there !== undefined && !(merges && there.isDirectory())) remove(to, target)
+    if (merges) {
+      mkdirSync(bytesOf(target), { recursive: true, mode: own.mode & 0o777 })
+      for (const name of namesIn(libc, source)) bring(join(path, name))
+    } else if (keeps) linkSync(bytesOf(source), bytesOf(target))
+    // The mark of a removed name is only right above a name of the workspace: elsewhere commands would see it.
+    else if (!isWhiteout(own) || lookAt(join(bytePath(workspace), path)) !== undefined) renameSync(bytesOf(source), bytesOf(target))
   }
 }
 
@@ -180,19 +190,18 @@ function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLay
 export async function keepCaches(folder: string, isApplied: boolean, limits = usualLimits): Promise<void> {
   if (!existsSync(`${folder}/${waitingFile}`)) return
   const { workspace, layer, applied, caches }: Waiting = JSON.parse(readFileSync(`${folder}/${waitingFile}`, 'utf8'))
-  const libc = openLibc()
-  const from = join(bytePath(folder), waitingFolder)
-  const at = (root: string, path: string) =>
-    join(parentsOf(bytePath(root), bytePath(workspace), path), path.slice(path.lastIndexOf('/') + 1))
+  const [libc, from] = [openLibc(), `${folder}/${waitingFolder}`]
   try {
-    for (const path of caches) await dropUnchecked({ libc, from, layer: bytePath(layer), real: bytePath(workspace), cache: path }, path)
-    const share = sharing(libc, applied, limits.files)
-    for (const path of isApplied ? caches : []) share(join(from, path), at(applied, path))
-    for (const path of caches) {
-      at(layer, path)
-      merge({ libc, from, layer, workspace }, path)
+    for (const path of caches)
+      await dropUnchecked({ libc, from: bytePath(from), layer: bytePath(layer), real: bytePath(workspace), cache: path }, path)
+    for (const to of isApplied ? [applied, layer] : [layer]) {
+      const bring = transfer({ libc, workspace, from, to, keeps: to === applied, most: limits.files })
+      for (const path of caches) {
+        makeParents(to, workspace, path)
+        bring(path)
+      }
+      await emptyBeyond(libc, to, limits)
     }
-    for (const each of isApplied ? [applied, layer] : [layer]) await emptyBeyond(libc, each, limits)
   } finally {
     forgetCaches(folder)
   }
@@ -204,36 +213,15 @@ export function forgetCaches(folder: string): void {
   removeTree(`${folder}/${waitingFolder}`)
 }
 
-type Merging = { readonly libc: Libc; readonly from: string; readonly layer: string; readonly workspace: string }
-
-function merge({ libc, from, layer, workspace }: Merging, cache: string): void {
-  const { isOpaque } = createAttributes(libc)
-  const mergeAt = (path: string) => {
-    const [at, to] = [join(from, path), join(bytePath(layer), path)]
-    const [own, kept] = [lookAt(at), lookAt(to)]
-    if (own === undefined) return
-    if (own.isDirectory() && kept?.isDirectory() && !isOpaque(at)) {
-      for (const name of namesIn(libc, at)) mergeAt(join(path, name))
-      return
-    }
-    if (kept !== undefined) remove(layer, to)
-    // The mark of a removed name is only right above a name of the workspace: elsewhere commands would see it.
-    if (!isWhiteout(own) || lookAt(join(bytePath(workspace), path)) !== undefined) renameSync(bytesOf(at), bytesOf(to))
+/** Makes the folders above a path of a layer as they are in the workspace. */
+function makeParents(layer: string, workspace: string, path: string): void {
+  mkdirSync(layer, { recursive: true, mode: 0o700 })
+  for (let end = path.indexOf('/'); end > 0; end = path.indexOf('/', end + 1)) {
+    const [parent, real] = [layer, workspace].map((root) => join(bytePath(root), path.slice(0, end)))
+    if (parent === undefined || real === undefined || lookAt(parent) !== undefined) continue
+    mkdirSync(bytesOf(parent), { mode: 0o700 })
+    chmodSync(bytesOf(parent), ((lookAt(real)?.mode ?? 0o755) & 0o777) | 0o700)
   }
-  mergeAt(cache)
-}
-
-/** Makes the folders above a path of a layer as they are in the workspace. @returns the last one */
-function parentsOf(layer: string, real: string, path: string): string {
-  const folders = path.split('/').slice(0, -1)
-  mkdirSync(bytesOf(layer), { recursive: true, mode: 0o700 })
-  return folders.reduce((above, name, at) => {
-    const folder = join(above, name)
-    if (lookAt(folder) !== undefined) return folder
-    mkdirSync(bytesOf(folder), { mode: 0o700 })
-    chmodSync(bytesOf(folder), ((lookAt(join(real, ...folders.slice(0, at + 1)))?.mode ?? 0o755) & 0o777) | 0o700)
-    return folder
-  }, layer)
 }
 
 type Checking = { readonly libc: Libc; readonly from: string; readonly layer: string; readonly real: string; readonly cache: string }
@@ -252,26 +240,15 @@ async function dropUnchecked(checking: Checking, path: string): Promise<void> {
 /** Whether python compares a compiled file (PEP 552) with its source: by a hash, or by the time and size that the source has now. */
 function isChecked({ from, layer, real, cache }: Checking, path: string): boolean {
   const [, folder, name] = /^(.*?)__pycache__\/([^/]+?)\.(?:cpython|pypy|graalpy)-?\d[^/]*\.pyc$/s.exec(path) ?? []
-  const header = folder === undefined ? undefined : startOf(join(from, path), 16)
-  if (header === undefined) return false
+  const own = lookAt(join(from, path))
+  if (folder === undefined || own?.isFile() !== true || own.size < 16 || own.size > MOST_COMPILED) return false
+  const header = readFileSync(bytesOf(join(from, path)))
   const [flags, time, size] = [header.readUInt32LE(4), header.readUInt32LE(8), header.readUInt32LE(12)]
   const source = `${folder}${name}.py`
   const places = source.startsWith(`${cache}/`) ? [from, layer, real] : [real]
   const now = places.map((place) => lookAt(join(place, source))).find((stat) => stat !== undefined)
   const isSame = now?.isFile() === true && time === Math.floor(now.mtimeMs / 1000) % 2 ** 32 && size === now.size % 2 ** 32
   return flags === 3 || (flags === 0 && isSame)
-}
-
-function startOf(path: string, bytes: number): Buffer | undefined {
-  const start = Buffer.alloc(bytes)
-  try {
-    const file = openRegular(path)
-    const read = readSync(file, start)
-    closeSync(file)
-    return read === bytes ? start : undefined
-  } catch {
-    return undefined
-  }
 }
 
 async function emptyBeyond(libc: Libc, folder: string, limits: CacheLimits): Promise<void> {

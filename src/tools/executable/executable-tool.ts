@@ -74,11 +74,6 @@ function report({ ended, stdout, stderr, bytes, flooded }: Run, stopped: boolean
     return done(stdout, said === '' ? metadata : { ...metadata, stderr: said.slice(0, KEPT_STDERR) })
   const how = excess ?? (signal === undefined ? `exit code ${code}` : `ended by ${signal}`)
   const why = flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes` : said === '' ? how : `${how}: ${said}`
-  return {
-    success: false,
-    output: stdout,
-    error: [why, ...undone].join('; '),
-    metadata,
-    ...(refused ? { deniedBy: 'changes.direct' } : {}),
-  }
+  const deniedBy = refused ? 'changes.direct' : undefined
+  return { success: false, output: stdout, error: [why, ...undone].join('; '), metadata, deniedBy }
 }
