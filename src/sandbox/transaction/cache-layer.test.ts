@@ -192,10 +192,11 @@ open(u.cache_from_source('${name}.py'), 'wb').write(${data})`,
     using box = await confined()
     const script = `mkdir -p __pycache__ .tox/lib; printf 'x=1\\n' > .tox/lib/m.py; cd .tox/lib; python3 -c 'import m'; cd ../..
 cp .tox/lib/__pycache__/m.*.pyc __pycache__/n.pyc; cp .tox/lib/__pycache__/m.*.pyc __pycache__/gone.cpython-311.pyc
-cp .tox/lib/__pycache__/m.*.pyc __pycache__/data; ln -s data __pycache__/n.cpython-311.pyc; touch n.py; cp __pycache__/data .tox/lib/o.pyc`
+cp .tox/lib/__pycache__/m.*.pyc __pycache__/data; ln -s data __pycache__/n.cpython-311.pyc; touch n.py; cp __pycache__/data .tox/lib/o.pyc
+python3 -c "open('__pycache__/checked-by-its-hash', 'wb').write(bytes(4) + bytes([3]) + bytes(20))"; ln -s checked-by-its-hash __pycache__/l.cpython-311.pyc`
     await change(box, script)
     expect((await change(box, 'ls __pycache__; ls .tox/lib/*', { keep: false })).stdout.replaceAll(/cpython-\d+/g, 'tag')).toBe(
-      'data\n.tox/lib/m.py\n\n.tox/lib/__pycache__:\nm.tag.pyc\n',
+      'checked-by-its-hash\ndata\n.tox/lib/m.py\n\n.tox/lib/__pycache__:\nm.tag.pyc\n',
     )
   })
 })
