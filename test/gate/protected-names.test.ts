@@ -61,7 +61,16 @@ function plant(root: string, paths: readonly string[], text: string): void {
 function swept({ workspace, root, settings, run }: Running, script: string): Promise<Ended> {
   const levels = { autonomy: 'full', approveAllMedium: false, ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block' } as const
   const lists = { forbiddenPaths: [], forbiddenCommands: [], allowCommands: [], allowedDomains: [], allowedPorts: [], protectedPaths: [] }
-  const policy = definePolicy({ ...levels, ...lists, egress: 'ask', direct: 'ask', workspace, workspaceOnly: true, home: settings.home })
+  const policy = definePolicy({
+    ...levels,
+    ...lists,
+    egress: 'ask',
+    direct: 'ask',
+    toolSettings: 'ask',
+    workspace,
+    workspaceOnly: true,
+    home: settings.home,
+  })
   const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
   const store = openChangeStore({ folder: join(root, 'kept'), workspace, log() {}, now: Date.now, limits })
   const setup = { context: { env: {} }, paths: { home: settings.stateHome } } as unknown as Parameters<typeof createSweep>[0]['setup']

@@ -29,14 +29,16 @@ test.each([
       return { ok: true, count: 1 }
     },
   } as unknown as ViewsOptions['store']
-  const review: ViewsOptions['review'] = async (_act, judged) => ({
-    ...{ digest: judged.map(({ path }) => path).join(''), verdict: 'ask', rule: 'r', reason: '', summary: '', count: judged.length },
+  const review: ViewsOptions['review'] = async (_act, { changes: judged }) => ({
+    review: {
+      ...{ digest: judged.map(({ path }) => path).join(''), verdict: 'ask', rule: 'r', reason: '', summary: '', count: judged.length },
+    },
   })
   const aboutOf = () => ({ run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', at: 0 })
-  const views = createCommandViews({ workspace, store, log() {}, review, aboutOf })
+  const views = createCommandViews({ workspace, store, log() {}, review, admit: () => async () => ({ ok: true }), aboutOf })
   const act = { id: 'call_1' } as Parameters<typeof views.settle>[0]
   const ran = { status: 'allowed', output: '' } as const
-  const { changes: judged } = await views.settle(act, { ...ran, [ranOn]: view })
+  const { changes: judged } = await views.settle(act, { ...ran, [ranOn]: view }, new AbortController().signal)
   const revised = isPart ? await views.changesOf('call_1')?.revise?.({ only: ['a'] }) : undefined
   const part = revised?.ok ? { part: revised.part } : {}
   if (judged === undefined) throw new Error('nothing was judged')

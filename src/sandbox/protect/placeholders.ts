@@ -7,7 +7,7 @@ import type { Libc } from '../libc.ts'
 /** An unusual mode, so that we recognise a place holder that a crash left behind. */
 const MARK = 0o1700
 const [LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN] = [1, 2, 4, 8]
-const TRIES = 50
+const TRIES = 2_000
 
 /** Git reads this file even when it is empty, and fails; this content means "this folder". */
 export const gitStub = { name: 'commondir', content: './\n', mode: 0o1400 } as const
@@ -43,8 +43,8 @@ export function createStubs({ workspace, libc }: Making): Stubs {
         commands--
         throw error
       }
-      // The exclusive lock lasts microseconds, during a clean-up. If an unrelated process keeps it, we are no worse off than without a
-      // lock.
+      // The exclusive lock lasts as long as a clean-up, or until a change set is applied. If an unrelated process keeps it, we are no worse
+      // off than without a lock.
       for (let attempt = 0; attempt < TRIES && libc.flock(lock, LOCK_SH | LOCK_NB) !== 0; attempt++) await Bun.sleep(1)
     },
     make(path) {

@@ -125,10 +125,11 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     show: (id) => showSet(setFolder(store, id), id),
     hold: (id, set) => turns.take(() => keep(id, set)),
     drop: (id) => turns.take(() => drop(id)),
-    async alone(work) {
-      using _ = await lockWorkspace(libc(), root())
-      return await work()
-    },
+    alone: (work) =>
+      turns.take(async () => {
+        using _ = await lockWorkspace(libc(), root())
+        return await work()
+      }),
     originals,
     recover: upkeep.recover,
     prune: upkeep.prune,

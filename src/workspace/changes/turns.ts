@@ -31,7 +31,7 @@ async function locked<T>(store: string, libc: Libc, work: () => Promise<T>): Pro
   mkdirSync(store, { recursive: true, mode: 0o700 })
   const file = openSync(join(store, '.lock'), 'a', 0o600)
   try {
-    await waitFor(libc, file)
+    await waitFor(() => libc.lock(file))
     return await work()
   } finally {
     closeSync(file)
@@ -39,8 +39,8 @@ async function locked<T>(store: string, libc: Libc, work: () => Promise<T>): Pro
 }
 
 /** @throws Busy */
-async function waitFor(libc: Libc, file: number): Promise<void> {
-  for (let waited = 0; !libc.lock(file); waited += WAIT_MS) {
+async function waitFor(isLocked: () => boolean): Promise<void> {
+  for (let waited = 0; !isLocked(); waited += WAIT_MS) {
     if (waited > PATIENCE_MS) throw new Busy('another BraidClaw process is changing the workspace; try again when it is done')
     await Bun.sleep(WAIT_MS)
   }
@@ -51,12 +51,14 @@ export type LockedWorkspace = Disposable & { readonly place: string }
 
 /**
  * Locks the folder itself, not a file beside it: so processes with other homes, or with other names for the folder, wait for the same lock,
- * and nothing is written. It ends with the process, however that ends. @throws Busy, or the system's error
+ * and nothing is written. It ends with the process, however that ends. Commands that work on the workspace itself share a lock on it for as
+ * long as they run (sandbox/protect/placeholders.ts): nobody waits for these, and the lock of the store then keeps the processes of a home
+ * apart. @throws Busy, or the system's error
  */
 export async function lockWorkspace(libc: Libc, root: string): Promise<LockedWorkspace> {
   const folder = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    await waitFor(libc, folder)
+    await waitFor(() => libc.lock(folder) || libc.lock(folder, { shared: true }))
   } catch (error) {
     if (!withoutLocks.includes(codeOf(error))) {
       closeSync(folder)

@@ -13,6 +13,7 @@ const ENOENT = 2
 const EAGAIN = 11
 const AT_SYMLINK_NOFOLLOW = 0x100
 const LOCK_EXCLUSIVE_NOW = 2 | 4
+const LOCK_SHARED_NOW = 1 | 4
 const LIST_BYTES = 65_536
 
 /** How a rename treats a name that exists: `replace` it, fail (`create`), or let both change places (`exchange`). */
@@ -33,8 +34,8 @@ export type Libc = {
   removeAttributes(path: string | Buffer, beginning: string): void
   /** Flushes the file system of an open file. @throws an error with the system's code */
   flush(descriptor: number): void
-  /** @returns false when another process holds the lock; it ends with the descriptor @throws an error with the system's code */
-  lock(descriptor: number): boolean
+  /** @returns false when another process holds a lock that excludes this one; it ends with the descriptor @throws an error with the system's code */
+  lock(descriptor: number, options?: { readonly shared: boolean }): boolean
 }
 
 /** @throws when neither glibc nor musl is found. It takes half a millisecond: open it once. */
@@ -65,8 +66,8 @@ export function openLibc(): Libc {
         if (one.startsWith(beginning)) check(libc.lremovexattr(name, ended(one)), 'removexattr')
     },
     flush: (descriptor) => check(libc.syncfs(descriptor), 'syncfs'),
-    lock(descriptor) {
-      const result = libc.flock(descriptor, LOCK_EXCLUSIVE_NOW)
+    lock(descriptor, { shared } = { shared: false }) {
+      const result = libc.flock(descriptor, shared ? LOCK_SHARED_NOW : LOCK_EXCLUSIVE_NOW)
       if (result !== 0 && read.i32(libc.errno() ?? 0) === EAGAIN) return false
       check(result, 'flock')
       return true
