@@ -36,6 +36,7 @@ export function doubtsOf(checked: Checked, around: Around): readonly Doubt[] {
   const message = `${quote(config.workspaceDir)} ${missing}`
   return [
     ...(missing === undefined ? workspaceDoubts(checked, around) : [{ ...placeOf(origins, 'workspace_dir'), message, isWarning: false }]),
+    ...recordsNowhere(checked),
     ...modes(checked, around),
     ...unknownTools(checked, around),
     ...openKeys(checked),
@@ -55,6 +56,16 @@ function workspaceDoubts({ config, origins }: Checked, { home, env }: Around): D
   if (entry === undefined) return []
   const message = `${quote(entry)} covers the workspace ${named}, so no tool and no command may use any file; take it out, or choose another workspace_dir`
   return [{ ...placeOf(origins, 'security.forbidden_paths'), message, isWarning: false }]
+}
+
+/** `/dev/shm` holds files like any other folder. */
+function recordsNowhere({ config: { memory, receipts }, origins }: Checked): Doubt[] {
+  return Object.entries({ 'memory.path': memory.path, 'receipts.path': receipts.path }).flatMap(([key, path]) => {
+    const real = realPlace(path)
+    const root = ['/proc', '/sys', '/dev'].find((each) => isUnder(real, each) && !isUnder(real, '/dev/shm'))
+    const why = `is in ${root}, where the kernel shows itself and keeps no file; name a file in your home folder, or remove the line`
+    return root === undefined ? [] : [{ ...placeOf(origins, key), message: `${quote(path)} ${why}`, isWarning: false }]
+  })
 }
 
 /** Whoever may change these files decides what the agent may do. A group that is the user's own has the user's number. */

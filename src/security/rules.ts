@@ -51,6 +51,7 @@ export const rules = {
   'approval.nobody': 'A yes is needed and nobody is there to give it.',
   'approval.expiry': 'A yes was needed and nobody gave it in time.',
   'approval.unusable': 'The yes could not be used up: it expired, was used before or is for another plan.',
+  'approval.altered': 'The row of the answer was changed by something else than BraidClaw, so it counts as a no.',
   'approval.stale': 'What would run is no longer what was judged; it has to be asked for again.',
   'tool.changed': 'An executable is gone, or is another file than the one that was described and judged.',
   'shell.no_plan': 'The gate has no analysed plan for the command, so there is nothing to run.',

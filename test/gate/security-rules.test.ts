@@ -16,7 +16,8 @@ const sources = [...new Bun.Glob('**/*.ts').scanSync({ cwd: root })]
 const events = new Set([...readFileSync(join(root, 'runtime/event.ts'), 'utf8').matchAll(/type: '([a-z.]+)'/g)].map(([, name]) => name))
 
 /** So are the notes of a home. */
-for (const [, text] of sources) for (const [, note = ''] of text.matchAll(/memory\.note\('([a-z.]+)'/g)) events.add(note)
+for (const [, text] of sources)
+  for (const [, note = ''] of text.matchAll(/(?:memory\.note\(|const changed = )'([a-z.]+)'/g)) events.add(note)
 
 /** So are the events of the control plane, which has no rules of the gate, and a file that its worker delivers. */
 const isOfControl = (path: string) => path.startsWith('control/')

@@ -4,7 +4,6 @@ import { statSync } from 'node:fs'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
-import { isUnder } from '../../security/targets/path.ts'
 import { folded } from '../../security/targets/protected.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { ConfigProblem } from '../config.ts'
@@ -90,19 +89,13 @@ export function lengths({ entries, mentioned }: Known): readonly ConfigProblem[]
   return [problem(blamed.entry, blamed.key, `${blamed.entry?.value} must be ${must} than ${other.key} (${other.entry?.value})`)]
 }
 
-/** Checks that the records can be kept where they are to be, each in a file of its own. `/dev/shm` holds files like any other folder. */
+/** Checks that each of the two records has a file of its own. */
 export function recordPlaces({ entries, mentioned }: Known): readonly ConfigProblem[] {
   const places = ['memory.path', 'receipts.path'].map((key) => ({ key, entry: entries.get(key), path: String(entries.get(key)?.value) }))
   const chosen = places.filter(({ entry }) => entry?.origin.source !== 'default')
   const [[memory, receipts], blamed] = [places, chosen.at(-1)]
   if (!memory || !receipts || !blamed || places.some(({ key }) => mentioned.has(key))) return []
-  const nowhere = places.flatMap(({ key, entry, path }) => {
-    const real = realPlace(path)
-    const root = ['/proc', '/sys', '/dev'].find((each) => isUnder(real, each) && !isUnder(real, '/dev/shm'))
-    const why = `is in ${root}, where the kernel shows itself and keeps no file; name a file in your home folder, or remove the line`
-    return root === undefined ? [] : [problem(entry, key, `${quote(path)} ${why}`)]
-  })
-  if (nowhere.length > 0 || !isOneFile(realPlace(memory.path), realPlace(receipts.path))) return nowhere
+  if (!isOneFile(realPlace(memory.path), realPlace(receipts.path))) return []
   const other = blamed === memory ? receipts : memory
   const why = `is a file of ${other.key} (${quote(other.path)}), and each would destroy the other; name another file`
   return [problem(blamed.entry, blamed.key, `${quote(blamed.path)} ${why}`)]
