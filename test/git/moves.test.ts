@@ -132,7 +132,7 @@ describe('files inside the objects of git', () => {
   real(
     'what development tools run asks in --auto, also an executable, a link and a submodule',
     () =>
-      on(begun, async (at) => {
+      on(`${begun} && printf x > run`, async (at) => {
         for (const [path, mode] of [
           ['GNUmakefile', '100644'],
           ['Makefile', '100644'],

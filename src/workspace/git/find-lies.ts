@@ -4,7 +4,7 @@ import { inFolder } from '../../security/changes/change-view.ts'
 import type { Repository } from './changed-repository.ts'
 import { openObjects } from './read-objects.ts'
 
-const mostPacked = 20_000
+const mostPacked = 10_000
 const mostGraphBytes = 16 * 1024 ** 2
 const noParent = 0x70000000
 
