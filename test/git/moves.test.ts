@@ -132,7 +132,7 @@ describe('files inside the objects of git', () => {
   real(
     'what development tools run asks in --auto, also an executable, a link and a submodule',
     () =>
-      on(`${begun} && printf x > run`, async (at) => {
+      on(`${begun} && printf x > run && echo {} > package.json`, async (at) => {
         for (const [path, mode] of [
           ['GNUmakefile', '100644'],
           ['Makefile', '100644'],
@@ -239,6 +239,10 @@ describe('what git believes of its objects', () => {
         const cut = 'f=.git/objects/$(echo $c | sed "s,..,&/,") && chmod u+w $f && echo broken > $f'
         for (const [script, reason] of [
           [`${planted('b')} && ${cut} && git update-ref refs/heads/x $c 2>/dev/null || echo $c > .git/refs/heads/x`, 'missing, broken'],
+          [
+            `${planted()} && cd .git/objects && f() { echo $1 | sed 's,..,&/,'; } && chmod u+w $(f $t) && cp $(f $(git rev-parse HEAD^{tree})) $(f $t) && git update-ref refs/heads/x $c`,
+            'missing, broken',
+          ],
           ['echo DIRCbroken > .git/index', 'index is not understood'],
           ['git update-index --split-index && echo 2 > a && git add a', 'index is not understood'],
           ['mkdir .git/reftable && echo x > .git/reftable/tables.list', 'reftable'],
@@ -259,13 +263,14 @@ describe('honest work', () => {
     'with protected files in the history asks nothing in --auto',
     () =>
       on(
-        `${kept} && git checkout -q -b side && echo 3 > c && git add c && git commit -qm three && echo 4 > c && git commit -qam four && git checkout -q main && echo 5 > d && git add d && git commit -qm five`,
+        `${kept} && git checkout -q -b side && echo 3 > c && git add c && git commit -qm three && echo 4 > c && git commit -qam four && git checkout -q main && echo 5 > d && git add d && git commit -qm five && git checkout -q -b tools HEAD~1 && echo x > GNUmakefile && git add . && git commit -qm tools && git checkout -q main`,
         async (at) => {
           for (const script of [
             'echo 2 > a && git commit -qam keeps',
             'git commit -q --amend -m other',
             'git merge -q --no-edit side',
             'git reset -q --hard HEAD~1',
+            'git checkout -q tools && git rebase -q main && git checkout -q main',
             'git checkout -q side && git rebase -q main && git checkout -q main',
             'git checkout -q -b new HEAD~1 && git tag v1 && git checkout -q main',
             'echo more > a && git stash -q && git stash pop -q',
