@@ -49,14 +49,6 @@ export function openObjects(folders: readonly string[], isThere: (path: string) 
 
   const packs = () => (state.packs ??= openPacks(folders, open))
 
-  function inPack(id: string) {
-    for (const pack of packs()) {
-      const offset = offsetOf(pack, Buffer.from(id, 'hex'))
-      if (offset !== undefined) return { pack, offset }
-    }
-    return undefined
-  }
-
   function loosePath(id: string): string | undefined {
     return folders.map((folder) => `${folder}/${id.slice(0, 2)}/${id.slice(2)}`).find((path) => isThere(path) && isFile(path))
   }
@@ -85,7 +77,7 @@ export function openObjects(folders: readonly string[], isThere: (path: string) 
   function read(id: string): GitObject | undefined {
     if (--left.objects < 0 || left.bytes < 0) throw new GitLimit(tooMuch)
     try {
-      const place = inPack(id)
+      const place = placeOf(packs(), id)
       const found = (place && readPacked(place.pack, place.offset, id.length / 2)) ?? looseAt(loosePath(id))
       left.bytes -= found?.content.length ?? 0
       return found && objectId(found, id.length) === id ? found : undefined
@@ -97,12 +89,21 @@ export function openObjects(folders: readonly string[], isThere: (path: string) 
 
   return {
     read,
-    has: (id) => loosePath(id) !== undefined || inPack(id) !== undefined,
+    has: (id) => loosePath(id) !== undefined || placeOf(packs(), id) !== undefined,
     packed: (limit) => packedIds(packs(), limit),
     [Symbol.dispose]() {
       for (const fd of opened) closeSync(fd)
     },
   }
+}
+
+function placeOf(packs: readonly Pack[], id: string) {
+  const bytes = Buffer.from(id, 'hex')
+  for (const pack of packs) {
+    const offset = offsetOf(pack, bytes)
+    if (offset !== undefined) return { pack, offset }
+  }
+  return undefined
 }
 
 function looseAt(path: string | undefined): GitObject | undefined {
