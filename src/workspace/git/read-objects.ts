@@ -57,8 +57,7 @@ export function openObjects(folders: readonly string[], isThere: (path: string) 
     const deltas: Buffer[] = []
     let at = start
     for (let depth = 0; depth < most.chain; depth++) {
-      const known = cache.get(`${pack.key}:${at}`)
-      const piece: Packed = known ?? entryAt(pack.data, at, idBytes)
+      const piece: Packed = cache.get(`${pack.key}:${at}`) ?? entryAt(pack.data, at, idBytes)
       if (piece.type !== undefined)
         return kept(`${pack.key}:${start}`, { type: piece.type, content: deltas.reduceRight(patched, piece.content) })
       deltas.push(piece.content)
