@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import type { Change, ChangeReview, EntryState } from '../../runtime/changes.ts'
 import type { PlannedCommand } from '../plan.ts'
-import { changeKeyOf, changeRuleFor, changeRuleText, coversChanges, parseChangeRule, tellChangeRule } from './standing-changes.ts'
+import {
+  answeredBy,
+  changeKeyOf,
+  changeRuleFor,
+  changeRuleText,
+  coversChanges,
+  parseChangeRule,
+  pathRuleFor,
+  tellChangeRule,
+} from './standing-changes.ts'
 
 const file = (mode = 0o644): EntryState => ({ kind: 'file', mode, size: 1, sha256: 'x' })
 const folder: EntryState = { kind: 'folder', mode: 0o755 }
@@ -109,5 +118,23 @@ describe('the rule of an answer', () => {
     expect(tellChangeRule({ command: '["/usr/bin/git","commit"]', patterns: ['.git/**'] })).toBe(
       '/usr/bin/git commit, while it changes only .git/**',
     )
+  })
+})
+
+describe('an answer to paths', () => {
+  const paths = pathRuleFor('/ws', ['.toolrc', 'a/Makefile'])
+
+  test('holds for these paths of this workspace alone, answers for no command, and comes back from the store', () => {
+    const kept = paths && parseChangeRule(changeRuleText(paths))
+    const rules = [rule, ...(kept ? [kept] : [])]
+    const places = ['.toolrc', 'a/Makefile', 'Makefile', 'a', '.toolrc/x', 'out/log.txt']
+    expect(places.filter(answeredBy(rules, '/ws'))).toEqual(['.toolrc', 'a/Makefile'])
+    expect(places.filter(answeredBy(rules, '/other'))).toEqual([])
+    expect(kept && coversChanges(kept, { plan: npmTest, changes: [edited('.toolrc')], review: asks })).toBe(false)
+    expect(kept && tellChangeRule(kept)).toBe('any change of .toolrc, a/Makefile in /ws')
+  })
+
+  test('does not exist for none and for more than a person reads', () => {
+    expect([pathRuleFor('/ws', []), pathRuleFor('/ws', Array.from({ length: 13 }, String))]).toEqual([undefined, undefined])
   })
 })

@@ -62,6 +62,7 @@ describe('walk', () => {
     expect(says('/b.o', 'a/b.o')).toBe(false)
     expect(says('a/*.o', 'a/b/c.o')).toBe(false)
     expect(says('a/**/c.o', 'a/x/y/c.o')).toBe(true)
+    expect([says('/!x', 'y'), says('/!x', '!x')]).toEqual([false, true])
     expect(says('dir/', 'dir')).toBe(false)
     expect(says('dir/', 'x/dir', true)).toBe(true)
     expect(says('\\#x', '#x')).toBe(true)

@@ -160,6 +160,10 @@ test('a question about a repository is one of its own in supervised too, so that
   expect(review(repository(), { '.git/index': 'x' }, { level: 'supervised' })).toMatchObject({ verdict: 'ask', rule: 'changes.supervised' })
 })
 
+test('what decides about what git ignores asks', () => {
+  expect(review(repository(), { '.git/info/exclude': 'x' })).toMatchObject({ verdict: 'ask', rule: 'changes.not_harmless' })
+})
+
 test('settings that were not understood before are not changed', () => {
   isDenied(repository('.git', 'not settings'), { '.git/config': base })
 })

@@ -87,16 +87,19 @@ function modeRisk({ before, after }: Change): string | undefined {
 /** Nobody runs a build in a repository's own folder, and a branch may have any name. */
 function contentRisk(change: Change, around: Around): string | undefined {
   const why = around.answered?.(change.path) ? undefined : answerableRisk(change, around)
-  return why === undefined || isGitData(change.path, around) ? undefined : why
+  return why === undefined || (!isExclude(change.path) && isGitData(change.path, around)) ? undefined : why
 }
 
 /** Says why a change asks that "always" to its path answers. */
 function answerableRisk(change: Change, { view, judge }: Around): string | undefined {
   const { path, before, after } = change
-  if (/(?:^|\/)\.git(?:\/|$)/.test(path)) return path.endsWith('/info/exclude') ? 'it decides what git ignores' : undefined
+  if (/(?:^|\/)\.git(?:\/|$)/.test(path)) return isExclude(path) ? 'it decides what git ignores' : undefined
   if (after?.kind === 'file' || before?.kind === 'file') return judge.risk(path) ?? manifestRisk(path, view) ?? executableRisk(change)
   return before === undefined && isFolder(change) ? judge.risk(path, true) : undefined
 }
+
+/** Git ignores what this file of a repository names. */
+const isExclude = (path: string) => path.endsWith('/info/exclude')
 
 /** Names of git's own files in a repository. */
 const gitData =

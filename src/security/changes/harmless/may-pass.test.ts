@@ -138,7 +138,8 @@ describe('what git ignores', () => {
       expect(verdicts({ 'dist/run.js': entry })[0]).toBe('ask changes.supervised')
     const run = (file: string) => ({ file, mode: 0o755 })
     expect(verdicts({ 'dist/run.js': run('b') }, { 'dist/run.js': run('a') })[0]).toBe('ask changes.supervised')
-    expect(verdicts({ 'src/a.gen.ts': 'x', 'src/local.json': 'x' })[0]).toBe('ask changes.supervised')
+    for (const path of ['src/b.gen.ts', 'src/b.json'])
+      expect(verdicts({ [path]: 'x' }, { 'src/a.ts': '', 'src/a.json': '' })).toEqual(['ask changes.supervised', 'apply changes.harmless'])
   })
 
   test('still asks beyond the limits, with a secret, and by a rule of the operator', () => {

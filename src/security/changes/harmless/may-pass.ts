@@ -69,7 +69,7 @@ const foldersSearched = 40
 export type PathJudge = {
   /** @returns why a change of this file, or this new folder, asks; undefined: nothing about its path does */
   risk(path: string, isFolder?: boolean): string | undefined
-  /** Whether it is output: git ignores it, and no program runs or obeys it unasked. */
+  /** Whether git ignores it as output: in a folder, or by its own name when it is neither source nor settings. Its risk is another question. */
   isOutput(path: string, isFolder?: boolean): boolean
 }
 
@@ -85,9 +85,8 @@ export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
         ? 'development tools or agents run or obey it unasked'
         : 'a name without a suffix, as recipes and programs have'
     if (isFolder || isManifestOrLock(path)) return
-    const ignoredBy = ignored?.(path, false)
+    if (isOutput(path)) return
     const family = familyOf(path)
-    if (ignoredBy === 'folder' || (ignoredBy === 'name' && (family?.where ?? 'anywhere') === 'anywhere')) return
     if (family === undefined) return 'neither text, source nor data of a known kind'
     if (family.where === 'settings' && isRoot(folderOf(path))) return 'a file of settings in the root of a project'
     return kind(path) === 'file' || mayBeNew(path, family) ? undefined : 'a new file in a place that holds no such files'
@@ -126,8 +125,7 @@ export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
 
   function isOutput(path: string, isFolder = false): boolean {
     const by = ignored?.(path, isFolder)
-    if (by === undefined || isRunUnasked(isFolder ? `${path}/` : path) || isManifestOrLock(path)) return false
-    return by === 'folder' || isFolder || (familyOf(path)?.where ?? 'anywhere') === 'anywhere'
+    return by === 'folder' || (by === 'name' && (isFolder || (familyOf(path)?.where ?? 'anywhere') === 'anywhere'))
   }
 
   return { risk, isOutput }
