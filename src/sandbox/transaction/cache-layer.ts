@@ -200,7 +200,7 @@ export async function keepCaches(folder: string, isApplied: boolean, limits = us
         makeParents(to, workspace, path)
         bring(path)
       }
-      await emptyBeyond(libc, to, limits)
+      void emptyBeyond(libc, to, limits).catch(() => {})
     }
   } finally {
     forgetCaches(folder)
