@@ -22,15 +22,15 @@ describe('in a private view', () => {
       using at = await ground()
       const steps: readonly (readonly [script: string, verdict: string, rule: string])[] = [
         ['git init -q -b main', 'ask', 'changes.git_asks'],
-        ['echo 1 > a && mkdir src && echo 2 > src/b && git add -A && git commit -qm one', 'apply', 'changes.harmless'],
-        ['echo 3 >> a && git commit -qam two && git tag v1', 'apply', 'changes.harmless'],
-        ['git checkout -q -b side && echo side > c && git add c && git commit -qm side', 'apply', 'changes.harmless'],
-        ['git checkout -q main && echo 4 > d && git add d && git commit -qm main', 'apply', 'changes.harmless'],
-        ['echo changed > a && git stash -q && git stash pop -q && git commit -qam stashed', 'apply', 'changes.harmless'],
+        ['echo 1 > a.txt && mkdir src && echo 2 > src/b.txt && git add -A && git commit -qm one', 'apply', 'changes.harmless'],
+        ['echo 3 >> a.txt && git commit -qam two && git tag v1', 'apply', 'changes.harmless'],
+        ['git checkout -q -b side && echo side > c.txt && git add c.txt && git commit -qm side', 'apply', 'changes.harmless'],
+        ['git checkout -q main && echo 4 > d.txt && git add d.txt && git commit -qm main', 'apply', 'changes.harmless'],
+        ['echo changed > a.txt && git stash -q && git stash pop -q && git commit -qam stashed', 'apply', 'changes.harmless'],
         ['git checkout -q side && git rebase -q main', 'apply', 'changes.harmless'],
         ['git checkout -q main && git merge -q --no-edit side && git branch -q -d side', 'apply', 'changes.harmless'],
         ['git gc -q --prune=now', 'apply', 'changes.harmless'],
-        ['git mv src/b src/renamed && git commit -qm moved', 'apply', 'changes.harmless'],
+        ['git mv src/b.txt src/renamed.txt && git commit -qm moved', 'apply', 'changes.harmless'],
         ['git remote add origin https://example.org/x.git', 'ask', 'changes.git_asks'],
         ['git config user.name Somebody', 'ask', 'changes.git_asks'],
         ['git reset -q --hard HEAD~1', 'apply', 'changes.harmless'],
@@ -49,7 +49,7 @@ describe('in a private view', () => {
     'a linked worktree, a bare clone and a clone inside the workspace ask, and are whole',
     async () => {
       using at = await ground()
-      at.own('git init -q -b main . && echo 1 > a && git add a && git commit -qm one')
+      at.own('git init -q -b main . && echo 1 > a.txt && git add a.txt && git commit -qm one')
       for (const [script, folder] of [
         ['git worktree add -q wt', 'wt'],
         ['git clone -q . /tmp/c && cp -r /tmp/c copy && rm -rf copy/.git/hooks', 'copy'],
@@ -69,7 +69,7 @@ describe('in a private view', () => {
       })
       expect(at.outside('cd bare.git && git fsck --strict && git log --oneline | wc -l')).toBe('1\n')
       expect(
-        await at.apply(`${identity} cd wt && echo 2 > b && git add b && git commit -qm two`, { level: 'auto', approved: false }),
+        await at.apply(`${identity} cd wt && echo 2 > b.txt && git add b.txt && git commit -qm two`, { level: 'auto', approved: false }),
       ).toMatchObject({ verdict: 'apply', rule: 'changes.harmless' })
       await isWhole(at, 'wt')
     },
@@ -81,11 +81,11 @@ describe('in a private view', () => {
     async () => {
       using at = await ground()
       at.own(
-        'git init -q -b main . && echo 1 > a && git add a && git commit -qm one && git checkout -q -b x && echo 2 > a && git commit -qam two && git checkout -q main && echo 3 > a && git commit -qam three',
+        'git init -q -b main . && echo 1 > a.txt && git add a.txt && git commit -qm one && git checkout -q -b x && echo 2 > a.txt && git commit -qam two && git checkout -q main && echo 3 > a.txt && git commit -qam three',
       )
       const stopped = await at.apply(`${identity} git checkout -q x && git rebase -q main`, { level: 'auto', approved: false })
       expect([stopped.verdict, stopped.rule, stopped.reason]).toEqual(['apply', 'changes.harmless', expect.any(String)])
-      const goesOn = await at.apply(`${identity} echo both > a && git add a && GIT_EDITOR=true git rebase --continue`, {
+      const goesOn = await at.apply(`${identity} echo both > a.txt && git add a.txt && GIT_EDITOR=true git rebase --continue`, {
         level: 'auto',
         approved: false,
       })
@@ -103,7 +103,7 @@ describe('a plain git command', () => {
     async () => {
       using at = await ground()
       at.own(
-        'git init -q -b main . && echo 1 > a && git add a && git commit -qm one && git checkout -q -b ci && mkdir -p .github/workflows && echo x > .github/workflows/ci.yml && git add . && git commit -qm ci && git checkout -q main',
+        'git init -q -b main . && echo 1 > a.txt && git add a.txt && git commit -qm one && git checkout -q -b ci && mkdir -p .github/workflows && echo x > .github/workflows/ci.yml && git add . && git commit -qm ci && git checkout -q main',
       )
       const level = 'full'
       expect(await at.judge('git checkout -q ci', { level, approved: false })).toMatchObject({ verdict: 'deny', rule: 'changes.protected' })

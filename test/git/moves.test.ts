@@ -9,7 +9,7 @@ const real = test.if(needs('bwrap') && needs('git'))
 const identity = 'export GIT_AUTHOR_NAME=N GIT_AUTHOR_EMAIL=e@x GIT_COMMITTER_NAME=N GIT_COMMITTER_EMAIL=e@x; '
 const auto = { level: 'auto', approved: false } as const
 const full = { level: 'full', approved: false } as const
-const begun = 'git init -q -b main . && echo 1 > a && echo all: > Makefile && git add . && git commit -qm one'
+const begun = 'git init -q -b main . && echo 1 > a.txt && echo all: > Makefile && git add . && git commit -qm one'
 
 const blob = (text: string) => `$(printf '%s' '${text}' | git hash-object -w --stdin)`
 const stage = (path: string, mode = '100644') => `git update-index --add --cacheinfo ${mode},${blob('evil')},${path}\n`
@@ -83,7 +83,7 @@ describe('files inside the objects of git', () => {
     'objects in one set and the reference in the next are found in the second',
     () =>
       on(begun, async (at) => {
-        const first = await at.apply(`${identity}${planted()} && echo $c > c`, auto)
+        const first = await at.apply(`${identity}${planted()} && echo $c > c.txt`, auto)
         expect(told(first)).toMatchObject({ verdict: 'apply' })
         expect(told(await at.judge('git update-ref refs/heads/main $(cat c)', full))).toMatchObject({
           verdict: 'deny',
@@ -107,7 +107,7 @@ describe('files inside the objects of git', () => {
   )
 
   const kinds = [
-    ['a repository with sha256', 'git init -q --object-format=sha256 -b main . && echo 1 > a && git add . && git commit -qm one', '.'],
+    ['a repository with sha256', 'git init -q --object-format=sha256 -b main . && echo 1 > a.txt && git add . && git commit -qm one', '.'],
     ['a bare repository with an ordinary name', `${begun} && git clone -q --bare . data`, 'data'],
   ] as const
   const moreKinds = [
@@ -244,7 +244,7 @@ describe('what git believes of its objects', () => {
             'missing, broken',
           ],
           ['echo DIRCbroken > .git/index', 'index is not understood'],
-          ['git update-index --split-index && echo 2 > a && git add a', 'index is not understood'],
+          ['git update-index --split-index && echo 2 > a.txt && git add a.txt', 'index is not understood'],
           ['mkdir .git/reftable && echo x > .git/reftable/tables.list', 'reftable'],
         ] as const)
           expect([script, told(await at.judge(identity + script, full))]).toEqual([
@@ -263,22 +263,22 @@ describe('honest work', () => {
     'with protected files in the history asks nothing in --auto',
     () =>
       on(
-        `${kept} && git checkout -q -b side && echo 3 > c && git add c && git commit -qm three && echo 4 > c && git commit -qam four && git checkout -q main && echo 5 > d && git add d && git commit -qm five && git checkout -q -b tools HEAD~1 && echo x > GNUmakefile && git add . && git commit -qm tools && git checkout -q main`,
+        `${kept} && git checkout -q -b side && echo 3 > c.txt && git add c.txt && git commit -qm three && echo 4 > c.txt && git commit -qam four && git checkout -q main && echo 5 > d.txt && git add d.txt && git commit -qm five && git checkout -q -b tools HEAD~1 && echo x > GNUmakefile && git add . && git commit -qm tools && git checkout -q main`,
         async (at) => {
           for (const script of [
-            'echo 2 > a && git commit -qam keeps',
+            'echo 2 > a.txt && git commit -qam keeps',
             'git commit -q --amend -m other',
             'git merge -q --no-edit side',
             'git reset -q --hard HEAD~1',
             'git checkout -q tools && git rebase -q main && git checkout -q main',
             'git checkout -q side && git rebase -q main && git checkout -q main',
             'git checkout -q -b new HEAD~1 && git tag v1 && git checkout -q main',
-            'echo more > a && git stash -q',
+            'echo more > a.txt && git stash -q',
             'git stash pop -q',
             'git branch -q -D new',
             'git gc -q && git pack-refs --all',
             'git repack -adq --depth=5',
-            'git switch -q side && echo 1 > e && git add e && git commit -qm e && git switch -q main && git cherry-pick side >/dev/null',
+            'git switch -q side && echo 1 > e.txt && git add e.txt && git commit -qm e && git switch -q main && git cherry-pick side >/dev/null',
             'git reset -q --soft HEAD~1 && git commit -qm squashed',
           ]) {
             const judged = await at.apply(identity + script, auto)
@@ -323,7 +323,7 @@ describe('history', () => {
     'that gets lost asks in --auto and is applied in full',
     () =>
       on(
-        `${begun} && git checkout -q -b side && echo 2 > b && git add b && git commit -qm side && git checkout -q main && echo 3 > a && git commit -qam three`,
+        `${begun} && git checkout -q -b side && echo 2 > b.txt && git add b.txt && git commit -qm side && git checkout -q main && echo 3 > a.txt && git commit -qam three`,
         async (at) => {
           for (const [script, reason] of [
             [
@@ -337,7 +337,7 @@ describe('history', () => {
             ['git branch -q -D side', 'refs/heads/side is deleted'],
             ['rm .git/refs/heads/side', 'refs/heads/side is deleted'],
             ['git commit -q --amend -m x && rm -r .git/logs', 'nothing holds'],
-            ['echo 4 > a && git stash -q && git stash drop -q', undefined],
+            ['echo 4 > a.txt && git stash -q && git stash drop -q', undefined],
             ['rm -rf .git/objects/$(git rev-parse HEAD | cut -c1-2)', 'its history needs'],
             ['rm -rf .git/objects/$(git rev-parse side:b | cut -c1-2)', 'its history needs'],
           ] as const) {
@@ -349,7 +349,7 @@ describe('history', () => {
             expect([script, judged.printed, told(judged)]).toEqual([script, '', expect.objectContaining(expected)])
             if (reason !== undefined) expect(told(await at.judge(identity + script, full))).toMatchObject({ verdict: 'apply' })
           }
-          at.own('git commit -q --amend -m four && echo 4 > a && git stash -q')
+          at.own('git commit -q --amend -m four && echo 4 > a.txt && git stash -q')
           expect(told(await at.judge('git stash drop -q', auto))).toMatchObject({
             verdict: 'ask',
             reason: expect.stringContaining('stash'),

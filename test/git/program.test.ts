@@ -69,7 +69,7 @@ real(
       expect([code, stdout]).toEqual([3, expect.stringContaining('.envrc')])
       expect(git('rev-parse', 'HEAD')).toBe(before)
     }
-    const honest = 'echo 2 > a; git commit -qam "$(printf \'fix: \\033[2Jthe sum\')"; echo x > c'
+    const honest = 'echo 2 > a.txt; git commit -qam "$(printf \'fix: \\033[2Jthe sum\')"; echo x > c.txt'
     expect(await turn(at, shell(honest), [], { through: alone })).toMatchObject({ code: 4 })
     const short = /commit [\da-f]{7} on main: /
     const listed = (await at.run(['approvals', 'list', '--json'])).stdout
@@ -93,7 +93,7 @@ real(
       'c=$(git commit-tree -p HEAD -m hidden $(printf "100644 blob $(echo unseen | git hash-object -w --stdin)\\tb\\n" | git mktree)) && git branch b $c'
     expect(await turn(at, shell(hidden), [], { through: alone })).toMatchObject({ code: 4 })
     expect((await at.run(['changes', 'show', '--patch'])).stdout).toMatch(/^# commit .*hidden[\s\S]*^# \+unseen$/m)
-    expect(await turn(at, shell('echo 3 > a && git commit -qam three'), ['--approve-all-medium'], { through: alone })).toMatchObject({
+    expect(await turn(at, shell('echo 3 > a.txt && git commit -qam three'), ['--approve-all-medium'], { through: alone })).toMatchObject({
       code: 0,
     })
     expect(git('log', '-1', '--format=%s')).toBe('three\n')

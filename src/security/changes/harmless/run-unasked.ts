@@ -51,8 +51,8 @@ const patternOf = (names: readonly string[]) =>
   new RegExp(`(?:^|/)(?:${names.map((name) => toPattern(name) + (name.endsWith('/') ? '' : '$')).join('|')})`)
 const listed = patternOf(runUnaskedNames)
 const hidden = patternOf(hiddenReasons.flatMap((reason) => (runUnaskedByReason[reason] ?? '').split(' ')))
-/** Files that only leave files out, and the dependencies of a project, whose settings count for themselves. */
-const ofNoMatter = /(?:^|\/)(?:\.(?:\w+ignore|gitkeep|keep)$|(?:node_modules|site-packages|bower_components|vendor|\.?venv)\/)/
+/** Files that only leave files out, the dependencies of a project, whose settings count for themselves, and what is judged as a part of a repository. */
+const ofNoMatter = /(?:^|\/)(?:\.(?:\w+ignore|gitkeep|keep)$|(?:node_modules|site-packages|bower_components|vendor|\.?venv|\.git)\/)/
 
 /** Documents that nothing obeys have these names without a suffix. Every other name without one is a recipe or a program. */
 const documents = /^(?:readme|licen[cs]e|copying|notice|authors|contributors|maintainers|changelog|changes|history|news|todo|version)$/
