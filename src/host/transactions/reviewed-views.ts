@@ -13,7 +13,7 @@ import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
 import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
-import type { About } from '../../workspace/changes/contract.ts'
+import type { About, Side } from '../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { createIgnoredPaths } from '../../workspace/git/ignored-paths.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
@@ -128,8 +128,7 @@ export function changeJudge(judging: Judging): (act: Act | undefined) => ChangeJ
       return review
     },
     async context(set, to) {
-      // The operator's rules are about what calls do, and an undo is no call.
-      return to === 'after' ? contextOf(act, set) : { ...(await contextOf(undefined, set)), ruled: undefined }
+      return contextOf(act, set, to)
     },
   })
 }
@@ -163,7 +162,10 @@ function pathsAround({ setup, policy, standing }: Omit<Judging, 'gate'>): Around
 function contextsBy({ setup, policy, gate, standing }: Judging) {
   const hasSecret = secretsBy(setup.redactor)
   const rulesOn = createChangeRules(setup)
-  return async (act: Act | undefined, { changes, look, upper }: JudgedSet): Promise<ReviewContext> => {
+  return async (asked: Act | undefined, { changes, look, upper }: JudgedSet, to: Side = 'after'): Promise<ReviewContext> => {
+    // The operator's rules are about what calls do, and an undo is no call; what git held before, it may hold again.
+    const isUndo = to === 'before'
+    const act = isUndo ? undefined : asked
     const planned = act && (await gate()).plan(act.judgement.plan)?.commands[0]
     const command = planned?.plan
     const context: ReviewContext = {
@@ -177,10 +179,10 @@ function contextsBy({ setup, policy, gate, standing }: Judging) {
       readOnlyFolders: () =>
         findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
       isForbiddenRead: unreadBefore(policy, changes),
-      ruled: await rulesOn(changes, act),
+      ruled: isUndo ? undefined : await rulesOn(changes, act),
       look,
     }
-    return { ...context, git: readMoves({ upper, changes, context, isTransfer: planned?.transfer !== undefined }) }
+    return isUndo ? context : { ...context, git: readMoves({ upper, changes, context, isTransfer: planned?.transfer !== undefined }) }
   }
 }
 
