@@ -106,7 +106,7 @@ test('one that hangs costs one turn: no process asks it again until its file cha
     if (!found.ok) throw new Error(found.why)
     return { names: found.tools.map(({ name }) => name), refused: found.refused, asked: asked() }
   }
-  const why = `it did not answer --describe in time, and is not asked again until its file changes; to ask it now: braidclaw tool describe ${at.root}/tools/hangs`
+  const why = `it did not answer --describe in time, and is asked again in an hour, or when its file changes; to ask it now: braidclaw tool describe ${at.root}/tools/hangs`
   const refused = { path: join(at.root, 'tools/hangs'), why }
   expect(await next()).toEqual({ names: ['good'], refused: [refused], asked: 1 })
   const began = performance.now()

@@ -39,7 +39,7 @@ const PATIENCE_MS = 1_000
 
 /** @returns a function that surveys the folder once and never rejects */
 export function createSource(options: SourceOptions): () => Promise<Survey> {
-  const known = new Map<string, { readonly sha256: string; readonly stamp: string; readonly looked: Looked }>()
+  const known = new Map<string, { readonly sha256: string; readonly stamp: string; readonly at: number; readonly looked: Looked }>()
   const state: { tools: readonly Executable[] } = { tools: [] }
 
   async function look(found: Found): Promise<Looked> {
@@ -47,9 +47,9 @@ export function createSource(options: SourceOptions): () => Promise<Survey> {
     if (!kept.ok) return { refused: { path: found.path, why: kept.why } }
     const before = known.get(found.path)
     const { sha256, stamp } = kept
-    if (before?.sha256 === sha256 && ('tool' in before.looked || before.stamp === stamp)) return before.looked
+    if (before?.sha256 === sha256 && ('tool' in before.looked || (before.stamp === stamp && isRecent(before.at)))) return before.looked
     const looked = await toolFrom(options, { ...found, copy: kept.copy }, kept)
-    known.set(found.path, { sha256, stamp, looked })
+    known.set(found.path, { sha256, stamp, at: Date.now(), looked })
     return looked
   }
 
@@ -66,17 +66,17 @@ export function createSource(options: SourceOptions): () => Promise<Survey> {
 
 /**
  * Describes the same bytes at the same path at most once: this process remembers the description, or the store does. The store also
- * remembers a program that did not answer, until its file changes, because each process would wait for it again.
+ * remembers a program that did not answer, because each process would wait for it again.
  */
 async function toolFrom(options: SourceOptions, program: Program, { sha256, stamp }: Bytes): Promise<Looked> {
   const { store, around, askAgain = false, timeoutMs } = options
   const recalled = store.recall({ sha256, path: program.path })
-  const hung = `no answer ${stamp}`
-  if (recalled === hung && !askAgain) return { refused: { path: program.path, why: didNotAnswer(program), known: true } }
+  const [, hungAs, hungAt] = /^no answer (\S+) (\d+)$/.exec(recalled ?? '') ?? []
+  if (hungAs === stamp && isRecent(Number(hungAt)) && !askAgain) return { refused: { path: program.path, why: didNotAnswer(program), known: true } }
   const before = recalled === undefined ? undefined : parseDescription(recalled)
   const described = before?.ok ? before : await describe(around, program, timeoutMs)
   if (!described.ok) {
-    if ('hung' in described) store.remember({ sha256, path: program.path }, hung)
+    if ('hung' in described) store.remember({ sha256, path: program.path }, `no answer ${stamp} ${Date.now()}`)
     return { refused: { path: program.path, why: 'hung' in described ? didNotAnswer(program) : described.why } }
   }
   if ('text' in described && typeof described.text === 'string') store.remember({ sha256, path: program.path }, described.text)
@@ -99,8 +99,15 @@ async function toolFrom(options: SourceOptions, program: Program, { sha256, stam
 
 type Bytes = { readonly sha256: string; readonly stamp: string }
 
+/** A busy machine may have been the cause. */
+const ASK_AGAIN_MS = 3_600_000
+
+function isRecent(at: number): boolean {
+  return Date.now() - at < ASK_AGAIN_MS
+}
+
 function didNotAnswer({ path }: Program): string {
-  return `it did not answer --describe in time, and is not asked again until its file changes; to ask it now: braidclaw tool describe ${path}`
+  return `it did not answer --describe in time, and is asked again in an hour, or when its file changes; to ask it now: braidclaw tool describe ${path}`
 }
 
 function changed({ untrusted, store }: SourceOptions, { path }: Program, sha256: string): string | undefined {
