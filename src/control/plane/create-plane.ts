@@ -1,24 +1,21 @@
 /** Assembles the control plane over one store. */
 
 import type { Plane, PlaneOptions } from '../contract/plane.ts'
-import { createApprovalPlane } from './approvals/approval-plane.ts'
-import { expireApprovals } from './approvals/expire-approvals.ts'
+import { createApprovalPlane, expireApprovals } from './approvals.ts'
 import { createTaskPlane } from './claims/task-plane.ts'
 import { createContext, type PlaneContext } from './context.ts'
 import { createEventPlane } from './events/event-plane.ts'
-import { eventsLast } from './events/events-last.ts'
-import { createAccessPlane } from './fleet/access/access-plane.ts'
+import { eventsLast } from './events/record-event.ts'
+import { createAccessPlane } from './fleet/access-plane.ts'
 import { createFleetPlane } from './fleet/fleet-plane.ts'
 import { readFigures } from './runs/figures.ts'
 import { noteHostd } from './runs/note-hostd.ts'
 import { pruneOld } from './runs/prune.ts'
 import { createRunPlane } from './runs/run-plane.ts'
-import { fireSchedules } from './schedules/fire-schedules.ts'
-import { createSchedulePlane } from './schedules/schedule-plane.ts'
-import { createActivity } from './seed/create-activity.ts'
+import { createSchedulePlane, fireSchedules } from './schedules.ts'
+import { createActivity } from './seed/activity.ts'
 import { createSeedPlane } from './seed/seed-plane.ts'
-import { createBudgetPlane } from './spending/budget-plane.ts'
-import { rolloverBudget } from './spending/rollover.ts'
+import { createBudgetPlane, rolloverBudget } from './spending.ts'
 
 export function createPlane(options: PlaneOptions): Plane {
   const context = createContext({ ...options, store: eventsLast(options.store) })

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { expireApprovals } from '../../../src/control/plane/approvals/expire-approvals.ts'
-import { operationDigest } from '../../../src/control/plane/approvals/request-approval.ts'
+import { expireApprovals, operationDigest } from '../../../src/control/plane/approvals.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { codeOf, type MoneyPlane, moneyPlane, refusalOf, seedCaller } from '../support/money-plane.ts'
 import { agentCaller, anna, draft } from '../support/task-plane.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { rolloverBudget } from '../../../src/control/plane/spending/rollover.ts'
-import { wakeBlocked } from '../../../src/control/plane/spending/wake-blocked.ts'
+import { rolloverBudget, wakeBlocked } from '../../../src/control/plane/spending.ts'
 import { readyTopic } from '../../../src/control/plane/tasks/task-change.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { codeOf, type MoneyPlane, moneyPlane, type RunOf, refusalOf, seedCaller } from '../support/money-plane.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { type ScheduleDraft, scheduleDraft } from '../../../src/control/contract/schedule-shapes.ts'
-import { fireSchedules } from '../../../src/control/plane/schedules/fire-schedules.ts'
+import { fireSchedules } from '../../../src/control/plane/schedules.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { codeOf, type MoneyPlane, moneyPlane } from '../support/money-plane.ts'
 import { anna, draft } from '../support/task-plane.ts'

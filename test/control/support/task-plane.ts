@@ -14,7 +14,7 @@ import {
 } from '../../../src/control/contract/task-shapes.ts'
 import { createTaskPlane } from '../../../src/control/plane/claims/task-plane.ts'
 import { createContext, numberOf } from '../../../src/control/plane/context.ts'
-import { eventsLast } from '../../../src/control/plane/events/events-last.ts'
+import { eventsLast } from '../../../src/control/plane/events/record-event.ts'
 import { completeTask } from '../../../src/control/plane/tasks/end-task.ts'
 import { lockTask } from '../../../src/control/plane/tasks/task-change.ts'
 

@@ -1,13 +1,165 @@
-/** Closes the accounts of runs: what a lost run had reserved, what a finished run says it spent, and how much may still be spent. */
+/** Reserves tokens for runs, replaces reservations by what was really spent, and counts every token once. */
 
-import type { BudgetSettings } from '../../contract/fleet-shapes.ts'
+import { type Caller, signatureOf } from '../../contract/caller.ts'
+import type { BudgetSettings, Reservation, ReserveRequest, Settled, SettleRequest } from '../../contract/fleet-shapes.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import type { PlaneContext } from '../context.ts'
-import { first, int, intOrNull, text } from '../row.ts'
-import { budgetDayOf } from './budget-day.ts'
-import { currentDay, readBudgetSettings } from './budget-settings.ts'
-import { countSpent } from './ledger.ts'
-import { changeDay, type Payer, type Scope, scopesOf, unused, usedToday } from './scopes.ts'
+import { nextId, numberOf, type PlaneContext } from '../context.ts'
+import { recordEvent } from '../events/record-event.ts'
+import { amount, first, int, intOrNull, marks, text } from '../row.ts'
+import {
+  budgetDayOf,
+  changeDay,
+  currentDay,
+  type Payer,
+  readBudgetSettings,
+  type Scope,
+  type Shortage,
+  scopesOf,
+  type Used,
+  unused,
+  usedOf,
+  usedToday,
+} from './limits.ts'
+
+export type Reserving = {
+  readonly caller: Extract<Caller, { readonly kind: 'run' }>
+  readonly request: ReserveRequest
+}
+
+export type Reserved = { readonly ok: true; readonly reservation: Reservation } | { readonly ok: false; readonly shortage: Shortage }
+
+/** With a shortage nothing has changed. @throws PlaneRefusal lease_lost, too_many */
+export function* reserveTokens(context: PlaneContext, { caller, request: { tokens, purpose } }: Reserving): Command<Reserved> {
+  const [taskId, runId] = [numberOf(caller.taskId), numberOf(caller.runId)]
+  const task = yield* reserveInTask(context, { taskId, runId, tokens })
+  if ('shortage' in task) return { ok: false, shortage: task.shortage }
+  yield* assertFewOpen(runId)
+  const payer = { role: text(task.row, 'role'), agentId: caller.id }
+  const settings = yield* readBudgetSettings()
+  const day = budgetDayOf(context.now(), settings.timezone)
+  const taken = yield* reserveInScopes({ scopes: yield* scopesOf(payer, settings), day: day.day, tokens })
+  if ('shortage' in taken) {
+    yield ['UPDATE tasks SET tokens_reserved = tokens_reserved - ? WHERE id = ?', [tokens, taskId]]
+    return { ok: false, shortage: { ...taken.shortage, nextDayAt: day.endsAt } }
+  }
+  const id = yield* insertReservation(context, { payer, taskId, runId, tokens, purpose, day: day.day })
+  const left = Math.min(taken.left, leftOfTask(task.row))
+  return { ok: true, reservation: { reservation_id: `RSV-${id}`, tokens, budget_remaining: Number.isFinite(left) ? left : null } }
+}
+
+/** More than any runner asks at once: all of them are closed in one transaction when the run ends, while everybody else waits. */
+const mostOpen = 256
+
+function* assertFewOpen(runId: number): Command<void> {
+  const open = yield* amount("SELECT COUNT(*) AS value FROM reservations WHERE run_id = ? AND state = 'open'", [runId])
+  if (open >= mostOpen)
+    throw new PlaneRefusal('too_many', `this run has ${open} open reservations; settle some of them first`, { retry_after_ms: 1_000 })
+}
+
+/** One statement checks the lease, checks the task's own budget, and locks the task before any other row. */
+function* reserveInTask(
+  context: PlaneContext,
+  { taskId, runId, tokens }: { readonly taskId: number; readonly runId: number; readonly tokens: number },
+): Command<{ readonly row: Row } | { readonly shortage: Shortage }> {
+  const columns = 'role, budget_tokens, tokens_used, tokens_reserved'
+  const isHeld = "id = ? AND run_id = ? AND status = 'running' AND available_at > ?"
+  const row = yield* first(
+    `UPDATE tasks SET tokens_reserved = tokens_reserved + ? WHERE ${isHeld}
+      AND (budget_tokens IS NULL OR tokens_used + tokens_reserved + ? <= budget_tokens) RETURNING ${columns}`,
+    [tokens, taskId, runId, context.now(), tokens],
+  )
+  if (row) return { row }
+  const task = yield* first(`SELECT ${columns} FROM tasks WHERE ${isHeld}`, [taskId, runId, context.now()])
+  if (!task) throw new PlaneRefusal('lease_lost', 'this run no longer has the lease of its task; nothing was reserved, stop the run')
+  const [spent, reserved] = [int(task, 'tokens_used'), int(task, 'tokens_reserved')]
+  return { shortage: { scope: 'task', limit: int(task, 'budget_tokens'), spent, reserved, asked: tokens } }
+}
+
+function leftOfTask(row: Row): number {
+  const limit = intOrNull(row, 'budget_tokens')
+  return limit === null ? Number.POSITIVE_INFINITY : limit - int(row, 'tokens_used') - int(row, 'tokens_reserved')
+}
+
+type InScopes = { readonly scopes: readonly Scope[]; readonly day: string; readonly tokens: number }
+
+/** @returns what is left in the scope with the least; Infinity without a limit */
+function* reserveInScopes(asked: InScopes): Command<{ readonly left: number } | { readonly shortage: Shortage }> {
+  const { scopes, day, tokens } = asked
+  const taken = new Map(yield* takeFrom(asked))
+  const fresh = yield* beginRows({ ...asked, scopes: scopes.filter(({ name }) => !taken.has(name)) })
+  for (const [name, used] of yield* takeFrom({ ...asked, scopes: fresh })) taken.set(name, used)
+  const short = scopes.find(({ name }) => !taken.has(name))
+  if (short?.limit !== undefined && short.limit !== null) {
+    yield* returnTokens({ names: [...taken.keys()], day, tokens })
+    const used = (yield* usedToday(day, [short.name])).get(short.name) ?? unused
+    return { shortage: { scope: short.name, limit: short.limit, ...used, asked: tokens } }
+  }
+  return { left: Math.min(...scopes.map(({ name, limit }) => leftOf(limit, taken.get(name) ?? unused))) }
+}
+
+function leftOf(limit: number | null, { spent, reserved }: Used): number {
+  return limit === null ? Number.POSITIVE_INFINITY : limit - spent - reserved
+}
+
+/** The condition and the change are one statement. @returns the scopes that had enough left, with what they have used now */
+function* takeFrom({ scopes, day, tokens }: InScopes): Command<ReadonlyMap<string, Used>> {
+  if (scopes.length === 0) return new Map()
+  const limits = scopes.map(() => 'WHEN ? THEN ?').join(' ')
+  const rows = yield [
+    `UPDATE budget_days SET reserved = reserved + ? WHERE day = ? AND scope IN (${marks(scopes)})
+      AND spent + reserved + ? <= CASE scope ${limits} ELSE 0 END RETURNING scope, spent, reserved`,
+    [
+      ...[tokens, day, ...scopes.map(({ name }) => name), tokens],
+      ...scopes.flatMap(({ name, limit }) => [name, limit ?? Number.MAX_SAFE_INTEGER]),
+    ],
+  ]
+  return new Map(rows.map((row) => [text(row, 'scope'), usedOf(row)]))
+}
+
+/** @returns the scopes that had no row today, and have one now */
+function* beginRows({ scopes, day }: InScopes): Command<readonly Scope[]> {
+  if (scopes.length === 0) return []
+  const rows = yield [
+    `INSERT INTO budget_days (day, scope, spent, reserved) VALUES ${scopes.map(() => '(?, ?, 0, 0)').join(', ')}
+      ON CONFLICT (day, scope) DO NOTHING RETURNING scope`,
+    scopes.flatMap(({ name }) => [day, name]),
+  ]
+  const made = new Set(rows.map((row) => text(row, 'scope')))
+  return scopes.filter(({ name }) => made.has(name))
+}
+
+function* returnTokens({
+  names,
+  day,
+  tokens,
+}: {
+  readonly names: readonly string[]
+  readonly day: string
+  readonly tokens: number
+}): Command<void> {
+  if (names.length > 0)
+    yield [`UPDATE budget_days SET reserved = reserved - ? WHERE day = ? AND scope IN (${marks(names)})`, [tokens, day, ...names]]
+}
+
+type NewReservation = {
+  readonly payer: Payer
+  readonly taskId: number
+  readonly runId: number
+  readonly tokens: number
+  readonly purpose: string
+  readonly day: string
+}
+
+function* insertReservation(context: PlaneContext, { payer, taskId, runId, tokens, purpose, day }: NewReservation): Command<number> {
+  const id = yield* nextId('reservations')
+  yield [
+    `INSERT INTO reservations (id, run_id, task_id, day, role, agent_id, tokens, state, purpose, model, created_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, '', ?)`,
+    [id, runId, taskId, day, payer.role, payer.agentId, tokens, purpose, context.now()],
+  ]
+  return id
+}
 
 /**
  * Counts all that a lost run had reserved as spent, because nobody can say how much of it was. The caller holds the lock of the run's task.
@@ -60,7 +212,7 @@ export function* closeReservations(
  * Adds the cost of a reservation to its run and task. `held`: what the reservation had taken of the task's own budget until now.
  * @returns the tokens that the ledger does not have yet: less than `tokens` after a run that reported more than it had settled
  */
-export function* addSettled({ runId, taskId, tokens, held }: Settling): Command<number> {
+function* addSettled({ runId, taskId, tokens, held }: SettledCost): Command<number> {
   const run = yield* first('UPDATE runs SET tokens_settled = tokens_settled + ? WHERE id = ? RETURNING tokens_settled, tokens_used', [
     tokens,
     runId,
@@ -72,9 +224,9 @@ export function* addSettled({ runId, taskId, tokens, held }: Settling): Command<
   return added
 }
 
-type Settling = { readonly runId: number; readonly taskId: number; readonly tokens: number; readonly held: number }
+type SettledCost = { readonly runId: number; readonly taskId: number; readonly tokens: number; readonly held: number }
 
-export type Charged = { readonly role: string; readonly agentId: string | null; readonly taskId: number | null }
+type Charged = { readonly role: string; readonly agentId: string | null; readonly taskId: number | null }
 
 /** The tokens that may still be reserved: the least of the budgets of all, of the role, of the agent and of the task; null: no limit. */
 export function* remainingFor(context: PlaneContext, { role, agentId, taskId }: Charged): Command<number | null> {
@@ -111,13 +263,129 @@ function inOrder(rows: readonly Row[]): readonly Row[] {
   return [...rows].sort((a, b) => text(a, 'day').localeCompare(text(b, 'day')) || int(a, 'id') - int(b, 'id'))
 }
 
-export type OpenReservation = { readonly payer: Payer; readonly day: string; readonly taskId: number; readonly tokens: number }
+type OpenReservation = { readonly payer: Payer; readonly day: string; readonly taskId: number; readonly tokens: number }
 
-export function reservationOf(row: Row): OpenReservation {
+function reservationOf(row: Row): OpenReservation {
   return {
     payer: { role: text(row, 'role'), agentId: text(row, 'agent_id') },
     day: text(row, 'day'),
     taskId: int(row, 'task_id'),
     tokens: int(row, 'tokens'),
   }
+}
+
+type Settling = {
+  readonly caller: Extract<Caller, { readonly kind: 'run' }>
+  readonly request: SettleRequest
+}
+
+/**
+ * The true cost is counted also when it is more than was reserved, and when it comes after the run has ended: tokens that were spent are never
+ * left out. After a lost lease the whole reservation has been counted already; then only what exceeds it is added.
+ * @throws PlaneRefusal not_found for a reservation of another run; conflict when it was settled with another number
+ */
+export function* settleTokens(context: PlaneContext, { caller, request }: Settling): Command<Settled> {
+  const [taskId, runId] = [numberOf(caller.taskId), numberOf(caller.runId)]
+  const row = yield* ownReservation({ id: request.reservation_id, runId })
+  if (text(row, 'state') === 'settled') assertSameNumber(row, request)
+  else yield* settleRow(context, { row, request, runId })
+  const role = text(row, 'role')
+  return { tokens: request.tokens, budget_remaining: yield* remainingFor(context, { role, agentId: caller.id, taskId }) }
+}
+
+function* settleRow(
+  context: PlaneContext,
+  { row, request: { tokens, model }, runId }: { readonly row: Row; readonly request: SettleRequest; readonly runId: number },
+): Command<void> {
+  const { payer, day, taskId, tokens: reserved } = reservationOf(row)
+  const state = text(row, 'state')
+  const held = state === 'open' ? reserved : 0
+  const counted = state === 'forfeited' ? reserved : 0
+  yield [
+    "UPDATE reservations SET state = 'settled', spent = ?, model = ?, settled_at = ? WHERE id = ?",
+    [tokens, model, context.now(), int(row, 'id')],
+  ]
+  const added = yield* addSettled({ runId, taskId, tokens: Math.max(0, tokens - counted), held })
+  yield* countSpent(context, { payer, day, tokens: added, freed: held, reason: 'settled', taskId, runId, model })
+}
+
+function* ownReservation({ id, runId }: { readonly id: string; readonly runId: number }): Command<Row> {
+  const number = /^RSV-\d{1,15}$/.test(id) ? numberOf(id) : 0
+  const row = yield* first('SELECT * FROM reservations WHERE id = ? AND run_id = ?', [number, runId])
+  if (row) return row
+  throw new PlaneRefusal('not_found', `this run has no reservation "${id}"`)
+}
+
+/** A repeated request is answered as the first one. */
+function assertSameNumber(row: Row, { tokens }: SettleRequest): void {
+  if (int(row, 'spent') === tokens) return
+  throw new PlaneRefusal('conflict', `this reservation was settled with ${int(row, 'spent')} tokens; it cannot become ${tokens}`)
+}
+
+type Spent = {
+  readonly payer: Payer
+  readonly day: string
+  readonly tokens: number
+  /** settled: a reservation with its true cost; forfeited: one whose run was lost; reported: what an agent said beyond both. */
+  readonly reason: 'settled' | 'forfeited' | 'reported'
+  readonly taskId?: number | null
+  readonly runId?: number | null
+  readonly model?: string
+  /** How much a reservation had held until now. */
+  readonly freed?: number
+}
+
+export function* countSpent(
+  context: Pick<PlaneContext, 'now'>,
+  { payer, day, tokens, reason, taskId = null, runId = null, model = '', freed = 0 }: Spent,
+): Command<void> {
+  if (tokens !== 0 || freed !== 0) yield* changeDay({ day, payer, spent: tokens, reserved: -freed })
+  if (tokens === 0) return
+  yield [
+    'INSERT INTO ledger (id, at, day, role, agent_id, task_id, run_id, tokens, reason, model) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    [yield* nextId('ledger'), context.now(), day, payer.role, payer.agentId ?? '', taskId, runId, tokens, reason, model],
+  ]
+}
+
+export const usualMostReported = 100_000_000
+
+type Report = {
+  readonly caller: Caller
+  readonly agentId: string
+  readonly tokens: number
+  /** What is settled: as much as was reserved is believed, because a budget had granted it. */
+  readonly reservation?: string
+}
+
+/** Such a number would end the day's budget of a whole fleet. The operator hears of it, and nothing is counted. For use before the command that counts. @throws PlaneRefusal bad_request */
+export async function assertBelievable(context: PlaneContext, report: Report): Promise<void> {
+  const most = context.options.mostTokensOfReport ?? usualMostReported
+  if (report.tokens <= most || report.tokens <= (await grantedTo(context, report))) return
+  await context.store.write(() => tellOperator(context, report, most))
+  const why = `no run can report more than ${most} tokens (CONTROLPLANE_REPORT_TOKENS), and this report says ${report.tokens}`
+  throw new PlaneRefusal('bad_request', `${why}; nothing was counted: report what was spent, or have an operator raise the setting`, {
+    most,
+    reported: report.tokens,
+  })
+}
+
+async function grantedTo({ store }: PlaneContext, { reservation }: Report): Promise<number> {
+  if (reservation === undefined) return 0
+  return await store.read(() => amount('SELECT tokens AS value FROM reservations WHERE id = ?', [numberOf(reservation)]))
+}
+
+const type = 'budget.report_refused'
+/** An agent that goes on lying makes no flood of events. */
+const againMs = 600_000
+
+function* tellOperator(context: PlaneContext, { caller, agentId, tokens }: Report, most: number): Command<void> {
+  const since = context.now() - againMs
+  const told = yield* first('SELECT id FROM events WHERE type = ? AND at > ? AND agent_id = ? ORDER BY id DESC LIMIT 1', [
+    type,
+    since,
+    agentId,
+  ])
+  if (told) return
+  const run = caller.kind === 'run' ? { taskId: numberOf(caller.taskId), runId: numberOf(caller.runId), role: caller.role } : {}
+  yield* recordEvent(context, { type, actor: signatureOf(caller), agentId, ...run, data: { reported: tokens, most } })
 }

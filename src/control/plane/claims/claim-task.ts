@@ -3,20 +3,18 @@
 import { sha256 } from '../../../kit/sha256.ts'
 import { type Caller, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import type { Beside, Command, Row } from '../../contract/store-port.ts'
+import type { Beside, Command, Param, Row } from '../../contract/store-port.ts'
 import type { Claim, ClaimRequest } from '../../contract/task-shapes.ts'
-import { settingsOf } from '../budget/budget-settings.ts'
+import { scopesFor, settingsOf } from '../budget/limits.ts'
 import { leastLeft } from '../budget/reservations.ts'
-import { scopesFor } from '../budget/scopes.ts'
-import { idOf, type PlaneContext } from '../context.ts'
-import { first, flag, int, intOrNull, text, textOrNull } from '../row.ts'
-import { fullTask, recordTask } from '../tasks/task-change.ts'
-import { taskOf } from '../tasks/task-row.ts'
-import { candidate, candidateParams, withLabels } from './find-candidate.ts'
-import { type Lease, takeAfterSweep, takeBest } from './take-task.ts'
+import { idOf, type PlaneContext, take, taken } from '../context.ts'
+import { first, flag, int, intOrNull, marks, text, textOrNull } from '../row.ts'
+import { blockTask } from '../tasks/end-task.ts'
+import { fullTask, moveLabels, recordTask, taskOf } from '../tasks/task-change.ts'
+import { nextDue, sweep } from './keep-lease.ts'
 
 /** Why there was nothing: `paused` and `budget` concern the agent and its role, so the tasks stay for others. */
-export type NoClaim = 'empty' | 'paused' | 'budget' | 'gone'
+type NoClaim = 'empty' | 'paused' | 'budget' | 'gone'
 export type ClaimOutcome = { readonly claim: Claim } | { readonly none: NoClaim; readonly wakes: number }
 
 export type Claiming = { readonly caller: Caller; readonly request: ClaimRequest; readonly gone: AbortSignal }
@@ -45,6 +43,19 @@ export function* claimTask(context: PlaneContext, claiming: Claiming): Command<C
 export function besideClaims(): Beside {
   return { kind: 'claim', key: crypto.randomUUID() }
 }
+
+type Wanted = { readonly role: string; readonly agentId: string; readonly labels: readonly string[] }
+
+/** The literals are those of the indexes' conditions, so that both engines use them. Delayed tasks have a larger queue_at. */
+const isDueNow = 'queue_at < 1000000000000000'
+const inRole = "SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND"
+const order = 'ORDER BY queue_at, id LIMIT 1'
+
+/**
+ * Of the tasks that anyone in the role may take, and those for this agent alone, the one that has waited longest. `SELECT id` before it and the
+ * parameters of `candidateParams` make an expression of it.
+ */
+const candidate = `FROM tasks WHERE id IN ((${inRole} agent_id IS NULL AND ${isDueNow} ${order}), (${inRole} agent_id = ? AND ${isDueNow} ${order})) ${order}`
 
 /** A waiting worker counts as seen about as often as it asks anew. */
 const seenEveryMs = 10_000
@@ -85,4 +96,91 @@ function* begin(context: PlaneContext, task: Row, { caller, request, digest, tok
   yield* recordTask(context, task, { type: 'task.claimed', actor: signatureOf(caller), agentId: request.agent_id, data: { attempt } })
   const full = int(task, 'needs') > 0 ? yield* fullTask(task, request.agent_id) : taskOf(task, [], request.agent_id)
   return { task: full, run_id: idOf('RUN', runId), attempt, lease_until: full.available_at, run_token: token }
+}
+
+type Lease = { readonly request: ClaimRequest; readonly digest: string }
+
+const takeCandidate = `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${taken.runs}, available_at = ?, lease_digest = ?, lease_ms = ?,
+  cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
+  WHERE id = (SELECT id ${candidate}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
+  RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`
+
+/**
+ * Leases the first task, unless its own budget is spent: one statement finds and changes it, so claims need no turns. @returns undefined also
+ * when that task has no budget left
+ */
+function* takeBest({ now, options }: PlaneContext, { request, digest }: Lease): Command<Row | undefined> {
+  const { role, agent_id: agentId, labels, lease_s: seconds } = request
+  const leaseMs = Math.min(seconds ?? options.leaseSeconds, options.leaseSeconds) * 1_000
+  yield* take('runs')
+  const params = [now() + leaseMs, digest, leaseMs, now(), ...candidateParams({ role, agentId, labels })]
+  const leased = yield* first(withLabels(takeCandidate, labels), params)
+  if (leased) yield* moveLabels([leased])
+  return leased
+}
+
+/** An empty queue may still have expired leases, and tasks whose time has come since the last tick. */
+function* takeAfterSweep(context: PlaneContext, lease: Lease): Command<Row | undefined> {
+  const due = yield* nextDue()
+  const isDue = due !== null && due <= context.now()
+  if (!isDue && !(yield* findCandidate(wanted(lease.request)))) return undefined
+  yield* context.store.alone()
+  if (isDue) yield* sweep(context)
+  return yield* takeAffordable(context, lease)
+}
+
+/** Tasks that one claim puts aside: the next claim goes on with the others. */
+const mostAside = 100
+
+/** A task whose own budget is spent waits under that name, and the next one is looked at. */
+function* takeAffordable(context: PlaneContext, lease: Lease): Command<Row | undefined> {
+  for (let aside = 0; aside < mostAside; aside += 1) {
+    const task = yield* findCandidate(wanted(lease.request))
+    const leased = task && (yield* takeBest(context, lease))
+    if (!task || leased) return leased
+    const error = `its own budget of ${int(task, 'budget_tokens')} tokens is spent`
+    yield* blockTask(context, int(task, 'id'), 'budget_blocked', null, { error })
+  }
+  return undefined
+}
+
+function wanted({ role, agent_id: agentId, labels }: ClaimRequest): Wanted {
+  return { role, agentId, labels }
+}
+
+function* findCandidate({ role, agentId, labels }: Wanted): Command<Row | undefined> {
+  return yield* first(withLabels(`SELECT id, budget_tokens ${candidate}`, labels), candidateParams({ role, agentId, labels }))
+}
+
+/** Returns a text that contains `candidate` for a claim that asks for these labels. Most ask for none, and a text that stays one is found faster. */
+function withLabels(text: string, asked: readonly string[]): string {
+  if (asked.length === 0) return text
+  const one = labelled(distinct(asked))
+  return text.replace(candidate, () => `FROM tasks WHERE id IN ((${one}), (${one})) ${order}`)
+}
+
+function candidateParams({ role, agentId, labels: asked }: Wanted): readonly Param[] {
+  const labels = distinct(asked)
+  if (labels.length === 0) return [role, role, agentId]
+  return [...labelledParams(labels, role), ...labelledParams(labels, `${role} ${agentId}`)]
+}
+
+/** A task has each label once. */
+function distinct(labels: readonly string[]): readonly string[] {
+  return [...new Set(labels)]
+}
+
+/**
+ * Reads what has the first label, in the order of the queue; CROSS JOIN keeps SQLite from beginning with the tasks. The row of the task
+ * decides: another claim of the same moment may have taken it.
+ */
+function labelled([, ...others]: readonly string[]): string {
+  const rest = `(SELECT count(*) FROM labels AS more WHERE more.task_id = place.task_id AND more.label IN (${marks(others)})) = ?`
+  return `SELECT tasks.id FROM labels AS place CROSS JOIN tasks WHERE tasks.id = place.task_id AND tasks.status = 'pending' AND place.label = ?
+    AND place.queue = ? AND place.${isDueNow}${others.length === 0 ? '' : ` AND ${rest}`}
+    ORDER BY place.queue_at, place.task_id LIMIT 1`
+}
+
+function labelledParams([label = '', ...others]: readonly string[], queue: string): readonly Param[] {
+  return [label, queue, ...(others.length === 0 ? [] : [...others, others.length])]
 }

@@ -7,9 +7,9 @@ import type { Beat, ReleaseRequest } from '../../contract/task-shapes.ts'
 import { remainingFor } from '../budget/reservations.ts'
 import { idOf, type PlaneContext } from '../context.ts'
 import { first, flag, int, text } from '../row.ts'
-import type { EndOfRun } from '../tasks/end-run.ts'
-import { endTask, requeueTask } from '../tasks/end-task.ts'
+import { type EndOfRun, endTask, requeueTask } from '../tasks/end-task.ts'
 import { lockLease } from '../tasks/lease.ts'
+import { moveLabels, readyQueueAt, readyTopic } from '../tasks/task-change.ts'
 
 const baseBackOffMs = 2_000
 const mostBackOffMs = 15 * 60_000
@@ -34,7 +34,7 @@ function* wasTold(task: Row): Command<boolean> {
   return run !== undefined && int(run, 'last_beat_at') > int(task, 'updated_at')
 }
 
-export type Release = { readonly caller: Caller; readonly id: string; readonly request: ReleaseRequest }
+type Release = { readonly caller: Caller; readonly id: string; readonly request: ReleaseRequest }
 
 /** @throws PlaneRefusal lease_lost; conflict for `cancelled` when nobody cancelled the task */
 export function* releaseLease(context: PlaneContext, { caller, id, request }: Release): Command<Row> {
@@ -76,7 +76,7 @@ function* countFailure(task: Row, failures: number): Command<void> {
 }
 
 /** The lease was the wait: an expired one counts as a failure, and the task is claimable at once. */
-export function* expireLease(context: PlaneContext, task: Row): Command<Row> {
+function* expireLease(context: PlaneContext, task: Row): Command<Row> {
   const error = `the lease of ${idOf('RUN', int(task, 'run_id'))} expired without a beat`
   const failures = int(task, 'failures') + 1
   return yield* tryAgain(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })
@@ -85,4 +85,45 @@ export function* expireLease(context: PlaneContext, task: Row): Command<Row> {
 /** Full jitter: any time up to min(15 minutes, 2 s · 2^failures), so that tasks that failed together do not come back together. */
 function backOffMs(failures: number, random: () => number): number {
   return Math.floor(random() * Math.min(mostBackOffMs, baseBackOffMs * 2 ** failures))
+}
+
+/** Small, so that claims get between two sweeps when thousands of leases expired at once. */
+const atOnce = 50
+
+type Swept = {
+  /** When the next one is due; null: nothing is. In the past: there is more to do already. */
+  readonly nextAt: number | null
+}
+
+/** The delayed tasks' condition must be the literal of its index. */
+const delayed = "status = 'pending' AND queue_at = 1000000000000000"
+
+export function* sweep(context: PlaneContext): Command<Swept> {
+  const now = context.now()
+  yield* shortenLeases(context)
+  const expired = yield [`SELECT * FROM tasks WHERE status = 'running' AND available_at <= ? ORDER BY available_at LIMIT ${atOnce}`, [now]]
+  for (const task of expired) yield* expireLease(context, task)
+  const ready = yield [
+    `UPDATE tasks SET queue_at = ${readyQueueAt} WHERE id IN
+      (SELECT id FROM tasks WHERE ${delayed} AND available_at <= ? ORDER BY available_at LIMIT ${atOnce * 4}) RETURNING id, role, labels`,
+    [now],
+  ]
+  yield* moveLabels(ready)
+  for (const role of new Set(ready.map((row) => text(row, 'role')))) yield* context.store.announce(readyTopic(role))
+  return { nextAt: yield* nextDue() }
+}
+
+/** No lease is longer than the longest one: this one was given before the clock was set back. Its holder extends it with the next beat. */
+function* shortenLeases({ now, options }: PlaneContext): Command<void> {
+  const longest = now() + options.leaseSeconds * 1_000
+  yield ["UPDATE tasks SET available_at = ? + lease_ms WHERE status = 'running' AND available_at > ?", [now(), longest]]
+}
+
+/** When the next lease expires or the next delayed task may run. ORDER BY and not min(): so that SQLite takes the small indexes. */
+export function* nextDue(): Command<number | null> {
+  const rows = yield [
+    `SELECT * FROM (SELECT available_at FROM tasks WHERE status = 'running' ORDER BY available_at LIMIT 1) AS lease
+      UNION ALL SELECT * FROM (SELECT available_at FROM tasks WHERE ${delayed} ORDER BY available_at LIMIT 1) AS start`,
+  ]
+  return rows.length === 0 ? null : Math.min(...rows.map((row) => int(row, 'available_at')))
 }

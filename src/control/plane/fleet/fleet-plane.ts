@@ -1,16 +1,19 @@
 /** Serves the fleet: its agents and their keys. */
 
 import { type Caller, signatureOf } from '../../contract/caller.ts'
-import type { Agent } from '../../contract/fleet-shapes.ts'
+import type { Agent, AgentDraft, AgentKey, AgentPatch, NewAgentKey } from '../../contract/fleet-shapes.ts'
 import type { FleetPlane } from '../../contract/plane.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { assertSelf, onlyOperator } from '../../contract/rights.ts'
-import type { Command } from '../../contract/store-port.ts'
-import type { PlaneContext } from '../context.ts'
-import { objectOrNull, text, timeOrNull } from '../row.ts'
-import { addKey, listKeys, revokeKey, rotateKey } from './agent-keys.ts'
-import { readAgent, readAgents } from './agent-row.ts'
-import { addAgent, editAgent, pauseAgent, removeAgent, resumeAgent, wakeAgent } from './change-agent.ts'
-import { reportAgent } from './report-agent.ts'
+import type { Command, Param, Row } from '../../contract/store-port.ts'
+import { currentDay } from '../budget/limits.ts'
+import { idOf, nextId, type PlaneContext } from '../context.ts'
+import { recordEvent } from '../events/record-event.ts'
+import { first, flag, int, intOrNull, objectOrNull, text, textOrNull, time, timeOrNull } from '../row.ts'
+import { wakeBlocked } from '../spending.ts'
+import { requeueTask } from '../tasks/end-task.ts'
+import { lockTask } from '../tasks/task-change.ts'
+import { newSecret, newSecretId } from './access-plane.ts'
 
 export function createFleetPlane(context: PlaneContext): FleetPlane {
   const { store } = context
@@ -91,4 +94,251 @@ function* readReceipts(): Command<Receipts> {
     const receipts = objectOrNull(row, 'receipts')
     return { agent_id: text(row, 'id'), receipts, reported_at: receipts && timeOrNull(row, 'last_seen_at') }
   })
+}
+
+type By<T = unknown> = { readonly actor: string; readonly id: string } & T
+
+function* addAgent(context: PlaneContext, { draft, actor }: { readonly draft: AgentDraft; readonly actor: string }): Command<void> {
+  const { id, role, heartbeat_enabled, description, daily_tokens } = draft
+  const place = yield* nextId('agents')
+  const row = yield* first(
+    `INSERT INTO agents (id, role, heartbeat_enabled, description, daily_tokens, paused, wakes, created_at, place)
+      VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
+    [id, role, heartbeat_enabled ? 1 : 0, description, daily_tokens, context.now(), place],
+  )
+  if (!row)
+    throw new PlaneRefusal(
+      'conflict',
+      `there is an agent "${id}" already; "control agent edit" changes it, "control key new" makes a key for it`,
+    )
+  yield* recordEvent(context, { type: 'agent.added', actor, agentId: id, role })
+}
+
+/** Running tasks keep the role that they were claimed with. */
+function* editAgent(context: PlaneContext, { actor, id, patch }: By<{ readonly patch: AgentPatch }>): Command<void> {
+  const before = yield* lockAgent(context, id)
+  const { heartbeat_enabled, ...rest } = patch
+  const columns = { ...rest, ...(heartbeat_enabled === undefined ? {} : { heartbeat_enabled: heartbeat_enabled ? 1 : 0 }) }
+  const row = yield* setColumns(id, columns)
+  yield* recordEvent(context, { type: 'agent.changed', actor, agentId: id, role: text(row ?? before, 'role'), data: { ...patch } })
+  if (patch.daily_tokens !== undefined) yield* wakeBlocked(context, actor)
+}
+
+/** The names come from our own code and from checked requests, never from outside. */
+function* setColumns(id: string, columns: Readonly<Record<string, Param | undefined>>): Command<Row | undefined> {
+  const given = Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  if (given.length === 0) return undefined
+  const sets = given.map(([name]) => `${name} = ?`).join(', ')
+  return yield* first(`UPDATE agents SET ${sets} WHERE id = ? RETURNING *`, [...given.map(([, value]) => value), id])
+}
+
+/** A paused agent gets no new task; what it runs goes on to its end. To stop that too, cancel the task. */
+function* pauseAgent(context: PlaneContext, { actor, id, reason }: By<{ readonly reason: string }>): Command<void> {
+  const row = yield* lockAgent(context, id)
+  yield* setColumns(id, { paused: 1, paused_reason: reason })
+  yield* recordEvent(context, { type: 'agent.paused', actor, agentId: id, role: text(row, 'role'), data: { reason } })
+  yield* context.store.announce('agents')
+}
+
+function* resumeAgent(context: PlaneContext, { actor, id }: By): Command<void> {
+  const row = yield* lockAgent(context, id)
+  yield* setColumns(id, { paused: 0, paused_reason: null })
+  yield* recordEvent(context, { type: 'agent.resumed', actor, agentId: id, role: text(row, 'role') })
+  yield* context.store.announce('agents')
+}
+
+function* wakeAgent(context: PlaneContext, { actor, id }: By): Command<void> {
+  const row = yield* lockAgent(context, id)
+  yield* setColumns(id, { wakes: int(row, 'wakes') + 1 })
+  yield* recordEvent(context, { type: 'agent.woken', actor, agentId: id, role: text(row, 'role') })
+  yield* context.store.announce('agents')
+}
+
+/** Its leases are released and its keys deleted; what it did stays in events, runs and the ledger. */
+function* removeAgent(context: PlaneContext, { actor, id }: By): Command<void> {
+  yield* releaseLeases(context, { agentId: id, actor, why: `agent ${id} was removed` })
+  const row = yield* lockAgent(context, id)
+  yield ['DELETE FROM agent_keys WHERE agent_id = ?', [id]]
+  yield ['DELETE FROM agents WHERE id = ?', [id]]
+  yield* recordEvent(context, { type: 'agent.removed', actor, agentId: id, role: text(row, 'role') })
+  yield* context.store.announce('agents')
+}
+
+const mostCharacters = 65_536
+/** The page calls an agent unseen after this. */
+const unseenMs = 120_000
+
+type Report = {
+  readonly id: string
+  readonly worker: Readonly<Record<string, unknown>>
+  /** Without them the last ones stay. */
+  readonly receipts?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Makes no event while it was seen a moment ago: workers report all the time. @throws PlaneRefusal not_found, too_large */
+function* reportAgent(context: PlaneContext, { id, worker, receipts }: Report): Command<void> {
+  const known = yield* first('SELECT role, last_seen_at FROM agents WHERE id = ?', [id])
+  if (!known) throw noAgent(id)
+  yield [
+    'UPDATE agents SET last_seen_at = ?, worker = ?, receipts = COALESCE(?, receipts) WHERE id = ?',
+    [context.now(), jsonOf('worker', worker), receipts === undefined ? null : jsonOf('receipts', receipts), id],
+  ]
+  const before = intOrNull(known, 'last_seen_at')
+  if (before !== null && context.now() - before < unseenMs) return
+  yield* recordEvent(context, { type: 'agent.seen', actor: `agent ${id}`, agentId: id, role: text(known, 'role') })
+}
+
+function jsonOf(name: string, value: object): string {
+  const json = JSON.stringify(value)
+  if (json.length > mostCharacters)
+    throw new PlaneRefusal('too_large', `"${name}" of a report has at most 64 KiB; this one has ${json.length} characters`)
+  return json
+}
+
+/** The attempts do not count as failures. */
+function* releaseLeases(
+  context: PlaneContext,
+  { agentId, actor, why }: { readonly agentId: string; readonly actor: string; readonly why: string },
+): Command<number> {
+  const runs = yield ["SELECT id, task_id FROM runs WHERE agent_id = ? AND state = 'running' ORDER BY task_id", [agentId]]
+  let released = 0
+  for (const run of runs) {
+    const task = yield* lockTask(context, int(run, 'task_id'))
+    if (task.status !== 'running' || int(task, 'run_id') !== int(run, 'id')) continue
+    const again = { type: 'task.released', actor, availableAt: context.now(), failures: int(task, 'failures'), error: why }
+    yield* requeueTask(context, task, { ...again, run: { state: 'released', error: why } })
+    released += 1
+  }
+  return released
+}
+
+function* listKeys(agentId: string): Command<readonly AgentKey[]> {
+  if (!(yield* first('SELECT id FROM agents WHERE id = ?', [agentId]))) throw noAgent(agentId)
+  return (yield ['SELECT * FROM agent_keys WHERE agent_id = ? ORDER BY created_at, id', [agentId]]).map(keyOf)
+}
+
+function keyOf(row: Row): AgentKey {
+  return {
+    key_id: text(row, 'id'),
+    agent_id: text(row, 'agent_id'),
+    created_at: time(row, 'created_at'),
+    last_used_at: timeOrNull(row, 'last_used_at'),
+    revoked_at: timeOrNull(row, 'revoked_at'),
+  }
+}
+
+function* addKey(context: PlaneContext, { actor, id }: By): Command<NewAgentKey> {
+  const agent = yield* lockAgent(context, id)
+  const { secret, digest } = newSecret(context, 'cpa')
+  const row = yield* first('INSERT INTO agent_keys (id, agent_id, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
+    newSecretId(context, 'key'),
+    id,
+    digest,
+    context.now(),
+  ])
+  if (!row) throw new Error('INSERT … RETURNING answered no row')
+  yield* recordEvent(context, { type: 'key.added', actor, agentId: id, role: text(agent, 'role'), data: { key_id: text(row, 'id') } })
+  return { ...keyOf(row), key: secret }
+}
+
+/** Whoever had the key may have its leases, so all leases of the agent end with it. Revoking it again changes nothing. */
+export function* revokeKey(context: PlaneContext, { actor, id, keyId }: By<{ readonly keyId: string }>): Command<AgentKey> {
+  const known = yield* first(`SELECT * FROM agent_keys WHERE id = ? AND agent_id = ?${context.dialect.forUpdate}`, [keyId, id])
+  if (!known) throw new PlaneRefusal('not_found', `agent "${id}" has no key "${keyId}"`)
+  if (known.revoked_at !== null) return keyOf(known)
+  const row = yield* first('UPDATE agent_keys SET revoked_at = ? WHERE id = ? RETURNING *', [context.now(), keyId])
+  yield* releaseLeases(context, { agentId: id, actor, why: `the key of agent ${id} was revoked` })
+  yield* recordEvent(context, { type: 'key.revoked', actor, agentId: id, data: { key_id: keyId } })
+  return keyOf(row ?? known)
+}
+
+/** The runs under way go on with their own tokens. */
+function* rotateKey(context: PlaneContext, { actor, id }: By): Command<NewAgentKey> {
+  const agent = yield* lockAgent(context, id)
+  const rows = yield ['UPDATE agent_keys SET revoked_at = ? WHERE agent_id = ? AND revoked_at IS NULL RETURNING id', [context.now(), id]]
+  for (const row of rows)
+    yield* recordEvent(context, {
+      type: 'key.revoked',
+      actor,
+      agentId: id,
+      role: text(agent, 'role'),
+      data: { key_id: text(row, 'id'), rotated: true },
+    })
+  return yield* addKey(context, { actor, id })
+}
+
+/** @throws PlaneRefusal not_found */
+function* lockAgent({ dialect }: PlaneContext, id: string): Command<Row> {
+  const row = yield* first(`SELECT * FROM agents WHERE id = ?${dialect.forUpdate}`, [id])
+  if (!row) throw noAgent(id)
+  return row
+}
+
+function noAgent(id: string): PlaneRefusal {
+  return new PlaneRefusal('not_found', `there is no agent "${id}"; an operator adds it with "control agent add"`)
+}
+
+/** In the order in which they were added. */
+function* readAgents(context: PlaneContext, id?: string): Command<readonly Agent[]> {
+  const rows = id === undefined ? yield ['SELECT * FROM agents ORDER BY place'] : yield ['SELECT * FROM agents WHERE id = ?', [id]]
+  const running = yield* runningTasks(context, id)
+  const spent = yield* spentToday(context)
+  return rows.map((row) => agentOf(row, { running: running.get(text(row, 'id')) ?? [], spent: spent.get(text(row, 'id')) ?? 0 }))
+}
+
+/** @throws PlaneRefusal not_found */
+function* readAgent(context: PlaneContext, id: string): Command<Agent> {
+  const [agent] = yield* readAgents(context, id)
+  if (!agent) throw noAgent(id)
+  return agent
+}
+
+type Running = Agent['running']
+
+function* runningTasks(context: PlaneContext, id: string | undefined): Command<ReadonlyMap<string, Running>> {
+  const rows = yield [
+    `SELECT runs.agent_id AS agent_id, runs.id AS run_id, tasks.id AS task_id, tasks.title AS title, tasks.available_at AS lease_until
+      FROM runs JOIN tasks ON tasks.run_id = runs.id WHERE runs.state = 'running' AND tasks.status = 'running' AND tasks.available_at > ?
+      ${id === undefined ? '' : 'AND runs.agent_id = ?'} ORDER BY runs.id`,
+    id === undefined ? [context.now()] : [context.now(), id],
+  ]
+  return byAgent(rows)
+}
+
+function byAgent(rows: readonly Row[]): ReadonlyMap<string, Running> {
+  const groups = Map.groupBy(rows, (row) => text(row, 'agent_id'))
+  return new Map([...groups].map(([agentId, of]) => [agentId, of.map(runningOf)]))
+}
+
+function runningOf(row: Row): Running[number] {
+  return {
+    task_id: idOf('TASK', int(row, 'task_id')),
+    run_id: idOf('RUN', int(row, 'run_id')),
+    title: text(row, 'title'),
+    lease_until: time(row, 'lease_until'),
+  }
+}
+
+function* spentToday(context: PlaneContext): Command<ReadonlyMap<string, number>> {
+  const { day } = yield* currentDay(context)
+  const rows = yield ["SELECT scope, spent FROM budget_days WHERE day = ? AND scope LIKE 'agent:%'", [day]]
+  return new Map(rows.map((row) => [text(row, 'scope').slice('agent:'.length), int(row, 'spent')]))
+}
+
+function agentOf(row: Row, { running, spent }: { readonly running: Running; readonly spent: number }): Agent {
+  return {
+    id: text(row, 'id'),
+    role: text(row, 'role'),
+    heartbeat_enabled: flag(row, 'heartbeat_enabled'),
+    description: text(row, 'description'),
+    daily_tokens: intOrNull(row, 'daily_tokens'),
+    paused: flag(row, 'paused'),
+    paused_reason: textOrNull(row, 'paused_reason'),
+    wakes: int(row, 'wakes'),
+    last_seen_at: timeOrNull(row, 'last_seen_at'),
+    worker: objectOrNull(row, 'worker'),
+    running,
+    spent_today: spent,
+    created_at: time(row, 'created_at'),
+  }
 }

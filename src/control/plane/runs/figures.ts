@@ -1,8 +1,7 @@
 /** Counts what /metrics shows. */
 
 import type { Command } from '../../contract/store-port.ts'
-import { currentDay } from '../budget/budget-settings.ts'
-import { unused, usedToday } from '../budget/scopes.ts'
+import { currentDay, unused, usedToday } from '../budget/limits.ts'
 import type { PlaneContext } from '../context.ts'
 import { amount, int, text } from '../row.ts'
 

@@ -3,17 +3,15 @@
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import type { PlaneContext } from '../context.ts'
-import { flag, int } from '../row.ts'
-import { logTopic } from './log-growth.ts'
-import { readPieces, writePiece } from './log-pieces.ts'
+import { first, flag, int, text } from '../row.ts'
 import { type Access, lockRun, ownRun } from './run-row.ts'
 
-export const mostLogBytes = 8_388_608
+const mostLogBytes = 8_388_608
 const mostPieceBytes = 1_048_576
 const mostReadBytes = 1_048_576
 
-export type LogState = { readonly log_bytes: number; readonly log_truncated: boolean }
-export type Appending = Access & { readonly at: number; readonly piece: string }
+type LogState = { readonly log_bytes: number; readonly log_truncated: boolean }
+type Appending = Access & { readonly at: number; readonly piece: string }
 
 /**
  * Stores what lies behind the end of the log, so a piece that comes twice, or again and longer, is stored once. What comes after the first
@@ -46,7 +44,7 @@ function* store(context: PlaneContext, row: Row, bytes: Uint8Array): Command<Log
   return { log_bytes: end + kept.length, log_truncated: isTruncated }
 }
 
-export type Reading = Access & { readonly from: number; readonly to: number }
+type Reading = Access & { readonly from: number; readonly to: number }
 
 /** At most 1 MiB at once; behind the end there are no bytes. */
 export function* readLog({ from, to, ...access }: Reading): Command<{ readonly bytes: Uint8Array; readonly total: number }> {
@@ -55,4 +53,90 @@ export function* readLog({ from, to, ...access }: Reading): Command<{ readonly b
   const last = Math.min(to, total, from + mostReadBytes)
   if (last <= from) return { bytes: new Uint8Array(), total }
   return { bytes: yield* readPieces({ run: int(row, 'id'), from, to: last }), total }
+}
+
+/** Wakes those who read the log of this run. Its growth is no event: logs grow too often to be recorded. */
+function logTopic(run: number): string {
+  return `log:${run}`
+}
+
+type Growing = { readonly access: Access; readonly from: number; readonly signal: AbortSignal }
+
+/** Resolves once the log is longer than `from`, the run has ended, or the signal aborts. */
+export async function logGrows({ store }: Pick<PlaneContext, 'store'>, { access, from, signal }: Growing): Promise<void> {
+  const row = await store.read(() => ownRun(access))
+  const heard = announcements(store, logTopic(int(row, 'id')), signal)
+  try {
+    while (!signal.aborted) {
+      const turn = heard.next()
+      const now = await store.read(() => ownRun(access))
+      if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running') return
+      await turn
+    }
+  } finally {
+    heard.end()
+  }
+}
+
+type Announcements = { readonly next: () => Promise<void>; readonly end: () => void }
+
+/** `next` resolves with the next announcement, or when the signal aborts. */
+function announcements(store: PlaneContext['store'], topic: string, signal: AbortSignal): Announcements {
+  const state: { turn: PromiseWithResolvers<void> } = { turn: Promise.withResolvers() }
+  const tell = () => state.turn.resolve()
+  const stop = store.listen(topic, tell)
+  signal.addEventListener('abort', tell)
+  return {
+    next() {
+      if (!signal.aborted) state.turn = Promise.withResolvers()
+      return state.turn.promise
+    },
+    end() {
+      stop()
+      signal.removeEventListener('abort', tell)
+    },
+  }
+}
+
+/**
+ * Text as it is, behind a "t"; bytes that are not UTF-8, for example half of a character at the end of a piece, or that have a NUL, which
+ * PostgreSQL keeps in no text, as base64 behind a "b".
+ */
+function storedPiece(bytes: Uint8Array): string {
+  const asText = Buffer.from(bytes).toString('utf8')
+  const isText = !asText.includes('\0') && Buffer.from(asText, 'utf8').equals(bytes)
+  return isText ? `t${asText}` : `b${Buffer.from(bytes).toString('base64')}`
+}
+
+function bytesOfPiece(stored: string): Uint8Array {
+  return Buffer.from(stored.slice(1), stored.startsWith('b') ? 'base64' : 'utf8')
+}
+
+/** A piece grows up to this, so that a program that prints single characters does not make a row of each. */
+const smallBytes = 8_192
+
+/** Appends at the end of the log, which is byte `end`. */
+function* writePiece({ run, end, bytes }: { readonly run: number; readonly end: number; readonly bytes: Uint8Array }): Command<void> {
+  const last = yield* first('SELECT at_byte, piece FROM run_logs WHERE run_id = ? ORDER BY at_byte DESC LIMIT 1', [run])
+  if (last && end - int(last, 'at_byte') + bytes.length <= smallBytes) {
+    const grown = Buffer.concat([bytesOfPiece(text(last, 'piece')), bytes])
+    yield ['UPDATE run_logs SET piece = ? WHERE run_id = ? AND at_byte = ?', [storedPiece(grown), run, int(last, 'at_byte')]]
+  } else yield ['INSERT INTO run_logs (run_id, at_byte, piece) VALUES (?, ?, ?)', [run, end, storedPiece(bytes)]]
+}
+
+type LogRange = { readonly run: number; readonly from: number; readonly to: number }
+
+/** The bytes of a log from `from` up to and without `to`. */
+function* readPieces({ run, from, to }: LogRange): Command<Uint8Array> {
+  const rows = yield [
+    `SELECT at_byte, piece FROM run_logs WHERE run_id = ? AND at_byte < ?
+      AND at_byte >= COALESCE((SELECT MAX(at_byte) FROM run_logs WHERE run_id = ? AND at_byte <= ?), 0) ORDER BY at_byte`,
+    [run, to, run, from],
+  ]
+  return Buffer.concat(rows.map((row) => cut(row, { from, to })))
+}
+
+function cut(row: Row, { from, to }: { readonly from: number; readonly to: number }): Uint8Array {
+  const at = int(row, 'at_byte')
+  return bytesOfPiece(text(row, 'piece')).subarray(Math.max(0, from - at), Math.max(0, to - at))
 }

@@ -1,18 +1,18 @@
 /** Serves runs: what they are, their logs, artifacts and session lines. */
 
-import type { Caller } from '../../contract/caller.ts'
+import { sha256 } from '../../../kit/sha256.ts'
+import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { RunPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { assertSelf } from '../../contract/rights.ts'
-import type { RunQuery } from '../../contract/run-shapes.ts'
-import type { Command } from '../../contract/store-port.ts'
-import { numberOf, type PlaneContext } from '../context.ts'
-import { putArtifact, readArtifact } from './artifacts.ts'
-import { deliverRun } from './deliver-run.ts'
-import { logGrows } from './log-growth.ts'
-import { appendLog, readLog } from './run-log.ts'
-import { ownRun, readRun, readRuns } from './run-row.ts'
-import { addSessionLine, readSessionLines } from './session-lines.ts'
+import { type Run, type RunQuery, type SessionLine, sessionLine } from '../../contract/run-shapes.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import { nextId, numberOf, type PlaneContext } from '../context.ts'
+import { recordEvent } from '../events/record-event.ts'
+import { amount, first, int, text } from '../row.ts'
+import { lockLease } from '../tasks/lease.ts'
+import { appendLog, logGrows, readLog } from './run-log.ts'
+import { type Access, lockRun, ownRun, readRun, readRuns } from './run-row.ts'
 
 export function createRunPlane(context: PlaneContext): RunPlane {
   const { store } = context
@@ -63,4 +63,107 @@ function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: R
   const found = yield* readRuns(`${where} ORDER BY runs.id DESC LIMIT ?`, [...given.map(([, value]) => value), limit + 1])
   const runs = found.slice(0, limit)
   return { runs, next: found.length > limit ? (runs.at(-1)?.run_id ?? null) : null }
+}
+
+type Delivery = Parameters<RunPlane['deliver']>[2]
+
+const mostManifestCharacters = 262_144
+
+/** What is not given stays. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
+function* deliverRun(context: PlaneContext, { delivery, ...access }: Access & { readonly delivery: Delivery }): Command<Run> {
+  const row = yield* lockRun(context, access)
+  const { manifest, changes, skill } = delivery
+  const written = manifest === undefined ? null : JSON.stringify(manifest)
+  if (written !== null && written.length > mostManifestCharacters)
+    throw new PlaneRefusal('too_large', `a manifest has at most 256 KiB; this one has ${written.length} characters`)
+  yield [
+    'UPDATE runs SET manifest = COALESCE(?, manifest), changes = COALESCE(?, changes), skill = COALESCE(?, skill) WHERE id = ?',
+    [written, changes ?? null, skill ?? null, int(row, 'id')],
+  ]
+  yield* recordEvent(context, {
+    ...{ type: 'run.delivered', actor: signatureOf(access.caller), taskId: int(row, 'task_id'), runId: int(row, 'id') },
+    ...{ agentId: text(row, 'agent_id'), role: text(row, 'role') },
+    data: { manifest: manifest !== undefined, ...(changes ? { changes } : {}), ...(skill ? { skill } : {}) },
+  })
+  return yield* readRun(access.id)
+}
+
+const mostBytes = 1_048_576
+const mostOfRun = 16
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
+
+type NewArtifact = { readonly name: string; readonly digest: string; readonly body: string }
+type KeptArtifact = { readonly name: string; readonly digest: string; readonly bytes: number }
+
+/** What is kept never changes. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content under the same name */
+function* putArtifact(context: PlaneContext, { artifact, ...access }: Access & { readonly artifact: NewArtifact }): Command<KeptArtifact> {
+  const bytes = checkedBytes(artifact)
+  const run = int(yield* lockRun(context, access), 'id')
+  const { name, digest, body } = artifact
+  const known = yield* first('SELECT digest FROM artifacts WHERE run_id = ? AND name = ?', [run, name])
+  if (known && text(known, 'digest') !== digest)
+    throw new PlaneRefusal(
+      'conflict',
+      `"${name}" was delivered with other content (sha256 ${text(known, 'digest')}); give this one another name`,
+    )
+  if (!known) {
+    yield* assertRoom(run)
+    yield ['INSERT INTO artifacts (run_id, name, digest, bytes, body) VALUES (?, ?, ?, ?, ?)', [run, name, digest, bytes, body]]
+  }
+  return { name, digest, bytes }
+}
+
+function checkedBytes({ name, digest, body }: NewArtifact): number {
+  if (!namePattern.test(name))
+    throw new PlaneRefusal(
+      'bad_request',
+      `an artifact's name is 1 to 128 letters, digits, ".", "_" or "-", and begins with a letter or digit`,
+    )
+  const bytes = Buffer.from(body, 'base64')
+  if (bytes.toString('base64') !== body) throw new PlaneRefusal('bad_request', `the content of "${name}" is not base64`)
+  if (bytes.length > mostBytes) throw new PlaneRefusal('too_large', `an artifact has at most 1 MiB; "${name}" has ${bytes.length} bytes`)
+  const found = sha256(bytes)
+  if (found !== digest)
+    throw new PlaneRefusal('bad_request', `the content of "${name}" has the digest ${found}, not the one that was given; send it again`)
+  return bytes.length
+}
+
+function* assertRoom(run: number): Command<void> {
+  const count = yield* amount('SELECT COUNT(*) AS value FROM artifacts WHERE run_id = ?', [run])
+  if (count >= mostOfRun) throw new PlaneRefusal('too_many', `a run has at most ${mostOfRun} artifacts`)
+}
+
+/** @throws PlaneRefusal not_found, forbidden */
+function* readArtifact({ name, ...access }: Access & { readonly name: string }): Command<{ digest: string; body: string }> {
+  yield* ownRun(access)
+  const row: Row | undefined = yield* first('SELECT digest, body FROM artifacts WHERE run_id = ? AND name = ?', [numberOf(access.id), name])
+  if (!row) throw new PlaneRefusal('not_found', `${access.id} has no artifact "${name}"`)
+  return { digest: text(row, 'digest'), body: text(row, 'body') }
+}
+
+type NewLine = { readonly caller: Caller; readonly agentId: string; readonly line: SessionLine }
+
+/** Its own file has all of them; here the last ones answer what an agent did lately, however much it writes. */
+const mostOfAgent = 1_000
+
+/** Of an agent the last 1,000 lines are kept. The next run reads them, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
+function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLine): Command<void> {
+  if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
+  const { timestamp, task, skill, outcome, tokens_used } = line
+  const run = caller.kind === 'run' ? numberOf(caller.runId) : null
+  const id = yield* nextId('sessions')
+  yield [
+    'INSERT INTO sessions (id, agent_id, run_id, at, line) VALUES (?, ?, ?, ?, ?)',
+    [id, agentId, run, context.now(), JSON.stringify({ timestamp, task, skill, outcome, tokens_used })],
+  ]
+  yield [
+    'DELETE FROM sessions WHERE agent_id = ? AND id <= (SELECT id FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)',
+    [agentId, agentId, mostOfAgent],
+  ]
+}
+
+/** The last `limit`, oldest first. */
+function* readSessionLines(agentId: string, limit: number): Command<readonly SessionLine[]> {
+  const rows = yield ['SELECT line FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT ?', [agentId, limit]]
+  return rows.map((row) => sessionLine.parse(JSON.parse(text(row, 'line')))).reverse()
 }

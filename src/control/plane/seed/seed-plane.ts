@@ -5,12 +5,11 @@ import type { Caller } from '../../contract/caller.ts'
 import type { SeedPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { assertSelf } from '../../contract/rights.ts'
-import type { Command, Param } from '../../contract/store-port.ts'
-import { budgetDayOf } from '../budget/budget-day.ts'
-import { readBudgetSettings } from '../budget/budget-settings.ts'
-import { unused, usedToday } from '../budget/scopes.ts'
-import { numberOf, type PlaneContext } from '../context.ts'
-import { approvedApproval, pendingApproval, seedAgent, seedBudget, seedTask } from './seed-form.ts'
+import type { Command, Param, Row } from '../../contract/store-port.ts'
+import { budgetDayOf, readBudgetSettings, type Used, unused, usedToday } from '../budget/limits.ts'
+import { idOf, idOrNull, numberOf, type PlaneContext } from '../context.ts'
+import { flag, int, intOrNull, object, text, textOrNull } from '../row.ts'
+import { priorityOf } from '../tasks/task-change.ts'
 
 /** The seed has no pages: the first so many, in the order of the queue. */
 const mostRows = 200
@@ -78,4 +77,63 @@ function* readApprovals(context: PlaneContext, agentId: string | undefined): Com
   const pending = yield [inState, ['pending', now, ...params]]
   const approved = yield [inState, ['approved', now, ...params]]
   return { pending: pending.map(pendingApproval), approved: approved.map(approvedApproval) }
+}
+
+/** 2026-04-07T10:30:00Z */
+function seedTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+/** A paused agent is told that its heartbeat is off: the seed asks "am I active?" with this field. */
+function seedAgent(row: Row): SeedState['agents'][number] {
+  return { id: text(row, 'id'), role: text(row, 'role'), heartbeat_enabled: flag(row, 'heartbeat_enabled') && !flag(row, 'paused') }
+}
+
+/** The seed knows no budget without a limit: it is the highest limit that can be set. */
+const noLimit = 1_000_000_000_000
+
+function seedBudget(
+  { daily_tokens, allocation }: { readonly daily_tokens: number | null; readonly allocation: Record<string, number> },
+  { spent, reserved }: Used,
+): SeedState['budget'] {
+  const limit = daily_tokens ?? noLimit
+  return {
+    daily_tokens: limit,
+    spent_today: spent,
+    remaining: Math.max(0, limit - spent - reserved),
+    hard_limit_exceeded: spent >= limit,
+    allocation,
+  }
+}
+
+function seedTask(row: Row): SeedTask {
+  return {
+    task_id: idOf('TASK', int(row, 'id')),
+    title: text(row, 'title'),
+    description: text(row, 'description'),
+    assigned_to: textOrNull(row, 'agent_id') ?? text(row, 'role'),
+    priority: priorityOf(row),
+    status: text(row, 'status'),
+    created_at: seedTime(int(row, 'created_at')),
+    context: object(row, 'context'),
+  }
+}
+
+function pendingApproval(row: Row): SeedApprovals['pending'][number] {
+  return {
+    approval_id: idOf('APPR', int(row, 'id')),
+    task_id: idOrNull('TASK', intOrNull(row, 'task_id')),
+    operation: text(row, 'operation'),
+    estimated_tokens: int(row, 'estimated_tokens'),
+    operator_approved: false,
+  }
+}
+
+function approvedApproval(row: Row): SeedApprovals['approved'][number] {
+  return {
+    approval_id: idOf('APPR', int(row, 'id')),
+    operation: text(row, 'operation'),
+    operator_approved: true,
+    approved_at: seedTime(int(row, 'decided_at')),
+  }
 }

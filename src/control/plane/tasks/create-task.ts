@@ -1,14 +1,56 @@
 /** Creates tasks: each with its labels, what it depends on and its place in the queue. */
 
 import { type Caller, signatureOf } from '../../contract/caller.ts'
-import type { Command, Param, Row } from '../../contract/store-port.ts'
-import type { Task, TaskDraft } from '../../contract/task-shapes.ts'
+import type { Once } from '../../contract/plane.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Beside, Command, Param, Row } from '../../contract/store-port.ts'
+import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
 import { numberOf, type PlaneContext, take, taken } from '../context.ts'
-import { first, int } from '../row.ts'
+import { amount, first, int, text } from '../row.ts'
 import { keepNeeds, type Needs, readNeeds } from './dependencies.ts'
-import { announceReady, readTask, recordTask } from './task-change.ts'
-import { keepLabels } from './task-labels.ts'
-import { queueAt, rankOf, taskOf } from './task-row.ts'
+import { requireCreator } from './permission.ts'
+import { announceReady, keepLabels, queueAt, rankOf, readTask, recordTask, taskOf } from './task-change.ts'
+
+type Created = { readonly task: Task; readonly replayed: boolean }
+type Creating = { readonly caller: Caller; readonly draft: TaskDraft; readonly once?: Once | undefined }
+
+/** @throws PlaneRefusal idempotency_mismatch when the key came with another request before; too_many */
+export function* createTaskOnce(context: PlaneContext, { caller, draft, once }: Creating): Command<Created> {
+  requireCreator(caller)
+  if (!once) return { task: yield* createCounted(context, caller, draft), replayed: false }
+  const owner = ownerOf(caller)
+  const kept = yield* first('SELECT digest, body FROM replies WHERE owner = ? AND key = ?', [owner, once.key])
+  if (kept && kept.digest !== once.digest)
+    throw new PlaneRefusal('idempotency_mismatch', `Idempotency-Key "${once.key}" was used for another request; use a new key`)
+  if (kept) return { task: taskShape.parse(JSON.parse(text(kept, 'body'))), replayed: true }
+  const task = yield* createCounted(context, caller, draft)
+  yield [
+    'INSERT INTO replies (owner, key, digest, status, body, at) VALUES (?, ?, ?, 201, ?, ?)',
+    [owner, once.key, once.digest, JSON.stringify(task), context.now()],
+  ]
+  return { task, replayed: false }
+}
+
+/** Not for a request that was answered before. */
+function* createCounted(context: PlaneContext, caller: Caller, draft: TaskDraft): Command<Task> {
+  yield* assertFewOpenTasks(context, caller, 1)
+  return yield* createTask(context, caller, draft)
+}
+
+/** A task that waits for others must not miss that one of them ends. The open tasks of an agent are counted, so its creates take turns. */
+export function besideCreates(caller: Caller, draft: TaskDraft, once: Once | undefined): Beside | undefined {
+  if (draft.depends_on.length > 0) return undefined
+  if (caller.kind === 'agent') return { kind: 'create', key: ownerOf(caller) }
+  return { kind: 'create', key: once ? `${ownerOf(caller)} ${once.key}` : crypto.randomUUID() }
+}
+
+const ownerOf = (caller: Caller) => `${caller.kind} ${caller.id}`
+const keptMs = 24 * 3_600_000
+
+/** Keys are remembered for a day. */
+export function* forgetReplies(context: PlaneContext): Command<void> {
+  yield ['DELETE FROM replies WHERE at < ?', [context.now() - keptMs]]
+}
 
 /** `actor`: who is recorded as its creator, when that is not the caller. @throws PlaneRefusal bad_request for an unknown parent or need */
 export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDraft, actor = signatureOf(caller)): Command<Task> {
@@ -74,4 +116,27 @@ function* insertTask(values: Columns): Command<Row> {
   )
   if (!row) throw new Error('INSERT … RETURNING answered no row')
   return row
+}
+
+export const usualOpenTasks = 1_000
+
+/** The conditions of the index `tasks_open_of_creators`; counts no further than the limit, and only within that index. */
+const openOf = "ended_at IS NULL AND substr(created_by, 1, 6) IN ('agent ', 'shared') AND created_by = ?"
+
+/**
+ * An agent that loops, or that a text misleads, cannot fill the board. Operators are exempt; a run creates only escalations, which have a
+ * limit of their own. Creates of one agent take turns (`besideCreates`), so the count is exact. @throws PlaneRefusal too_many
+ */
+export function* assertFewOpenTasks({ options }: PlaneContext, caller: Caller, more: number): Command<void> {
+  if (caller.kind !== 'agent' && caller.kind !== 'seed') return
+  const limit = options.openTasksOfAgent ?? usualOpenTasks
+  const counted = `SELECT COUNT(*) AS value FROM (SELECT 1 FROM tasks WHERE ${openOf} LIMIT ?) AS counted`
+  const open = yield* amount(counted, [signatureOf(caller), limit])
+  if (open + more <= limit) return
+  const asked = more === 1 ? 'it may have no more' : `${more} more are above that`
+  throw new PlaneRefusal(
+    'too_many',
+    `${signatureOf(caller)} has created ${open} tasks that have not ended, of ${limit} at a time (CONTROLPLANE_AGENT_OPEN_TASKS); ${asked}: wait until some have ended`,
+    { open, limit, retry_after_ms: 60_000 },
+  )
 }

@@ -4,19 +4,18 @@ import { type Caller, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import type { Task } from '../../contract/task-shapes.ts'
+import { closeReservations, forfeitRun, reportTotal } from '../budget/reservations.ts'
 import { idOf, numberOf, type PlaneContext } from '../context.ts'
-import { flag, int, text } from '../row.ts'
+import { first, flag, int, intOrNull, text } from '../row.ts'
 import { releaseDependents, warnDependents } from './dependencies.ts'
-import { cancelQuestions, type EndOfRun, endRun, noLease } from './end-run.ts'
 import { assertLease, isLeased, leaseLost } from './lease.ts'
-import { announceReady, changeTask, hasEnded, lockTask, recordTask } from './task-change.ts'
-import { priorityOf, queueAt } from './task-row.ts'
+import { announceReady, changeTask, hasEnded, lockTask, priorityOf, queueAt, recordTask } from './task-change.ts'
 
 /** A number, or an id such as TASK-001. */
 type TaskRef = number | string
 const refOf = (task: TaskRef) => (typeof task === 'number' ? task : numberOf(task))
 
-export type Ending = {
+type Ending = {
   readonly status: 'completed' | 'failed' | 'dead' | 'cancelled'
   readonly actor: string
   readonly run: EndOfRun
@@ -47,7 +46,7 @@ export function* endTask(context: PlaneContext, task: Row, { status, actor, run,
   return ended
 }
 
-export type Completion = {
+type Completion = {
   readonly caller: Caller
   /** Its row, locked by this command. */
   readonly task: Row
@@ -93,7 +92,7 @@ function isFor(task: Row, agent: { readonly id: string; readonly role: string })
   return task.agent_id === null ? task.role === agent.role : task.agent_id === agent.id
 }
 
-export type Requeue = {
+type Requeue = {
   readonly type: string
   readonly actor: string
   readonly run: EndOfRun
@@ -149,8 +148,8 @@ export function* wakeTask(context: PlaneContext, taskId: TaskRef, actor = 'contr
   return true
 }
 
-export type ParkedStatus = 'awaiting_approval' | 'budget_blocked' | 'blocked'
-export type ParkedBy = { readonly actor?: string; readonly error?: string | null }
+type ParkedStatus = 'awaiting_approval' | 'budget_blocked' | 'blocked'
+type ParkedBy = { readonly actor?: string; readonly error?: string | null }
 
 /**
  * Parks a task under a name until somebody acts. A run that has it ends as `waiting`: its token is worth nothing from then on. Leaves a task
@@ -171,4 +170,44 @@ export function* blockTask(
   const data = { ...(reason ? { reason } : {}), ...(error ? { error } : {}) }
   yield* recordTask(context, blocked, { type: `task.${status}`, actor, data, ...(agentId ? { agentId } : {}) })
   return blocked
+}
+
+type RunState = 'completed' | 'failed' | 'released' | 'lost' | 'cancelled' | 'waiting'
+
+export type EndOfRun = {
+  readonly state: RunState
+  readonly error?: string | null | undefined
+  readonly skill?: string | null | undefined
+  /** What the run says it spent in all; without it, what it had reserved counts as spent. */
+  readonly total?: number | undefined
+}
+
+/** The columns of a task that has no lease. */
+export const noLease = { lease_digest: null, lease_ms: null } as const
+
+const ofRun = `id, task_id, agent_id, role, tokens_used,
+  (SELECT COUNT(*) FROM reservations WHERE run_id = runs.id AND state = 'open') AS open_reservations`
+
+/** Does nothing unless the task is running. The caller changes the task. @returns the agent that had it */
+function* endRun(context: PlaneContext, task: Row, { state, error = null, skill = null, total }: EndOfRun): Command<string | undefined> {
+  const runId = task.status === 'running' ? intOrNull(task, 'run_id') : null
+  if (runId === null) return undefined
+  const ended = yield* first(
+    `UPDATE runs SET state = ?, ended_at = ?, error = ?, skill = COALESCE(?, skill) WHERE id = ? AND state = 'running' RETURNING ${ofRun}`,
+    [state, context.now(), error, skill, runId],
+  )
+  if (!ended) return undefined
+  const hasReserved = int(ended, 'open_reservations') > 0
+  if (total === undefined && hasReserved) yield* forfeitRun(context, runId)
+  if (total !== undefined && hasReserved) yield* closeReservations(context, { runId, taskId: int(task, 'id') })
+  if (total !== undefined) yield* reportTotal(context, ended, total)
+  return text(ended, 'agent_id')
+}
+
+/** Questions of a task that has ended need no answer any more. */
+function* cancelQuestions(context: PlaneContext, task: Row): Command<void> {
+  yield [
+    "UPDATE approvals SET state = 'cancelled', decided_at = ?, note = ? WHERE task_id = ? AND state = 'pending'",
+    [context.now(), `${idOf('TASK', int(task, 'id'))} ended`, int(task, 'id')],
+  ]
 }

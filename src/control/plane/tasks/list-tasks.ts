@@ -6,8 +6,7 @@ import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskQuery } from '../../contract/task-shapes.ts'
 import { idOf, numberOf } from '../context.ts'
 import { int, marks, text } from '../row.ts'
-import { readTask } from './task-change.ts'
-import { taskOf } from './task-row.ts'
+import { readTask, taskOf } from './task-change.ts'
 
 export type TaskPage = {
   readonly tasks: readonly Task[]

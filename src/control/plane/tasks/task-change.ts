@@ -2,12 +2,10 @@
 
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
-import type { Task } from '../../contract/task-shapes.ts'
-import { idOf, numberOf, type PlaneContext } from '../context.ts'
+import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
+import { idOf, idOrNull, numberOf, type PlaneContext } from '../context.ts'
 import { recordEvent } from '../events/record-event.ts'
-import { first, int, intOrNull, text, textOrNull } from '../row.ts'
-import { moveLabels } from './task-labels.ts'
-import { taskOf } from './task-row.ts'
+import { first, flag, int, intOrNull, marks, object, objectOrNull, strings, text, textOrNull, time, timeOrNull } from '../row.ts'
 
 /** @throws PlaneRefusal not_found */
 export function* lockTask(context: PlaneContext, number: number): Command<Row> {
@@ -36,7 +34,7 @@ export function* changeTask(
 /** What decides where a task stands in the queue. */
 const moves = new Set(['status', 'queue_at', 'role', 'agent_id'])
 
-export type TaskHappening = {
+type TaskHappening = {
   readonly type: string
   readonly actor: string
   readonly data?: Record<string, unknown>
@@ -92,4 +90,90 @@ const ended = new Set(['completed', 'failed', 'dead', 'cancelled'])
 
 export function hasEnded(row: Row): boolean {
   return ended.has(text(row, 'status'))
+}
+
+type Priority = TaskDraft['priority']
+
+const { status: statusShape, blocked_reason: reasonShape } = taskShape.shape
+
+/** Each hour of waiting is worth as much as an hour of bonus: a task of low priority comes up in the end. */
+const bonusMs: Readonly<Record<Priority, number>> = { low: -3_600_000, medium: 0, high: 3_600_000, urgent: 10_800_000 }
+const ranks: readonly Priority[] = ['low', 'medium', 'high', 'urgent']
+
+export function rankOf(priority: Priority): number {
+  return ranks.indexOf(priority)
+}
+
+export function priorityOf(row: Row): Priority {
+  return ranks[int(row, 'priority')] ?? 'medium'
+}
+
+/** Stands in `queue_at` of a pending task that may not run yet: the claim's range of the index ends before it. */
+const DELAYED = 1_000_000_000_000_000
+
+type QueuePlace = { readonly createdAt: number; readonly priority: Priority; readonly availableAt: number; readonly now: number }
+
+export function queueAt({ createdAt, priority, availableAt, now }: QueuePlace): number {
+  return availableAt > now ? DELAYED : createdAt - bonusMs[priority]
+}
+
+/** The expression of `queueAt` for a task whose time has come. */
+export const readyQueueAt = `created_at - CASE priority WHEN 0 THEN ${bonusMs.low} WHEN 2 THEN ${bonusMs.high} WHEN 3 THEN ${bonusMs.urgent} ELSE 0 END`
+
+/** `needs`: the numbers of the tasks that it depends on. `agentId`: who has it now. */
+export function taskOf(row: Row, needs: readonly number[] = [], agentId: string | null = null): Task {
+  const isRunning = row.status === 'running'
+  return {
+    task_id: idOf('TASK', int(row, 'id')),
+    title: text(row, 'title'),
+    description: text(row, 'description'),
+    role: text(row, 'role'),
+    agent_id: textOrNull(row, 'agent_id'),
+    assigned_to: agentId ?? textOrNull(row, 'agent_id') ?? text(row, 'role'),
+    priority: priorityOf(row),
+    status: statusShape.parse(row.status),
+    blocked_reason: reasonShape.parse(row.blocked_reason),
+    labels: strings(row, 'labels'),
+    depends_on: needs.map((need) => idOf('TASK', need)),
+    context: object(row, 'context'),
+    created_at: time(row, 'created_at'),
+    updated_at: time(row, 'updated_at'),
+    created_by: text(row, 'created_by'),
+    version: int(row, 'version'),
+    attempt: int(row, 'attempt'),
+    max_attempts: int(row, 'max_attempts'),
+    available_at: time(row, 'available_at'),
+    lease_until: isRunning ? timeOrNull(row, 'available_at') : null,
+    run_id: idOrNull('RUN', intOrNull(row, 'run_id')),
+    parent_task_id: idOrNull('TASK', intOrNull(row, 'parent_id')),
+    budget_tokens: intOrNull(row, 'budget_tokens'),
+    tokens_used: int(row, 'tokens_used'),
+    cancel_requested: flag(row, 'cancel_requested'),
+    result: objectOrNull(row, 'result'),
+    error: textOrNull(row, 'error'),
+    ended_at: timeOrNull(row, 'ended_at'),
+  }
+}
+
+/** The queue is the role, or "ROLE AGENT" for a task of one agent alone; a task that is not pending stands in none. */
+const place = `UPDATE labels SET queue_at = (SELECT queue_at FROM tasks WHERE tasks.id = labels.task_id),
+  queue = (SELECT CASE WHEN status <> 'pending' THEN NULL WHEN agent_id IS NULL THEN role ELSE role || ' ' || agent_id END
+    FROM tasks WHERE tasks.id = labels.task_id)`
+
+/** For a task that has none yet: its row says where it stands. */
+export function* keepLabels(task: Row, labels: readonly string[]): Command<void> {
+  if (labels.length === 0) return
+  for (const label of new Set(labels)) yield ['INSERT INTO labels (task_id, label) VALUES (?, ?)', [int(task, 'id'), label]]
+  yield* moveLabels([task])
+}
+
+/** After the status, the role, the agent or the place in the queue of tasks has changed; `tasks`: their columns id and labels. */
+export function* moveLabels(tasks: readonly Row[]): Command<void> {
+  const ids = tasks.filter((task) => text(task, 'labels') !== '[]').map((task) => int(task, 'id'))
+  if (ids.length > 0) yield [`${place} WHERE task_id IN (${marks(ids)})`, ids]
+}
+
+export function* replaceLabels(task: Row, labels: readonly string[]): Command<void> {
+  yield ['DELETE FROM labels WHERE task_id = ?', [int(task, 'id')]]
+  yield* keepLabels(task, labels)
 }

@@ -1,0 +1,342 @@
+/** Keeps approvals: a run asks, an operator or the clock answers once, and the run uses the answer once. */
+
+import { digest } from '../../kit/digest.ts'
+import { type Approval, type ApprovalQuery, type ApprovedOperation, approval, type DecisionRequest } from '../contract/approval-shapes.ts'
+import { type Caller, signatureOf } from '../contract/caller.ts'
+import type { ApprovalPlane } from '../contract/plane.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { assertSelf, onlyOperator } from '../contract/rights.ts'
+import type { Command, Param, Row } from '../contract/store-port.ts'
+import { idOf, idOrNull, nextId, numberOf, type PlaneContext } from './context.ts'
+import { recordEvent } from './events/record-event.ts'
+import { amount, first, int, intOrNull, object, text, textOrNull, time, timeOrNull } from './row.ts'
+import { blockTask, wakeTask } from './tasks/end-task.ts'
+import { lockLease } from './tasks/lease.ts'
+
+export function createApprovalPlane(context: PlaneContext): ApprovalPlane {
+  const { store } = context
+  return {
+    async get(caller, id) {
+      const found = approvalOf(await store.read(() => readApproval(id)))
+      assertSelf(caller, found.agent_id, `read ${id}`)
+      return found
+    },
+    list: async (caller, query) => await store.read(() => listApprovals(caller, query)),
+    async decide(caller, id, request) {
+      onlyOperator(caller, 'decide approvals')
+      const decided = await store.write(() => decideApproval(context, { caller, id, request }))
+      if (decided instanceof PlaneRefusal) throw decided
+      return decided
+    },
+    async use(caller, id, digest) {
+      if (caller.kind !== 'run' && caller.kind !== 'agent')
+        throw new PlaneRefusal('forbidden', 'only the run or the agent that asked for an approval may use it')
+      return await store.write(() => useApproval(context, { caller, id, digest }))
+    },
+  }
+}
+
+type Listed = Awaited<ReturnType<ApprovalPlane['list']>>
+
+/** Newest first. An agent and its runs see their own. */
+function* listApprovals(caller: Caller, { state, agent_id, task_id, limit, after }: ApprovalQuery): Command<Listed> {
+  if (caller.kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret reads approvals only by GET approvals?agent_id=')
+  const agentId = caller.kind === 'operator' ? agent_id : caller.id
+  if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its approvals')
+  const conditions: readonly (readonly [string, Param | undefined])[] = [
+    ['state = ?', state],
+    ['agent_id = ?', agentId],
+    ['task_id = ?', task_id === undefined ? undefined : numberOf(task_id)],
+    ['id < ?', after === undefined ? undefined : numberOf(after)],
+  ]
+  const given = conditions.flatMap(([text, value]) => (value === undefined ? [] : [[text, value] as const]))
+  const where = given.length === 0 ? '' : `WHERE ${given.map(([text]) => text).join(' AND ')}`
+  const rows = yield [`SELECT * FROM approvals ${where} ORDER BY id DESC LIMIT ?`, [...given.map(([, value]) => value), limit + 1]]
+  const approvals = rows.slice(0, limit).map(approvalOf)
+  return { approvals, next: rows.length > limit ? (approvals.at(-1)?.approval_id ?? null) : null }
+}
+
+type Question = {
+  readonly caller: Caller
+  readonly agentId: string
+  readonly role: string | null
+  /** With `runId` the task waits for the answer; without, it is only named. */
+  readonly taskId: number | null
+  readonly runId: number | null
+  readonly operation: string
+  readonly reasoning: string
+  readonly estimatedTokens: number
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** What an approval permits, and nothing else: a use must repeat it. @throws PlaneRefusal bad_request for text with half of a character */
+export function operationDigest(operation: string, details: Readonly<Record<string, unknown>>): string {
+  try {
+    return digest({ operation, details })
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new PlaneRefusal('bad_request', `"details" of an approval request must be plain JSON: ${why}`)
+  }
+}
+
+/** @returns the number of the approval */
+export function* requestApproval(context: PlaneContext, question: Question): Command<number> {
+  const { caller, agentId, role, taskId, runId, operation } = question
+  const id = yield* insertApproval(context, question)
+  if (taskId !== null && runId !== null) yield* blockTask(context, taskId, 'awaiting_approval', null, { actor: signatureOf(caller) })
+  const data = { approval_id: idOf('APPR', id), operation }
+  yield* recordEvent(context, { type: 'approval.requested', actor: signatureOf(caller), taskId, runId, agentId, role, data })
+  return id
+}
+
+function* insertApproval(context: PlaneContext, question: Question): Command<number> {
+  const { agentId, role, taskId, runId, operation, reasoning, estimatedTokens, details } = question
+  const id = yield* nextId('approvals')
+  const now = context.now()
+  const columns = {
+    ...{ id, task_id: taskId, run_id: runId, agent_id: agentId, role, operation, reasoning, estimated_tokens: estimatedTokens },
+    details: JSON.stringify(details),
+    digest: operationDigest(operation, details),
+    state: 'pending',
+    created_at: now,
+    expires_at: now + context.options.approvalHours * 3_600_000,
+  }
+  const names = Object.keys(columns)
+  yield [`INSERT INTO approvals (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`, Object.values(columns)]
+  return id
+}
+
+/** The same question of the same run: its answer was lost on the way, and the run asks again. */
+export function* sameQuestion({
+  runId,
+  operation,
+  details,
+}: Pick<Question, 'operation' | 'details'> & { readonly runId: string }): Command<Row | undefined> {
+  return yield* first('SELECT * FROM approvals WHERE run_id = ? AND digest = ? ORDER BY id DESC LIMIT 1', [
+    numberOf(runId),
+    operationDigest(operation, details),
+  ])
+}
+
+export type Asker = { readonly agentId: string; readonly isRun: boolean; readonly isKnown: boolean }
+
+/**
+ * How many questions wait for an operator that count for this asker, or all of them; counted no further than `most`. What others ask in the name
+ * of an agent must not hold its runs up, and names that nobody added count as one.
+ */
+export function* openQuestions({ asker, most }: { readonly asker?: Asker; readonly most: number }): Command<number> {
+  const rows = `SELECT 1 FROM approvals WHERE state = 'pending'${asker === undefined ? '' : conditionOf(asker)} LIMIT ?`
+  const params = asker?.isKnown ? [asker.agentId, most] : [most]
+  return yield* amount(`SELECT COUNT(*) AS value FROM (${rows}) AS counted`, params)
+}
+
+function conditionOf({ isRun, isKnown }: Asker): string {
+  const ofAgent = isKnown ? 'agent_id = ?' : 'agent_id NOT IN (SELECT id FROM agents)'
+  return ` AND ${ofAgent} AND run_id IS ${isRun ? 'NOT NULL' : 'NULL'}`
+}
+
+const stateOf = { approve: 'approved', reject: 'rejected', revise: 'revise' } as const
+
+type Deciding = { readonly caller: Caller; readonly id: string; readonly request: DecisionRequest }
+
+/** @throws PlaneRefusal not_found; already_decided with the first answer in `details.approval`, also when its time has passed */
+function* decideApproval(context: PlaneContext, { caller, id, request }: Deciding): Command<Approval | PlaneRefusal> {
+  const row = yield* lockApproval(context, id)
+  if (row.state !== 'pending') return alreadyDecided(row)
+  if (isOver(context, row)) return alreadyDecided(yield* expireRow(context, row))
+  const { decision, note } = request
+  return approvalOf(yield* answer(context, row, { state: stateOf[decision], note: note || null, actor: signatureOf(caller) }))
+}
+
+function alreadyDecided(row: Row): PlaneRefusal {
+  const approval = approvalOf(row)
+  const by = approval.decided_by === null ? '' : ` by ${approval.decided_by}`
+  return new PlaneRefusal('already_decided', `${approval.approval_id} is ${approval.state}${by}; the first answer stands`, { approval })
+}
+
+function isOver(context: Pick<PlaneContext, 'now'>, row: Row): boolean {
+  return int(row, 'expires_at') <= context.now()
+}
+
+/** Unanswered questions become expired, which is a refusal; what was approved and never used may not be used any more. */
+function* expireRow(context: PlaneContext, row: Row): Command<Row> {
+  const wasApproved = row.state === 'approved'
+  const note = wasApproved ? textOrNull(row, 'note') : `nobody answered within ${context.options.approvalHours} h`
+  return yield* answer(context, row, { state: 'expired', note, actor: 'clock' })
+}
+
+type Answer = { readonly state: Approval['state']; readonly note: string | null; readonly actor: string }
+
+function* answer(context: PlaneContext, row: Row, { state, note, actor }: Answer): Command<Row> {
+  const answered = (yield* changeState(context, row, { state, note, actor })) ?? row
+  yield* recordAnswer(context, answered, actor)
+  const taskId = intOrNull(row, 'task_id')
+  // Without a run somebody only named the task: it waits for nothing, or for another answer.
+  if (taskId === null || row.run_id === null) return answered
+  yield* tellTask(context, { taskId, row: answered })
+  yield* wakeTask(context, taskId, actor)
+  return answered
+}
+
+/** An approval may be used for as long after the decision as the question may wait for it. */
+function* changeState(context: PlaneContext, row: Row, { state, note, actor }: Answer): Command<Row | undefined> {
+  const now = context.now()
+  const wasApproved = row.state === 'approved'
+  const decided = wasApproved ? [textOrNull(row, 'decided_by'), intOrNull(row, 'decided_at')] : [actor, now]
+  const expiresAt = state === 'approved' ? now + context.options.approvalHours * 3_600_000 : int(row, 'expires_at')
+  return yield* first('UPDATE approvals SET state = ?, note = ?, decided_by = ?, decided_at = ?, expires_at = ? WHERE id = ? RETURNING *', [
+    state,
+    note,
+    ...decided,
+    expiresAt,
+    int(row, 'id'),
+  ])
+}
+
+function* recordAnswer(context: PlaneContext, row: Row, actor: string): Command<void> {
+  yield* recordEvent(context, {
+    type: `approval.${text(row, 'state')}`,
+    actor,
+    taskId: intOrNull(row, 'task_id'),
+    runId: intOrNull(row, 'run_id'),
+    agentId: text(row, 'agent_id'),
+    role: textOrNull(row, 'role'),
+    data: { approval_id: idOf('APPR', int(row, 'id')), operation: text(row, 'operation'), note: textOrNull(row, 'note') },
+  })
+}
+
+/** The run that gets the task next finds the answers in its context: `approvals: {"APPR-001": {state, operation, note}}`. */
+function* tellTask(context: PlaneContext, { taskId, row }: { readonly taskId: number; readonly row: Row }): Command<void> {
+  const task = yield* first('SELECT context FROM tasks WHERE id = ?', [taskId])
+  if (!task) return
+  const known = object(task, 'context')
+  const before = typeof known.approvals === 'object' && known.approvals !== null ? known.approvals : {}
+  const answered = { state: text(row, 'state'), operation: text(row, 'operation'), note: textOrNull(row, 'note') }
+  const approvals = { ...before, [idOf('APPR', int(row, 'id'))]: answered }
+  yield [
+    'UPDATE tasks SET context = ?, updated_at = ?, version = version + 1 WHERE id = ?',
+    [JSON.stringify({ ...known, approvals }), context.now(), taskId],
+  ]
+}
+
+const atOnce = 100
+
+/** Each in a transaction of its own, with the wake of its task. */
+export async function expireApprovals(context: PlaneContext): Promise<void> {
+  const { store } = context
+  for (const id of await store.read(() => overdue(context))) await store.write(() => expireOne(context, id))
+}
+
+function* overdue(context: PlaneContext): Command<readonly string[]> {
+  const rows = yield [
+    `SELECT id FROM approvals WHERE state IN ('pending', 'approved') AND expires_at <= ? ORDER BY id LIMIT ${atOnce}`,
+    [context.now()],
+  ]
+  return rows.map((row) => idOf('APPR', int(row, 'id')))
+}
+
+function* expireOne(context: PlaneContext, id: string): Command<void> {
+  const row = yield* lockApproval(context, id)
+  const isOpen = row.state === 'pending' || row.state === 'approved'
+  if (isOpen && isOver(context, row)) yield* expireRow(context, row)
+}
+
+type Using = { readonly caller: Caller; readonly id: string; readonly digest: string | undefined }
+
+/** @throws PlaneRefusal not_found, forbidden, lease_lost; conflict when it may not be used (again), or for another operation */
+function* useApproval(context: PlaneContext, { caller, id, digest }: Using): Command<ApprovedOperation> {
+  if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
+  const row = yield* lockApproval(context, id)
+  assertOwn(caller, row)
+  assertUsable(context, row)
+  if (digest !== undefined && digest !== row.digest)
+    throw new PlaneRefusal(
+      'conflict',
+      `${id} permits "${text(row, 'operation')}", and not what is about to be done; ask for a new approval`,
+      {
+        approved_digest: row.digest,
+      },
+    )
+  const now = context.now()
+  yield ["UPDATE approvals SET state = 'used', used_at = ?, used_by = ? WHERE id = ?", [now, signatureOf(caller), int(row, 'id')]]
+  yield* recordUse(context, { row, caller })
+  return {
+    approval_id: idOf('APPR', int(row, 'id')),
+    operation: text(row, 'operation'),
+    details: object(row, 'details'),
+    digest: text(row, 'digest'),
+    note: textOrNull(row, 'note'),
+  }
+}
+
+/** A run of the task that asked, whichever attempt; without a task, the agent that asked. */
+function assertOwn(caller: Caller, row: Row): void {
+  const taskId = intOrNull(row, 'task_id')
+  const isOwnTask = taskId === null || (caller.kind === 'run' && caller.taskId === idOf('TASK', taskId))
+  const isOwnAgent = (caller.kind === 'run' || caller.kind === 'agent') && caller.id === row.agent_id
+  const isAllowed = taskId === null ? isOwnAgent : isOwnTask
+  if (!isAllowed)
+    throw new PlaneRefusal('conflict', `${idOf('APPR', int(row, 'id'))} was given to ${ownerOf(row)}, not to ${signatureOf(caller)}`)
+}
+
+function ownerOf(row: Row): string {
+  const taskId = intOrNull(row, 'task_id')
+  return taskId === null ? `agent ${text(row, 'agent_id')}` : `the runs of ${idOf('TASK', taskId)}`
+}
+
+function assertUsable(context: PlaneContext, row: Row): void {
+  const id = idOf('APPR', int(row, 'id'))
+  if (row.state === 'used') throw new PlaneRefusal('conflict', `${id} was used already, by ${text(row, 'used_by')}; ask for a new approval`)
+  if (row.state !== 'approved')
+    throw new PlaneRefusal('conflict', `${id} is ${text(row, 'state')}, so it permits nothing`, { state: row.state })
+  if (isOver(context, row)) throw new PlaneRefusal('conflict', `${id} expired; ask for a new approval`, { state: 'expired' })
+}
+
+function* recordUse(context: PlaneContext, { row, caller }: { readonly row: Row; readonly caller: Caller }): Command<void> {
+  yield* recordEvent(context, {
+    type: 'approval.used',
+    actor: signatureOf(caller),
+    taskId: intOrNull(row, 'task_id'),
+    agentId: text(row, 'agent_id'),
+    role: textOrNull(row, 'role'),
+    data: { approval_id: idOf('APPR', int(row, 'id')), operation: text(row, 'operation') },
+  })
+}
+
+function approvalOf(row: Row): Approval {
+  return {
+    approval_id: idOf('APPR', int(row, 'id')),
+    task_id: idOrNull('TASK', intOrNull(row, 'task_id')),
+    run_id: idOrNull('RUN', intOrNull(row, 'run_id')),
+    agent_id: text(row, 'agent_id'),
+    role: textOrNull(row, 'role'),
+    operation: text(row, 'operation'),
+    reasoning: text(row, 'reasoning'),
+    estimated_tokens: int(row, 'estimated_tokens'),
+    details: object(row, 'details'),
+    digest: text(row, 'digest'),
+    state: approval.shape.state.parse(row.state),
+    note: textOrNull(row, 'note'),
+    decided_by: textOrNull(row, 'decided_by'),
+    decided_at: timeOrNull(row, 'decided_at'),
+    used_at: timeOrNull(row, 'used_at'),
+    created_at: time(row, 'created_at'),
+    expires_at: time(row, 'expires_at'),
+  }
+}
+
+/** @throws PlaneRefusal not_found */
+function* readApproval(id: string): Command<Row> {
+  const row = yield* first('SELECT * FROM approvals WHERE id = ?', [numberOf(id)])
+  if (!row) throw new PlaneRefusal('not_found', `there is no approval ${id}`)
+  return row
+}
+
+/** Locks its task too, and before it: everything else locks the task first. @throws PlaneRefusal not_found */
+function* lockApproval({ dialect }: PlaneContext, id: string): Command<Row> {
+  const { task_id: taskId } = yield* readApproval(id)
+  if (taskId !== null && taskId !== undefined) yield [`SELECT id FROM tasks WHERE id = ?${dialect.forUpdate}`, [taskId]]
+  const row = yield* first(`SELECT * FROM approvals WHERE id = ?${dialect.forUpdate}`, [numberOf(id)])
+  if (!row) throw new PlaneRefusal('not_found', `there is no approval ${id}`)
+  return row
+}

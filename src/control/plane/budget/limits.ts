@@ -1,0 +1,173 @@
+/** Knows the limits: what the operator set, the day that a token counts in, the budgets that it counts in, and which of them has too little left. */
+
+import { type BudgetSettings, budgetSettings } from '../../contract/fleet-shapes.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import type { PlaneContext } from '../context.ts'
+import { first, int, intOrNull, marks, text } from '../row.ts'
+
+export type BudgetDay = {
+  /** YYYY-MM-DD */
+  readonly day: string
+  readonly beginsAt: number
+  readonly endsAt: number
+}
+
+/** A day has 23 or 25 hours where the clocks change; where a day has no midnight it begins at its first moment. */
+export function budgetDayOf(now: number, zone: string): BudgetDay {
+  const local = Temporal.Instant.fromEpochMilliseconds(Math.floor(now)).toZonedDateTimeISO(zone)
+  const begin = local.startOfDay()
+  const date = begin.toPlainDate()
+  return {
+    day: date.toString(),
+    beginsAt: begin.epochMilliseconds,
+    endsAt: date.add({ days: 1 }).toZonedDateTime(zone).epochMilliseconds,
+  }
+}
+
+/** The names of `count` days up to `day`, oldest first. */
+export function daysUpTo(day: string, count: number): readonly string[] {
+  const last = Temporal.PlainDate.from(day)
+  return Array.from({ length: count }, (_, at) => last.subtract({ days: count - 1 - at }).toString())
+}
+
+/** Temporal would also take the zone out of a whole time, such as 2026-01-01T00:00[Europe/Berlin]. */
+export function isTimeZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const unlimited: BudgetSettings = { daily_tokens: null, allocation: {}, timezone: 'UTC' }
+
+export function* readBudgetSettings(): Command<BudgetSettings> {
+  const row = yield* first('SELECT value FROM settings WHERE name = ?', ['budget'])
+  return settingsOf(row ? text(row, 'value') : null)
+}
+
+/** `value`: what the table has under `budget`. */
+export function settingsOf(value: string | null): BudgetSettings {
+  return value === null ? unlimited : budgetSettings.parse(JSON.parse(value))
+}
+
+export function* writeBudgetSettings(settings: BudgetSettings): Command<void> {
+  yield [
+    "INSERT INTO settings (name, value) VALUES ('budget', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    [JSON.stringify(settings)],
+  ]
+}
+
+/** The day that tokens spent now belong to. */
+export function* currentDay(context: Pick<PlaneContext, 'now'>): Command<BudgetDay> {
+  const { timezone } = yield* readBudgetSettings()
+  return budgetDayOf(context.now(), timezone)
+}
+
+export type Payer = { readonly role: string | null; readonly agentId: string | null }
+
+export type Scope = {
+  /** `agent:NAME`, `role:NAME` or `*`. */
+  readonly name: string
+  /** Tokens a day; null: no limit. */
+  readonly limit: number | null
+}
+
+export function* scopesOf(payer: Payer, settings: BudgetSettings): Command<readonly Scope[]> {
+  const agent = payer.agentId === null ? undefined : yield* first('SELECT daily_tokens FROM agents WHERE id = ?', [payer.agentId])
+  return scopesFor(payer, settings, agent ? intOrNull(agent, 'daily_tokens') : null)
+}
+
+/** From the smallest to the whole. `daily`: the limit of the agent. */
+export function scopesFor({ role, agentId }: Payer, settings: BudgetSettings, daily: number | null): readonly Scope[] {
+  return [
+    ...(agentId === null ? [] : [{ name: `agent:${agentId}`, limit: daily }]),
+    ...(role === null ? [] : [{ name: `role:${role}`, limit: roleLimit(settings, role) }]),
+    { name: '*', limit: settings.daily_tokens },
+  ]
+}
+
+/** A role may be named like something that every object has. */
+function roleLimit({ allocation }: BudgetSettings, role: string): number | null {
+  return Object.hasOwn(allocation, role) ? (allocation[role] ?? null) : null
+}
+
+function scopeNamesOf({ role, agentId }: Payer): readonly string[] {
+  return [...(agentId === null ? [] : [`agent:${agentId}`]), ...(role === null ? [] : [`role:${role}`]), '*']
+}
+
+type DayChange = { readonly day: string; readonly payer: Payer; readonly spent: number; readonly reserved: number }
+
+/** Adds to the rows of all scopes, and makes them when this is the first token of the day. */
+export function* changeDay({ day, payer, spent, reserved }: DayChange): Command<void> {
+  const names = scopeNamesOf(payer)
+  yield [
+    `INSERT INTO budget_days (day, scope, spent, reserved) VALUES ${names.map(() => '(?, ?, ?, ?)').join(', ')} ON CONFLICT (day, scope)
+      DO UPDATE SET spent = budget_days.spent + excluded.spent, reserved = budget_days.reserved + excluded.reserved`,
+    names.flatMap((name) => [day, name, spent, reserved]),
+  ]
+}
+
+export type Used = { readonly spent: number; readonly reserved: number }
+
+export const unused: Used = { spent: 0, reserved: 0 }
+
+export function* usedToday(day: string, names: readonly string[]): Command<ReadonlyMap<string, Used>> {
+  const rows = yield [`SELECT scope, spent, reserved FROM budget_days WHERE day = ? AND scope IN (${marks(names)})`, [day, ...names]]
+  return new Map(rows.map((row) => [text(row, 'scope'), usedOf(row)]))
+}
+
+export function usedOf(row: Row): Used {
+  return { spent: int(row, 'spent'), reserved: int(row, 'reserved') }
+}
+
+export type Shortage = {
+  /** `task`, `agent:NAME`, `role:NAME` or `*`. */
+  readonly scope: string
+  readonly limit: number
+  readonly spent: number
+  readonly reserved: number
+  readonly asked: number
+  /** For the budgets of a day. */
+  readonly nextDayAt?: number
+}
+
+/**
+ * `soon`: only open reservations are in the way, so the same request may be granted in a moment. `too_much`: more than the limit itself, while
+ * something is left. `spent`: nothing helps but the next day or a higher limit: the task waits for that.
+ */
+type ShortageKind = 'soon' | 'too_much' | 'spent'
+
+export function shortageKind({ limit, spent, reserved, asked }: Shortage): ShortageKind {
+  if (asked > limit && spent + reserved < limit) return 'too_much'
+  return spent + asked <= limit ? 'soon' : 'spent'
+}
+
+const advice: { readonly [K in ShortageKind]: string } = {
+  soon: 'calls that are under way hold the rest; ask again in a moment',
+  too_much: 'ask for fewer tokens, or raise the limit',
+  spent: 'the task waits until the limit is raised or the next day begins',
+}
+
+const retryMs = 1_000
+
+export function shortageRefusal(shortage: Shortage): PlaneRefusal {
+  const { scope, limit, spent, reserved, asked, nextDayAt } = shortage
+  const kind = shortageKind(shortage)
+  const remaining = Math.max(0, limit - spent - reserved)
+  const message = `${asked} tokens are more than the ${remaining} left of ${limit} ${nameOf(scope)}; ${advice[kind]}`
+  return new PlaneRefusal('budget_exceeded', message, {
+    ...{ scope, limit, spent, reserved, remaining, asked, shortage: kind },
+    ...(nextDayAt === undefined ? {} : { next_day_at: new Date(nextDayAt).toISOString() }),
+    ...(kind === 'soon' ? { retry_after_ms: retryMs } : {}),
+  })
+}
+
+function nameOf(scope: string): string {
+  if (scope === '*') return 'for all agents today'
+  if (scope === 'task') return 'for this task'
+  const [kind, ...name] = scope.split(':')
+  return `for ${kind} ${name.join(':')} today`
+}

@@ -1,0 +1,228 @@
+/** Serves access: who has a secret, and the tokens of operators. */
+
+import { sha256 } from '../../../kit/sha256.ts'
+import { type Caller, signatureOf } from '../../contract/caller.ts'
+import type { Identity, NewOperatorToken, OperatorToken } from '../../contract/fleet-shapes.ts'
+import type { AccessPlane } from '../../contract/plane.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import { onlyOperator } from '../../contract/rights.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import { idOf, type PlaneContext } from '../context.ts'
+import { recordEvent } from '../events/record-event.ts'
+import { amount, first, int, intOrNull, text, time, timeOrNull } from '../row.ts'
+
+export function createAccessPlane(context: PlaneContext): AccessPlane {
+  const { store } = context
+  return {
+    async callerOf(secret) {
+      const found = await store.read(() => callerOfSecret(context, secret))
+      const key = found?.usedKey
+      if (key !== undefined) await store.write(() => noteUse(context, key))
+      return found?.caller
+    },
+    identityOf: (caller) => identityOf(context, caller),
+    operator: async (id) => await store.read(() => operatorInForce(id)),
+    async operators(caller) {
+      onlyOperator(caller, 'list operators')
+      return await store.read(listOperators)
+    },
+    async newOperator(caller, name) {
+      const actor = signatureOf(onlyOperator(caller, 'add an operator'))
+      return await store.write(() => addOperator(context, { name, actor }))
+    },
+    async revokeOperator(caller, id) {
+      onlyOperator(caller, 'revoke an operator')
+      return await store.write(() => revokeOperator(context, { caller, id }))
+    },
+    firstOperator: async (name, secret) => await store.write(() => firstOperator(context, { name, secret })),
+  }
+}
+
+type InForce = Awaited<ReturnType<AccessPlane['operator']>>
+
+function* operatorInForce(id: string): Command<InForce> {
+  const row = yield* first('SELECT name, digest FROM operators WHERE id = ? AND revoked_at IS NULL', [id])
+  return row && { caller: { kind: 'operator', id, name: text(row, 'name') }, digest: text(row, 'digest') }
+}
+
+function* noteUse(context: PlaneContext, key: string): Command<void> {
+  yield ['UPDATE agent_keys SET last_used_at = ? WHERE id = ?', [context.now(), key]]
+}
+
+type Found = { readonly caller: Caller; readonly usedKey?: string }
+
+/**
+ * Looks the digest of the secret up, so that the time it takes says nothing about the secret, and asks the database each time, so that a
+ * revocation by another daemon holds from the next request on.
+ */
+function* callerOfSecret(context: PlaneContext, secret: string): Command<Found | undefined> {
+  const digest = sha256(secret)
+  if (secret.startsWith('cpr_')) return yield* runOf(context, digest)
+  if (secret.startsWith('cpa_')) return yield* agentOf(context, digest)
+  const row = yield* first('SELECT id, name FROM operators WHERE digest = ? AND revoked_at IS NULL', [digest])
+  return row && { caller: { kind: 'operator', id: text(row, 'id'), name: text(row, 'name') } }
+}
+
+/** A key that is used all the time is noted once a minute. */
+const noteUseMs = 60_000
+
+function* agentOf(context: PlaneContext, digest: string): Command<Found | undefined> {
+  const row = yield* first(
+    `SELECT agent_keys.id AS key_id, agent_keys.last_used_at AS last_used_at, agents.id AS id, agents.role AS role FROM agent_keys
+      JOIN agents ON agents.id = agent_keys.agent_id WHERE agent_keys.digest = ? AND agent_keys.revoked_at IS NULL`,
+    [digest],
+  )
+  if (!row) return undefined
+  const isNew = context.now() - (intOrNull(row, 'last_used_at') ?? 0) >= noteUseMs
+  const keyId = text(row, 'key_id')
+  return { caller: { kind: 'agent', id: text(row, 'id'), role: text(row, 'role'), keyId }, ...(isNew ? { usedKey: keyId } : {}) }
+}
+
+/** How long after its end a run may ask again for the answer that it lost. */
+const answerAgainMs = 3_600_000
+
+/**
+ * While the lease is in force; and for a while after a run that ended by its own word, so that a post whose answer was lost can be sent again:
+ * every write looks at the lease itself. @throws PlaneRefusal lease_lost for the token of any other run
+ */
+function* runOf(context: PlaneContext, digest: string): Command<Found | undefined> {
+  const row = yield* first(
+    `SELECT runs.id AS id, runs.task_id AS task_id, runs.agent_id AS agent_id, runs.role AS role, runs.attempt AS attempt, runs.state AS state,
+      runs.ended_at AS ended_at, tasks.run_id AS run_id, tasks.status AS status, tasks.available_at AS available_at
+      FROM runs JOIN tasks ON tasks.id = runs.task_id WHERE runs.token_digest = ?`,
+    [digest],
+  )
+  if (!row) return undefined
+  const hasEnded = !isInForce(row, context.now())
+  if (hasEnded && !(mayAskAgain(row, context.now()) && (yield* isStillTrusted(row)))) throw tokenOver(row)
+  return {
+    caller: {
+      kind: 'run',
+      id: text(row, 'agent_id'),
+      role: text(row, 'role'),
+      taskId: idOf('TASK', int(row, 'task_id')),
+      runId: idOf('RUN', int(row, 'id')),
+      attempt: int(row, 'attempt'),
+      ...(hasEnded ? { hasEnded } : {}),
+    },
+  }
+}
+
+function isInForce(row: Row, now: number): boolean {
+  return row.state === 'running' && row.status === 'running' && int(row, 'run_id') === int(row, 'id') && int(row, 'available_at') > now
+}
+
+function mayAskAgain(row: Row, now: number): boolean {
+  const hasEndedItself = row.state === 'completed' || row.state === 'failed' || row.state === 'waiting'
+  return hasEndedItself && now - int(row, 'ended_at') < answerAgainMs
+}
+
+/** Whoever stole a key may have the tokens of runs that ended, too: they end with the key, or with the agent. */
+function* isStillTrusted(run: Row): Command<boolean> {
+  const agent = yield* first(
+    'SELECT (SELECT MAX(revoked_at) FROM agent_keys WHERE agent_id = agents.id) AS revoked_at FROM agents WHERE id = ?',
+    [text(run, 'agent_id')],
+  )
+  return agent !== undefined && (intOrNull(agent, 'revoked_at') ?? 0) < int(run, 'ended_at')
+}
+
+function tokenOver(row: Row): PlaneRefusal {
+  const state = row.state === 'running' ? 'its lease expired' : `it is ${text(row, 'state')}`
+  const id = idOf('RUN', int(row, 'id'))
+  return new PlaneRefusal('lease_lost', `the token of ${id} is no longer in force: ${state}; stop the run, its writes change nothing`, {
+    run_id: id,
+    state: row.state,
+  })
+}
+
+/** @throws PlaneRefusal forbidden for the shared secret, which is nobody's own */
+async function identityOf(context: PlaneContext, caller: Caller): Promise<Identity> {
+  const { kind, id } = caller
+  if (kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret is no credential of an agent or an operator')
+  const role = caller.kind === 'agent' || caller.kind === 'run' ? caller.role : null
+  return { kind, id, role, control_plane: await planeId(context) }
+}
+
+/** Made once: it stays when the address or the engine changes. Part of paths on the machines of workers, so it is short. */
+async function planeId({ store, randomBytes }: PlaneContext): Promise<string> {
+  const known = await store.read(readPlaneId)
+  if (known !== undefined) return known
+  const made = Buffer.from(randomBytes(8)).toString('hex')
+  return await store.write(() => keepPlaneId(made))
+}
+
+function* readPlaneId(): Command<string | undefined> {
+  const row = yield* first("SELECT value FROM settings WHERE name = 'plane_id'")
+  return row && text(row, 'value')
+}
+
+/** Two daemons may make one at the same time: the first one stays. */
+function* keepPlaneId(made: string): Command<string> {
+  yield ["INSERT INTO settings (name, value) VALUES ('plane_id', ?) ON CONFLICT (name) DO NOTHING", [made]]
+  return (yield* readPlaneId()) ?? made
+}
+
+function* listOperators(): Command<readonly OperatorToken[]> {
+  return (yield ['SELECT * FROM operators ORDER BY created_at, id']).map(operatorOf)
+}
+
+function operatorOf(row: Row): OperatorToken {
+  return { id: text(row, 'id'), name: text(row, 'name'), created_at: time(row, 'created_at'), revoked_at: timeOrNull(row, 'revoked_at') }
+}
+
+type NewOperator = { readonly name: string; readonly actor: string; readonly secret?: string | undefined }
+
+function* addOperator(context: PlaneContext, { name, actor, secret }: NewOperator): Command<NewOperatorToken> {
+  const made = secret === undefined ? newSecret(context, 'cpo') : { secret, digest: sha256(secret) }
+  const row = yield* first('INSERT INTO operators (id, name, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
+    newSecretId(context, 'op'),
+    name,
+    made.digest,
+    context.now(),
+  ])
+  if (!row) throw new Error('INSERT … RETURNING answered no row')
+  yield* recordEvent(context, { type: 'operator.added', actor, data: { id: text(row, 'id'), name } })
+  return { ...operatorOf(row), token: made.secret }
+}
+
+/** @throws PlaneRefusal not_found; conflict for the last one */
+export function* revokeOperator(
+  context: PlaneContext,
+  { caller, id }: { readonly caller: Caller; readonly id: string },
+): Command<OperatorToken> {
+  const row = yield* first('SELECT * FROM operators WHERE id = ?', [id])
+  if (!row) throw new PlaneRefusal('not_found', `there is no operator "${id}"; "control operator list" shows them`)
+  if (row.revoked_at !== null) return operatorOf(row)
+  const others = yield* amount('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL AND id <> ?', [id])
+  if (others === 0) throw new PlaneRefusal('conflict', 'this is the last operator; add another one before you revoke it')
+  const revoked = yield* first('UPDATE operators SET revoked_at = ? WHERE id = ? RETURNING *', [context.now(), id])
+  yield* recordEvent(context, { type: 'operator.revoked', actor: signatureOf(caller), data: { id, name: text(row, 'name') } })
+  return operatorOf(revoked ?? row)
+}
+
+/** @returns undefined when there is an operator already, or, with a secret, when it is in force; a revoked secret stays revoked */
+function* firstOperator(
+  context: PlaneContext,
+  { name, secret }: { readonly name: string; readonly secret?: string | undefined },
+): Command<NewOperatorToken | undefined> {
+  const exists =
+    secret === undefined
+      ? yield* amount('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL')
+      : yield* amount('SELECT COUNT(*) AS value FROM operators WHERE digest = ?', [sha256(secret)])
+  return exists > 0 ? undefined : yield* addOperator(context, { name, actor: 'control plane', secret })
+}
+
+type NewSecret = { readonly secret: string; readonly digest: string }
+
+const secretBytes = 32
+
+/** Only the SHA-256 of a secret is kept. `cpo` operators, `cpa` agents, `cpr` runs. */
+export function newSecret({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'cpo' | 'cpa'): NewSecret {
+  const secret = `${kind}_${Buffer.from(randomBytes(secretBytes)).toString('base64url')}`
+  return { secret, digest: sha256(secret) }
+}
+
+/** The id of a key or an operator: short, and of no use to who wants the secret. */
+export function newSecretId({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'op' | 'key'): string {
+  return `${kind}_${Buffer.from(randomBytes(9)).toString('hex')}`
+}

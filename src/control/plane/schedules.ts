@@ -1,0 +1,258 @@
+/** Keeps schedules: operators add, change and remove them, and the clock makes their tasks, in one daemon at a time. */
+
+import { FailureError } from '../../host/failure.ts'
+import { planStep, type Step } from '../../host/schedules/plan.ts'
+import { readTiming, readZone } from '../../host/schedules/read-timing.ts'
+import { nextDue, type Timing } from '../../host/schedules/timing.ts'
+import { signatureOf } from '../contract/caller.ts'
+import type { SchedulePlane } from '../contract/plane.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { onlyOperator } from '../contract/rights.ts'
+import { type ControlSchedule, type ScheduleDraft, scheduleDraft } from '../contract/schedule-shapes.ts'
+import type { Command, Row } from '../contract/store-port.ts'
+import { idOrNull, nextId, numberOf, type PlaneContext } from './context.ts'
+import { recordEvent } from './events/record-event.ts'
+import { first, flag, int, intOrNull, text, time, timeOrNull } from './row.ts'
+import { createTask } from './tasks/create-task.ts'
+
+export function createSchedulePlane(context: PlaneContext): SchedulePlane {
+  const { store } = context
+  return {
+    async list(caller) {
+      onlyOperator(caller, 'list schedules')
+      return await store.read(listSchedules)
+    },
+    async add(caller, draft) {
+      const actor = signatureOf(onlyOperator(caller, 'add schedules'))
+      return await store.write(() => addSchedule(context, { draft, actor }))
+    },
+    async setEnabled(caller, id, enabled) {
+      const actor = signatureOf(onlyOperator(caller, 'change schedules'))
+      return await store.write(() => enableSchedule(context, { id, actor, enabled }))
+    },
+    async remove(caller, id) {
+      const actor = signatureOf(onlyOperator(caller, 'remove schedules'))
+      await store.write(() => removeSchedule(context, { id, actor }))
+    },
+  }
+}
+
+function* listSchedules(): Command<readonly ControlSchedule[]> {
+  return (yield ['SELECT * FROM schedules ORDER BY id']).map(scheduleOf)
+}
+
+type Adding = { readonly draft: ScheduleDraft; readonly actor: string }
+
+/** @throws PlaneRefusal bad_request for a wrong timing, conflict for a name that is taken */
+function* addSchedule(context: PlaneContext, { draft, actor }: Adding): Command<ControlSchedule> {
+  const now = context.now()
+  const next = nextDue(timingOf(draft, now), now)
+  const id = yield* nextId('schedules')
+  const row = yield* first(
+    `INSERT INTO schedules (id, name, draft, enabled, next_at, created_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING *`,
+    [id, draft.name, JSON.stringify(draft), draft.enabled ? 1 : 0, draft.enabled ? (next ?? null) : null, now],
+  )
+  if (!row) throw new PlaneRefusal('conflict', `there is a schedule "${draft.name}" already`)
+  yield* recordSchedule(context, { type: 'schedule.added', actor, row })
+  return scheduleOf(row)
+}
+
+type Changing = { readonly id: string; readonly actor: string }
+
+/** What was due while a schedule was disabled is not caught up. */
+function* enableSchedule(
+  context: PlaneContext,
+  { id, actor, enabled }: Changing & { readonly enabled: boolean },
+): Command<ControlSchedule> {
+  const row = yield* lockSchedule(context, id)
+  if (int(row, 'enabled') === (enabled ? 1 : 0)) return scheduleOf(row)
+  const next = enabled ? (nextDue(timingOf(draftOf(row), int(row, 'created_at')), context.now()) ?? null) : null
+  const changed = yield* first('UPDATE schedules SET enabled = ?, next_at = ? WHERE id = ? RETURNING *', [
+    enabled ? 1 : 0,
+    next,
+    int(row, 'id'),
+  ])
+  yield* recordSchedule(context, { type: enabled ? 'schedule.enabled' : 'schedule.disabled', actor, row })
+  return scheduleOf(changed ?? row)
+}
+
+function* removeSchedule(context: PlaneContext, { id, actor }: Changing): Command<void> {
+  const row = yield* lockSchedule(context, id)
+  yield ['DELETE FROM fired WHERE schedule_id = ?', [int(row, 'id')]]
+  yield ['DELETE FROM schedules WHERE id = ?', [int(row, 'id')]]
+  yield* recordSchedule(context, { type: 'schedule.removed', actor, row })
+}
+
+/** @param id SCHED-001, or its name. @throws PlaneRefusal not_found */
+function* lockSchedule({ dialect }: PlaneContext, id: string): Command<Row> {
+  const number = /^SCHED-\d{1,15}$/.test(id) ? numberOf(id) : 0
+  const row =
+    (yield* first(`SELECT * FROM schedules WHERE id = ?${dialect.forUpdate}`, [number])) ??
+    (yield* first(`SELECT * FROM schedules WHERE name = ?${dialect.forUpdate}`, [id]))
+  if (!row) throw new PlaneRefusal('not_found', `there is no schedule "${id}"`)
+  return row
+}
+
+type Happening = { readonly type: string; readonly actor: string; readonly row: Row }
+
+function* recordSchedule(context: PlaneContext, { type, actor, row }: Happening): Command<void> {
+  const data = { schedule_id: scheduleId(int(row, 'id')), name: text(row, 'name') }
+  yield* recordEvent(context, { type, actor, role: draftOf(row).task.role, data })
+}
+
+/** With `run-all` a schedule that missed more than this in a month passes over the oldest. */
+const mostAtOnce = 100
+
+export async function fireSchedules(context: PlaneContext): Promise<void> {
+  const { store } = context
+  const due = await store.read(() => dueSchedules(context))
+  if (due.length === 0) return
+  await store.exclusively('schedules', async () => {
+    for (const number of due) await fireOne(context, number)
+  })
+}
+
+function* dueSchedules(context: PlaneContext): Command<readonly number[]> {
+  const rows = yield ['SELECT id FROM schedules WHERE enabled = 1 AND next_at <= ? ORDER BY next_at, id', [context.now()]]
+  return rows.map((row) => int(row, 'id'))
+}
+
+/** Each task in a transaction of its own. A schedule whose task cannot be made says so, and is tried again at its next time. */
+async function fireOne(context: PlaneContext, number: number): Promise<void> {
+  const { store, options } = context
+  for (let count = 0; count < mostAtOnce; count += 1) {
+    try {
+      if (!(await store.write(() => takeStep(context, number)))) return
+    } catch (error) {
+      if (!(error instanceof PlaneRefusal) || error.code === 'unavailable') throw error
+      options.log('warn', 'a schedule made no task', { schedule: scheduleId(number), error: error.message })
+      await store.write(() => passOver(context, { number, error: error.message }))
+    }
+  }
+}
+
+/** @returns whether there may be more to do */
+function* takeStep(context: PlaneContext, number: number): Command<boolean> {
+  const found = yield* lockDue(context, number)
+  if (!found) return false
+  const { row, timing } = found
+  const step = yield* stepOf(context, found)
+  if (step.do === 'nothing') return false
+  if (step.do === 'rewind') {
+    yield* setNext(number, nextDue(timing, step.checked))
+    return false
+  }
+  if (step.do === 'fire') yield* fire(context, { row, due: step.due, passedOver: step.passedOver })
+  else yield* leave(context, { row, step })
+  yield* setNext(number, nextDue(timing, step.due))
+  return true
+}
+
+type Due = { readonly row: Row; readonly timing: Timing }
+
+function* lockDue({ dialect, now }: PlaneContext, number: number): Command<Due | undefined> {
+  const row = yield* first(`SELECT * FROM schedules WHERE id = ? AND enabled = 1 AND next_at <= ?${dialect.forUpdate}`, [number, now()])
+  return row && { row, timing: timingOf(draftOf(row), int(row, 'created_at')) }
+}
+
+/** All times before `next_at` were handled. One task each for missed times waits for the one before. */
+function* stepOf(context: PlaneContext, { row, timing }: Due): Command<Step> {
+  const { missed, overlap } = draftOf(row)
+  const isRunning = overlap === 'skip' && (yield* isOpen(intOrNull(row, 'last_task_id')))
+  return planStep(
+    { timing, missed, overlap: missed === 'run-all' ? 'wait' : 'skip', checked: int(row, 'next_at') - 1, isRunning },
+    context.now(),
+  )
+}
+
+function* isOpen(task: number | null): Command<boolean> {
+  if (task === null) return false
+  const row = yield* first("SELECT id FROM tasks WHERE id = ? AND status NOT IN ('completed', 'failed', 'dead', 'cancelled')", [task])
+  return row !== undefined
+}
+
+function* setNext(number: number, next: number | undefined): Command<void> {
+  yield ['UPDATE schedules SET next_at = ? WHERE id = ?', [next ?? null, number]]
+}
+
+type Firing = { readonly row: Row; readonly due: number; readonly passedOver: number }
+
+/** The row in `fired` is written first: a time that has one is never fired again, whichever daemon or clock comes to it. */
+function* fire(context: PlaneContext, { row, due, passedOver }: Firing): Command<void> {
+  const [id, now, actor] = [int(row, 'id'), context.now(), `schedule ${text(row, 'name')}`]
+  const isNew = yield* first(
+    'INSERT INTO fired (schedule_id, due_at, at) VALUES (?, ?, ?) ON CONFLICT (schedule_id, due_at) DO NOTHING RETURNING due_at',
+    [id, due, now],
+  )
+  if (!isNew) return
+  const { task } = draftOf(row)
+  const schedule = { schedule_id: scheduleId(id), name: text(row, 'name'), due_at: new Date(due).toISOString(), passed_over: passedOver }
+  const draft = { ...task, context: { ...task.context, schedule } }
+  const made = yield* createTask(context, { kind: 'operator', id: 'schedules', name: 'schedules' }, draft, actor)
+  const taskId = numberOf(made.task_id)
+  yield ['UPDATE fired SET task_id = ? WHERE schedule_id = ? AND due_at = ?', [taskId, id, due]]
+  yield ['UPDATE schedules SET last_fired_at = ?, last_task_id = ? WHERE id = ?', [now, taskId, id]]
+  yield* recordEvent(context, { type: 'schedule.fired', actor, taskId, role: task.role, data: schedule })
+}
+
+type Leaving = { readonly row: Row; readonly step: Extract<Step, { readonly do: 'leave' }> }
+
+function* leave(context: PlaneContext, { row, step }: Leaving): Command<void> {
+  yield* recordEvent(context, {
+    type: `schedule.${step.state}`,
+    actor: `schedule ${text(row, 'name')}`,
+    role: draftOf(row).task.role,
+    data: {
+      schedule_id: scheduleId(int(row, 'id')),
+      name: text(row, 'name'),
+      due_at: new Date(step.due).toISOString(),
+      passed_over: step.passedOver,
+    },
+  })
+}
+
+function* passOver(context: PlaneContext, { number, error }: { readonly number: number; readonly error: string }): Command<void> {
+  const found = yield* lockDue(context, number)
+  if (!found) return
+  yield* setNext(number, nextDue(found.timing, context.now()))
+  const data = { schedule_id: scheduleId(number), name: text(found.row, 'name'), error }
+  yield* recordEvent(context, {
+    type: 'schedule.failed',
+    actor: `schedule ${text(found.row, 'name')}`,
+    role: draftOf(found.row).task.role,
+    data,
+  })
+}
+
+function scheduleId(number: number): string {
+  return `SCHED-${String(number).padStart(3, '0')}`
+}
+
+function draftOf(row: Row): ScheduleDraft {
+  return scheduleDraft.parse(JSON.parse(text(row, 'draft')))
+}
+
+function scheduleOf(row: Row): ControlSchedule {
+  return {
+    ...draftOf(row),
+    enabled: flag(row, 'enabled'),
+    schedule_id: scheduleId(int(row, 'id')),
+    next_at: timeOrNull(row, 'next_at'),
+    last_fired_at: timeOrNull(row, 'last_fired_at'),
+    last_task_id: idOrNull('TASK', intOrNull(row, 'last_task_id')),
+    created_at: time(row, 'created_at'),
+  }
+}
+
+/** An interval is counted from `anchor`, the time when the schedule was made. @throws PlaneRefusal bad_request */
+function timingOf({ cron, every, timezone }: ScheduleDraft, anchor: number): Timing {
+  try {
+    const zone = readZone(timezone)
+    if ((cron === undefined) === (every === undefined)) throw new FailureError('usage', 'give exactly one of "cron" and "every"')
+    return readTiming({ ...(cron === undefined ? {} : { cron }), ...(every === undefined ? {} : { every }) }, { now: anchor, zone })
+  } catch (error) {
+    if (error instanceof FailureError)
+      throw new PlaneRefusal('bad_request', error.message.replaceAll('--tz', 'timezone').replaceAll('--', ''))
+    throw error
+  }
+}
