@@ -1,8 +1,8 @@
 /** Sends requests to the control plane: encodes them, repeats those that may be repeated when the connection breaks, and turns refusals into errors. */
 
+import { isObject } from '../../kit/json.ts'
 import { explain } from '../../workspace/net/trouble.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { refusalOf } from './refusal-of.ts'
+import { PlaneRefusal, type RefusalCode, refusalCodes } from '../contract/plane-refusal.ts'
 
 export type TransportOptions = {
   /** Where the daemon listens, for example http://127.0.0.1:3100 (CONTROLPLANE_API_URL). */
@@ -107,4 +107,43 @@ function urlOf(base: string, { path, query = {} }: Call): string {
 
 function unreachable(url: string, error: unknown): PlaneRefusal {
   return new PlaneRefusal('unavailable', `the control plane at ${url} cannot be reached: ${explain(error)}`)
+}
+
+/** Codes of answers that the HTTP layer itself gave: it has words of its own. */
+const byStatus: { readonly [status: number]: RefusalCode } = {
+  400: 'bad_request',
+  401: 'unauthorized',
+  402: 'budget_exceeded',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'bad_request',
+  408: 'unavailable',
+  409: 'conflict',
+  413: 'too_large',
+  415: 'bad_request',
+  422: 'idempotency_mismatch',
+  429: 'too_many',
+}
+
+/** Another daemon still answers the same request: to ask again is right. */
+const byCode: { readonly [code: string]: RefusalCode } = { in_progress: 'unavailable', too_busy: 'unavailable' }
+
+/** Reads the body. */
+async function refusalOf(response: Response): Promise<PlaneRefusal> {
+  const told: unknown = await response.json().catch(() => undefined)
+  const error = isObject(told) && isObject(told.error) ? told.error : {}
+  const code =
+    refusalCodes.find((each) => each === error.code) ??
+    (typeof error.code === 'string' ? byCode[error.code] : undefined) ??
+    byStatus[response.status] ??
+    'unavailable'
+  const message = typeof error.message === 'string' ? error.message : `the control plane answered with status ${response.status}`
+  const details = isObject(error.details) ? error.details : {}
+  const wait = typeof error.retry_after_ms === 'number' ? error.retry_after_ms : secondsOf(response)
+  return new PlaneRefusal(code, message, { ...details, ...(wait === undefined ? {} : { retry_after_ms: wait }) })
+}
+
+function secondsOf({ headers }: Response): number | undefined {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  return Number.isFinite(seconds) ? seconds * 1000 : undefined
 }

@@ -1,5 +1,7 @@
 /** Defines who sends a request to the control plane, and what each kind of sender may do. */
 
+import { PlaneRefusal } from './plane-refusal.ts'
+
 /**
  * `operator`: a person or a program with an operator token: everything.
  * `agent`: an agent's own key: claims and creates tasks for its role, reads its own tasks.
@@ -33,4 +35,24 @@ export function signatureOf(caller: Caller): string {
   if (caller.kind === 'agent') return `agent ${caller.id}`
   if (caller.kind === 'run') return `run ${caller.runId} of ${caller.id}`
   return 'shared secret'
+}
+
+type Of<K extends Caller['kind']> = Extract<Caller, { readonly kind: K }>
+
+/** @throws PlaneRefusal forbidden */
+export function onlyOperator(caller: Caller, what: string): Of<'operator'> {
+  if (caller.kind === 'operator') return caller
+  throw new PlaneRefusal('forbidden', `only an operator may ${what}; this is ${signatureOf(caller)}`)
+}
+
+/** @throws PlaneRefusal forbidden */
+export function onlyRun(caller: Caller, what: string): Of<'run'> {
+  if (caller.kind === 'run') return caller
+  throw new PlaneRefusal('forbidden', `only a run may ${what}, with the token of its lease; this is ${signatureOf(caller)}`)
+}
+
+/** The operator, the agent itself or one of its runs. @throws PlaneRefusal forbidden */
+export function assertSelf(caller: Caller, agentId: string, what: string): void {
+  if (caller.kind === 'operator' || (caller.kind !== 'seed' && caller.id === agentId)) return
+  throw new PlaneRefusal('forbidden', `only agent ${agentId} itself or an operator may ${what}; this is ${signatureOf(caller)}`)
 }

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { runStates } from './state-names.ts'
-import { name, runId, taskId } from './task-shapes.ts'
+import { name, runId, type Task, taskId } from './task-shapes.ts'
 
 /** As a list shows it: without the manifest, which may have 256 KiB. */
 export const listedRun = z.object({
@@ -53,3 +53,27 @@ export const sessionLine = z.object({
   tokens_used: z.int(),
 })
 export type SessionLine = z.infer<typeof sessionLine>
+
+export type RunFacts = {
+  readonly task: Task
+  readonly runId: string
+  readonly attempt: number
+  readonly agentId: string
+  readonly role: string
+  readonly runner: { readonly name: string; readonly version?: string; readonly model?: string }
+  /** What the run was asked, and its SHA-256. */
+  readonly prompt: { readonly text: string; readonly digest: string }
+  readonly skill: string
+  readonly status: 'success' | 'failed'
+  readonly output: string
+  readonly tokensReported: number
+  readonly beganAt: string
+  readonly endedAt: string
+  readonly confinement: string
+  readonly exitCode?: number
+  readonly log: { readonly bytes: number; readonly digest: string; readonly truncated: boolean }
+  readonly changes: { readonly state: 'none' | 'waiting' | 'dropped'; readonly digest?: string; readonly summary?: string }
+  readonly artifacts: readonly { readonly name: string; readonly digest: string; readonly bytes: number }[]
+  /** Receipts of the worker's own home, when the own runner worked. */
+  readonly receipts?: { readonly ids: readonly string[]; readonly count?: number; readonly head?: string }
+}

@@ -5,23 +5,19 @@ import { openLibc } from '../../sandbox/libc.ts'
 import { openOutput, type Pipe } from '../../sandbox/report.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { rowOf } from './catalogue/availability.ts'
+import { resolvePath } from './catalogue/bind.ts'
 import type { Catalogue } from './catalogue/operation.ts'
-import { resolvePath } from './catalogue/resolve-path.ts'
 import { claimSocket } from './daemon/claim-socket.ts'
-import { isServed } from './daemon/is-served.ts'
 import { type ListenOptions, listen } from './daemon/listen-socket.ts'
-import { createRefusals, refusalLine } from './daemon/refuse-peer.ts'
-import { createAnswer, type RequestOptions } from './operation/answer-request.ts'
+import type { HostdError } from './hostd-wire.ts'
+import { createAnswer, createRequestRate, type Rate, type RequestOptions } from './operation/answer-request.ts'
 import { createIntents, type Intents } from './operation/call-intents.ts'
 import { createApprovalCheck } from './operation/check-approval.ts'
-import { execute } from './operation/execute.ts'
-import { endMarked } from './operation/marked-processes.ts'
-import type { RecordCall } from './operation/receipt-record.ts'
-import { createRequestRate } from './operation/request-rate.ts'
-import { settleLeft } from './operation/settle-left.ts'
-import { type Peer, peerOf } from './peer.ts'
+import { endMarked, execute } from './operation/execute.ts'
+import { deniedRecord, type RecordCall } from './operation/receipt-record.ts'
+import { mayConnect, type Peer, peerOf } from './peer.ts'
 
-export type HostdOptions = {
+type HostdOptions = {
   readonly socket: string
   /** Notes of calls that are running. */
   readonly folder: string
@@ -36,7 +32,7 @@ export type HostdOptions = {
   readonly now: () => number
 }
 
-export type Served = { readonly ok: true } | { readonly ok: false; readonly message: string }
+type Served = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
 const idleSeconds = 240
 /** Receipts of one user who may not connect. */
@@ -50,7 +46,7 @@ export async function serveHostd(options: HostdOptions): Promise<Served> {
     return { ok: false, message: `hostd needs Linux, whose kernel says who is at the other end of a socket; this is ${process.platform}` }
   const libc = openLibc()
   const uid = process.getuid?.() ?? -1
-  const claimed = await claimSocket({ path: socket, uid, libc, isServed })
+  const claimed = await claimSocket({ path: socket, uid, libc })
   if (!claimed.ok) return claimed
   try {
     return await serve(options, { uid, peerOf: (descriptor) => peerOf(libc, descriptor), openOutput: () => openOutput(libc) })
@@ -109,7 +105,7 @@ function requestOptions(
     machine: { platform: process.platform, uid },
     checkApproval: createApprovalCheck(now),
     rateOf: createRequestRate(catalogue.server.perMinute, now),
-    execute: (what) => execute({ ...what, stopped: signal, spawn: spawnPlain, openOutput, endMarked }),
+    execute: (what) => execute({ ...what, stopped: signal, spawn: spawnPlain, openOutput }),
     newCall: () => crypto.randomUUID(),
     warn: (message) => log('warn', message),
   }
@@ -134,4 +130,55 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
   })
+}
+
+type RefusalOptions = {
+  readonly catalogue: Catalogue
+  readonly own: number
+  readonly record: RecordCall
+  readonly rateOf: (uid: number) => Rate
+  readonly log: Log
+}
+
+/** @returns the line for a peer that may not connect; undefined for one that may */
+function createRefusals({ catalogue, own, record, rateOf, log }: RefusalOptions): (peer: Peer | undefined) => string | undefined {
+  return (peer) => {
+    if (peer && mayConnect(peer, catalogue.server, own)) return undefined
+    const error: HostdError = {
+      code: 'forbidden',
+      message: `user ${peer?.uid ?? 'unknown'} may not use this hostd; see uids and gids in the catalogue`,
+    }
+    if (rateOf(peer?.uid ?? -1) === 'within') {
+      log('warn', 'connection refused', { uid: peer?.uid, pid: peer?.pid })
+      note(record, { peer, error, log })
+    }
+    return refusalLine(error)
+  }
+}
+
+type Refused = Pick<RefusalOptions, 'log'> & { readonly peer: Peer | undefined; readonly error: HostdError }
+
+function note(record: RecordCall, { peer, error, log }: Refused): void {
+  const asked = { op: 'connect', ...(peer ? { peer: { uid: peer.uid, gid: peer.gid, pid: peer.pid } } : {}) }
+  try {
+    record(deniedRecord(asked, 'low', error))
+  } catch (failure) {
+    log('warn', 'no receipt could be written', { why: String(failure) })
+  }
+}
+
+/** A line for a connection of which no request was read. */
+function refusalLine(error: HostdError): string {
+  return JSON.stringify({ id: '', ok: false, output: '', exitCode: null, error })
+}
+
+/** @throws when a receipt cannot be written: then hostd must not start */
+function settleLeft(intents: Intents, { record, log }: { readonly record: RecordCall; readonly log: Log }): void {
+  for (const { call, op, details } of intents.left()) {
+    const processes = endMarked(call)
+    const error = 'stopped: hostd was killed before it recorded how the operation ended'
+    record({ op, risk: 'high', outcome: 'failed', error, details: { ...details, outcome: 'failed', code: 'stopped', call, processes } })
+    intents.end(call)
+    log('warn', 'an operation was running when hostd was killed', { op, call, processes })
+  }
 }

@@ -2,18 +2,16 @@
 
 import { HttpError, quiet } from '../../http/http-error.ts'
 import type { Connection } from '../../http/listen.ts'
+import { isObject } from '../../kit/json.ts'
 import { catalogueFacts } from '../../providers/wire/facts/model-facts.ts'
+import type { Caller } from '../contract/caller.ts'
+import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { estimatedInput, tokensOf } from './estimate.ts'
 import { type RunCaller, watchRun } from './lease-watch.ts'
-import { type Reserved, reserveCall } from './meter.ts'
-import type { PassThroughDeps } from './pass-through-deps.ts'
 import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
-import { askUpstream, readText, redactorOf } from './upstream-call.ts'
+import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf } from './upstream-call.ts'
 import type { Upstream } from './upstreams.ts'
-import { clientHeaders } from './vendor-request.ts'
-import { assertCountable } from './wires/uncounted-input.ts'
-import type { Asked, Fields, Seen, Wire } from './wires/wire.ts'
+import { type Asked, type Fields, fieldsOf, type Seen, type Wire } from './wires/wire.ts'
 
 export type MeteredCall = {
   readonly deps: PassThroughDeps
@@ -37,7 +35,7 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
   const asked = call.wire.asked(call.body)
   assertCountable(call.body)
   const input = estimatedInput(call.body)
-  const reserved = await reserve(call, asked, input)
+  const reserved = await reserveFor(call, asked, input)
   const ended = new AbortController()
   const stopped = AbortSignal.any([call.connection.gone, ended.signal])
   const unwatch = watchRun(call.deps, call.secret, (why) => ended.abort(why))
@@ -69,7 +67,7 @@ function modelOf({ body }: Pick<MeteredCall, 'body'>): string {
   return typeof body.model === 'string' ? body.model : ''
 }
 
-async function reserve({ deps, wire, body, caller, upstream, connection }: MeteredCall, asked: Asked, input: number): Promise<Reserved> {
+async function reserveFor({ deps, wire, body, caller, upstream, connection }: MeteredCall, asked: Asked, input: number): Promise<Reserved> {
   const model = modelOf({ body })
   const longest = asked.output ?? Math.min(usualOutput, (await catalogueFacts(upstream.baseUrl, model))?.maxOutputTokens ?? usualOutput)
   const failed = (error: unknown) => deps.log('warn', 'llm.settle', { run: caller.runId, error: String(error) })
@@ -108,4 +106,137 @@ async function refused(relay: Relay, answer: Response, finish: (tokens: number) 
 function isUnsent(error: unknown): boolean {
   if (error instanceof HttpError || error instanceof PlaneRefusal) return true
   return error instanceof Error && 'code' in error && ['ConnectionRefused', 'ECONNREFUSED', 'ENOTFOUND'].includes(String(error.code))
+}
+
+type Charge = {
+  readonly caller: Caller
+  /** Tokens that the request itself has, by estimate. */
+  readonly input: number
+  /** The most tokens of the answer. */
+  readonly output: number
+  readonly purpose: string
+  readonly gone: AbortSignal
+}
+
+type Reserved = {
+  /** How long the answer may be. */
+  readonly output: number
+  /** Says what was really used; a second call does nothing. Never rejects: what is not settled counts as spent when the run ends. */
+  settle(tokens: number, model: string): Promise<void>
+}
+
+type MeterDeps = {
+  readonly budget: Pick<Plane['budget'], 'remaining' | 'reserve' | 'settle'>
+  readonly sleep: (ms: number) => Promise<void>
+  readonly failed: (error: unknown) => void
+}
+
+/** A shorter answer would be of no use. */
+const shortestAnswer = 256
+/** With little left one call takes all of it; with more it leaves half to other calls. */
+const little = 4_096
+const waits = { tries: 40, ms: 250 }
+
+/** Waits some seconds while other calls hold what this one needs. @throws PlaneRefusal budget_exceeded when too little is left */
+async function reserveCall(deps: MeterDeps, charge: Charge): Promise<Reserved> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      // A reservation that is refused ends the run, so it is asked first how much there is.
+      return await reserve(deps, charge, outputFor(charge, await deps.budget.remaining(charge.caller)))
+    } catch (error) {
+      if (!isHeldByOthers(error) || tries >= waits.tries || charge.gone.aborted) throw error
+      await deps.sleep(waits.ms)
+    }
+  }
+}
+
+function outputFor({ input, output }: Charge, left: number | null): number {
+  const rest = left === null ? output : left - input
+  if (rest >= output) return output
+  return Math.max(rest <= little ? rest : Math.max(little, Math.floor(rest / 2)), Math.min(shortestAnswer, output))
+}
+
+async function reserve({ budget, failed }: MeterDeps, { caller, input, purpose }: Charge, output: number): Promise<Reserved> {
+  const { reservation_id } = await budget.reserve(caller, { tokens: input + output, purpose })
+  const state = { settled: false }
+  return {
+    output,
+    async settle(tokens, model) {
+      if (state.settled) return
+      state.settled = true
+      await budget.settle(caller, { reservation_id, tokens, model: model.slice(0, 200) }).then(() => {}, failed)
+    },
+  }
+}
+
+function isHeldByOthers(error: unknown): boolean {
+  return error instanceof PlaneRefusal && error.code === 'budget_exceeded' && error.details.shortage === 'soon'
+}
+
+/** JSON and code have more tokens a byte than prose, which has one in four. */
+const bytesPerInputToken = 3.5
+const bytesPerOutputToken = 3
+/** A picture costs by its size on the screen, not by its bytes. */
+const tokensPerImage = 2_500
+/** A vendor that says more is wrong. */
+const mostTokens = 1e9
+const imageTypes: readonly unknown[] = ['image', 'image_url', 'input_image']
+
+/** Rather too many than too few. @param body the parsed request */
+function estimatedInput(body: unknown): number {
+  const images = { count: 0, bytes: 0 }
+  countImages(body, images)
+  const bytes = Buffer.byteLength(JSON.stringify(body)) - images.bytes
+  return Math.ceil(bytes / bytesPerInputToken) + images.count * tokensPerImage
+}
+
+function countImages(value: unknown, images: { count: number; bytes: number }): void {
+  if (Array.isArray(value)) for (const item of value) countImages(item, images)
+  if (!isObject(value)) return
+  const data = imageTypes.includes(value.type) ? pictureOf(value) : undefined
+  if (typeof data === 'string') {
+    images.count += 1
+    images.bytes += Buffer.byteLength(data)
+  } else for (const field of Object.values(value)) countImages(field, images)
+}
+
+/** The picture itself, in base64, as an address or by its name at the vendor: what else stands beside it is text like any other. */
+function pictureOf({ image_url, source, file_id }: Fields): unknown {
+  const { data, url, file_id: named } = fieldsOf(source)
+  return typeof image_url === 'string' ? image_url : (fieldsOf(image_url).url ?? data ?? url ?? named ?? file_id)
+}
+
+/**
+ * What a call used: the vendor's count when it is final; what was seen when the answer ended without one. Otherwise nobody knows what the
+ * vendor wrote, or thought without showing it: then it is all that was reserved.
+ */
+function tokensOf(seen: Seen, reserved: { readonly input: number; readonly output: number }): number {
+  const counted = seen.input + seen.output
+  const output = Math.max(seen.output, Math.ceil(seen.bytes / bytesPerOutputToken), seen.ended ? 0 : reserved.output)
+  const atLeast = Math.max(seen.input, reserved.input) + output
+  return Math.min(seen.whole && counted > 0 ? counted : atLeast, mostTokens)
+}
+
+/** @throws HttpError 400 for a document that the request only names */
+function assertCountable(value: unknown): void {
+  if (Array.isArray(value)) for (const item of value) assertCountable(item)
+  if (!isObject(value)) return
+  const name = nameOfDocument(value)
+  if (name !== undefined)
+    throw new HttpError(400, 'unsupported_parameter', `${name}: the document would be input that is not in the request; send its content`)
+  for (const field of Object.values(value)) assertCountable(field)
+}
+
+/** A picture costs about as much wherever it comes from; a document may have a million tokens. */
+function nameOfDocument(part: Fields): string | undefined {
+  const { type, source, file } = part
+  if (type === 'file' && isText(fieldsOf(file).file_id)) return 'file_id'
+  if (type === 'input_file') return ['file_id', 'file_url'].find((name) => isText(part[name]))
+  if (type === 'container_upload') return 'container_upload'
+  const from = fieldsOf(source).type
+  return type === 'document' && (from === 'file' || from === 'url') ? `source.type ${JSON.stringify(from)}` : undefined
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
 }

@@ -1,31 +1,28 @@
 /** Passes requests of runners on to a model and counts their tokens: reserved before, settled after, refused when the budget is gone. */
 
 import { createRateLimit } from '../../http/callers/rate-limit.ts'
-import { HttpError } from '../../http/http-error.ts'
+import { HttpError, quiet } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import type { Connection } from '../../http/listen.ts'
 import { traceOf } from '../../kit/text.ts'
-import { freeCall } from './free-call.ts'
 import { assertRuns, type RunCaller } from './lease-watch.ts'
 import { type MeteredCall, meteredCall } from './metered-call.ts'
-import type { PassThroughDeps } from './pass-through-deps.ts'
+import { askUpstream, clientHeaders, maxDocumentBytes, type PassThroughDeps, readText, redactorOf, runTokenOf } from './upstream-call.ts'
 import type { Upstream, Vendor } from './upstreams.ts'
 import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
-import { runTokenOf } from './vendor-request.ts'
 import { chatCompletions } from './wires/chat-completions.ts'
-import { fieldsOf } from './wires/counts.ts'
 import { anthropicMessages } from './wires/messages.ts'
 import { openAiResponses } from './wires/responses-api.ts'
-import type { Wire } from './wires/wire.ts'
+import { fieldsOf, type Wire } from './wires/wire.ts'
 
-export type PassThrough = {
+type PassThrough = {
   /** Whether this path is one of a model API. */
   takes(path: string): boolean
   /** Every failure has the shape of the vendor's API. */
   answer(request: Request, connection: Connection): Promise<Response>
 }
 
-export const llmPrefix = '/api/controlplane/llm/v1/'
+const llmPrefix = '/api/controlplane/llm/v1/'
 const bodyLimits = { maxBytes: 16_777_216, maxDepth: 200, maxMs: 60_000 }
 /** A runner may have helpers of its own that ask at the same time. */
 const maxCallsPerRun = 16
@@ -128,5 +125,33 @@ function known5xx({ log }: PassThroughDeps, error: unknown): Failure {
   } catch (bug) {
     log('error', 'llm.failed', { error: traceOf(bug) })
     return { status: 500, code: 'internal', message: 'this is a bug in BraidClaw; its log says more' }
+  }
+}
+
+type FreeCall = {
+  readonly deps: PassThroughDeps
+  readonly request: Request
+  readonly connection: Connection
+  readonly upstream: Upstream
+  readonly path: string
+  readonly method: 'GET' | 'POST'
+  readonly vendor: Vendor
+  readonly text: string
+}
+
+const longestMs = 60_000
+
+async function freeCall({ deps, request, connection, upstream, path, method, vendor, text }: FreeCall): Promise<Response> {
+  const signal = AbortSignal.any([connection.gone, AbortSignal.timeout(longestMs)])
+  const answer = await asked().catch((error: unknown) => {
+    deps.log('warn', 'llm.upstream', { vendor, error: String(error) })
+    return undefined
+  })
+  if (!answer) return errorAnswer(vendor, { status: 502, code: 'upstream_unreachable', message: `the ${vendor} API cannot be reached` })
+  const body = redactorOf(upstream)((await readText(answer, maxDocumentBytes)).text)
+  return new Response(body, { status: answer.status, headers: { ...quiet, ...clientHeaders(answer.headers) } })
+
+  async function asked(): Promise<Response> {
+    return await askUpstream({ deps, request, upstream, path, method, body: text, signal })
   }
 }

@@ -4,8 +4,7 @@ import { quiet } from '../../http/http-error.ts'
 import { type Block, readBlocks } from './stream-blocks.ts'
 import { maxDocumentBytes, readText } from './upstream-call.ts'
 import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
-import { fieldsOf } from './wires/counts.ts'
-import type { Asked, Seen, Wire } from './wires/wire.ts'
+import { type Asked, fieldsOf, type Seen, type Wire } from './wires/wire.ts'
 
 export type Relay = {
   readonly wire: Wire

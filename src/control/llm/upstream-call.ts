@@ -1,11 +1,11 @@
 /** Sends a request to the vendor, reads its answer no further than a limit, and hides what is the operator's alone: the key, and what the vendor says about it. */
 
+import { unauthorized } from '../../http/callers/credentials.ts'
 import { HttpError } from '../../http/http-error.ts'
-import type { PassThroughDeps } from './pass-through-deps.ts'
-import type { Upstream } from './upstreams.ts'
-import { vendorHeaders } from './vendor-request.ts'
+import type { Plane, PlaneOptions } from '../contract/plane.ts'
+import type { Upstream, Upstreams } from './upstreams.ts'
 
-export type UpstreamRequest = {
+type UpstreamRequest = {
   readonly deps: Pick<PassThroughDeps, 'fetchFor'>
   readonly request: Request
   readonly upstream: Upstream
@@ -41,7 +41,7 @@ function queryOf(url: string): string {
 /** More than any model answers in one document. */
 export const maxDocumentBytes = 67_108_864
 
-export type AnswerText = {
+type AnswerText = {
   readonly text: string
   readonly bytes: number
   /** False: there was more, and the connection is closed. */
@@ -63,4 +63,51 @@ export async function readText({ body }: Response, most: number): Promise<Answer
 /** A vendor may repeat the key in what it says. */
 export function redactorOf({ key }: Upstream): (text: string) => string {
   return (text) => (key.length >= 8 && text.includes(key) ? text.replaceAll(key, '[REDACTED]') : text)
+}
+
+export type PassThroughDeps = {
+  readonly plane: {
+    readonly access: Pick<Plane['access'], 'callerOf'>
+    readonly tasks: Pick<Plane['tasks'], 'get'>
+    readonly budget: Pick<Plane['budget'], 'remaining' | 'reserve' | 'settle'>
+  }
+  readonly upstreams: Upstreams
+  /** The guarded fetch for this base URL (createProviderFetch). */
+  readonly fetchFor: (baseUrl: string) => typeof fetch
+  readonly sleep: (ms: number) => Promise<void>
+  readonly now: () => number
+  readonly log: PlaneOptions['log']
+}
+
+/** A header that was sent twice arrives joined by a comma, and no token has a comma. */
+const tokenPattern = /^[\x21-\x2b\x2d-\x7e]{1,512}$/
+
+/** The run token: as bearer, or where Anthropic's clients put their key. @throws HttpError 401 */
+export function runTokenOf(headers: Headers): string {
+  const [, bearer] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? []
+  const token = bearer ?? headers.get('x-api-key') ?? ''
+  if (!tokenPattern.test(token)) throw unauthorized('send the run token as "Authorization: Bearer TOKEN", or as "x-api-key: TOKEN"')
+  return token
+}
+
+/** Other headers of a runner could name another account, or change what is paid. */
+const passedOn = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'accept']
+
+function vendorHeaders(from: Headers, { vendor, key }: Upstream): Headers {
+  const headers = new Headers({ 'content-type': 'application/json', 'user-agent': 'braidclaw-control' })
+  for (const name of passedOn) {
+    const value = from.get(name)
+    if (value !== null) headers.set(name, value)
+  }
+  if (vendor === 'anthropic' && !headers.has('anthropic-version')) headers.set('anthropic-version', '2023-06-01')
+  if (key !== '' && vendor === 'anthropic') headers.set('x-api-key', key)
+  if (key !== '' && vendor === 'openai') headers.set('authorization', `Bearer ${key}`)
+  return headers
+}
+
+/** Others tell of the operator's account. */
+const passedBack = ['content-type', 'retry-after', 'retry-after-ms', 'request-id', 'x-request-id', 'x-should-retry']
+
+export function clientHeaders(from: Headers): Record<string, string> {
+  return Object.fromEntries(passedBack.flatMap((name) => (from.has(name) ? [[name, from.get(name) ?? '']] : [])))
 }

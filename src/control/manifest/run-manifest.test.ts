@@ -8,10 +8,8 @@ import { repetitions } from '../../../test/support/tier.ts'
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { openAgentKey } from './agent-key.ts'
-import { verifyRunPath, writeRunFolder } from './run-folder.ts'
-import type { RunManifest } from './run-manifest.ts'
-import { manifestText, signManifest } from './sign-manifest.ts'
-import { verifyManifest, verifyManifestText } from './verify-manifest.ts'
+import { manifestText, type RunManifest, signManifest } from './run-manifest.ts'
+import { verifyManifest, verifyManifestText, verifyRunPath, writeRunFolder } from './verify-manifest.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-manifest-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -1,6 +1,11 @@
 /** Defines the manifest of a run: who did what, with which versions, and what came out; docs/run-manifest.md describes every field. */
 
 import { z } from 'zod'
+import { digest } from '../../kit/digest.ts'
+import { canonical } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import type { RunFacts } from '../contract/run-shapes.ts'
+import type { AgentKey } from './agent-key.ts'
 
 const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`), `must be ${2 * bytes} lower-case hex digits`)
 const text = (most: number) => z.string().max(most)
@@ -48,3 +53,73 @@ export function manifestSchemas() {
 type Schemas = ReturnType<typeof manifestSchemas>
 export type RunManifest = z.infer<Schemas['content']>
 export type SignedManifest = z.infer<Schemas['signed']>
+
+/** A signature of a manifest is one of nothing else. */
+const purpose = 'braidclaw run manifest 1\n'
+
+/** @throws ZodError for a manifest that breaks the format: a bug of the caller */
+export function signManifest(manifest: RunManifest, key: AgentKey): SignedManifest {
+  const content = manifestSchemas().content.parse(manifest)
+  const signature = { algorithm: 'Ed25519', public_key: key.publicKey } as const
+  const value = key.sign(signedBytes({ ...content, signature: { ...signature, value: '' } }))
+  return { ...content, signature: { ...signature, value } }
+}
+
+/** Everything but the signature itself: also with which key. */
+export function signedBytes({ signature: { algorithm, public_key }, ...content }: SignedManifest): Uint8Array {
+  return new TextEncoder().encode(`${purpose}${canonical({ ...content, signature: { algorithm, public_key } })}`)
+}
+
+/** The only text of a manifest in a file. */
+export function manifestText(manifest: SignedManifest): string {
+  return `${canonical(manifest)}\n`
+}
+
+type ManifestMaker = {
+  readonly key: AgentKey
+  readonly host: string
+  /** The version of braidclaw. */
+  readonly version: string
+  /** Such as linux-x64. */
+  readonly platform: string
+}
+
+/** For the worker's option `manifest`. */
+export function manifestMaker(maker: ManifestMaker): (run: RunFacts) => Promise<SignedManifest> {
+  return async (run) => signManifest(manifestOfRun(run, maker), maker.key)
+}
+
+function manifestOfRun(facts: RunFacts, { host, version, platform }: ManifestMaker): RunManifest {
+  const { task, runner, changes, receipts } = facts
+  return {
+    format: 'braidclaw.run-manifest',
+    version: 1,
+    run_id: facts.runId,
+    attempt: facts.attempt,
+    task: {
+      task_id: task.task_id,
+      title: task.title,
+      created_by: task.created_by.slice(0, 200),
+      description_digest: sha256(task.description),
+      context_digest: digest(task.context),
+      prompt_digest: facts.prompt.digest,
+    },
+    by: { agent_id: facts.agentId, role: facts.role, host },
+    with: {
+      braidclaw: version,
+      runner: runner.name,
+      runner_version: runner.version ?? null,
+      model: runner.model ?? null,
+      platform,
+      confinement: facts.confinement,
+    },
+    began_at: facts.beganAt,
+    ended_at: facts.endedAt,
+    outcome: { status: facts.status, skill: facts.skill, output_digest: sha256(facts.output), exit_code: facts.exitCode ?? null },
+    tokens: facts.tokensReported,
+    changes: { state: changes.state, digest: changes.digest ?? null },
+    artifacts: facts.artifacts.map(({ name, digest, bytes }) => ({ name, digest, bytes })),
+    receipts: receipts ? { ids: [...receipts.ids], count: receipts.count ?? null, head: receipts.head ?? null } : null,
+    log: facts.log,
+  }
+}

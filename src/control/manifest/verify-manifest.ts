@@ -1,11 +1,12 @@
 /** Verifies a manifest offline, and everything that is at hand of what it names; says exactly what does not hold. */
 
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
 import { isSignedBy } from './agent-key.ts'
-import { manifestSchemas, type SignedManifest } from './run-manifest.ts'
-import { manifestText, signedBytes } from './sign-manifest.ts'
+import { manifestSchemas, manifestText, type SignedManifest, signedBytes } from './run-manifest.ts'
 
-export type VerifyOptions = {
+type VerifyOptions = {
   /** The bytes of each artifact that is at hand; absent: artifacts are not looked at. */
   readonly artifacts?: ReadonlyMap<string, Uint8Array>
   /** The log of the run; absent: it is not looked at. */
@@ -16,7 +17,7 @@ export type VerifyOptions = {
   readonly run?: NamedRun
 }
 
-export type NamedRun = Readonly<Record<'run_id' | 'task_id' | 'agent_id' | 'role', string>> & { readonly attempt: number }
+type NamedRun = Readonly<Record<'run_id' | 'task_id' | 'agent_id' | 'role', string>> & { readonly attempt: number }
 
 /** `checked` and `unchecked` are phrases for people. */
 export type Verified =
@@ -109,4 +110,62 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+export type CarriedRun = {
+  /** As the control plane stores it. */
+  readonly manifest: unknown
+  readonly log?: Uint8Array
+  readonly artifacts: ReadonlyMap<string, Uint8Array>
+  /** Which run it was delivered for. */
+  readonly run?: NamedRun
+}
+
+const [manifestFile, logFile, artifactFolder] = ['manifest.json', 'run.log', 'artifacts'] as const
+const maxFileBytes = 67_108_864
+
+/** @throws Error for a name that is no file name, and errno errors */
+export function writeRunFolder(folder: string, { manifest, log, artifacts, run }: CarriedRun): Verified {
+  const verified = verifyManifest(manifest, { artifacts, ...(log ? { log } : {}), ...(run ? { run } : {}) })
+  mkdirSync(join(folder, artifactFolder), { recursive: true, mode: 0o700 })
+  writeFileSync(join(folder, manifestFile), verified.ok ? manifestText(verified.manifest) : `${JSON.stringify(manifest)}\n`)
+  if (log) writeFileSync(join(folder, logFile), log)
+  for (const [name, content] of artifacts) writeFileSync(join(folder, artifactFolder, fileName(name)), content)
+  return verified
+}
+
+/** A manifest file alone, or the folder of a run. @throws errno errors when there is nothing to read */
+export function verifyRunPath(path: string, pinnedKey?: string): Verified {
+  const pinned = pinnedKey === undefined ? {} : { pinnedKey }
+  if (!statSync(path).isDirectory()) return verifyManifestText(textOf(path), pinned)
+  const log = bytesIfThere(join(path, logFile))
+  const artifacts = artifactsIn(join(path, artifactFolder))
+  return verifyManifestText(textOf(join(path, manifestFile)), { ...pinned, artifacts, ...(log ? { log } : {}) })
+}
+
+/** Bytes that are no UTF-8 must not become others unseen. */
+function textOf(path: string): string {
+  const bytes = bytesIfThere(path) ?? readFileSync(path)
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return ''
+  }
+}
+
+function artifactsIn(folder: string): ReadonlyMap<string, Uint8Array> {
+  const names = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : []
+  return new Map(names.map((name) => [name, bytesIfThere(join(folder, name)) ?? new Uint8Array()]))
+}
+
+function bytesIfThere(path: string): Uint8Array | undefined {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (!stat) return undefined
+  if (!stat.isFile() || stat.size > maxFileBytes) throw new Error(`"${path}" is no file of at most ${maxFileBytes} bytes`)
+  return readFileSync(path)
+}
+
+function fileName(name: string): string {
+  if (/^(?!\.{1,2}$)[^/\0]{1,255}$/.test(name)) return name
+  throw new Error(`the artifact ${JSON.stringify(name)} has no name that a file may have`)
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { isAgentName } from './keep-pane.ts'
 import { type PaneWindow, planWindows } from './plan-windows.ts'
-import { type SessionName, sessionName } from './session-name.ts'
+import { type SessionName, sessionName } from './tmux.ts'
 
 const wanted = (agent: string, log = 'here') => ({ agent, log, path: `/${agent}.log` })
 const present = (id: string, agent: string, more: Partial<PaneWindow> = {}): PaneWindow => ({

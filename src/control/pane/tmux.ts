@@ -2,9 +2,9 @@
 
 import type { PaneWindow, WantedWindow } from './plan-windows.ts'
 
-export type TmuxRan = { readonly code: number; readonly stdout: string; readonly stderr: string }
+type TmuxRan = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
-export type TmuxOptions = {
+type TmuxOptions = {
   readonly program: string
   /** Of another tmux server than the user's own (`tmux -L`). */
   readonly server?: string
@@ -106,4 +106,19 @@ export function paneEnvironment(env: { readonly [name: string]: string | undefin
   ]
   const kept = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]))
   return { LANG: 'C.UTF-8', ...Object.fromEntries(kept) }
+}
+
+const defaultSession = 'clawdie-controlplane'
+
+export type SessionName = { readonly on: true; readonly name: string; readonly changed: boolean } | { readonly on: false }
+
+/** tmux itself replaces "." and ":", which separate windows and panes; so does this, and also what only a shell could want. */
+export function sessionName(given: string | undefined): SessionName {
+  if (given !== undefined && given.trim() === '') return { on: false }
+  const wanted = (given ?? defaultSession).trim()
+  const name = wanted
+    .replaceAll(/[^A-Za-z0-9_-]/g, '_')
+    .replace(/^-/, '_')
+    .slice(0, 64)
+  return { on: true, name, changed: name !== wanted }
 }

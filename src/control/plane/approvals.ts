@@ -2,14 +2,27 @@
 
 import { digest } from '../../kit/digest.ts'
 import { type Approval, type ApprovalQuery, type ApprovedOperation, approval, type DecisionRequest } from '../contract/approval-shapes.ts'
-import { type Caller, signatureOf } from '../contract/caller.ts'
+import { assertSelf, type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { ApprovalPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { assertSelf, onlyOperator } from '../contract/rights.ts'
 import type { Command, Param, Row } from '../contract/store-port.ts'
-import { idOf, idOrNull, nextId, numberOf, type PlaneContext } from './context.ts'
+import {
+  amount,
+  first,
+  idOf,
+  idOrNull,
+  int,
+  intOrNull,
+  nextId,
+  numberOf,
+  object,
+  type PlaneContext,
+  text,
+  textOrNull,
+  time,
+  timeOrNull,
+} from './command.ts'
 import { recordEvent } from './events/record-event.ts'
-import { amount, first, int, intOrNull, object, text, textOrNull, time, timeOrNull } from './row.ts'
 import { blockTask, wakeTask } from './tasks/end-task.ts'
 import { lockLease } from './tasks/lease.ts'
 

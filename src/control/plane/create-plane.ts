@@ -1,14 +1,15 @@
 /** Assembles the control plane over one store. */
 
 import type { Plane, PlaneOptions } from '../contract/plane.ts'
+import type { Command } from '../contract/store-port.ts'
 import { createApprovalPlane, expireApprovals } from './approvals.ts'
+import { currentDay, unused, usedToday } from './budget/limits.ts'
 import { createTaskPlane } from './claims/task-plane.ts'
-import { createContext, type PlaneContext } from './context.ts'
+import { amount, createContext, int, type PlaneContext, text } from './command.ts'
 import { createEventPlane } from './events/event-plane.ts'
 import { eventsLast } from './events/record-event.ts'
 import { createAccessPlane } from './fleet/access-plane.ts'
 import { createFleetPlane } from './fleet/fleet-plane.ts'
-import { readFigures } from './runs/figures.ts'
 import { noteHostd } from './runs/note-hostd.ts'
 import { pruneOld } from './runs/prune.ts'
 import { createRunPlane } from './runs/run-plane.ts'
@@ -61,4 +62,29 @@ async function doAll({ options }: PlaneContext, all: Chores): Promise<void> {
     }
   }
   if (errors.length > 0) throw errors[0]
+}
+
+export async function readFigures(context: PlaneContext): Promise<Readonly<Record<string, number>>> {
+  return await context.store.read(() => figures(context))
+}
+
+function* figures(context: PlaneContext): Command<Readonly<Record<string, number>>> {
+  const { day } = yield* currentDay(context)
+  const { spent, reserved } = (yield* usedToday(day, ['*'])).get('*') ?? unused
+  return {
+    ...(yield* countsBy('tasks', 'status')),
+    ...(yield* countsBy('runs', 'state')),
+    ...(yield* countsBy('approvals', 'state')),
+    tokens_spent_today: spent,
+    tokens_reserved: reserved,
+    agents: yield* amount('SELECT COUNT(*) AS value FROM agents'),
+    agents_paused: yield* amount('SELECT COUNT(*) AS value FROM agents WHERE paused = 1'),
+    events: yield* amount('SELECT COALESCE(MAX(id), 0) AS value FROM events'),
+  }
+}
+
+/** For example `tasks_pending: 3`. */
+function* countsBy(table: 'tasks' | 'runs' | 'approvals', column: 'status' | 'state'): Command<Record<string, number>> {
+  const rows = yield [`SELECT ${column} AS name, COUNT(*) AS value FROM ${table} GROUP BY ${column} ORDER BY ${column}`]
+  return Object.fromEntries(rows.map((row) => [`${table}_${text(row, 'name')}`, int(row, 'value')]))
 }

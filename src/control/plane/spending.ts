@@ -1,6 +1,6 @@
 /** Serves the budgets: limits, a forecast and the ledger to operators, reservations to runs; and wakes tasks that waited for budget. */
 
-import { type Caller, signatureOf } from '../contract/caller.ts'
+import { type Caller, onlyOperator, onlyRun, signatureOf } from '../contract/caller.ts'
 import {
   type Budget,
   type BudgetPatch,
@@ -11,7 +11,6 @@ import {
 } from '../contract/fleet-shapes.ts'
 import type { BudgetPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { onlyOperator, onlyRun } from '../contract/rights.ts'
 import type { Command, Row } from '../contract/store-port.ts'
 import {
   type BudgetDay,
@@ -28,9 +27,8 @@ import {
   writeBudgetSettings,
 } from './budget/limits.ts'
 import { assertBelievable, type Reserved, type Reserving, remainingFor, reserveTokens, settleTokens } from './budget/reservations.ts'
-import { idOrNull, numberOf, type PlaneContext } from './context.ts'
+import { amount, first, idOrNull, int, intOrNull, marks, numberOf, type PlaneContext, text, textOrNull, time } from './command.ts'
 import { recordEvent } from './events/record-event.ts'
-import { amount, first, int, intOrNull, marks, text, textOrNull, time } from './row.ts'
 import { blockTask, noLease } from './tasks/end-task.ts'
 import { readyQueueAt, readyTopic, recordTask } from './tasks/task-change.ts'
 

@@ -5,6 +5,7 @@ import { version } from '../../../package.json'
 import type { ListenOptions } from '../../http/listen.ts'
 import type { RawAnswers } from '../../http/serve-api.ts'
 import { traceOf } from '../../kit/text.ts'
+import { pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Plane } from '../contract/plane.ts'
 import type { Store } from '../contract/store-port.ts'
@@ -17,7 +18,6 @@ import { openSqlite } from '../store/open-sqlite.ts'
 import type { ControlServer } from './control-server.ts'
 import { type ControlSettings, controlSettings, type Environment } from './daemon/control-options.ts'
 import { createReplyStore } from './daemon/reply-store.ts'
-import { startTicker, type Ticker } from './daemon/ticker.ts'
 import { type ServedControl, serveControl } from './serve-control.ts'
 
 export type OpenControlOptions = {
@@ -70,7 +70,7 @@ export async function openControl(options: OpenControlOptions): Promise<OpenedCo
     })
     if (settings.operatorToken !== undefined) await plane.access.firstOperator('environment', settings.operatorToken)
     const served = serve({ options, settings, store, plane, now })
-    const ticker = startTicker({ tick: plane.tick, everyMs: options.tickMs ?? 1_000, failed: failing(log) })
+    const ticker = startTicker(plane.tick, options.tickMs ?? 1_000, (error) => log('error', 'tick failed', { why: traceOf(error) }))
     return { url: served.url, port: served.port, plane, engine: store.dialect.engine, close: () => closeAll({ served, ticker, store }) }
   } catch (error) {
     await store.close()
@@ -117,14 +117,27 @@ function modelsOf({ env, log, now = Date.now }: OpenControlOptions, plane: Plane
   return createLlmPassThrough({ plane, upstreams: upstreamsOf(env), fetchFor, sleep: Bun.sleep, now, log })
 }
 
-function failing(log: ControlServer['log']): (error: unknown) => void {
-  return (error) => log('error', 'tick failed', { why: traceOf(error) })
-}
-
-type Open = { readonly served: ServedControl; readonly ticker: Ticker; readonly store: Store }
+type Open = { readonly served: ServedControl; readonly ticker: ReturnType<typeof startTicker>; readonly store: Store }
 
 async function closeAll({ served, ticker, store }: Open): Promise<void> {
   await served.close(finishMs)
   await ticker.stop()
   await store.close()
+}
+
+/** Has the plane look at the clock, one look at a time. `stop` resolves when none is under way any more. */
+function startTicker(tick: () => Promise<void>, everyMs: number, failed: (error: unknown) => void) {
+  const over = new AbortController()
+  const running = (async () => {
+    while (!over.signal.aborted) {
+      await pause(everyMs, over.signal)
+      if (!over.signal.aborted) await tick().catch(failed)
+    }
+  })()
+  return {
+    stop(): Promise<void> {
+      over.abort()
+      return running
+    },
+  }
 }

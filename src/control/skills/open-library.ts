@@ -2,10 +2,8 @@
 
 import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, sep } from 'node:path'
-import { type AskedTask, matchSkill } from './match-skill.ts'
 import { piExtension } from './pi-extension.ts'
 import { type Skill, type SkillOwner, skillsOf } from './skill.ts'
-import { skillIndex } from './skill-index.ts'
 import { type LibraryProblem, type ReadContent, readSkillLibrary } from './skill-library.ts'
 import { openSkillSearch, type SkillSearch } from './skill-search.ts'
 
@@ -21,7 +19,7 @@ export type AgentSkills = {
   snapshot(): string
 }
 
-export type OpenedLibrary =
+type OpenedLibrary =
   | {
       readonly ok: true
       readonly forAgent: (owner: SkillOwner) => AgentSkills
@@ -101,4 +99,40 @@ function reasonOf(error: unknown): string {
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined
+}
+
+type AskedTask = { readonly title: string; readonly description: string }
+
+/** A description may be long; what a task asks for stands at its beginning. */
+const searchedText = 8_192
+
+/** The title and the description are matched apart, so that no pattern spans both. */
+export function matchSkill(skills: readonly Skill[], owner: SkillOwner, { title, description }: AskedTask): Skill | undefined {
+  const texts = [title, description.slice(0, searchedText)]
+  return skillsOf(skills, owner).find(({ invoke }) => invoke.some(({ matches }) => texts.some(matches)))
+}
+
+const heading = `# Skills
+
+These skills are written down. Before you do what one of them is about, call the tool skills_search with its name, and do what its text says.
+`
+
+/** About 2,000 tokens. */
+const maxBytes = 8_192
+
+/** The same library always gives the same text; empty when the agent has no skill. A library too large for it is cut, and says so. */
+export function skillIndex(skills: readonly Skill[], owner: SkillOwner): string {
+  const own = skillsOf(skills, owner)
+  if (own.length === 0) return ''
+  const lines: string[] = []
+  let bytes = Buffer.byteLength(heading) + 100
+  for (const { name, summary } of own) {
+    const line = `- ${name}: ${summary}`
+    bytes += Buffer.byteLength(line) + 1
+    if (bytes > maxBytes) break
+    lines.push(line)
+  }
+  const left = own.length - lines.length
+  const rest = left === 0 ? [] : [`- and ${left} more: find them with skills_search`]
+  return `${[heading, ...lines, ...rest].join('\n')}\n`
 }

@@ -1,7 +1,7 @@
 /** Writes the extension file that gives pi the tool skills_search: it has the skills of one agent inside and needs nothing else. */
 
 import { type Skill, type SkillOwner, skillsOf } from './skill.ts'
-import { skillsAnswer, skillsSearchSpec } from './skills-answer.ts'
+import { skillsAnswer, skillsSearchSpec } from './skills-search-tool.ts'
 
 /** For `pi --no-skills --extension FILE`. @returns undefined when the agent has no skill */
 export function piExtension(skills: readonly Skill[], owner: SkillOwner): string | undefined {

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { matchSkill } from './match-skill.ts'
+import { matchSkill, skillIndex } from './open-library.ts'
 import type { Skill } from './skill.ts'
-import { skillIndex } from './skill-index.ts'
 import { type LibraryProblem, readSkillLibrary } from './skill-library.ts'
 import { openSkillSearch } from './skill-search.ts'
 

@@ -1,15 +1,16 @@
 /** Reads agent/library.yaml and reports everything that is wrong with it at once, each by line and column. */
 
 import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
+import { z } from 'zod'
 import { isObject } from '../../kit/json.ts'
+import { name } from '../contract/task-shapes.ts'
 import { compileInvoke } from './invoke-pattern.ts'
-import { type LibraryEntry, librarySchemas } from './library-shape.ts'
 import type { Invoke, Skill } from './skill.ts'
 
 /** Both count from 1. */
 export type LibraryProblem = { readonly line: number; readonly column: number; readonly message: string }
 
-export type ReadLibrary =
+type ReadLibrary =
   | { readonly ok: true; readonly skills: readonly Skill[] }
   | { readonly ok: false; readonly problems: readonly LibraryProblem[] }
 
@@ -120,3 +121,29 @@ function said(path: Path, message: string): string {
 function problem(message: string): ReadLibrary {
   return { ok: false, problems: [{ line: 1, column: 1, message }] }
 }
+
+const line = (most: number) =>
+  z
+    .string()
+    .min(1)
+    .max(most)
+    .regex(/^[^\p{Cc}]*$/u, 'must be one line without control characters')
+const names = z.optional(z.array(name).max(100))
+
+/** Loaded by the reader: schemas are built when the first library is read. */
+function librarySchemas() {
+  const skill = z.strictObject({
+    name: z.optional(name),
+    id: z.optional(name),
+    summary: line(300),
+    roles: names,
+    agents: names,
+    invoke: z.optional(z.union([line(1000), z.array(line(1000)).max(50)])),
+    content: z.optional(z.string().max(262_144)),
+    path: z.optional(line(500)),
+    command: z.optional(z.array(line(1000)).min(1).max(50)),
+  })
+  return { skill, library: z.strictObject({ version: z.optional(z.literal(1)), skills: z.array(skill).max(1000) }) }
+}
+
+type LibraryEntry = z.infer<ReturnType<typeof librarySchemas>['skill']>

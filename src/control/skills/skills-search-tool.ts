@@ -1,8 +1,8 @@
 /** Makes skills_search for the own runner: a tool that reads nothing but the library. */
 
 import type { Tool } from '../../runtime/port.ts'
+import type { Skill } from './skill.ts'
 import type { SkillSearch } from './skill-search.ts'
-import { mostHits, skillsAnswer, skillsSearchSpec } from './skills-answer.ts'
 
 export function skillsSearchTool(search: Pick<SkillSearch, 'find'>): Tool {
   return {
@@ -17,4 +17,36 @@ export function skillsSearchTool(search: Pick<SkillSearch, 'find'>): Tool {
       return { success: true, output: skillsAnswer(text, hits), metadata: { hits: hits.length } }
     },
   }
+}
+
+export const skillsSearchSpec = {
+  name: 'skills_search',
+  description: 'Finds a skill by its name or by words, and returns its full text: how something is done here, step by step.',
+  parameters: {
+    type: 'object',
+    properties: { query: { type: 'string', description: 'The name of a skill, or some words; empty: the names of all skills' } },
+    required: ['query'],
+    additionalProperties: false,
+  },
+} as const
+
+const mostHits = 10
+const maxText = 65_536
+
+export function skillsAnswer(query: string, hits: readonly Skill[]): string {
+  const [best, ...others] = hits
+  if (!best) return `No skill matches ${JSON.stringify(query.slice(0, 200))}. Try other words, or an empty query for all names.`
+  if (query.trim() === '') return hits.map(lineOf).join('\n')
+  const rest = others.length === 0 ? '' : `\n\nOther skills that match:\n${others.map(lineOf).join('\n')}`
+  return `${textOf(best)}${rest}`
+}
+
+function lineOf({ name, summary }: Skill): string {
+  return `- ${name}: ${summary}`
+}
+
+function textOf({ name, summary, content, command }: Skill): string {
+  const text = content.length > maxText ? `${content.slice(0, maxText)}\n(cut here: the text has ${content.length} characters)` : content
+  const run = command ? `\n\nCommand: ${command.map((word) => JSON.stringify(word)).join(' ')}` : ''
+  return `# ${name}\n\n${summary}${text.trim() === '' ? '' : `\n\n${text.trim()}`}${run}`
 }

@@ -2,11 +2,50 @@
 
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Row, Store } from '../contract/store-port.ts'
-import { pagesOf } from './read-table.ts'
-import { differences, digests, type TableDigest } from './table-digests.ts'
-import { type Table, tables } from './tables.ts'
+import { openSqlite, type SqliteOptions } from './open-sqlite.ts'
+import { pagesOf, type Table, tables } from './tables.ts'
 
-export type Copy = {
+type BackupOptions = {
+  readonly store: Store
+  /** A file that does not exist yet. Only its owner may read it: it holds the texts of all tasks, and digests of keys. */
+  readonly path: string
+  readonly log: SqliteOptions['log']
+}
+
+/**
+ * A running daemon may write meanwhile: SQLite copies one state of the database. From PostgreSQL the tables are copied one after another, so
+ * stop its daemons first, or use pg_dump. @returns what the backup holds
+ */
+export async function backup({ store, path, log }: BackupOptions): Promise<readonly TableDigest[]> {
+  await store.vacuumInto?.(path)
+  const copy = await openSqlite({ path, log })
+  try {
+    return store.vacuumInto ? await digests(copy) : await copyStore({ from: store, to: copy })
+  } finally {
+    await copy.close()
+  }
+}
+
+type RestoreOptions = {
+  /** The file that `backup` wrote. */
+  readonly path: string
+  /** An empty store of either engine. */
+  readonly store: Store
+  readonly log: SqliteOptions['log']
+}
+
+/** @returns what both hold. @throws PlaneRefusal conflict when the store is not empty, not_found without the file */
+export async function restore({ path, store, log }: RestoreOptions): Promise<readonly TableDigest[]> {
+  if (!(await Bun.file(path).exists())) throw new PlaneRefusal('not_found', `there is no backup "${path}"`)
+  const copy = await openSqlite({ path, log })
+  try {
+    return await copyStore({ from: copy, to: store })
+  } finally {
+    await copy.close()
+  }
+}
+
+type Copy = {
   readonly from: Store
   readonly to: Store
   /** Called after each table. */
@@ -73,4 +112,35 @@ function* insertRows({ name, columns }: Table, page: readonly Row[]): Command<vo
     const params = rows.flatMap((row) => columns.map((column) => row[column] ?? null))
     yield [`INSERT INTO ${name} (${columns.join(', ')}) VALUES ${rows.map(() => marks).join(', ')}`, params]
   }
+}
+
+/** `digest`: SHA-256 over the rows in the order of the key, each a line of JSON with its columns in the order of the schema. */
+export type TableDigest = { readonly table: string; readonly rows: number; readonly digest: string }
+
+export async function digests(store: Store): Promise<readonly TableDigest[]> {
+  const found: TableDigest[] = []
+  for (const table of tables()) found.push(await digestOf(store, table))
+  return found
+}
+
+async function digestOf(store: Store, table: Table): Promise<TableDigest> {
+  const hash = new Bun.CryptoHasher('sha256')
+  let rows = 0
+  for await (const page of pagesOf(store, table)) {
+    rows += page.length
+    for (const row of page) hash.update(lineOf(row, table))
+  }
+  return { table: table.name, rows, digest: hash.digest('hex') }
+}
+
+function lineOf(row: Row, { columns }: Table): string {
+  return `${JSON.stringify(columns.map((column) => row[column] ?? null))}\n`
+}
+
+/** The tables whose rows differ: names with both counts, for a message. */
+function differences(one: readonly TableDigest[], other: readonly TableDigest[]): readonly string[] {
+  return one.flatMap(({ table, rows, digest }) => {
+    const twin = other.find((digested) => digested.table === table)
+    return twin?.digest === digest ? [] : [`${table} (${rows} and ${twin?.rows ?? 0} rows)`]
+  })
 }

@@ -8,7 +8,6 @@ import { bringUpToDate } from './bring-up-to-date.ts'
 import { asRefusal } from './postgres/postgres-failure.ts'
 import { createPostgresPools } from './postgres/postgres-pools.ts'
 import { createSession, type Session } from './postgres/postgres-session.ts'
-import { createTextOf } from './postgres/postgres-text.ts'
 import { watchPostgres } from './postgres/postgres-watch.ts'
 import { createPostgresWriter } from './postgres/postgres-writer.ts'
 
@@ -134,4 +133,28 @@ function withoutPassword(url: string): string {
   } catch {
     throw new PlaneRefusal('bad_request', 'the database URL must look like postgres://user:password@host:5432/database')
   }
+}
+
+/** Filters of lists make many texts; those after the first few hundred are rewritten each time. */
+const mostKept = 1_000
+
+export function createTextOf(): (sql: string) => string {
+  const kept = new Map<string, string>()
+  return (sql) => {
+    const known = kept.get(sql)
+    if (known !== undefined) return known
+    const text = numbered(sql)
+    if (kept.size < mostKept) kept.set(sql, text)
+    return text
+  }
+}
+
+/** A `?` between quotes stays. */
+function numbered(sql: string): string {
+  let count = 0
+  return sql.replace(/'(?:[^']|'')*'|\?/g, (found) => {
+    if (found !== '?') return found
+    count += 1
+    return `$${count}`
+  })
 }

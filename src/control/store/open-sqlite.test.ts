@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Store } from '../contract/store-port.ts'
-import { nextId } from '../plane/context.ts'
-import { amount } from '../plane/row.ts'
+import { amount, nextId } from '../plane/command.ts'
 import { openSqlite } from './open-sqlite.ts'
 
 const cleanups: (() => unknown)[] = []

@@ -1,6 +1,6 @@
 /** Asks the control plane whose key the worker has: which agent it is, its role, and which control plane it works for. */
 
-import type { FleetClient } from '../client/fleet-client.ts'
+import type { FleetClient } from '../client/control-client.ts'
 import type { Identity } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 

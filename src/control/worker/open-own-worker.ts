@@ -8,17 +8,16 @@ import { pause } from '../../service/sleep.ts'
 import { createControlClient } from '../client/control-client.ts'
 import type { TransportOptions } from '../client/transport.ts'
 import { openAgentKey } from '../manifest/agent-key.ts'
-import { manifestMaker } from '../manifest/manifest-of-run.ts'
+import { manifestMaker } from '../manifest/run-manifest.ts'
 import { chooseRunner } from '../runners/choose-runner.ts'
 import { ownRunner, ownRunnerProblem } from '../runners/own-runner.ts'
-import type { RunnerName } from '../runners/runner.ts'
+import type { ForeignRunner, RunnerName } from '../runners/runner.ts'
 import { tidyParked } from './changes/parked-copies.ts'
 import { openWaitingChanges } from './changes/waiting-changes.ts'
 import { createCopies } from './changes/workspace-copies.ts'
 import { clientPort } from './client-port.ts'
 import { identify } from './identify.ts'
 import { openWorker } from './open-worker.ts'
-import { programVersion } from './program-version.ts'
 import type { Worker, WorkerRunner } from './worker-options.ts'
 import { placesOf, takeOverOlder } from './worker-places.ts'
 import { openWorkerSkills } from './worker-skills.ts'
@@ -51,7 +50,7 @@ export type OwnWorkerOptions = {
   readonly say: (line: string) => void
 }
 
-export type OpenedWorker =
+type OpenedWorker =
   | {
       readonly ok: true
       readonly agentId: string
@@ -151,4 +150,26 @@ function given({ model, once, labels, leaseSeconds, network, graceMs }: OwnWorke
 
 function receiptsOf(host: Host, { config }: Setup): Record<string, unknown> {
   return { enabled: config.receipts.enabled, ...(host.receipts() ?? { count: 0 }) }
+}
+
+const longestMs = 10_000
+
+/** Empty when the program says nothing usable. A command of the operator is not asked: it may do anything with `--version`. */
+async function programVersion(name: ForeignRunner['name'], path: string): Promise<{ readonly version?: string }> {
+  if (name === 'command') return {}
+  try {
+    const env = { PATH: process.env.PATH ?? '' }
+    const child = Bun.spawn([path, '--version'], {
+      env,
+      cwd: '/',
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: longestMs,
+      killSignal: 'SIGKILL',
+    })
+    const text = await child.stdout.text()
+    const version = /\d+\.\d+[\w.+-]*/.exec(text.slice(0, 1_000))?.[0]
+    return version === undefined ? {} : { version }
+  } catch {
+    return {}
+  }
 }

@@ -1,6 +1,6 @@
 /** Defines what `openWorker` takes: who the worker is, where it works, and everything of the world that it touches. */
 
-import type { RunFacts } from '../contract/run-facts.ts'
+import type { RunFacts } from '../contract/run-shapes.ts'
 import type { Task } from '../contract/task-shapes.ts'
 import type { OwnRun } from '../runners/own-run.ts'
 import type { ForeignRunner } from '../runners/runner.ts'

@@ -3,7 +3,7 @@
 import type { Caller } from '../../../src/control/contract/caller.ts'
 import { PlaneRefusal } from '../../../src/control/contract/plane-refusal.ts'
 import type { Task } from '../../../src/control/contract/task-shapes.ts'
-import type { PassThroughDeps } from '../../../src/control/llm/pass-through-deps.ts'
+import type { PassThroughDeps } from '../../../src/control/llm/upstream-call.ts'
 
 export type StubPlane = PassThroughDeps['plane'] & {
   readonly state: {

@@ -2,9 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import type { Command } from '../../../src/control/contract/store-port.ts'
-import { nextId } from '../../../src/control/plane/context.ts'
+import { amount, nextId } from '../../../src/control/plane/command.ts'
 import { eventsLast } from '../../../src/control/plane/events/record-event.ts'
-import { amount } from '../../../src/control/plane/row.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { all, anna, draft, taskPlane } from '../support/task-plane.ts'
 

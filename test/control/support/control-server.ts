@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ControlClient, createControlClient } from '../../../src/control/client/control-client.ts'
-import type { OpenControlOptions, OpenedControl } from '../../../src/control/server/open-control.ts'
-import { openControl } from '../../../src/control/server/open-control.ts'
+import { type OpenControlOptions, type OpenedControl, openControl } from '../../../src/control/server/open-control.ts'
 import { pause } from '../../../src/service/sleep.ts'
 
 export type Answer = {

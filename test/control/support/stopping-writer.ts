@@ -1,6 +1,6 @@
 /** A daemon that is stopped while it holds the writer's lock: claims a task, writes its completion and stops itself before the commit. */
 
-import { numberOf } from '../../../src/control/plane/context.ts'
+import { numberOf } from '../../../src/control/plane/command.ts'
 import { completeTask } from '../../../src/control/plane/tasks/end-task.ts'
 import { lockTask } from '../../../src/control/plane/tasks/task-change.ts'
 import { openPostgres } from '../../../src/control/store/open-postgres.ts'

@@ -13,7 +13,7 @@ import {
   taskQuery,
 } from '../../../src/control/contract/task-shapes.ts'
 import { createTaskPlane } from '../../../src/control/plane/claims/task-plane.ts'
-import { createContext, numberOf } from '../../../src/control/plane/context.ts'
+import { createContext, numberOf } from '../../../src/control/plane/command.ts'
 import { eventsLast } from '../../../src/control/plane/events/record-event.ts'
 import { completeTask } from '../../../src/control/plane/tasks/end-task.ts'
 import { lockTask } from '../../../src/control/plane/tasks/task-change.ts'

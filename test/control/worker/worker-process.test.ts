@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { NewTask } from '../../../src/control/client/task-client.ts'
+import type { NewTask } from '../../../src/control/client/control-client.ts'
 import type { Task } from '../../../src/control/contract/task-shapes.ts'
 import { type Nest, nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'

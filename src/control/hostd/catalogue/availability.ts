@@ -2,7 +2,7 @@
 
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import type { OperationRow } from '../hostd-wire.ts'
-import { describeParam } from './check-value.ts'
+import { describeParam } from './bind.ts'
 import type { Operation } from './operation.ts'
 import { unsafeFolder, whyUnsafe } from './read-catalogue.ts'
 

@@ -6,13 +6,13 @@ import { errorCode, explainErrno } from '../../../config/text/read-toml-file.ts'
 import type { Libc } from '../../../sandbox/libc.ts'
 import { unsafeFolder, whyUnsafe } from '../catalogue/read-catalogue.ts'
 
-export type ClaimedSocket = { readonly ok: true; release(): void } | { readonly ok: false; readonly message: string }
+type ClaimedSocket = { readonly ok: true; release(): void } | { readonly ok: false; readonly message: string }
 
 const LOCK_EXCLUSIVE_NOW = 2 | 4
 /** The kernel's limit of a socket address, with its final NUL. */
 const longestPath = 107
 
-type Claim = { readonly path: string; readonly uid: number; readonly libc: Libc; readonly isServed: (path: string) => Promise<boolean> }
+type Claim = { readonly path: string; readonly uid: number; readonly libc: Libc }
 
 export async function claimSocket(claim: Claim): Promise<ClaimedSocket> {
   const { path } = claim
@@ -43,7 +43,7 @@ async function locked(claim: Claim): Promise<ClaimedSocket> {
 }
 
 /** Called with the lock, so a socket that is there was left by a killed hostd, or belongs to another program. */
-async function clearStale({ path, uid, isServed }: Claim): Promise<string | undefined> {
+async function clearStale({ path, uid }: Claim): Promise<string | undefined> {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return undefined
   if (found.isSymbolicLink()) return `"${path}" is a symbolic link; remove it, or name another path with --socket`
@@ -55,4 +55,15 @@ async function clearStale({ path, uid, isServed }: Claim): Promise<string | unde
 
 function refused(message: string): ClaimedSocket {
   return { ok: false, message }
+}
+
+/** Any answer but a refusal counts as served: what we cannot judge is not removed. */
+async function isServed(path: string): Promise<boolean> {
+  try {
+    const connection = await Bun.connect({ unix: path, socket: { data: () => undefined } })
+    connection.terminate()
+    return true
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT'))
+  }
 }

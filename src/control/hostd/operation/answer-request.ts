@@ -1,18 +1,16 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
-import type { JsonObject } from '../../../kit/json.ts'
+import { errorCode } from '../../../config/text/read-toml-file.ts'
+import { isObject, type JsonObject } from '../../../kit/json.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
-import { bindParams } from '../catalogue/bind.ts'
-import type { ResolvePath } from '../catalogue/check-value.ts'
+import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
 import type { Catalogue, Operation } from '../catalogue/operation.ts'
-import { type HostdError, type HostdReply, type HostdRequest, listOperation } from '../hostd-wire.ts'
+import { type HostdError, type HostdReply, type HostdRequest, hostdRequest, listOperation, longestRequest } from '../hostd-wire.ts'
 import { mayApprove, type Peer } from '../peer.ts'
 import type { Intents } from './call-intents.ts'
 import type { createApprovalCheck } from './check-approval.ts'
 import type { Executed, Execution } from './execute.ts'
-import { parseRequest } from './parse-request.ts'
 import { asJson, askedBy, deniedRecord, executedRecord, type RecordCall } from './receipt-record.ts'
-import type { Rate } from './request-rate.ts'
 
 export type RequestOptions = {
   readonly catalogue: Catalogue
@@ -179,4 +177,74 @@ function written({ record, warn }: RequestOptions, what: Parameters<RecordCall>[
 /** The keys in the order of the protocol. */
 function replyLine({ id }: HostdRequest, { ok, output, exitCode, truncated, receipt, error }: Omit<HostdReply, 'id'>): string {
   return JSON.stringify({ id, ok, output, exitCode, truncated, receipt, error })
+}
+
+/** A line that is no request still has a request to answer: with the id that it names, if it names one. */
+type ParsedRequest =
+  | { readonly ok: true; readonly request: HostdRequest }
+  | { readonly ok: false; readonly request: HostdRequest; readonly error: HostdError }
+
+function parseRequest({ ok, text }: { readonly ok: boolean; readonly text: string }): ParsedRequest {
+  if (!ok) return { ok, request: blank(text), error: { code: 'too_large', message: `the line is longer than ${longestRequest} bytes` } }
+  if (depthOf(text) > deepest)
+    return { ok: false, request: blank(text), error: { code: 'bad_request', message: `the line is nested deeper than ${deepest} levels` } }
+  const value = parsed(text)
+  const found = hostdRequest.safeParse(value)
+  if (found.success) return { ok: true, request: found.data }
+  const message =
+    value === undefined ? 'the line is no JSON' : `the line is no request: ${found.error.issues.map(describeIssue).join('; ')}`
+  return { ok: false, request: { ...blank(text), id: idIn(value) }, error: { code: 'bad_request', message } }
+}
+
+/** Writing, hashing and recording a request descends into it. */
+const deepest = 80
+
+/** Returns how deep the brackets of a JSON text are nested; those in strings do not count. */
+function depthOf(text: string): number {
+  let [depth, most] = [0, 0]
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"?|[[\]{}]/g)) {
+    if (token === '[' || token === '{') depth += 1
+    else if (token === ']' || token === '}') depth -= 1
+    most = Math.max(most, depth)
+  }
+  return most
+}
+
+/** The receipt shows the beginning of the line. */
+function blank(text: string): HostdRequest {
+  return { id: '', op: 'unknown', params: { line: text.slice(0, 200) } }
+}
+
+function idIn(value: unknown): string | number {
+  const id = isObject(value) ? value.id : ''
+  return (typeof id === 'string' && id.length <= 64) || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : ''
+}
+
+function describeIssue({ path, message }: { readonly path: readonly PropertyKey[]; readonly message: string }): string {
+  return path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`
+}
+
+function parsed(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    return value
+  } catch {
+    return undefined
+  }
+}
+
+/** `over` is the first request above the limit; `silent` those after it, which leave no receipt of their own. */
+export type Rate = 'within' | 'over' | 'silent'
+
+/** Users are few: the counts of earlier minutes go when a new minute begins. */
+export function createRequestRate(perMinute: number, now: () => number): (uid: number) => Rate {
+  const state = { minute: 0, counts: new Map<number, number>() }
+  return (uid) => {
+    const minute = Math.floor(now() / 60_000)
+    if (minute !== state.minute) Object.assign(state, { minute, counts: new Map<number, number>() })
+    const count = (state.counts.get(uid) ?? 0) + 1
+    state.counts.set(uid, count)
+    if (count <= perMinute) return 'within'
+    return count === perMinute + 1 ? 'over' : 'silent'
+  }
 }

@@ -1,8 +1,8 @@
 /** Runs the program of an operation: no shell, stdin empty, an environment from nothing, bounded in time and output. */
 
+import { readdirSync, readFileSync } from 'node:fs'
 import type { Pipe } from '../../../sandbox/report.ts'
 import type { SpawnPlan, spawnPlain } from '../../../tools/process.ts'
-import { markName } from './marked-processes.ts'
 
 export type Execution = {
   readonly call: string
@@ -15,7 +15,6 @@ export type Execution = {
   readonly spawn: typeof spawnPlain
   /** @throws Error when too many files are open */
   readonly openOutput: () => Pipe
-  readonly endMarked: (call: string) => number
 }
 
 /** `code` is null when a signal ended it. */
@@ -33,7 +32,7 @@ const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** Never rejects. After a timeout the group gets SIGTERM, then SIGKILL, and whatever left the group is ended by its mark. */
 export async function execute(execution: Execution): Promise<Executed> {
-  const { call, argv, env, timeoutMs, outputBytes, stopped, spawn, openOutput, endMarked } = execution
+  const { call, argv, env, timeoutMs, outputBytes, stopped, spawn, openOutput } = execution
   const together = opened(openOutput)
   if (together instanceof Error) return { ending: 'not_started', code: null, message: together.message, output: '', truncated: false }
   const limit = createLimit(timeoutMs, stopped)
@@ -93,5 +92,48 @@ function createCappedOutput(most: number) {
     },
     /** A character that the cap divides is left out. */
     text: () => ({ output: new TextDecoder().decode(Buffer.concat(kept), { stream: state.truncated }), truncated: state.truncated }),
+  }
+}
+
+/** The one variable that every operation has besides those of the catalogue. */
+const markName = 'BRAIDCLAW_HOSTD_CALL'
+
+/** A process that replaces its environment escapes this; a service manager's control group does not let it go. @returns how many were found */
+export function endMarked(call: string): number {
+  const ended = new Set<number>()
+  // What is found may start another process before it ends.
+  for (let round = 0; round < 5; round += 1) {
+    const found = markedBy(call).filter((pid) => !ended.has(pid))
+    if (found.length === 0) break
+    for (const pid of found) {
+      ended.add(pid)
+      kill(pid)
+    }
+  }
+  return ended.size
+}
+
+function markedBy(call: string): number[] {
+  const mark = `${markName}=${call}`
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => environmentOf(pid).includes(mark))
+}
+
+function environmentOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
+  } catch {
+    // It ended, or it belongs to a user whose processes we cannot have started.
+    return []
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended by itself.
   }
 }

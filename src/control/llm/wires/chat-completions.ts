@@ -3,8 +3,7 @@
 import { HttpError } from '../../../http/http-error.ts'
 import { isObject } from '../../../kit/json.ts'
 import { errorBody } from '../vendor-error.ts'
-import { countOf, fieldsOf, noteCounts, noteText, outputOf } from './counts.ts'
-import type { Fields, Wire } from './wire.ts'
+import { countOf, type Fields, fieldsOf, noteCounts, noteText, outputOf, type Wire } from './wire.ts'
 
 /** OpenAI's newer models refuse `max_tokens`; many other servers know nothing else. */
 function limitName(body: Fields, address: string): string {

@@ -1,8 +1,7 @@
 /** Describes POST messages of Anthropic's API. */
 
 import { errorBody } from '../vendor-error.ts'
-import { countOf, fieldsOf, noteCounts, noteText } from './counts.ts'
-import type { Fields, Wire } from './wire.ts'
+import { countOf, type Fields, fieldsOf, noteCounts, noteText, type Wire } from './wire.ts'
 
 /** The vendor takes no fewer for thinking, and an answer must be longer than its thinking. */
 const leastThinking = 1024

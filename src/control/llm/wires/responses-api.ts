@@ -1,8 +1,7 @@
 /** Describes POST responses of OpenAI's API. */
 
 import { HttpError } from '../../../http/http-error.ts'
-import { countOf, fieldsOf, noteCounts, noteText, outputOf } from './counts.ts'
-import type { Fields, Wire } from './wire.ts'
+import { countOf, type Fields, fieldsOf, noteCounts, noteText, outputOf, type Wire } from './wire.ts'
 
 /** Present, these move a part of the input or of the work out of the request, where nobody can count it beforehand. */
 const unmetered: { readonly [name: string]: string } = {

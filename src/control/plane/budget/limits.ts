@@ -3,8 +3,7 @@
 import { type BudgetSettings, budgetSettings } from '../../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import type { PlaneContext } from '../context.ts'
-import { first, int, intOrNull, marks, text } from '../row.ts'
+import { first, int, intOrNull, marks, type PlaneContext, text } from '../command.ts'
 
 export type BudgetDay = {
   /** YYYY-MM-DD */

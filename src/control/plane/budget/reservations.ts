@@ -4,9 +4,8 @@ import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { BudgetSettings, Reservation, ReserveRequest, Settled, SettleRequest } from '../../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import { nextId, numberOf, type PlaneContext } from '../context.ts'
+import { amount, first, int, intOrNull, marks, nextId, numberOf, type PlaneContext, text } from '../command.ts'
 import { recordEvent } from '../events/record-event.ts'
-import { amount, first, int, intOrNull, marks, text } from '../row.ts'
 import {
   budgetDayOf,
   changeDay,

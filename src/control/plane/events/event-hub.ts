@@ -1,8 +1,7 @@
 /** Reads each new event once a process, and hands it to all who follow. */
 
 import type { Row, Store } from '../../contract/store-port.ts'
-import type { PlaneContext } from '../context.ts'
-import { int } from '../row.ts'
+import { int, type PlaneContext } from '../command.ts'
 import { lastEventId, readEvents } from './event-row.ts'
 
 export type EventHub = {

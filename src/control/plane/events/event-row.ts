@@ -4,8 +4,7 @@ import type { ControlEvent, EventQuery } from '../../contract/activity-shapes.ts
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
-import { idOrNull, numberOf } from '../context.ts'
-import { amount, int, intOrNull, object, text, textOrNull, time } from '../row.ts'
+import { amount, idOrNull, int, intOrNull, numberOf, object, text, textOrNull, time } from '../command.ts'
 
 export function eventOf(row: Row): ControlEvent {
   return {

@@ -1,7 +1,7 @@
 /** Writes one event into the transaction of the command that caused it. */
 
 import type { Command, Param, Statement, Store } from '../../contract/store-port.ts'
-import { type PlaneContext, take, taken } from '../context.ts'
+import { type PlaneContext, take, taken } from '../command.ts'
 
 type NewEvent = {
   /** `entity.happening`, for example `task.completed`. */

@@ -1,15 +1,26 @@
 /** Serves the fleet: its agents and their keys. */
 
-import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { assertSelf, type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
 import type { Agent, AgentDraft, AgentKey, AgentPatch, NewAgentKey } from '../../contract/fleet-shapes.ts'
 import type { FleetPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { assertSelf, onlyOperator } from '../../contract/rights.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import { currentDay } from '../budget/limits.ts'
-import { idOf, nextId, type PlaneContext } from '../context.ts'
+import {
+  first,
+  flag,
+  idOf,
+  int,
+  intOrNull,
+  nextId,
+  objectOrNull,
+  type PlaneContext,
+  text,
+  textOrNull,
+  time,
+  timeOrNull,
+} from '../command.ts'
 import { recordEvent } from '../events/record-event.ts'
-import { first, flag, int, intOrNull, objectOrNull, text, textOrNull, time, timeOrNull } from '../row.ts'
 import { wakeBlocked } from '../spending.ts'
 import { requeueTask } from '../tasks/end-task.ts'
 import { lockTask } from '../tasks/task-change.ts'

@@ -3,7 +3,7 @@
 import { signatureOf } from '../../contract/caller.ts'
 import type { Plane } from '../../contract/plane.ts'
 import type { Command } from '../../contract/store-port.ts'
-import { nextId, numberOf, type PlaneContext } from '../context.ts'
+import { nextId, numberOf, type PlaneContext } from '../command.ts'
 import { recordEvent } from '../events/record-event.ts'
 
 const mostOutput = 65_536

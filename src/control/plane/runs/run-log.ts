@@ -2,8 +2,7 @@
 
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import type { PlaneContext } from '../context.ts'
-import { first, flag, int, text } from '../row.ts'
+import { first, flag, int, type PlaneContext, text } from '../command.ts'
 import { type Access, lockRun, ownRun } from './run-row.ts'
 
 const mostLogBytes = 8_388_608
@@ -124,10 +123,8 @@ function* writePiece({ run, end, bytes }: { readonly run: number; readonly end: 
   } else yield ['INSERT INTO run_logs (run_id, at_byte, piece) VALUES (?, ?, ?)', [run, end, storedPiece(bytes)]]
 }
 
-type LogRange = { readonly run: number; readonly from: number; readonly to: number }
-
 /** The bytes of a log from `from` up to and without `to`. */
-function* readPieces({ run, from, to }: LogRange): Command<Uint8Array> {
+function* readPieces({ run, from, to }: { readonly run: number; readonly from: number; readonly to: number }): Command<Uint8Array> {
   const rows = yield [
     `SELECT at_byte, piece FROM run_logs WHERE run_id = ? AND at_byte < ?
       AND at_byte >= COALESCE((SELECT MAX(at_byte) FROM run_logs WHERE run_id = ? AND at_byte <= ?), 0) ORDER BY at_byte`,

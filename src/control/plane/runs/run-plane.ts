@@ -1,15 +1,13 @@
 /** Serves runs: what they are, their logs, artifacts and session lines. */
 
 import { sha256 } from '../../../kit/sha256.ts'
-import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { assertSelf, type Caller, signatureOf } from '../../contract/caller.ts'
 import type { RunPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { assertSelf } from '../../contract/rights.ts'
 import { type Run, type RunQuery, type SessionLine, sessionLine } from '../../contract/run-shapes.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import { nextId, numberOf, type PlaneContext } from '../context.ts'
+import { amount, first, int, nextId, numberOf, type PlaneContext, text } from '../command.ts'
 import { recordEvent } from '../events/record-event.ts'
-import { amount, first, int, text } from '../row.ts'
 import { lockLease } from '../tasks/lease.ts'
 import { appendLog, logGrows, readLog } from './run-log.ts'
 import { type Access, lockRun, ownRun, readRun, readRuns } from './run-row.ts'

@@ -1,12 +1,10 @@
 /** Reads runs as they travel. */
 
-import type { Caller } from '../../contract/caller.ts'
+import { assertSelf, type Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { assertSelf } from '../../contract/rights.ts'
 import { type ListedRun, type Run, run } from '../../contract/run-shapes.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import { idOf, numberOf, type PlaneContext } from '../context.ts'
-import { first, flag, int, marks, objectOrNull, text, textOrNull, time, timeOrNull } from '../row.ts'
+import { first, flag, idOf, int, marks, numberOf, objectOrNull, type PlaneContext, text, textOrNull, time, timeOrNull } from '../command.ts'
 import { lockLease } from '../tasks/lease.ts'
 
 const listed = `runs.id, runs.task_id, runs.agent_id, runs.role, runs.attempt, runs.state, runs.began_at, runs.ended_at, runs.last_beat_at, runs.tokens_used,

@@ -1,14 +1,12 @@
 /** Answers the three questions of the seed's heartbeat: am I active and what may I spend, what is there to do, what was approved. */
 
 import type { SeedApprovals, SeedState, SeedTask } from '../../contract/activity-shapes.ts'
-import type { Caller } from '../../contract/caller.ts'
+import { assertSelf, type Caller } from '../../contract/caller.ts'
 import type { SeedPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { assertSelf } from '../../contract/rights.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import { budgetDayOf, readBudgetSettings, type Used, unused, usedToday } from '../budget/limits.ts'
-import { idOf, idOrNull, numberOf, type PlaneContext } from '../context.ts'
-import { flag, int, intOrNull, object, text, textOrNull } from '../row.ts'
+import { flag, idOf, idOrNull, int, intOrNull, numberOf, object, type PlaneContext, text, textOrNull } from '../command.ts'
 import { priorityOf } from '../tasks/task-change.ts'
 
 /** The seed has no pages: the first so many, in the order of the queue. */

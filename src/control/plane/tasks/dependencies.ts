@@ -2,8 +2,7 @@
 
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import { idOf, numberOf, type PlaneContext } from '../context.ts'
-import { first, int, marks, text } from '../row.ts'
+import { first, idOf, int, marks, numberOf, type PlaneContext, text } from '../command.ts'
 import { announceReady, changeTask, hasEnded, lockTask, priorityOf, queueAt, recordTask } from './task-change.ts'
 
 export type Needs = {

@@ -1,12 +1,10 @@
 /** Changes a task that has not ended: what it says, who may take it, when, after which other tasks, and whether an operator holds it back. */
 
-import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import { onlyOperator } from '../../contract/rights.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { TaskPatch } from '../../contract/task-shapes.ts'
-import { idOf, numberOf, type PlaneContext } from '../context.ts'
-import { first, int, intOrNull, text } from '../row.ts'
+import { first, idOf, int, intOrNull, numberOf, type PlaneContext, text } from '../command.ts'
 import { clearDependentWarnings, replaceNeeds } from './dependencies.ts'
 import { endTask, requeueTask } from './end-task.ts'
 import { isLeased } from './lease.ts'
@@ -85,10 +83,8 @@ function* hasQuestion(task: Row): Command<boolean> {
   return task.blocked_reason === 'operator' && (yield* first(open, [int(task, 'id')])) !== undefined
 }
 
-type Wanted = { readonly patch: TaskPatch; readonly isAsking: boolean }
-
 /** What the task waits for now: an operator, other tasks, its budget, or nothing. An effect in doubt is settled by resolve alone. */
-function statusColumns(task: Row, { patch, isAsking }: Wanted): Columns {
+function statusColumns(task: Row, { patch, isAsking }: { readonly patch: TaskPatch; readonly isAsking: boolean }): Columns {
   if (task.status === 'running') return {}
   const isInDoubt = task.status === 'blocked' && task.blocked_reason === 'in_doubt'
   if (isInDoubt && patch.blocked !== undefined)

@@ -3,8 +3,7 @@
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Beside, Command, Row } from '../../contract/store-port.ts'
-import { idOf, numberOf, type PlaneContext } from '../context.ts'
-import { int } from '../row.ts'
+import { idOf, int, numberOf, type PlaneContext } from '../command.ts'
 import { lockTask } from './task-change.ts'
 
 /**

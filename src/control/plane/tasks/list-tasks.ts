@@ -4,8 +4,7 @@ import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskQuery } from '../../contract/task-shapes.ts'
-import { idOf, numberOf } from '../context.ts'
-import { int, marks, text } from '../row.ts'
+import { idOf, int, marks, numberOf, text } from '../command.ts'
 import { readTask, taskOf } from './task-change.ts'
 
 export type TaskPage = {

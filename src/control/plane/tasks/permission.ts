@@ -3,8 +3,7 @@
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Row } from '../../contract/store-port.ts'
-import { idOf } from '../context.ts'
-import { int } from '../row.ts'
+import { idOf, int } from '../command.ts'
 
 /** An agent reads the tasks of its role and its own; a run reads its own task. @throws PlaneRefusal */
 export function requireReadable(caller: Caller, row: Row): void {

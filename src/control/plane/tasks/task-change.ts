@@ -3,9 +3,25 @@
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
-import { idOf, idOrNull, numberOf, type PlaneContext } from '../context.ts'
+import {
+  first,
+  flag,
+  idOf,
+  idOrNull,
+  int,
+  intOrNull,
+  marks,
+  numberOf,
+  object,
+  objectOrNull,
+  type PlaneContext,
+  strings,
+  text,
+  textOrNull,
+  time,
+  timeOrNull,
+} from '../command.ts'
 import { recordEvent } from '../events/record-event.ts'
-import { first, flag, int, intOrNull, marks, object, objectOrNull, strings, text, textOrNull, time, timeOrNull } from '../row.ts'
 
 /** @throws PlaneRefusal not_found */
 export function* lockTask(context: PlaneContext, number: number): Command<Row> {

@@ -3,12 +3,13 @@
 import type { Credential } from '../../../http/callers/credentials.ts'
 import { openSession } from '../../../http/callers/session-cookie.ts'
 import type { Connection } from '../../../http/listen.ts'
+import { sha256 } from '../../../kit/sha256.ts'
+import { contains, parseAddress } from '../../../security/targets/address.ts'
 import type { Caller } from '../../contract/caller.ts'
 import type { AccessPlane } from '../../contract/plane.ts'
 import { httpErrorOf } from '../refusal-status.ts'
-import type { SeedAccess } from './seed-access.ts'
 
-export type FindCallerOptions = {
+type FindCallerOptions = {
   readonly access: Pick<AccessPlane, 'callerOf' | 'operator'>
   readonly seed: SeedAccess
   readonly now: () => number
@@ -41,4 +42,50 @@ export function createFindCaller({ access, seed, now }: FindCallerOptions): Find
 /** Names a caller among all: agents and operators may have equal ids. */
 export function callerKey(caller: Caller): string {
   return caller.kind === 'run' ? `run:${caller.runId}` : `${caller.kind}:${caller.id}`
+}
+
+type SeedAccessOptions = {
+  /** CONTROLPLANE_SHARED_SECRET; absent: nobody has it. */
+  readonly secret: string | undefined
+  /** Networks besides this machine, for example 10.0.0.0/24. */
+  readonly from: readonly string[]
+}
+
+type SeedSender = { readonly secret: string; readonly address: string; readonly headers: Headers }
+
+type SeedAccess = (sender: SeedSender) => Caller | undefined
+
+const loopback = ['127.0.0.0/8', '::1/128']
+const sharedSecret: Caller = { kind: 'seed', id: 'shared-secret' }
+
+/** Decides whether a secret is the shared secret, sent from a place where it counts. @throws Error that says which network or secret is wrong */
+export function createSeedAccess({ secret, from }: SeedAccessOptions): SeedAccess {
+  const networks = [...loopback, ...from.map(assertNetwork)]
+  if (secret === undefined || secret === '') return () => undefined
+  if (!/^[\x21-\x2b\x2d-\x7e]{1,512}$/.test(secret))
+    throw new Error('CONTROLPLANE_SHARED_SECRET: use 1 to 512 visible ASCII characters, without spaces and commas')
+  const right = Buffer.from(sha256(secret))
+  return (sender) => {
+    if (!crypto.timingSafeEqual(Buffer.from(sha256(sender.secret)), right)) return undefined
+    return isNear(sender, networks) ? sharedSecret : undefined
+  }
+}
+
+/** Proxies name whom they ask for, or that they ask for somebody. */
+const ofProxies = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip|true-client-ip|x-client-ip)$/
+
+/** What a proxy passes on comes from elsewhere, even when the proxy runs on this machine. */
+function isNear({ address, headers }: SeedSender, networks: readonly string[]): boolean {
+  if ([...headers.keys()].some((name) => ofProxies.test(name))) return false
+  const found = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ''))
+  return found !== undefined && networks.some((network) => contains(network, found))
+}
+
+/** @throws Error for what is no network */
+function assertNetwork(network: string): string {
+  const [base = '', length = ''] = network.split('/')
+  const address = parseAddress(base)
+  const isRight = address !== undefined && /^\d{1,3}$/.test(length) && Number(length) <= address.bits
+  if (isRight) return network
+  throw new Error(`--compat-from: ${JSON.stringify(network)} is no network; write it as 10.0.0.0/24 or fd00::/64`)
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createSeedAccess } from './seed-access.ts'
+import { createSeedAccess } from './find-caller.ts'
 
 const at = (address: string, headers: Record<string, string> = {}, secret = 's3cret') => ({
   secret,

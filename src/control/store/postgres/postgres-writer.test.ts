@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Command } from '../../contract/store-port.ts'
+import { createTextOf } from '../open-postgres.ts'
 import { createSession } from './postgres-session.ts'
-import { createTextOf } from './postgres-text.ts'
 import { createPostgresWriter } from './postgres-writer.ts'
 
 class ServerError extends Error {

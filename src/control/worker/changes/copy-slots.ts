@@ -7,7 +7,7 @@ import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, wri
 import { join } from 'node:path'
 import { z } from 'zod'
 import { removeTree } from '../../../workspace/changes/tree/remove-tree.ts'
-import { isAlive, markOf } from '../child/process-facts.ts'
+import { isAlive, markOf } from '../child/end-processes.ts'
 
 const ownerMark = z.object({ pid: z.int(), started: z.string() })
 const most = 1_000

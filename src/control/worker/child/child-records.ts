@@ -3,8 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { killLeftovers, killMarked } from './end-processes.ts'
-import { isAlive, markOf } from './process-facts.ts'
+import { isAlive, killLeftovers, killMarked, markOf } from './end-processes.ts'
 
 const processMark = z.object({ pid: z.int(), started: z.string() })
 const childRecord = z.object({

@@ -1,7 +1,9 @@
 /** Ends the processes of one run: politely, then by force, and also those that left their group. */
 
+import { readdirSync, readFileSync } from 'node:fs'
+import { statFields } from '../../../kit/proc.ts'
+import { sha256 } from '../../../kit/sha256.ts'
 import { endGroup } from '../../../service/supervise.ts'
-import { isAlive, type ProcessMark, processesOfRun } from './process-facts.ts'
 
 /** How long a child has between SIGTERM and SIGKILL, in ms. */
 export const termGraceMs = 5_000
@@ -37,5 +39,49 @@ function signal(pid: number): boolean {
     return process.kill(pid, 'SIGKILL')
   } catch {
     return false
+  }
+}
+
+/** `started`: in ticks since the boot. */
+export type ProcessMark = { readonly pid: number; readonly started: string }
+
+/** @returns undefined for a process that does not exist, has ended or cannot be read */
+export function markOf(pid: number): ProcessMark | undefined {
+  try {
+    const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    return field(3) === 'Z' || field(3) === 'X' ? undefined : { pid, started: field(22) }
+  } catch {
+    return undefined
+  }
+}
+
+export function isAlive({ pid, started }: ProcessMark): boolean {
+  return markOf(pid)?.started === started
+}
+
+/** Finds the processes whose environment holds the run token with this SHA-256, wherever they moved since they were started. */
+export function processesOfRun(tokenDigest: string): readonly ProcessMark[] {
+  return pids().flatMap((pid) => (digestOfToken(pid) === tokenDigest ? (markOf(pid) ?? []) : []))
+}
+
+function pids(): readonly number[] {
+  try {
+    return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
+  } catch {
+    return []
+  }
+}
+
+const variable = 'CONTROLPLANE_API_KEY='
+
+function digestOfToken(pid: number): string | undefined {
+  if (pid === process.pid) return undefined
+  try {
+    const line = readFileSync(`/proc/${pid}/environ`, 'latin1')
+      .split('\0')
+      .find((each) => each.startsWith(variable))
+    return line === undefined ? undefined : sha256(line.slice(variable.length))
+  } catch {
+    return undefined
   }
 }

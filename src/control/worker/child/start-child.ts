@@ -6,9 +6,8 @@ import { filterProgram } from '../../../sandbox/filter/seccomp.ts'
 import { bubblewrapWords, type ConfinedChild, relayInside } from './bubblewrap-words.ts'
 import type { ChildRecords } from './child-records.ts'
 import type { Confinement } from './confinement-way.ts'
-import { killLeftovers, killMarked, termGraceMs } from './end-processes.ts'
+import { killLeftovers, killMarked, markOf, type ProcessMark, termGraceMs } from './end-processes.ts'
 import { startGuard } from './guard.ts'
-import { markOf, type ProcessMark } from './process-facts.ts'
 
 export type ChildPlan = Omit<ConfinedChild, 'blank'> & {
   readonly runId: string

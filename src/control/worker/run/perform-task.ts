@@ -1,15 +1,15 @@
 /** Carries out one claimed task: prompt, run, change set, report. Nothing is written under the token of a run whose lease is lost. */
 
 import { cut } from '../../../kit/text.ts'
+import type { ActivityPost } from '../../contract/activity-shapes.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
-import { persistently } from './asks.ts'
+import { isLost, persistently } from './asks.ts'
 import { openRunLog } from './child-log.ts'
-import { escalate, escalateDead, orchestrator } from './escalate.ts'
 import { deliverRun, finishWithoutLease, stateOf } from './finish-run.ts'
 import { keepLease } from './held-lease.ts'
-import { type Held, messageOf, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
+import { type Held, logMs, messageOf, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
 import { runChild } from './run-child.ts'
 import type { RunOutcome } from './run-outcome.ts'
 import { taskPrompt } from './task-prompt.ts'
@@ -182,4 +182,55 @@ async function failed(performance: Performance, { output, tokens }: RunOutcome):
   options.say(`${performance.claim.task.task_id}: ${cut(error.split('\n')[0] ?? '', 500)}`)
   await noteSession(performance, { skill: skill?.name ?? 'none', outcome: 'failed', tokens })
   return end
+}
+
+const orchestrator = 'orchestrator'
+
+type Escalation = { readonly message: string; readonly tokens: number }
+
+/** While the lease is ours. The control plane makes the linked task for the orchestrator; ours then ends as failed. */
+async function escalate(performance: Prepared, escalation: Escalation): Promise<WorkerEnd> {
+  const { options, run, lease, log } = performance
+  const error = escalation.message.slice(0, 8_000)
+  await log.close(Math.min(logMs, lease.remaining()))
+  try {
+    await persistently({ while: lease.isHeld, random: options.clock.random }, () => run.activity(postOf(performance, escalation)))
+  } catch (trouble) {
+    options.say(`${performance.claim.task.task_id}: the escalation did not arrive: ${messageOf(trouble)}`)
+    return isLost(trouble) ? 'lost' : releaseTask(performance, { outcome: 'retry', error }, 'failed')
+  }
+  await noted(performance, escalation)
+  return releaseTask(performance, { outcome: 'failed', error, tokens_used: escalation.tokens }, 'escalated')
+}
+
+/** For a task that has used up its attempts: nobody has its lease, so the agent itself says so. Its tokens are counted already. */
+async function escalateDead(performance: Prepared, message: string): Promise<WorkerEnd> {
+  const { options, claim, gone } = performance
+  const escalation = { message, tokens: 0 }
+  const until = options.clock.monotonic() + logMs
+  const asking = { while: () => options.clock.monotonic() < until && !gone.aborted, random: options.clock.random }
+  try {
+    await persistently(asking, () => options.port.activity(postOf(performance, escalation)))
+  } catch (trouble) {
+    options.say(`${claim.task.task_id}: the escalation did not arrive: ${messageOf(trouble)}`)
+    return 'failed'
+  }
+  return 'escalated'
+}
+
+function postOf({ options, claim }: Prepared, { message, tokens }: Escalation): ActivityPost {
+  return {
+    event_type: 'error',
+    agent_id: options.agentId,
+    task_id: claim.task.task_id,
+    error_message: message.slice(0, 8_000),
+    action_taken: `Escalated to ${orchestrator}`,
+    tokens_used: tokens,
+  }
+}
+
+async function noted(performance: Prepared, { message, tokens }: Escalation): Promise<void> {
+  const { options, claim, skill } = performance
+  options.say(`${claim.task.task_id}: escalated: ${message}`)
+  await noteSession(performance, { skill: skill?.name ?? 'none', outcome: `escalated: ${message}`, tokens })
 }

@@ -14,12 +14,10 @@ import { type OperatorToken, operatorToken } from './operator-token.ts'
 export type Control = ControlClient
 export type Connected = { readonly control: Control; readonly url: string; readonly signal: AbortSignal }
 
-type Given = { readonly url?: string }
-
 /** Ctrl-C aborts `signal`; the command then ends with 130 unless it ended well by itself. @throws CliExit */
 export async function withControl<T>(
   context: CliContext,
-  given: Given,
+  given: { readonly url?: string },
   use: (control: Control, connected: Omit<Connected, 'control'>) => Promise<T>,
 ): Promise<T> {
   const place = withEnvFile(context)

@@ -5,8 +5,13 @@ import { resolve } from 'node:path'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
 import type { Run } from '../../../../control/contract/run-shapes.ts'
-import { type CarriedRun, verifyRunPath, writeRunFolder } from '../../../../control/manifest/run-folder.ts'
-import { type Verified, verifyManifest } from '../../../../control/manifest/verify-manifest.ts'
+import {
+  type CarriedRun,
+  type Verified,
+  verifyManifest,
+  verifyRunPath,
+  writeRunFolder,
+} from '../../../../control/manifest/verify-manifest.ts'
 import { visible } from '../../../../kit/text.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
@@ -59,9 +64,7 @@ function verifiedPath(path: string, key: string | undefined): Verified {
   }
 }
 
-type Given = { readonly url?: string; readonly key?: string }
-
-function verifiedRun(context: CliContext, given: Given, id: string): Promise<Verified> {
+function verifiedRun(context: CliContext, given: { readonly url?: string; readonly key?: string }, id: string): Promise<Verified> {
   return withControl(context, given, async (control) => {
     const run = await control.runs.get(id)
     if (run.manifest === null) return { ok: false, problems: [`${id} has no manifest: its worker delivered none`] }

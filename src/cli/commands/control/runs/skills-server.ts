@@ -2,7 +2,10 @@
 
 import { resolve } from 'node:path'
 import { version } from '../../../../../package.json'
-import { serveSkills } from '../../../../control/skills/serve-skills.ts'
+import { createMcpServer, serveMcp } from '../../../../control/skills/mcp-server.ts'
+import { openLibrary } from '../../../../control/skills/open-library.ts'
+import type { SkillOwner } from '../../../../control/skills/skill.ts'
+import { skillsSearchTool } from '../../../../control/skills/skills-search-tool.ts'
 import { visible } from '../../../../kit/text.ts'
 import type { Command, Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
@@ -24,3 +27,27 @@ export const skillsServer = {
     if (!served.ok) throw new CliExit(exitCodes.error, `error: ${visible(served.message)}`)
   },
 } as const satisfies Command<typeof flags>
+
+export type SkillServing = {
+  /** agent/library.yaml, or a snapshot of it. */
+  readonly file: string
+  readonly owner: SkillOwner
+  readonly version: string
+  readonly io: { readonly input: AsyncIterable<Uint8Array>; readonly write: (text: string) => unknown }
+}
+
+export async function serveSkills({ file, owner, version, io }: SkillServing): Promise<{ readonly ok: boolean; readonly message: string }> {
+  const library = openLibrary(file)
+  if (!library.ok) return { ok: false, message: library.message }
+  const search = library.forAgent(owner).openSearch()
+  const tool = skillsSearchTool(search)
+  const context = { conversationId: 'mcp', callId: '', signal: new AbortController().signal, plan: '' }
+  const call = async ({ query }: { readonly [name: string]: unknown }) =>
+    (await tool.invoke({ query: typeof query === 'string' ? query : '' }, context)).output
+  try {
+    await serveMcp(createMcpServer({ ...tool, call }, version), io)
+    return { ok: true, message: '' }
+  } finally {
+    search.close()
+  }
+}
