@@ -3,6 +3,7 @@
 import { lstatSync } from 'node:fs'
 import { z } from 'zod'
 import { createLineSplitter } from '../../kit/lines.ts'
+import { parseJson } from '../../kit/wire.ts'
 import {
   type HostdError,
   type HostdReply,
@@ -40,7 +41,7 @@ export type ListedOperations =
 
 export async function listOps(socket: string, timeoutMs = 10_000): Promise<ListedOperations> {
   const { ok, output, error } = await callHostd(socket, { op: listOperation }, timeoutMs)
-  const rows = ok ? z.array(operationRow).safeParse(parsed(output)) : undefined
+  const rows = ok ? z.array(operationRow).safeParse(parseJson(output)) : undefined
   if (rows?.success) return { ok: true, operations: rows.data }
   return { ok: false, error: error ?? { code: 'failed', message: `hostd at "${socket}" answered with something else than its operations` } }
 }
@@ -81,16 +82,8 @@ function connect(socket: string, line: string, resolve: (reply: HostdReply) => v
 }
 
 function replyIn(text: string): HostdReply {
-  const reply = hostdReply.safeParse(parsed(text))
+  const reply = hostdReply.safeParse(parseJson(text))
   return reply.success ? reply.data : refused('failed', 'the reply of hostd is not what its protocol says')
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function refused(code: HostdError['code'], message: string): HostdReply {

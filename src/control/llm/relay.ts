@@ -1,6 +1,7 @@
 /** Passes the answer of a model on to the runner: reads what it used on the way, and ends both sides when the run may not go on. */
 
 import { quiet } from '../../http/http-error.ts'
+import { parseJson } from '../../kit/wire.ts'
 import { type Block, readBlocks } from './stream-blocks.ts'
 import { maxDocumentBytes, readText } from './upstream-call.ts'
 import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
@@ -24,7 +25,7 @@ export type Relay = {
 export async function relayDocument({ wire, seen, settle, redact, headers }: Relay, upstream: Response): Promise<Response> {
   const { text, isWhole, bytes } = await readText(upstream, maxDocumentBytes)
   if (!isWhole) throw new RangeError(`the model answered with more than ${maxDocumentBytes} bytes`)
-  const value = parsed(text)
+  const value = fieldsOf(parseJson(text))
   if (Object.keys(value).length === 0) seen.bytes = bytes
   wire.note(seen, value)
   seen.ended = true
@@ -38,7 +39,7 @@ export function relayStream(relay: Relay, upstream: Response): Response {
   const reader = upstream.body?.getReader()
   /** The client may act on the last event, so all is settled before it has it. */
   async function passed(block: Block): Promise<string | Uint8Array | undefined> {
-    const value = parsed(block.data)
+    const value = fieldsOf(parseJson(block.data))
     relay.wire.note(relay.seen, value)
     if (relay.wire.isLast(block.data, value)) {
       relay.seen.ended = true
@@ -100,12 +101,4 @@ function failureFor({ stopped, broke }: Relay, error: unknown): Failure {
 
 export function brokenResponse(relay: Relay, error: unknown): Response {
   return errorAnswer(relay.wire.vendor, failureFor(relay, error))
-}
-
-function parsed(text: string): ReturnType<typeof fieldsOf> {
-  try {
-    return fieldsOf(JSON.parse(text))
-  } catch {
-    return {}
-  }
 }

@@ -3,6 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
+import { parseJson } from '../../kit/wire.ts'
 import { isSignedBy } from './agent-key.ts'
 import { manifestSchemas, manifestText, type SignedManifest, signedBytes } from './run-manifest.ts'
 
@@ -26,7 +27,7 @@ export type Verified =
 
 /** `text`: a file, which has one form only. */
 export function verifyManifestText(text: string, options: VerifyOptions = {}): Verified {
-  const value = parsed(text)
+  const value = parseJson(text)
   if (value === undefined) return altered('the manifest is no JSON')
   const verified = verifyManifest(value, options)
   if (verified.ok && manifestText(verified.manifest) !== text)
@@ -102,14 +103,6 @@ function extent({ artifacts, log, signature }: SignedManifest, { artifacts: give
 
 function altered(...problems: readonly string[]): Verified {
   return { ok: false, problems }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 export type CarriedRun = {

@@ -1,19 +1,15 @@
 /** Reads one line of a runner's JSON output without trusting its shape. */
 
 import { isObject } from '../../kit/json.ts'
+import { parseJson } from '../../kit/wire.ts'
 import type { RunnerEvent } from './runner.ts'
 
 export type Fields = { readonly [name: string]: unknown }
 
 /** @returns undefined for a line that is no JSON object */
 export function fieldsOf(line: string): Fields | undefined {
-  if (!line.startsWith('{')) return undefined
-  try {
-    const value: unknown = JSON.parse(line)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = line.startsWith('{') ? parseJson(line) : undefined
+  return isObject(value) ? value : undefined
 }
 
 export function objectIn(fields: Fields | undefined, name: string): Fields | undefined {

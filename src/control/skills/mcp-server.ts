@@ -1,6 +1,7 @@
 /** Serves one tool over the Model Context Protocol on standard input and output, for runners such as claude and codex. */
 
 import { isObject } from '../../kit/json.ts'
+import { parseJson } from '../../kit/wire.ts'
 
 export type McpTool = {
   readonly name: string
@@ -27,7 +28,7 @@ export function createMcpServer(tool: McpTool, version: string): (line: string) 
   }
 
   return async (line) => {
-    const message = parsed(line)
+    const message = parseJson(line)
     if (!isObject(message) || message.jsonrpc !== '2.0')
       return text(null, { error: message === undefined ? notJson : { code: -32600, message: 'this is no request of JSON-RPC 2.0' } })
     const { id, method, params } = message
@@ -74,14 +75,6 @@ async function called(tool: McpTool, params: unknown): Promise<Reply> {
 }
 
 const notJson = { code: -32700, message: 'the line is no JSON' }
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
-}
 
 function text(id: unknown, reply: Reply): string {
   return JSON.stringify({ jsonrpc: '2.0', id, ...reply })

@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseJson } from '../../kit/wire.ts'
 import { type SessionLine, sessionLine } from '../contract/run-shapes.ts'
 
 export type SessionLog = {
@@ -68,9 +69,5 @@ function lastLine(text: string): SessionLine | undefined {
 }
 
 function lineOf(text: string): SessionLine | undefined {
-  try {
-    return sessionLine.parse(JSON.parse(text))
-  } catch {
-    return undefined
-  }
+  return sessionLine.safeParse(parseJson(text)).data
 }

@@ -2,6 +2,7 @@
 
 import { errorCode } from '../../../config/text/read-toml-file.ts'
 import { isObject, type JsonObject } from '../../../kit/json.ts'
+import { parseJson } from '../../../kit/wire.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
 import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
 import type { Catalogue, Operation } from '../catalogue/operation.ts'
@@ -188,7 +189,7 @@ function parseRequest({ ok, text }: { readonly ok: boolean; readonly text: strin
   if (!ok) return { ok, request: blank(text), error: { code: 'too_large', message: `the line is longer than ${longestRequest} bytes` } }
   if (depthOf(text) > deepest)
     return { ok: false, request: blank(text), error: { code: 'bad_request', message: `the line is nested deeper than ${deepest} levels` } }
-  const value = parsed(text)
+  const value = parseJson(text)
   const found = hostdRequest.safeParse(value)
   if (found.success) return { ok: true, request: found.data }
   const message =
@@ -222,15 +223,6 @@ function idIn(value: unknown): string | number {
 
 function describeIssue({ path, message }: { readonly path: readonly PropertyKey[]; readonly message: string }): string {
   return path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`
-}
-
-function parsed(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text)
-    return value
-  } catch {
-    return undefined
-  }
 }
 
 /** `over` is the first request above the limit; `silent` those after it, which leave no receipt of their own. */

@@ -1,7 +1,7 @@
 /** Takes what agents report, and tells what happened: page by page, or as it happens. */
 
 import { z } from '@hono/zod-openapi'
-import { eventStream, json, plain } from '../../../http/answers/shapes.ts'
+import { eventStream, json } from '../../../http/answers/shapes.ts'
 import type { ApiEnv } from '../../../http/api.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
 import type { QuickRoutes } from '../../../http/quick-routes.ts'
@@ -9,7 +9,7 @@ import { pause } from '../../../service/sleep.ts'
 import { activityPost, activityReply, type ControlEvent, controlEvent } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import type { EventPlane } from '../../contract/plane.ts'
-import { controlRoute, guardOf, prefix } from '../access/control-route.ts'
+import { addRoute, controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import { createReportRate } from '../access/report-rate.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { eventListQuery, whole } from '../request-shapes.ts'
@@ -35,16 +35,12 @@ export function activityRoutes(app: ControlApi, server: ControlServer, quick: Qu
       return { status: 200, body: await plane.activity(caller, post) }
     },
   })
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/activity`,
-      summary: 'What happened, newest first unless "after" is given',
-      request: { query: eventListQuery() },
-      responses: { 200: json(page, 'The events; "next" continues in the same direction') },
-    }),
-    async (c) => c.json(plain(await plane.events.list(c.var.caller, c.req.valid('query'))), 200),
-  )
+  addRoute(app, 'get', '/activity', {
+    summary: 'What happened, newest first unless "after" is given',
+    query: eventListQuery(),
+    gives: [page, 'The events; "next" continues in the same direction'],
+    answer: ({ caller, query }) => plane.events.list(caller, query),
+  })
   app.openapi(
     controlRoute({
       method: 'get',

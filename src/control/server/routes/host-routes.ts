@@ -1,10 +1,9 @@
 /** Answers the state of the fleet, the receipts of agents, and calls of hostd. */
 
 import { z } from '@hono/zod-openapi'
-import { json, plain } from '../../../http/answers/shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { type HostdProxy, hostdBody } from '../../hostd/hostd-proxy.ts'
-import { controlRoute, prefix } from '../access/control-route.ts'
+import { addRoute } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { seedState } from '../seed-answers.ts'
 
@@ -15,54 +14,38 @@ const receipts = z.array(
 
 export function hostRoutes(app: ControlApi, server: ControlServer): void {
   const { plane } = server
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/state`,
-      summary: 'The agents and the budget of today',
-      request: { query: z.object({ view: z.optional(z.enum(['full', 'seed'])) }) },
-      responses: { 200: json(z.union([seedState, z.looseObject({})]), 'The state; an operator sees more with ?view=full') },
-    }),
-    async (c) => {
-      const state = await plane.seed.state(c.var.caller)
-      const { caller } = c.var
-      if (c.req.valid('query').view !== 'full' || caller.kind !== 'operator') return c.json(plain(state), 200)
+  addRoute(app, 'get', '/state', {
+    summary: 'The agents and the budget of today',
+    query: z.object({ view: z.optional(z.enum(['full', 'seed'])) }),
+    gives: [z.union([seedState, z.looseObject({})]), 'The state; an operator sees more with ?view=full'],
+    async answer({ caller, query }) {
+      const state = await plane.seed.state(caller)
+      if (query.view !== 'full' || caller.kind !== 'operator') return state
       const [agents, budget, figures] = await Promise.all([plane.fleet.list(caller), plane.budget.get(caller), plane.figures()])
-      return c.json(plain({ agents, budget, figures }), 200)
+      return { agents, budget, figures }
     },
-  )
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/receipts/status`,
-      summary: 'How the receipts of each agent stand, as its worker reported',
-      responses: { 200: json(z.object({ receipts }), 'The reports') },
-    }),
-    async (c) => c.json({ receipts: plain(await plane.fleet.receipts(c.var.caller)) }, 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/hostd`,
-      summary: 'Call an operation of the host',
-      request: { body: json(hostdBody, 'The operation and its parameters') },
-      responses: { 200: json(hostdAnswer, 'What it said'), 503: { description: 'There is no hostd' } },
-    }),
-    async (c) => {
+  })
+  addRoute(app, 'get', '/receipts/status', {
+    summary: 'How the receipts of each agent stand, as its worker reported',
+    gives: [z.object({ receipts }), 'The reports'],
+    answer: async ({ caller }) => ({ receipts: await plane.fleet.receipts(caller) }),
+  })
+  addRoute(app, 'post', '/hostd', {
+    summary: 'Call an operation of the host',
+    body: [hostdBody, 'The operation and its parameters'],
+    gives: [hostdAnswer, 'What it said'],
+    others: { 503: 'There is no hostd' },
+    async answer({ caller, body, env }) {
       // An operation takes as long as its catalogue allows.
-      c.env.connection.stay()
-      return c.json(plain({ ...(await hostdOf(server).call(c.var.caller, c.req.valid('json'))) }), 200)
+      env.connection.stay()
+      return { ...(await hostdOf(server).call(caller, body)) }
     },
-  )
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/hostd/ops`,
-      summary: 'The operations of the host, with their risk and whether they are available',
-      responses: { 200: json(z.object({ ops: z.array(z.looseObject({ op: z.string() })) }), 'The operations') },
-    }),
-    async (c) => c.json({ ops: (await hostdOf(server).operations(c.var.caller)).map((each) => ({ ...each })) }, 200),
-  )
+  })
+  addRoute(app, 'get', '/hostd/ops', {
+    summary: 'The operations of the host, with their risk and whether they are available',
+    gives: [z.object({ ops: z.array(z.looseObject({ op: z.string() })) }), 'The operations'],
+    answer: async ({ caller }) => ({ ops: (await hostdOf(server).operations(caller)).map((each) => ({ ...each })) }),
+  })
 }
 
 function hostdOf({ hostd }: ControlServer): HostdProxy {

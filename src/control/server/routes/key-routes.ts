@@ -1,10 +1,9 @@
 /** Makes and revokes secrets, each shown once: the keys of agents and the tokens of operators; and says whose a secret is. */
 
 import { z } from '@hono/zod-openapi'
-import { json, plain } from '../../../http/answers/shapes.ts'
 import { agentKey, identity, newAgentKey, newOperatorToken, operatorToken } from '../../contract/fleet-shapes.ts'
 import { name } from '../../contract/task-shapes.ts'
-import { controlRoute, prefix } from '../access/control-route.ts'
+import { addRoute } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { agentAt, keyAt, madeAt, nothing } from '../request-shapes.ts'
 
@@ -12,94 +11,59 @@ const newOperator = z.strictObject({ name })
 
 export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
   const { fleet, access } = plane
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/whoami`,
-      summary: 'Whose credential is this, and at which control plane? A worker asks for its agent and role',
-      responses: { 200: json(identity, 'The sender') },
-    }),
-    async (c) => c.json(plain(await access.identityOf(c.var.caller)), 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/agents/{id}/keys`,
-      summary: 'The keys of an agent, without their secrets',
-      request: { params: agentAt },
-      responses: { 200: json(z.object({ keys: z.array(agentKey) }), 'The keys') },
-    }),
-    async (c) => c.json({ keys: plain(await fleet.keys(c.var.caller, c.req.valid('param').id)) }, 200),
-  )
-  app.openapi(
-    controlRoute(
-      {
-        method: 'post',
-        path: `${prefix}/agents/{id}/keys`,
-        summary: 'Make a key; its secret is shown this once',
-        request: { params: agentAt, body: json(nothing, 'Nothing') },
-        responses: { 201: json(newAgentKey, 'The key') },
-      },
-      'secret',
-    ),
-    async (c) => c.json(plain(await fleet.newKey(c.var.caller, c.req.valid('param').id)), 201),
-  )
-  app.openapi(
-    controlRoute(
-      {
-        method: 'post',
-        path: `${prefix}/agents/{id}/keys/rotate`,
-        summary: 'Make a key and revoke all others; running leases stay',
-        request: { params: agentAt, body: json(nothing, 'Nothing') },
-        responses: { 201: json(newAgentKey, 'The key') },
-      },
-      'secret',
-    ),
-    async (c) => c.json(plain(await fleet.rotateKey(c.var.caller, c.req.valid('param').id)), 201),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'delete',
-      path: `${prefix}/agents/{id}/keys/{keyId}`,
-      summary: 'Revoke a key; the leases of the agent are released',
-      request: { params: keyAt },
-      responses: { 200: json(agentKey, 'It is revoked') },
-    }),
-    async (c) => {
-      const { id, keyId } = c.req.valid('param')
-      return c.json(plain(await fleet.revokeKey(c.var.caller, id, keyId)), 200)
-    },
-  )
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/operators`,
-      summary: 'The tokens of operators, without their secrets',
-      responses: { 200: json(z.object({ operators: z.array(operatorToken) }), 'The tokens') },
-    }),
-    async (c) => c.json({ operators: plain(await access.operators(c.var.caller)) }, 200),
-  )
-  app.openapi(
-    controlRoute(
-      {
-        method: 'post',
-        path: `${prefix}/operators`,
-        summary: 'Make an operator token; its secret is shown this once',
-        request: { body: json(newOperator, 'For whom') },
-        responses: { 201: json(newOperatorToken, 'The token') },
-      },
-      'secret',
-    ),
-    async (c) => c.json(plain(await access.newOperator(c.var.caller, c.req.valid('json').name)), 201),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'delete',
-      path: `${prefix}/operators/{id}`,
-      summary: 'Revoke an operator token; its sessions end with it',
-      request: { params: madeAt },
-      responses: { 200: json(operatorToken, 'It is revoked'), 409: { description: 'It is the last one' } },
-    }),
-    async (c) => c.json(plain(await access.revokeOperator(c.var.caller, c.req.valid('param').id)), 200),
-  )
+  addRoute(app, 'get', '/whoami', {
+    summary: 'Whose credential is this, and at which control plane? A worker asks for its agent and role',
+    gives: [identity, 'The sender'],
+    answer: ({ caller }) => access.identityOf(caller),
+  })
+  addRoute(app, 'get', '/agents/{id}/keys', {
+    summary: 'The keys of an agent, without their secrets',
+    params: agentAt,
+    gives: [z.object({ keys: z.array(agentKey) }), 'The keys'],
+    answer: async ({ caller, params }) => ({ keys: await fleet.keys(caller, params.id) }),
+  })
+  addRoute(app, 'post', '/agents/{id}/keys', {
+    summary: 'Make a key; its secret is shown this once',
+    params: agentAt,
+    body: [nothing, 'Nothing'],
+    gives: [newAgentKey, 'The key'],
+    status: 201,
+    replay: 'secret',
+    answer: ({ caller, params }) => fleet.newKey(caller, params.id),
+  })
+  addRoute(app, 'post', '/agents/{id}/keys/rotate', {
+    summary: 'Make a key and revoke all others; running leases stay',
+    params: agentAt,
+    body: [nothing, 'Nothing'],
+    gives: [newAgentKey, 'The key'],
+    status: 201,
+    replay: 'secret',
+    answer: ({ caller, params }) => fleet.rotateKey(caller, params.id),
+  })
+  addRoute(app, 'delete', '/agents/{id}/keys/{keyId}', {
+    summary: 'Revoke a key; the leases of the agent are released',
+    params: keyAt,
+    gives: [agentKey, 'It is revoked'],
+    answer: ({ caller, params }) => fleet.revokeKey(caller, params.id, params.keyId),
+  })
+  addRoute(app, 'get', '/operators', {
+    summary: 'The tokens of operators, without their secrets',
+    gives: [z.object({ operators: z.array(operatorToken) }), 'The tokens'],
+    answer: async ({ caller }) => ({ operators: await access.operators(caller) }),
+  })
+  addRoute(app, 'post', '/operators', {
+    summary: 'Make an operator token; its secret is shown this once',
+    body: [newOperator, 'For whom'],
+    gives: [newOperatorToken, 'The token'],
+    status: 201,
+    replay: 'secret',
+    answer: ({ caller, body }) => access.newOperator(caller, body.name),
+  })
+  addRoute(app, 'delete', '/operators/{id}', {
+    summary: 'Revoke an operator token; its sessions end with it',
+    params: madeAt,
+    gives: [operatorToken, 'It is revoked'],
+    others: { 409: 'It is the last one' },
+    answer: ({ caller, params }) => access.revokeOperator(caller, params.id),
+  })
 }

@@ -2,12 +2,11 @@
 
 import { z } from '@hono/zod-openapi'
 import { rangeOf, rangeResponse } from '../../../http/answers/byte-range.ts'
-import { json, plain } from '../../../http/answers/shapes.ts'
 import { quiet } from '../../../http/http-error.ts'
 import type { Connection } from '../../../http/listen.ts'
 import type { Caller } from '../../contract/caller.ts'
 import { listedRun, run } from '../../contract/run-shapes.ts'
-import { controlRoute, prefix } from '../access/control-route.ts'
+import { addRoute, controlRoute, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { artifactAt, runAt, runListQuery, whole } from '../request-shapes.ts'
 
@@ -22,36 +21,25 @@ const delivery = z.strictObject({
 })
 
 export function runRoutes(app: ControlApi, { plane }: ControlServer): void {
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/runs`,
-      summary: 'Runs, newest first, without their manifests',
-      request: { query: runListQuery() },
-      responses: { 200: json(page, 'The runs; "next" is the "after" of the next page') },
-    }),
-    async (c) => c.json(plain(await plane.runs.list(c.var.caller, c.req.valid('query'))), 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/runs/{id}`,
-      summary: 'One run',
-      request: { params: runAt },
-      responses: { 200: json(run, 'The run') },
-    }),
-    async (c) => c.json(plain(await plane.runs.get(c.var.caller, c.req.valid('param').id)), 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/runs/{id}/deliver`,
-      summary: 'Deliver the signed manifest of a run, and what became of its changes',
-      request: { params: runAt, body: json(delivery, 'What is delivered') },
-      responses: { 200: json(run, 'The run now') },
-    }),
-    async (c) => c.json(plain(await plane.runs.deliver(c.var.caller, c.req.valid('param').id, c.req.valid('json'))), 200),
-  )
+  addRoute(app, 'get', '/runs', {
+    summary: 'Runs, newest first, without their manifests',
+    query: runListQuery(),
+    gives: [page, 'The runs; "next" is the "after" of the next page'],
+    answer: ({ caller, query }) => plane.runs.list(caller, query),
+  })
+  addRoute(app, 'get', '/runs/{id}', {
+    summary: 'One run',
+    params: runAt,
+    gives: [run, 'The run'],
+    answer: ({ caller, params }) => plane.runs.get(caller, params.id),
+  })
+  addRoute(app, 'post', '/runs/{id}/deliver', {
+    summary: 'Deliver the signed manifest of a run, and what became of its changes',
+    params: runAt,
+    body: [delivery, 'What is delivered'],
+    gives: [run, 'The run now'],
+    answer: ({ caller, params, body }) => plane.runs.deliver(caller, params.id, body),
+  })
 }
 
 const piece = z.strictObject({ at: z.int().min(0).max(1e12), piece: z.string().max(1_048_576) })
@@ -93,22 +81,14 @@ export function runFileRoutes(app: ControlApi, server: ControlServer): void {
       return rangeResponse({ total: log_bytes, bytes: found.bytes, ...(range ? { from: part.from } : {}) })
     },
   )
-  app.openapi(
-    controlRoute(
-      {
-        method: 'post',
-        path: `${prefix}/runs/{id}/log`,
-        summary: 'Append to the log; a piece that was sent before is stored once',
-        request: { params: runAt, body: json(piece, 'The byte where it begins, and the text') },
-        responses: { 200: json(kept, 'How long the log is now') },
-      },
-      'none',
-    ),
-    async (c) => {
-      const { at, piece } = c.req.valid('json')
-      return c.json(plain(await runs.appendLog(c.var.caller, c.req.valid('param').id, at, piece)), 200)
-    },
-  )
+  addRoute(app, 'post', '/runs/{id}/log', {
+    summary: 'Append to the log; a piece that was sent before is stored once',
+    params: runAt,
+    body: [piece, 'The byte where it begins, and the text'],
+    gives: [kept, 'How long the log is now'],
+    replay: 'none',
+    answer: ({ caller, params, body }) => runs.appendLog(caller, params.id, body.at, body.piece),
+  })
   app.openapi(
     controlRoute({
       method: 'get',
@@ -130,22 +110,15 @@ export function runFileRoutes(app: ControlApi, server: ControlServer): void {
       })
     },
   )
-  app.openapi(
-    controlRoute(
-      {
-        method: 'put',
-        path: `${prefix}/runs/{id}/artifacts/{name}`,
-        summary: 'Deliver an artifact of at most 1 MiB; the same bytes again change nothing',
-        request: { params: artifactAt, body: json(upload, 'The bytes in base64, and their digest') },
-        responses: { 200: json(stored, 'It is kept'), 409: { description: 'There are other bytes of this name' } },
-      },
-      'none',
-    ),
-    async (c) => {
-      const { id, name } = c.req.valid('param')
-      return c.json(plain(await runs.putArtifact(c.var.caller, id, { name, ...c.req.valid('json') })), 200)
-    },
-  )
+  addRoute(app, 'put', '/runs/{id}/artifacts/{name}', {
+    summary: 'Deliver an artifact of at most 1 MiB; the same bytes again change nothing',
+    params: artifactAt,
+    body: [upload, 'The bytes in base64, and their digest'],
+    gives: [stored, 'It is kept'],
+    others: { 409: 'There are other bytes of this name' },
+    replay: 'none',
+    answer: ({ caller, params, body }) => runs.putArtifact(caller, params.id, { name: params.name, ...body }),
+  })
 }
 
 type Growth = { readonly id: string; readonly from: number; readonly wait_ms: number; readonly connection: Connection }

@@ -24,7 +24,7 @@ import {
   taskDraft,
   taskPatch,
 } from '../../contract/task-shapes.ts'
-import { controlRoute, guardOf, prefix } from '../access/control-route.ts'
+import { addRoute, controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { assertFullView, effectAt, isSeedQuery, note, nothing, taskAt, taskListQuery } from '../request-shapes.ts'
 import { seedTasks } from '../seed-answers.ts'
@@ -35,27 +35,19 @@ const ifMatch = z.object({ 'if-match': z.optional(z.string().max(64)) })
 
 export function taskRoutes(app: ControlApi, { plane }: ControlServer, quick: QuickRoutes<Caller>): void {
   const query = taskListQuery()
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/tasks`,
-      summary: 'Tasks: with ?role= alone the queue of that role, else a page of all that match',
-      request: { query },
-      responses: {
-        200: json(
-          z.union([seedTasks, page]),
-          'The tasks; "next" is the "after" of the next page, also behind a page of a search (q) that found nothing',
-        ),
-      },
-    }),
-    async (c) => {
-      const { view: _, ...asked } = c.req.valid('query')
-      if (isSeedQuery(c.req.query(), Object.keys(query.shape), 'role'))
-        return c.json(plain(await plane.seed.tasks(c.var.caller, asked.role)), 200)
-      assertFullView(c.var.caller)
-      return c.json(plain(await plane.tasks.list(c.var.caller, asked)), 200)
+  addRoute(app, 'get', '/tasks', {
+    summary: 'Tasks: with ?role= alone the queue of that role, else a page of all that match',
+    query,
+    gives: [
+      z.union([seedTasks, page]),
+      'The tasks; "next" is the "after" of the next page, also behind a page of a search (q) that found nothing',
+    ],
+    async answer({ caller, query: { view: _, ...asked }, spelled }) {
+      if (isSeedQuery(spelled(), Object.keys(query.shape), 'role')) return await plane.seed.tasks(caller, asked.role)
+      assertFullView(caller)
+      return await plane.tasks.list(caller, asked)
     },
-  )
+  })
   quick.add({
     config: {
       path: `${prefix}/tasks`,
@@ -70,16 +62,13 @@ export function taskRoutes(app: ControlApi, { plane }: ControlServer, quick: Qui
       return { status: 201, body: task, ...(replayed ? { headers: { 'idempotency-replayed': 'true' } } : {}) }
     },
   })
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/batch`,
-      summary: 'Create up to 1,000 tasks: all or none',
-      request: { body: json(batch, 'The tasks') },
-      responses: { 201: json(z.object({ tasks: z.array(task) }), 'In the order of the request') },
-    }),
-    async (c) => c.json({ tasks: plain(await plane.tasks.createMany(c.var.caller, c.req.valid('json').tasks)) }, 201),
-  )
+  addRoute(app, 'post', '/tasks/batch', {
+    summary: 'Create up to 1,000 tasks: all or none',
+    body: [batch, 'The tasks'],
+    gives: [z.object({ tasks: z.array(task) }), 'In the order of the request'],
+    status: 201,
+    answer: async ({ caller, body }) => ({ tasks: await plane.tasks.createMany(caller, body.tasks) }),
+  })
   app.openapi(
     controlRoute({
       method: 'get',
@@ -141,26 +130,22 @@ export function claimRoutes(app: ControlApi, server: ControlServer, quick: Quick
       return claimed ? { status: 200, body: claimed } : { status: 204 }
     },
   })
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/beat`,
-      summary: 'Keep the lease, and learn whether the task is cancelled',
-      request: { params: taskAt, body: json(nothing, 'Nothing') },
-      responses: { 200: json(beat, 'Until when'), 409: { description: 'lease_lost: stop, nothing more counts' } },
-    }),
-    async (c) => c.json(plain(await plane.tasks.beat(c.var.caller, c.req.valid('param').id)), 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/release`,
-      summary: 'Give the task back',
-      request: { params: taskAt, body: json(releaseRequest, 'How it ended') },
-      responses: { 200: json(task, 'The task now'), 409: { description: 'lease_lost' } },
-    }),
-    async (c) => c.json(plain(await plane.tasks.release(c.var.caller, c.req.valid('param').id, c.req.valid('json'))), 200),
-  )
+  addRoute(app, 'post', '/tasks/{id}/beat', {
+    summary: 'Keep the lease, and learn whether the task is cancelled',
+    params: taskAt,
+    body: [nothing, 'Nothing'],
+    gives: [beat, 'Until when'],
+    others: { 409: 'lease_lost: stop, nothing more counts' },
+    answer: ({ caller, params }) => plane.tasks.beat(caller, params.id),
+  })
+  addRoute(app, 'post', '/tasks/{id}/release', {
+    summary: 'Give the task back',
+    params: taskAt,
+    body: [releaseRequest, 'How it ended'],
+    gives: [task, 'The task now'],
+    others: { 409: 'lease_lost' },
+    answer: ({ caller, params, body }) => plane.tasks.release(caller, params.id, body),
+  })
 }
 
 type Asked = { readonly request: Parameters<ControlServer['plane']['tasks']['claim']>[1]; readonly connection: Connection }
@@ -195,86 +180,61 @@ function holderOf({ task, run_id, attempt }: Claim, agentId: string): Caller {
 }
 
 export function decisionRoutes(app: ControlApi, { plane }: ControlServer): void {
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/cancel`,
-      summary: 'Cancel a task; a running one is told with its next beat',
-      request: { params: taskAt, body: json(note, 'Why') },
-      responses: { 200: json(task, 'The task now'), 409: { description: 'It has ended' } },
-    }),
-    async (c) => c.json(plain(await plane.tasks.cancel(c.var.caller, c.req.valid('param').id, c.req.valid('json').note)), 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/retry`,
-      summary: 'Put a task that has failed, died or waits back into the queue',
-      request: { params: taskAt, body: json(note, 'Why') },
-      responses: { 200: json(task, 'The task now'), 409: { description: 'Its state does not allow it' } },
-    }),
-    async (c) => c.json(plain(await plane.tasks.retry(c.var.caller, c.req.valid('param').id, c.req.valid('json').note)), 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/resolve`,
-      summary: 'Say what became of an effect in doubt: done, redo or give_up',
-      request: { params: taskAt, body: json(resolveRequest, 'The decision') },
-      responses: { 200: json(task, 'The task now'), 409: { description: 'Nothing of it is in doubt' } },
-    }),
-    async (c) => c.json(plain(await plane.tasks.resolve(c.var.caller, c.req.valid('param').id, c.req.valid('json'))), 200),
-  )
+  addRoute(app, 'post', '/tasks/{id}/cancel', {
+    summary: 'Cancel a task; a running one is told with its next beat',
+    params: taskAt,
+    body: [note, 'Why'],
+    gives: [task, 'The task now'],
+    others: { 409: 'It has ended' },
+    answer: ({ caller, params, body }) => plane.tasks.cancel(caller, params.id, body.note),
+  })
+  addRoute(app, 'post', '/tasks/{id}/retry', {
+    summary: 'Put a task that has failed, died or waits back into the queue',
+    params: taskAt,
+    body: [note, 'Why'],
+    gives: [task, 'The task now'],
+    others: { 409: 'Its state does not allow it' },
+    answer: ({ caller, params, body }) => plane.tasks.retry(caller, params.id, body.note),
+  })
+  addRoute(app, 'post', '/tasks/{id}/resolve', {
+    summary: 'Say what became of an effect in doubt: done, redo or give_up',
+    params: taskAt,
+    body: [resolveRequest, 'The decision'],
+    gives: [task, 'The task now'],
+    others: { 409: 'Nothing of it is in doubt' },
+    answer: ({ caller, params, body }) => plane.tasks.resolve(caller, params.id, body),
+  })
 }
 
 const doneResult = z.strictObject({ result: z.optional(effectResult) })
 const doneWithKey = z.strictObject({ key: effectKey, result: z.optional(effectResult) })
 
 export function effectRoutes(app: ControlApi, { plane }: ControlServer): void {
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: `${prefix}/tasks/{id}/effects`,
-      summary: 'The effects of a task',
-      request: { params: taskAt },
-      responses: { 200: json(z.object({ effects: z.array(effect) }), 'The effects, oldest first') },
-    }),
-    async (c) => c.json({ effects: plain(await plane.tasks.effects(c.var.caller, c.req.valid('param').id)) }, 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/effects`,
-      summary: 'Announce an effect before it happens',
-      request: { params: taskAt, body: json(effectRequest, 'The effect; its key is unique in the task') },
-      responses: { 200: json(effectReply, 'new: do it; done: here is its result; in_doubt: stop') },
-    }),
-    async (c) => c.json(plain(await plane.tasks.beginEffect(c.var.caller, c.req.valid('param').id, c.req.valid('json'))), 200),
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/effects/{key}/done`,
-      summary: 'Say that an effect happened',
-      request: { params: effectAt, body: json(doneResult, 'Its result') },
-      responses: { 200: json(effectReply, 'It is kept') },
-    }),
-    async (c) => {
-      const { id, key } = c.req.valid('param')
-      return c.json(plain(await plane.tasks.endEffect(c.var.caller, id, key, c.req.valid('json').result)), 200)
-    },
-  )
-  app.openapi(
-    controlRoute({
-      method: 'post',
-      path: `${prefix}/tasks/{id}/effects/done`,
-      summary: 'Say that an effect happened, for keys that do not fit into a path',
-      request: { params: taskAt, body: json(doneWithKey, 'Its key and its result') },
-      responses: { 200: json(effectReply, 'It is kept') },
-    }),
-    async (c) => {
-      const { key, result } = c.req.valid('json')
-      return c.json(plain(await plane.tasks.endEffect(c.var.caller, c.req.valid('param').id, key, result)), 200)
-    },
-  )
+  addRoute(app, 'get', '/tasks/{id}/effects', {
+    summary: 'The effects of a task',
+    params: taskAt,
+    gives: [z.object({ effects: z.array(effect) }), 'The effects, oldest first'],
+    answer: async ({ caller, params }) => ({ effects: await plane.tasks.effects(caller, params.id) }),
+  })
+  addRoute(app, 'post', '/tasks/{id}/effects', {
+    summary: 'Announce an effect before it happens',
+    params: taskAt,
+    body: [effectRequest, 'The effect; its key is unique in the task'],
+    gives: [effectReply, 'new: do it; done: here is its result; in_doubt: stop'],
+    answer: ({ caller, params, body }) => plane.tasks.beginEffect(caller, params.id, body),
+  })
+  addRoute(app, 'post', '/tasks/{id}/effects/{key}/done', {
+    summary: 'Say that an effect happened',
+    params: effectAt,
+    body: [doneResult, 'Its result'],
+    gives: [effectReply, 'It is kept'],
+    answer: ({ caller, params, body }) => plane.tasks.endEffect(caller, params.id, params.key, body.result),
+  })
+  addRoute(app, 'post', '/tasks/{id}/effects/done', {
+    summary: 'Say that an effect happened, for keys that do not fit into a path',
+    params: taskAt,
+    body: [doneWithKey, 'Its key and its result'],
+    gives: [effectReply, 'It is kept'],
+    answer: ({ caller, params, body }) => plane.tasks.endEffect(caller, params.id, body.key, body.result),
+  })
 }
