@@ -198,7 +198,7 @@ function taskClient({ json }: Transport): TaskClient {
   }
 }
 
-type Delivery = {
+export type Delivery = {
   readonly manifest?: Record<string, unknown>
   readonly changes?: 'none' | 'waiting' | 'applied' | 'dropped'
   readonly skill?: string

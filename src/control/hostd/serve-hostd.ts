@@ -69,7 +69,7 @@ async function serve(options: HostdOptions, kernel: Kernel): Promise<Served> {
   const intents = createIntents(options.folder)
   settleLeft(intents, options)
   const work = createWork(createAnswer({ ...requestOptions(options, intents, kernel) }))
-  const refuses = createRefusals({ ...options, own: uid, rateOf: createRequestRate(foreignPerMinute, now) })
+  const refuses = createRefusals(options, uid, createRequestRate(foreignPerMinute, now))
   const listening = listen({
     path: socket,
     connections: server.connections,
@@ -132,17 +132,9 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-type RefusalOptions = {
-  readonly catalogue: Catalogue
-  readonly own: number
-  readonly record: RecordCall
-  readonly rateOf: (uid: number) => Rate
-  readonly log: Log
-}
-
 /** @returns the line for a peer that may not connect; undefined for one that may */
-function createRefusals({ catalogue, own, record, rateOf, log }: RefusalOptions): (peer: Peer | undefined) => string | undefined {
-  return (peer) => {
+function createRefusals({ catalogue, record, log }: HostdOptions, own: number, rateOf: (uid: number) => Rate) {
+  return (peer: Peer | undefined): string | undefined => {
     if (peer && mayConnect(peer, catalogue.server, own)) return undefined
     const error: HostdError = {
       code: 'forbidden',
@@ -156,7 +148,7 @@ function createRefusals({ catalogue, own, record, rateOf, log }: RefusalOptions)
   }
 }
 
-type Refused = Pick<RefusalOptions, 'log'> & { readonly peer: Peer | undefined; readonly error: HostdError }
+type Refused = Pick<HostdOptions, 'log'> & { readonly peer: Peer | undefined; readonly error: HostdError }
 
 function note(record: RecordCall, { peer, error, log }: Refused): void {
   const asked = { op: 'connect', ...(peer ? { peer: { uid: peer.uid, gid: peer.gid, pid: peer.pid } } : {}) }

@@ -9,8 +9,7 @@ import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { type RunCaller, watchRun } from './lease-watch.ts'
 import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
-import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf } from './upstream-call.ts'
-import type { Upstream } from './upstreams.ts'
+import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf, type Upstream } from './upstream-call.ts'
 import { type Asked, type Fields, fieldsOf, type Seen, type Wire } from './wires/wire.ts'
 
 export type MeteredCall = {

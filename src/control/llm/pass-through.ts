@@ -7,8 +7,17 @@ import type { Connection } from '../../http/listen.ts'
 import { traceOf } from '../../kit/text.ts'
 import { assertRuns, type RunCaller } from './lease-watch.ts'
 import { type MeteredCall, meteredCall } from './metered-call.ts'
-import { askUpstream, clientHeaders, maxDocumentBytes, type PassThroughDeps, readText, redactorOf, runTokenOf } from './upstream-call.ts'
-import type { Upstream, Vendor } from './upstreams.ts'
+import {
+  askUpstream,
+  clientHeaders,
+  maxDocumentBytes,
+  type PassThroughDeps,
+  readText,
+  redactorOf,
+  runTokenOf,
+  type Upstream,
+  type Vendor,
+} from './upstream-call.ts'
 import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
 import { chatCompletions } from './wires/chat-completions.ts'
 import { anthropicMessages } from './wires/messages.ts'

@@ -2,7 +2,7 @@
 
 import { HttpError, quiet } from '../../http/http-error.ts'
 import { PlaneRefusal, type RefusalCode } from '../contract/plane-refusal.ts'
-import type { Vendor } from './upstreams.ts'
+import type { Vendor } from './upstream-call.ts'
 
 /** `retryAfterS`: absent when the same request will fail again. */
 export type Failure = { readonly status: number; readonly code: string; readonly message: string; readonly retryAfterS?: number }

@@ -2,8 +2,7 @@
 
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Store } from '../contract/store-port.ts'
-import { alone } from './alone.ts'
-import { announce, createListeners } from './announcement.ts'
+import { alone, announce, createListeners } from './batch-marks.ts'
 import { bringUpToDate } from './bring-up-to-date.ts'
 import { asRefusal } from './postgres/postgres-failure.ts'
 import { createPostgresPools } from './postgres/postgres-pools.ts'

@@ -1,17 +1,15 @@
 /** Opens the control plane's SQLite file: one writer process, WAL, every commit on disk before it is answered. */
 
-import { Database } from 'bun:sqlite'
+import { Database, type Statement } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { prepareFile } from '../../memory/database-file.ts'
 import { isLocked, storageFailure } from '../../memory/storage-failure.ts'
 import { createLockWait } from '../../memory/write-lock.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import type { Command, Dialect, Store } from '../contract/store-port.ts'
-import { ALONE, alone } from './alone.ts'
-import { ANNOUNCE, announce, createListeners } from './announcement.ts'
+import type { Command, Dialect, Param, Row, Store } from '../contract/store-port.ts'
+import { ALONE, ANNOUNCE, alone, announce, createListeners } from './batch-marks.ts'
 import { bringUpToDate } from './bring-up-to-date.ts'
 import { createGroupCommit } from './group-commit.ts'
-import { createSqliteExecutor, type SqliteExecutor } from './sqlite-executor.ts'
 
 export type SqliteOptions = {
   /** A file, or `:memory:`. The folder (0700) and the file (0600) are created when absent. */
@@ -140,4 +138,86 @@ function namesFailures(path: string): NamesFailures {
       throw new PlaneRefusal('unavailable', failure.message, { storage: failure.code, retry_after_ms: 1_000 })
     }
   }
+}
+
+type SqliteExecutor = {
+  rows(sql: string, params: readonly Param[]): readonly Row[]
+  /** BEGIN IMMEDIATE to COMMIT; throws after a rollback. */
+  transaction<T>(body: () => T): T
+  /** A savepoint within a transaction. */
+  separate<T>(body: () => T): T
+  /** All reads of `body` see one state. */
+  snapshot<T>(body: () => T): T
+  /** A number that changes when another process has committed. */
+  changesOfOthers(): number
+  close(): void
+}
+
+type Prepared = Statement<Row, Param[]>
+
+/** Filters of lists make many texts; those after the first few hundred are prepared anew each time. */
+const mostPrepared = 400
+
+function createSqliteExecutor(db: Database): SqliteExecutor {
+  const prepared = new Map<string, Prepared>()
+
+  function prepare(sql: string): Prepared {
+    const statement = db.prepare<Row, Param[]>(plannedOnce(sql))
+    if (prepared.size < mostPrepared) prepared.set(sql, statement)
+    return statement
+  }
+
+  const rows = (sql: string, params: readonly Param[]) => (prepared.get(sql) ?? prepare(sql)).all(...params)
+  const run = (sql: string) => void rows(sql, [])
+
+  function between<T>(begin: string, body: () => T): T {
+    run(begin)
+    try {
+      const value = body()
+      run('COMMIT')
+      return value
+    } catch (error) {
+      // A full disk or an I/O error may already have rolled back.
+      if (db.inTransaction) run('ROLLBACK')
+      throw error
+    }
+  }
+
+  function separate<T>(body: () => T): T {
+    run('SAVEPOINT command')
+    try {
+      const value = body()
+      run('RELEASE command')
+      return value
+    } catch (error) {
+      if (db.inTransaction) {
+        run('ROLLBACK TO command')
+        run('RELEASE command')
+      }
+      throw error
+    }
+  }
+
+  function close(): void {
+    for (const statement of prepared.values()) statement.finalize()
+    prepared.clear()
+    db.close()
+  }
+
+  return {
+    rows,
+    transaction: (body) => between('BEGIN IMMEDIATE', body),
+    separate,
+    snapshot: (body) => between('BEGIN', body),
+    changesOfOthers: () => Number(rows('PRAGMA data_version', [])[0]?.data_version ?? 0),
+    close,
+  }
+}
+
+/**
+ * SQLite plans a statement anew for each value that is bound behind `=`, because 0 and 1 are thought to be frequent; planning a join takes
+ * five times as long as running it. A sign in front of the value changes nothing else.
+ */
+function plannedOnce(sql: string): string {
+  return sql.replaceAll('= ?', '= +?')
 }

@@ -64,7 +64,7 @@ type OpenedWorker =
 
 /** Waits until the control plane answers. @throws PlaneRefusal about the key. @throws FailureError when the home or its workspace cannot be used */
 export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWorker> {
-  const { setup, say } = options
+  const { setup, say, model, once, labels, leaseSeconds, network, graceMs } = options
   const { env } = setup.context
   const reached = reachOf(options)
   if (!reached.ok) return reached
@@ -106,7 +106,7 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
     manifest: manifestMaker({ key, host: hostname(), version: options.version, platform: `${process.platform}-${process.arch}` }),
     facts: { version: options.version, signing_key: key.publicKey },
     clock: { now: Date.now, monotonic: () => performance.now(), random: Math.random },
-    ...given(options),
+    ...{ model, once, labels, leaseSeconds, network, graceMs },
     readable: [...(options.readable ?? []), ...found.readable],
   })
   const close = async () => {
@@ -134,18 +134,6 @@ function reachOf(options: OwnWorkerOptions): Reach | (OpenedWorker & { readonly 
 
 function refused(message: string) {
   return { ok: false, message } as const
-}
-
-/** Leaves out what was not given. */
-function given({ model, once, labels, leaseSeconds, network, graceMs }: OwnWorkerOptions) {
-  return {
-    ...(model === undefined ? {} : { model }),
-    ...(once === undefined ? {} : { once }),
-    ...(labels === undefined ? {} : { labels }),
-    ...(leaseSeconds === undefined ? {} : { leaseSeconds }),
-    ...(network === undefined ? {} : { network }),
-    ...(graceMs === undefined ? {} : { graceMs }),
-  }
 }
 
 function receiptsOf(host: Host, { config }: Setup): Record<string, unknown> {

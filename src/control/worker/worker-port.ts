@@ -3,17 +3,11 @@
  * process. Every method rejects with PlaneRefusal when the control plane refuses, and with another Error when it cannot be reached.
  */
 
+import type { Delivery } from '../client/control-client.ts'
 import type { ActivityPost, ActivityReply, SeedState } from '../contract/activity-shapes.ts'
-import type { Approval, ApprovedOperation } from '../contract/approval-shapes.ts'
-import type { Reservation, ReserveRequest, Settled, SettleRequest } from '../contract/fleet-shapes.ts'
 import type { Run, SessionLine } from '../contract/run-shapes.ts'
-import type { Beat, Claim, ClaimRequest, ReleaseRequest, Task } from '../contract/task-shapes.ts'
-
-export type Delivery = {
-  readonly manifest?: Record<string, unknown>
-  readonly changes?: 'none' | 'waiting' | 'applied' | 'dropped'
-  readonly skill?: string
-}
+import type { Claim, ClaimRequest, ReleaseRequest, Task } from '../contract/task-shapes.ts'
+import type { OwnRunPort } from '../runners/own-run.ts'
 
 export type Artifact = {
   readonly name: string
@@ -45,16 +39,9 @@ export type WorkerPort = {
 }
 
 /** What the token of one run may do. After the lease is lost each of these is refused. */
-export type RunPort = {
-  beat(taskId: string): Promise<Beat>
+export type RunPort = OwnRunPort & {
   release(taskId: string, request: ReleaseRequest): Promise<Task>
-  activity(post: ActivityPost): Promise<ActivityReply>
   appendLog(runId: string, at: number, piece: string): Promise<{ readonly log_bytes: number; readonly log_truncated: boolean }>
   deliver(runId: string, delivery: Delivery): Promise<unknown>
   putArtifact(runId: string, artifact: Artifact): Promise<unknown>
-  reserve(request: ReserveRequest): Promise<Reservation>
-  settle(request: SettleRequest): Promise<Settled>
-  /** The approvals of this task, in any state. */
-  approvals(taskId: string): Promise<readonly Approval[]>
-  useApproval(id: string, digest: string): Promise<ApprovedOperation>
 }

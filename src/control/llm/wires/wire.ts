@@ -1,7 +1,7 @@
 /** Defines what the pass-through must know of an API of models: what a request asks for, and where an answer says what it used. */
 
 import { isObject } from '../../../kit/json.ts'
-import type { Vendor } from '../upstreams.ts'
+import type { Vendor } from '../upstream-call.ts'
 import type { Failure } from '../vendor-error.ts'
 
 export type Fields = { readonly [name: string]: unknown }

@@ -1,13 +1,12 @@
 /** Serves events: pages of what happened, and streams of what happens. */
 
 import { createInbox } from '../../../kernel/inbox.ts'
-import type { ControlEvent } from '../../contract/activity-shapes.ts'
+import type { ControlEvent, EventQuery } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import type { EventPlane } from '../../contract/plane.ts'
-import type { Row } from '../../contract/store-port.ts'
-import { int, object, type PlaneContext } from '../command.ts'
-import { createEventHub, type EventHub } from './event-hub.ts'
-import { type EventFilter, eventOf, filterOf, lastEventId, matches, readEvents } from './event-row.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Param, Row, Store } from '../../contract/store-port.ts'
+import { amount, idOrNull, int, intOrNull, numberOf, object, type PlaneContext, text, textOrNull, time } from '../command.ts'
 
 /**
  * A list is newest first, and its `next` is the `before` of the next page. With `after` it is oldest first, and its `next` is the next
@@ -110,4 +109,167 @@ function isRevoked(caller: Caller, row: Row): boolean {
   if (caller.kind === 'operator') return row.type === 'operator.revoked' && object(row, 'data').id === caller.id
   if (row.type !== 'key.revoked' && row.type !== 'agent.removed') return false
   return caller.kind !== 'seed' && row.agent_id === caller.id
+}
+
+type EventHub = {
+  /**
+   * Calls `heard` with every event after the number it answers, in order; what was committed before can be read.
+   * `heard` must not throw.
+   */
+  join(heard: (row: Row) => void): Promise<{ readonly from: number; readonly leave: () => void }>
+}
+
+type HubState = { last: number; isReading: boolean; isAsked: boolean; started?: Promise<() => void> }
+
+const rowsOfHub = 500
+/** An announcement that got lost delays events by this at most. */
+const lookAgainMs = 2_000
+
+export function createEventHub({ store, options }: Pick<PlaneContext, 'store' | 'options'>): EventHub {
+  const followers = new Set<(row: Row) => void>()
+  const state: HubState = { last: 0, isReading: false, isAsked: false }
+
+  async function readNew(): Promise<void> {
+    state.isAsked = true
+    if (state.isReading) return
+    state.isReading = true
+    try {
+      while (state.isAsked && followers.size > 0) state.isAsked = await readOnce()
+    } catch (error) {
+      options.log('warn', 'new events could not be read; they are read again soon', { error: String(error) })
+    } finally {
+      state.isReading = false
+    }
+  }
+
+  /** @returns whether there is more, or somebody asked meanwhile */
+  async function readOnce(): Promise<boolean> {
+    state.isAsked = false
+    const rows = await store.read(() => readEvents({ filter: {}, after: state.last, limit: rowsOfHub }))
+    for (const row of rows) {
+      state.last = int(row, 'id')
+      for (const heard of followers) heard(row)
+    }
+    return rows.length === rowsOfHub || state.isAsked
+  }
+
+  async function start(): Promise<() => void> {
+    const stop = listenTo(store, () => void readNew())
+    try {
+      state.last = await store.read(lastEventId)
+      return stop
+    } catch (error) {
+      stop()
+      delete state.started
+      throw error
+    }
+  }
+
+  function leave(heard: (row: Row) => void): void {
+    followers.delete(heard)
+    if (followers.size > 0) return
+    void state.started?.then((stop) => stop())
+    delete state.started
+  }
+
+  return {
+    async join(heard) {
+      followers.add(heard)
+      try {
+        state.started ??= start()
+        await state.started
+      } catch (error) {
+        leave(heard)
+        throw error
+      }
+      return { from: state.last, leave: () => leave(heard) }
+    },
+  }
+}
+
+function listenTo(store: Store, look: () => void): () => void {
+  const stop = store.listen('events', look)
+  const state: { timer?: ReturnType<typeof setTimeout> } = {}
+  const later = () => {
+    state.timer = setTimeout(() => {
+      look()
+      later()
+    }, lookAgainMs)
+    state.timer.unref()
+  }
+  later()
+  return () => {
+    stop()
+    clearTimeout(state.timer)
+  }
+}
+
+function eventOf(row: Row): ControlEvent {
+  return {
+    id: int(row, 'id'),
+    at: time(row, 'at'),
+    type: text(row, 'type'),
+    actor: text(row, 'actor'),
+    task_id: idOrNull('TASK', intOrNull(row, 'task_id')),
+    run_id: idOrNull('RUN', intOrNull(row, 'run_id')),
+    agent_id: textOrNull(row, 'agent_id'),
+    role: textOrNull(row, 'role'),
+    data: object(row, 'data'),
+  }
+}
+
+/** Columns and the values that they must have. */
+type EventFilter = { readonly type?: string; readonly task_id?: number; readonly run_id?: number; readonly agent_id?: string }
+
+type EventWanted = Pick<EventQuery, 'type' | 'task_id' | 'run_id' | 'agent_id'>
+
+/**
+ * An operator sees everything, an agent what happened to itself, a run what happened to its task. Undefined: the caller asks for what it may
+ * not see, so nothing matches. @throws PlaneRefusal forbidden for the shared secret
+ */
+function filterOf(caller: Caller, wanted: EventWanted): EventFilter | undefined {
+  if (caller.kind === 'seed')
+    throw new PlaneRefusal('forbidden', 'the shared secret does not read events; use an operator token or an agent key')
+  const given = {
+    ...(wanted.type === undefined ? {} : { type: wanted.type }),
+    ...(wanted.task_id === undefined ? {} : { task_id: numberOf(wanted.task_id) }),
+    ...(wanted.run_id === undefined ? {} : { run_id: numberOf(wanted.run_id) }),
+    ...(wanted.agent_id === undefined ? {} : { agent_id: wanted.agent_id }),
+  }
+  if (caller.kind === 'operator') return given
+  if (caller.kind === 'agent')
+    return given.agent_id === undefined || given.agent_id === caller.id ? { ...given, agent_id: caller.id } : undefined
+  const own = numberOf(caller.taskId)
+  return given.task_id === undefined || given.task_id === own ? { ...given, task_id: own } : undefined
+}
+
+function matches(filter: EventFilter, row: Row): boolean {
+  if (filter.type !== undefined && row.type !== filter.type) return false
+  if (filter.agent_id !== undefined && row.agent_id !== filter.agent_id) return false
+  if (filter.task_id !== undefined && intOrNull(row, 'task_id') !== filter.task_id) return false
+  return filter.run_id === undefined || intOrNull(row, 'run_id') === filter.run_id
+}
+
+type EventRange = { readonly filter: EventFilter; readonly after?: number; readonly before?: number; readonly limit: number }
+
+/** Oldest first with `after`, otherwise newest first. */
+export function* readEvents({ filter, after, before, limit }: EventRange): Command<readonly Row[]> {
+  const names = (['type', 'task_id', 'run_id', 'agent_id'] as const).filter((name) => filter[name] !== undefined)
+  const conditions = [
+    ...names.map((name) => `${name} = ?`),
+    // Events of a run are found by its task: they need no index of their own.
+    ...(filter.run_id === undefined || filter.task_id !== undefined ? [] : ['task_id = (SELECT task_id FROM runs WHERE id = ?)']),
+    ...(after === undefined ? [] : ['id > ?']),
+    ...(before === undefined ? [] : ['id < ?']),
+  ]
+  const params: Param[] = names.map((name) => filter[name] ?? null)
+  if (filter.run_id !== undefined && filter.task_id === undefined) params.push(filter.run_id)
+  if (after !== undefined) params.push(after)
+  if (before !== undefined) params.push(before)
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+  return yield [`SELECT * FROM events ${where} ORDER BY id ${after === undefined ? 'DESC' : 'ASC'} LIMIT ?`, [...params, limit]]
+}
+
+function* lastEventId(): Command<number> {
+  return yield* amount('SELECT MAX(id) AS value FROM events')
 }

@@ -64,11 +64,15 @@ export function createFleetPlane(context: PlaneContext): FleetPlane {
     },
     async resume(caller, id) {
       const actor = actorOf(caller, 'resume agents')
-      return await changed(id, () => resumeAgent(context, { actor, id }))
+      return await changed(id, () =>
+        steer(context, { actor, id }, { type: 'agent.resumed', columns: () => ({ paused: 0, paused_reason: null }) }),
+      )
     },
     async wake(caller, id) {
       const actor = actorOf(caller, 'wake agents')
-      return await changed(id, () => wakeAgent(context, { actor, id }))
+      return await changed(id, () =>
+        steer(context, { actor, id }, { type: 'agent.woken', columns: (row) => ({ wakes: int(row, 'wakes') + 1 }) }),
+      )
     },
     async report(caller, id, worker, receipts) {
       assertSelf(caller, id, 'report')
@@ -144,24 +148,17 @@ function* setColumns(id: string, columns: Readonly<Record<string, Param | undefi
 }
 
 /** A paused agent gets no new task; what it runs goes on to its end. To stop that too, cancel the task. */
-function* pauseAgent(context: PlaneContext, { actor, id, reason }: By<{ readonly reason: string }>): Command<void> {
-  const row = yield* lockAgent(context, id)
-  yield* setColumns(id, { paused: 1, paused_reason: reason })
-  yield* recordEvent(context, { type: 'agent.paused', actor, agentId: id, role: text(row, 'role'), data: { reason } })
-  yield* context.store.announce('agents')
+function pauseAgent(context: PlaneContext, { reason, ...by }: By<{ readonly reason: string }>): Command<void> {
+  return steer(context, by, { type: 'agent.paused', columns: () => ({ paused: 1, paused_reason: reason }), data: { reason } })
 }
 
-function* resumeAgent(context: PlaneContext, { actor, id }: By): Command<void> {
-  const row = yield* lockAgent(context, id)
-  yield* setColumns(id, { paused: 0, paused_reason: null })
-  yield* recordEvent(context, { type: 'agent.resumed', actor, agentId: id, role: text(row, 'role') })
-  yield* context.store.announce('agents')
-}
+type Steering = { readonly type: string; readonly columns: (row: Row) => Record<string, Param>; readonly data?: Record<string, unknown> }
 
-function* wakeAgent(context: PlaneContext, { actor, id }: By): Command<void> {
+/** Workers that wait are told. */
+function* steer(context: PlaneContext, { actor, id }: By, { type, columns, data }: Steering): Command<void> {
   const row = yield* lockAgent(context, id)
-  yield* setColumns(id, { wakes: int(row, 'wakes') + 1 })
-  yield* recordEvent(context, { type: 'agent.woken', actor, agentId: id, role: text(row, 'role') })
+  yield* setColumns(id, columns(row))
+  yield* recordEvent(context, { type, actor, agentId: id, role: text(row, 'role'), data })
   yield* context.store.announce('agents')
 }
 

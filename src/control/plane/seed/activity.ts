@@ -15,8 +15,7 @@ import { recordEvent } from '../events/record-event.ts'
 import { assertFewOpenTasks, createTask } from '../tasks/create-task.ts'
 import { completeTask } from '../tasks/end-task.ts'
 import { besideRuns, lockLease } from '../tasks/lease.ts'
-import { requireReadable } from '../tasks/permission.ts'
-import { hasEnded, lockTask, readTask } from '../tasks/task-change.ts'
+import { hasEnded, lockTask, readTask, requireReadable } from '../tasks/task-change.ts'
 
 /** Each post is one transaction: it happens wholly or not at all. */
 export function createActivity(context: PlaneContext): Plane['activity'] {

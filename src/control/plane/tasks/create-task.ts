@@ -7,7 +7,6 @@ import type { Beside, Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
 import { amount, first, int, numberOf, type PlaneContext, take, taken, text } from '../command.ts'
 import { keepNeeds, type Needs, readNeeds } from './dependencies.ts'
-import { requireCreator } from './permission.ts'
 import { announceReady, keepLabels, queueAt, rankOf, readTask, recordTask, taskOf } from './task-change.ts'
 
 type Created = { readonly task: Task; readonly replayed: boolean }
@@ -41,6 +40,12 @@ export function besideCreates(caller: Caller, draft: TaskDraft, once: Once | und
   if (draft.depends_on.length > 0) return undefined
   if (caller.kind === 'agent') return { kind: 'create', key: ownerOf(caller) }
   return { kind: 'create', key: once ? `${ownerOf(caller)} ${once.key}` : crypto.randomUUID() }
+}
+
+/** Agents create tasks for any role, so that they can hand work on; a run token and the shared secret create none. */
+export function requireCreator(caller: Caller): void {
+  if (caller.kind === 'operator' || caller.kind === 'agent') return
+  throw new PlaneRefusal('forbidden', 'only an operator or an agent with its own key may create tasks')
 }
 
 const ownerOf = (caller: Caller) => `${caller.kind} ${caller.id}`

@@ -1,5 +1,6 @@
 /** Locks one task, changes its row and says so: every change of a task goes through here. */
 
+import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
@@ -100,6 +101,15 @@ export function* readTask(id: string): Command<Row> {
   const row = yield* first('SELECT * FROM tasks WHERE id = ?', [numberOf(id)])
   if (!row) throw new PlaneRefusal('not_found', `there is no task ${id}`)
   return row
+}
+
+/** An agent reads the tasks of its role and its own; a run reads its own task. The server checks routes; this makes the plane safe without it. @throws PlaneRefusal */
+export function requireReadable(caller: Caller, row: Row): void {
+  if (caller.kind === 'operator') return
+  const id = idOf('TASK', int(row, 'id'))
+  if (caller.kind === 'run' && caller.taskId === id) return
+  if (caller.kind === 'agent' && (row.role === caller.role || row.agent_id === caller.id || row.created_by === `agent ${caller.id}`)) return
+  throw new PlaneRefusal('forbidden', `${id} is not a task of yours`)
 }
 
 const ended = new Set(['completed', 'failed', 'dead', 'cancelled'])

@@ -5,10 +5,16 @@ import { approval, approvedOperation, decisionRequest } from '../../contract/app
 import { addRoute } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { approvalAt, approvalListQuery, assertFullView, isSeedQuery } from '../request-shapes.ts'
-import { seedApprovals } from '../seed-answers.ts'
 
 const page = z.object({ approvals: z.array(approval), next: z.nullable(z.string()) })
 const use = z.strictObject({ digest: z.optional(z.string().regex(/^[0-9a-f]{64}$/, 'a digest is 64 hex digits')) })
+
+const asked = { approval_id: z.string(), operation: z.string() }
+/** As the seed answers; the plane gives it in exactly this order of keys. */
+const seedApprovals = z.object({
+  pending: z.array(z.object({ ...asked, task_id: z.nullable(z.string()), estimated_tokens: z.int(), operator_approved: z.literal(false) })),
+  approved: z.array(z.object({ ...asked, operator_approved: z.literal(true), approved_at: z.string() })),
+})
 
 export function approvalRoutes(app: ControlApi, { plane }: ControlServer): void {
   const query = approvalListQuery()

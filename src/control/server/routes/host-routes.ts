@@ -5,12 +5,23 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { type HostdProxy, hostdBody } from '../../hostd/hostd-proxy.ts'
 import { addRoute } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
-import { seedState } from '../seed-answers.ts'
 
 const hostdAnswer = z.looseObject({ ok: z.boolean(), output: z.string(), exitCode: z.nullable(z.int()) })
 const receipts = z.array(
   z.object({ agent_id: z.string(), receipts: z.nullable(z.record(z.string(), z.unknown())), reported_at: z.nullable(z.string()) }),
 )
+
+/** As the seed answers; the plane gives it in exactly this order of keys. */
+const seedState = z.object({
+  agents: z.array(z.object({ id: z.string(), role: z.string(), heartbeat_enabled: z.boolean() })),
+  budget: z.object({
+    daily_tokens: z.int(),
+    spent_today: z.int(),
+    remaining: z.int(),
+    hard_limit_exceeded: z.boolean(),
+    allocation: z.record(z.string(), z.int()),
+  }),
+})
 
 export function hostRoutes(app: ControlApi, server: ControlServer): void {
   const { plane } = server

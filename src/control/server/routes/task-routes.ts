@@ -27,11 +27,26 @@ import {
 import { addRoute, controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
 import { assertFullView, effectAt, isSeedQuery, note, nothing, taskAt, taskListQuery } from '../request-shapes.ts'
-import { seedTasks } from '../seed-answers.ts'
 
 const page = z.object({ tasks: z.array(task), next: z.nullable(z.string()), counts: z.record(z.string(), z.int()) })
 const batch = z.strictObject({ tasks: z.array(taskDraft).min(1).max(1_000) })
 const ifMatch = z.object({ 'if-match': z.optional(z.string().max(64)) })
+
+/** As the seed answers; the plane gives it in exactly this order of keys. */
+const seedTasks = z.object({
+  tasks: z.array(
+    z.object({
+      task_id: z.string(),
+      title: z.string(),
+      description: z.string(),
+      assigned_to: z.string(),
+      priority: z.string(),
+      status: z.string(),
+      created_at: z.string(),
+      context: z.record(z.string(), z.unknown()),
+    }),
+  ),
+})
 
 export function taskRoutes(app: ControlApi, { plane }: ControlServer, quick: QuickRoutes<Caller>): void {
   const query = taskListQuery()

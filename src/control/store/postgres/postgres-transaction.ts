@@ -4,7 +4,7 @@
  */
 
 import type { Beside } from '../../contract/store-port.ts'
-import { createTurns } from '../alone.ts'
+import { createTurns } from '../batch-marks.ts'
 import { isSaidByServer, postgresFailure } from './postgres-failure.ts'
 import type { During, Session } from './postgres-session.ts'
 
