@@ -137,15 +137,9 @@ function known5xx({ log }: PassThroughDeps, error: unknown): Failure {
   }
 }
 
-type FreeCall = {
-  readonly deps: PassThroughDeps
-  readonly request: Request
-  readonly connection: Connection
-  readonly upstream: Upstream
-  readonly path: string
+type FreeCall = Pick<MeteredCall, 'deps' | 'request' | 'connection' | 'upstream' | 'path' | 'text'> & {
   readonly method: 'GET' | 'POST'
   readonly vendor: Vendor
-  readonly text: string
 }
 
 const longestMs = 60_000

@@ -3,6 +3,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { closeSync, constants, fstatSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { errorCode } from '../../config/text/read-toml-file.ts'
 
 export type AgentKey = {
   /** 32 bytes as hex: what the agent reports, and an operator pins. */
@@ -38,8 +39,8 @@ function openExisting(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
-    if (codeOf(error) === 'ELOOP') throw new Error(`the signing key "${path}" is a link; put the key itself there`)
+    if (errorCode(error) === 'ENOENT') return undefined
+    if (errorCode(error) === 'ELOOP') throw new Error(`the signing key "${path}" is a link; put the key itself there`)
     throw error
   }
 }
@@ -53,7 +54,7 @@ function createKeyFile(path: string): string {
     fsyncSync(file)
     linkSync(draft, path)
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (errorCode(error) !== 'EEXIST') throw error
   } finally {
     closeSync(file)
     unlinkSync(draft)
@@ -105,8 +106,4 @@ export function isSignedBy(publicKey: string, bytes: Uint8Array, signature: stri
   } catch {
     return false
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
 }

@@ -64,6 +64,7 @@ async function doAll({ options }: PlaneContext, all: Chores): Promise<void> {
   if (errors.length > 0) throw errors[0]
 }
 
+/** Counts what /metrics shows. */
 export async function readFigures(context: PlaneContext): Promise<Readonly<Record<string, number>>> {
   return await context.store.read(() => figures(context))
 }

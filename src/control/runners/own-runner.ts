@@ -11,8 +11,8 @@ import type { AgentEvent } from '../../runtime/event.ts'
 import type { Provider, Question } from '../../runtime/port.ts'
 import type { ActivityPost, ActivityReply } from '../contract/activity-shapes.ts'
 import type { Approval, ApprovedOperation } from '../contract/approval-shapes.ts'
-import type { OwnRun, OwnRunRequest, OwnRunResult } from './own-run.ts'
 import { meteredByPlane } from './plane-meter.ts'
+import type { OwnRun, OwnRunRequest, OwnRunResult } from './runner.ts'
 
 type OwnRunnerOptions = {
   readonly host: Pick<Host, 'conversation' | 'receiptsOf'>

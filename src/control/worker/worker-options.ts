@@ -2,8 +2,7 @@
 
 import type { RunFacts } from '../contract/run-shapes.ts'
 import type { Task } from '../contract/task-shapes.ts'
-import type { OwnRun } from '../runners/own-run.ts'
-import type { ForeignRunner } from '../runners/runner.ts'
+import type { ForeignRunner, OwnRun } from '../runners/runner.ts'
 import type { WorkerPort } from './worker-port.ts'
 
 /** A skill of agent/library.yaml whose invoke pattern matches a task. */

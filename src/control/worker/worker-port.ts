@@ -7,7 +7,7 @@ import type { Delivery } from '../client/control-client.ts'
 import type { ActivityPost, ActivityReply, SeedState } from '../contract/activity-shapes.ts'
 import type { Run, SessionLine } from '../contract/run-shapes.ts'
 import type { Claim, ClaimRequest, ReleaseRequest, Task } from '../contract/task-shapes.ts'
-import type { OwnRunPort } from '../runners/own-run.ts'
+import type { OwnRunPort } from '../runners/runner.ts'
 
 export type Artifact = {
   readonly name: string

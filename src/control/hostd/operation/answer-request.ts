@@ -7,9 +7,9 @@ import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.t
 import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
 import type { Catalogue, Operation } from '../catalogue/operation.ts'
 import { type HostdError, type HostdReply, type HostdRequest, hostdRequest, listOperation, longestRequest } from '../hostd-wire.ts'
+import type { createApprovalCheck } from '../may-call.ts'
 import { mayApprove, type Peer } from '../peer.ts'
 import type { Intents } from './call-intents.ts'
-import type { createApprovalCheck } from './check-approval.ts'
 import type { Executed, Execution } from './execute.ts'
 import { asJson, askedBy, deniedRecord, executedRecord, type RecordCall } from './receipt-record.ts'
 

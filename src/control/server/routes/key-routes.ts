@@ -8,6 +8,7 @@ import type { ControlApi, ControlServer } from '../control-server.ts'
 import { agentAt, keyAt, madeAt, nothing } from '../request-shapes.ts'
 
 const newOperator = z.strictObject({ name })
+const madeKey = { params: agentAt, body: [nothing, 'Nothing'], gives: [newAgentKey, 'The key'], status: 201, replay: 'secret' } as const
 
 export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
   const { fleet, access } = plane
@@ -24,20 +25,12 @@ export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
   })
   addRoute(app, 'post', '/agents/{id}/keys', {
     summary: 'Make a key; its secret is shown this once',
-    params: agentAt,
-    body: [nothing, 'Nothing'],
-    gives: [newAgentKey, 'The key'],
-    status: 201,
-    replay: 'secret',
+    ...madeKey,
     answer: ({ caller, params }) => fleet.newKey(caller, params.id),
   })
   addRoute(app, 'post', '/agents/{id}/keys/rotate', {
     summary: 'Make a key and revoke all others; running leases stay',
-    params: agentAt,
-    body: [nothing, 'Nothing'],
-    gives: [newAgentKey, 'The key'],
-    status: 201,
-    replay: 'secret',
+    ...madeKey,
     answer: ({ caller, params }) => fleet.rotateKey(caller, params.id),
   })
   addRoute(app, 'delete', '/agents/{id}/keys/{keyId}', {

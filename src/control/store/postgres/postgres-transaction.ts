@@ -5,8 +5,7 @@
 
 import type { Beside } from '../../contract/store-port.ts'
 import { createTurns } from '../batch-marks.ts'
-import { isSaidByServer, postgresFailure } from './postgres-failure.ts'
-import type { During, Session } from './postgres-session.ts'
+import { type During, isSaidByServer, postgresFailure, type Session } from './postgres-session.ts'
 
 export type Waiting = {
   /** @returns what tells the caller, after the commit */

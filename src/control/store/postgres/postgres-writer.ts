@@ -4,8 +4,7 @@
  */
 
 import type { Beside, Command } from '../../contract/store-port.ts'
-import { isSaidByServer, postgresFailure } from './postgres-failure.ts'
-import type { Session } from './postgres-session.ts'
+import { isSaidByServer, postgresFailure, type Session } from './postgres-session.ts'
 import { createTransaction, HasFailed, type Waiting } from './postgres-transaction.ts'
 
 export type PostgresWriter = {
