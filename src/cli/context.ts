@@ -3,15 +3,13 @@
 import { channelRows } from '../channels/list.ts'
 import type { CliContext } from '../channels/terminal/context.ts'
 import { openDescriptor } from '../channels/terminal/descriptor.ts'
-import { openStdout } from '../channels/terminal/output-stream.ts'
-import { createPrinter, type Printed, type Printer, wordsOf } from '../channels/terminal/printer.ts'
+import { createPrinter, openStdout, type Printed, type Printer, wordsOf } from '../channels/terminal/printer.ts'
 import { createStatusLine } from '../channels/terminal/status-line.ts'
 import { columnsOfStderr } from '../channels/terminal/tty.ts'
 import type { Environment } from '../host/api.ts'
 import { createHostContext } from '../host/setup/context.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
-import { exitCodes } from './exit.ts'
-import { exitOf } from './trouble.ts'
+import { exitCodes, exitOf } from './exit.ts'
 
 /** @throws FailureError when no variable says where our home is */
 export function createContext(given: Environment): CliContext {

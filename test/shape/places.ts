@@ -133,10 +133,10 @@ function isPrinting(use: Reference): boolean {
   return use.name === 'process' && (member === undefined || member === 'stdout' || member === 'stderr')
 }
 
-/** `output-stream.ts` creates the printer of stdout, and `context.ts` the printer of stderr. */
+/** `printer.ts` opens the descriptor of stdout, and `context.ts` the printer of stderr. */
 function isWayAround({ path }: Module, { specifier, target }: Module['imports'][number]): boolean {
   if (['node:tty', 'tty', 'node:process', 'process', 'node:console', 'console'].includes(specifier)) return true
-  return RAW.includes(target ?? '') && !['src/channels/terminal/output-stream.ts', 'src/cli/context.ts'].includes(path)
+  return RAW.includes(target ?? '') && !['src/channels/terminal/printer.ts', 'src/cli/context.ts'].includes(path)
 }
 
 function writesToTerminal(node: Node): boolean {

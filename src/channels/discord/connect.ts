@@ -6,7 +6,7 @@ import type { Sent } from '../outbox/send-pieces.ts'
 import { within } from '../outbox/within.ts'
 import { type DiscordOptions, faultOf, gatewayRule, type Settled, settle } from './connection-options.ts'
 import type { Outcome } from './gateway.ts'
-import type { DiscordMessage } from './inbound.ts'
+import type { DiscordMessage } from './listen.ts'
 import type { Outbox } from './outbox.ts'
 
 export type Discord = Outbox & {

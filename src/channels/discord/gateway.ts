@@ -6,9 +6,7 @@ import type { APIGatewayBotInfo } from '@discordjs/core'
 import { Encoding, type FetchingStrategyOptions } from '@discordjs/ws'
 import type { Log } from '../../runtime/port.ts'
 import type { Refusal } from '../outbox/send-pieces.ts'
-import { isWantedAtOnce, isWorthResuming, pauseMs } from './backoff.ts'
-import { closingMessage } from './closing.ts'
-import { refusalOf } from './refusal.ts'
+import { PORTAL, refusalOf } from './refusal.ts'
 import { type Ended, openShard, type SessionStore, type ShardSettings } from './shard.ts'
 
 export type GatewaySettings = Pick<ShardSettings, 'isGateway' | 'onDispatch'> & {
@@ -128,3 +126,46 @@ function optionsOf({ token, intents }: GatewaySettings, gatewayInformation: APIG
     readyTimeout: 15_000,
   }
 }
+
+/** @param failures connections in a row that never became ready. @returns milliseconds: 5, 10, 20, 40 and from then on 60 s */
+function pauseMs(failures: number): number {
+  return Math.min(60_000, 5_000 * 2 ** Math.min(failures, 10))
+}
+
+/**
+ * True when the server asked for a reconnect, or stopped answering on a connection that had been good: it either keeps the session or has
+ * lost it anyway.
+ */
+function isWantedAtOnce({ next, code, wasAcked }: Ended): boolean {
+  return next === 'resume' && code === undefined && wasAcked
+}
+
+/** How many times in a row the server of a session may be unreachable: this machine may have slept, or the server may be gone. */
+const PATIENCE = 3
+
+/** Discord's code for "session timed out": Discord would refuse to resume. */
+const TIMED_OUT = 4009
+
+/** A session outlives the network: when no server answered, no server has ended the session. */
+function isWorthResuming({ next, code, saidHello }: Ended, failures: number): boolean {
+  if (code === TIMED_OUT) return false
+  if (!saidHello) return failures < PATIENCE
+  return next === 'resume'
+}
+
+/** @param intents the requested bit mask. @returns what is wrong and what to do about it */
+function closingMessage({ code, reason, intents }: { code: number | undefined; reason: string; intents: number }): string {
+  const known = code === undefined ? undefined : messages(intents)[code]
+  return known ?? `Discord ended the connection for good (${code ?? 'no code'}): ${reason || 'no reason given'}`
+}
+
+const messages = (intents: number): { readonly [code: number]: string } => ({
+  4004: `Discord refuses the bot token (4004); copy it anew from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
+  4010: 'Discord refuses our share of the connections (4010 invalid shard); this is a fault of ours',
+  4011: 'the bot is in more servers than one connection serves (4011 sharding required); use a bot of its own for this',
+  4012: 'Discord no longer speaks version 10 of its gateway (4012); update this program',
+  4013: `intents: ${intents} is no set of intents that Discord knows (4013)`,
+  4014:
+    `intents: ${intents} holds one that this bot has not been granted (4014); turn on "Message Content Intent" at ${PORTAL}, page Bot, ` +
+    'or ask for 512 only, and read only messages that mention the bot',
+})

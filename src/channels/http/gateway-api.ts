@@ -4,9 +4,23 @@ import { z } from '@hono/zod-openapi'
 import { json } from '../../http/answers/shapes.ts'
 import { createApi, openRoute } from '../../http/api.ts'
 import type { Caller } from './access/token-access.ts'
-import type { Gateway, GatewayApi } from './gateway.ts'
+import type { Gateway, GatewayApi, Routes } from './gateway.ts'
 import { errorFields } from './openai/answers.ts'
-import { gatewayRoutes } from './routes.ts'
+import { openAiRoutes } from './openai/openai-routes.ts'
+import { approvalRoutes } from './routes/approvals.ts'
+import { chatRoutes } from './routes/chat.ts'
+import { conversationRoutes } from './routes/conversations.ts'
+import { costRoutes } from './routes/cost.ts'
+import { dashboardRoutes } from './routes/dashboard.ts'
+import { eventRoutes } from './routes/events.ts'
+import { metricsRoutes } from './routes/metrics.ts'
+import { policyRoutes } from './routes/policy.ts'
+import { recordRoutes } from './routes/records.ts'
+import { runRoutes } from './routes/run.ts'
+import { runsRoutes } from './routes/runs.ts'
+import { schedulesRoutes } from './routes/schedules.ts'
+import { sessionRoutes } from './routes/session.ts'
+import { statusRoutes } from './routes/status.ts'
 import { httpErrorOf } from './turns/talks.ts'
 
 export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): GatewayApi {
@@ -31,3 +45,23 @@ export function documentOf(app: GatewayApi, version: string) {
     info: { title: 'BraidClaw', version, description: 'The gateway of a local-first agent runtime.' },
   })
 }
+
+/** Lists the route modules of the gateway. */
+const gatewayRoutes: readonly Routes[] = [
+  // One line per module.
+  statusRoutes,
+  sessionRoutes,
+  chatRoutes,
+  runRoutes,
+  runsRoutes,
+  conversationRoutes,
+  approvalRoutes,
+  recordRoutes,
+  policyRoutes,
+  eventRoutes,
+  openAiRoutes,
+  metricsRoutes,
+  costRoutes,
+  schedulesRoutes,
+  dashboardRoutes,
+]

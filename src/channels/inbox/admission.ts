@@ -1,9 +1,12 @@
 /** Decides who may talk to the agent on a channel: people who are not listed get one line, now and then, and nothing else happens. */
 
-import { type ChannelProfile, everyone, isLimited } from '../../host/access/channel-profile.ts'
+import { statSync } from 'node:fs'
+import { type ChannelProfile, channelProfileOf, everyone, isLimited, profileProblem } from '../../host/access/channel-profile.ts'
+import type { Setup } from '../../host/api.ts'
+import { FailureError } from '../../host/failure.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Clock, Log } from '../../runtime/port.ts'
-import type { InboundMessage } from './channel-api.ts'
+import type { ChannelKind, InboundMessage } from './channel-api.ts'
 
 /** A message that may be answered, with what its channel permits. */
 export type AdmittedMessage = InboundMessage & {
@@ -91,4 +94,20 @@ function refusalLine(person: string | undefined): string {
 
 function howTo(kind: string): string {
   return `list the id in channels.${kind}.users to let this person talk`
+}
+
+/** @throws FailureError `error` when the profile would give everyone the rights of the operator, or its folder does not exist */
+export function usableProfile({ config, log }: Pick<Setup, 'config' | 'log'>, kind: Pick<ChannelKind, 'name' | 'people'>): ChannelProfile {
+  const profile = channelProfileOf(config, kind)
+  const problem = profileProblem(profile, kind)
+  if (problem !== undefined) throw new FailureError('error', problem)
+  const { channel, users, approvers, folder } = profile
+  if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw new FailureError('error', `channels.${channel}.folder: ${JSON.stringify(folder)} is no folder; create it or name another one`)
+  if (users.length + approvers.length === 0)
+    log('warn', 'nobody may talk', {
+      channel,
+      why: `channels.${channel}.users is empty, so everybody there is refused; list the ids of people`,
+    })
+  return profile
 }

@@ -3,6 +3,7 @@
 import type { Config } from '../../config/config.ts'
 import type { PictureText } from '../../host/api.ts'
 import { visibleLines } from '../../kit/text.ts'
+import type { Picture } from '../../runtime/port.ts'
 
 export type VisionLimits = Pick<Config['vision'], 'maxCharsPerImage' | 'maxTotalChars'>
 
@@ -35,4 +36,15 @@ function harmless(text: string): string {
 function cut(text: string, limit: number): string {
   if (text.length <= limit) return text
   return `${text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…`
+}
+
+type PictureKind = { readonly type: Picture['type']; readonly ending: 'jpg' | 'png' | 'webp' }
+
+/** @returns undefined when it is none of the three */
+export function pictureKind(bytes: Uint8Array): PictureKind | undefined {
+  const begins = (at: number, ...wanted: readonly number[]) => wanted.every((byte, n) => bytes[at + n] === byte)
+  if (begins(0, 0xff, 0xd8, 0xff)) return { type: 'image/jpeg', ending: 'jpg' }
+  if (begins(0, 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)) return { type: 'image/png', ending: 'png' }
+  const isWebp = begins(0, 0x52, 0x49, 0x46, 0x46) && begins(8, 0x57, 0x45, 0x42, 0x50)
+  return isWebp ? { type: 'image/webp', ending: 'webp' } : undefined
 }

@@ -1,7 +1,8 @@
 /** Writes all text to stdout, stderr and the terminal: it escapes control characters, so that only our own marks control a terminal. */
 
+import { fstatSync, readFileSync } from 'node:fs'
 import { createEscaper, escapeHidden } from '../../kit/escape.ts'
-import { type Descriptor, openDescriptor } from './descriptor.ts'
+import { type Descriptor, missingDescriptor, openDescriptor } from './descriptor.ts'
 import { isTerminal, mayShare } from './tty.ts'
 
 /** Every control sequence of ours that reaches a terminal outside the line editor. */
@@ -81,4 +82,29 @@ const movement = /(\u001b\[\d*(?:;\d*)*[A-HJKm]|\u001b\[\?25[hl]|\r)/
 
 function escapeUnlessMovement(text: string, at: number): string {
   return at % 2 === 1 ? text : escapeHidden(text)
+}
+
+/** Treats a closed stdout as if the first write had failed with EBADF. */
+export function openStdout(overlay: Overlay): DescriptorPrinter {
+  return isStandIn(1) ? createPrinter(1, overlay, missingDescriptor()) : createPrinter(1, overlay)
+}
+
+/** /dev/null on Linux: major 1, minor 3. */
+const nullDevice = 0x103
+/** O_CLOEXEC. */
+const closeOnExec = 0o2000000
+
+/**
+ * Bun opens /dev/null in place of a closed standard descriptor, so a write would succeed. Bun opens it close-on-exec, which an inherited
+ * descriptor cannot be, because it would not have survived the exec.
+ */
+function isStandIn(fd: number): boolean {
+  try {
+    if (fstatSync(fd).rdev !== nullDevice) return false
+    const info = readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1')
+    const at = info.indexOf('flags:')
+    return (Number.parseInt(info.slice(at + 'flags:'.length), 8) & closeOnExec) !== 0
+  } catch {
+    return false
+  }
 }

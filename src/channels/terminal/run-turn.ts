@@ -2,15 +2,15 @@
 
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
-import type { Ending } from '../../runtime/event.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import { takeTurn } from '../take-turn.ts'
-import { withActivity } from './activity.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
 import type { AskPerson } from './questions/approval-prompt.ts'
 import { wantsColor } from './questions/coloured.ts'
 import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
 import { onInterrupt } from './signals.ts'
+import type { StatusLine } from './status-line.ts'
 import { isTerminal } from './tty.ts'
 import { usageLine } from './usage-line.ts'
 
@@ -98,4 +98,43 @@ function explain({ process: { stderr }, outputClosed, outputFailure }: CliContex
 function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
   const terminal = isTerminal(1)
   return { out: stdout, err: stderr, terminal, color: isTerminal(2) && wantsColor(env) }
+}
+
+/** Wraps a render so that the status line shows the current activity. `paused` hides the line while a question is open. */
+export function withActivity(
+  render: Render,
+  status: Pick<StatusLine, 'begin' | 'end'>,
+): Render & { paused<T>(question: Promise<T>): Promise<T> } {
+  const running = new Map<string, string>()
+  const go = () => status.begin(labelOf([...running.values()]))
+  const follow = (event: AgentEvent) => {
+    if (event.type === 'tool_use') running.set(event.toolCallId, event.toolName)
+    else if (event.type === 'tool_result') running.delete(event.toolCallId)
+    else if (event.type !== 'init') return
+    go()
+  }
+  return {
+    show(event) {
+      if (event.type === 'done') status.end()
+      render.show(event)
+      follow(event)
+    },
+    end(summary) {
+      status.end()
+      render.end(summary)
+    },
+    async paused(question) {
+      status.end()
+      try {
+        return await question
+      } finally {
+        go()
+      }
+    },
+  }
+}
+
+function labelOf(tools: readonly string[]): string {
+  const [only = 'thinking'] = tools
+  return tools.length > 1 ? `${tools.length} tools` : only
 }

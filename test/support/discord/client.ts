@@ -2,7 +2,7 @@
 
 import { connectDiscord, type Discord } from '../../../src/channels/discord/connect.ts'
 import type { DiscordOptions } from '../../../src/channels/discord/connection-options.ts'
-import type { DiscordMessage } from '../../../src/channels/discord/inbound.ts'
+import type { DiscordMessage } from '../../../src/channels/discord/listen.ts'
 import type { Log } from '../../../src/runtime/port.ts'
 import { createProviderFetch } from '../../../src/workspace/net/provider-fetch.ts'
 import { CHANNEL, type FakeDiscord, TOKEN } from './fake.ts'

@@ -3,14 +3,12 @@
 import { channelSettings } from '../../../config/config.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { createLineSplitter, type Line } from '../../../kit/lines.ts'
-import { messageLine, readMessage } from '../../../kit/wire.ts'
+import { messageLine, type ReadMessage, readMessage } from '../../../kit/wire.ts'
 import { connectTo } from '../../discord/channel.ts'
 import { discord as kind } from '../../discord/kind.ts'
-import { createAdmission } from '../../inbox/admission.ts'
-import { usableProfile } from '../../inbox/usable-profile.ts'
+import { createAdmission, usableProfile } from '../../inbox/admission.ts'
 import { isTerminal } from '../../terminal/tty.ts'
 import { type BridgeOptions, linesFrom, writerTo } from './bridge-ends.ts'
-import { createOpenQuestions } from './pending-replies.ts'
 
 const longestLine = 1_048_576
 /** How long to wait for outstanding answers after the end of input. */
@@ -123,4 +121,39 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
 
   await Promise.race([hear(), answer()])
   await discord.close()
+}
+
+type OpenQuestions = {
+  asked(channel: string): void
+  answered(line: ReadMessage): void
+  /** Says that no further question will come. */
+  last(): void
+}
+
+/** `done` is called once, when no further question will come and all are answered. */
+export function createOpenQuestions(done: () => void): OpenQuestions {
+  const open = new Map<string, number>()
+  const state = { ended: false }
+
+  function count(channel: string, by: 1 | -1): void {
+    const left = (open.get(channel) ?? 0) + by
+    if (left > 0) open.set(channel, left)
+    else open.delete(channel)
+  }
+
+  function look(): void {
+    if (state.ended && open.size === 0) done()
+  }
+
+  return {
+    asked: (channel) => count(channel, 1),
+    answered(line) {
+      if (line.ok) count(line.channel, -1)
+      look()
+    },
+    last() {
+      state.ended = true
+      look()
+    },
+  }
 }

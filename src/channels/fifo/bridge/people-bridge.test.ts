@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { readMessage } from '../../../kit/wire.ts'
-import { createOpenQuestions } from './pending-replies.ts'
+import { createOpenQuestions } from './people-bridge.ts'
 
 function stage() {
   const state = { done: 0 }

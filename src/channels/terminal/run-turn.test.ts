@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { AgentEvent } from '../../runtime/event.ts'
-import { withActivity } from './activity.ts'
+import { withActivity } from './run-turn.ts'
 
 function watched() {
   const said: string[] = []

@@ -3,7 +3,7 @@ import { startTelegram, TOKEN, tooMany } from '../../../test/support/telegram/fa
 import { until } from '../../../test/support/until.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createBotApi } from './bot-api.ts'
-import { createPatience, pauseMs, readUpdates } from './poll.ts'
+import { createPatience, pauseMs, readUpdates } from './channel.ts'
 
 const fake = startTelegram()
 afterAll(() => fake[Symbol.dispose]())
