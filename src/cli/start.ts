@@ -10,8 +10,7 @@ import { scan } from './args/scan.ts'
 import { filterFlags } from './args/turn-flags.ts'
 import { commands } from './commands/list.ts'
 import { createContext } from './context.ts'
-import { exitCodes } from './exit.ts'
-import { exitOf } from './trouble.ts'
+import { exitCodes, exitOf } from './exit.ts'
 
 /** Runs the command line and ends the process. */
 export async function start(words: readonly string[]): Promise<never> {

@@ -66,3 +66,9 @@ export const loggingAgentFlag = {
 export const jsonFlag = { json: { type: 'boolean', about: 'Print JSON for machines' } } as const satisfies Flags
 
 export const limitOf20 = { limit: { type: 'whole', default: 20, about: 'How many at most' } } as const satisfies Flags
+
+/** Defines the flags of the commands that use the six FIFOs. */
+export const folderFlags = {
+  fifoDir: { type: 'text', about: 'The folder of the six FIFOs (default: PLANCKCLAW_FIFOS, or /tmp/planckclaw)' },
+  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+} as const satisfies Flags

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { commands } from '../commands/list.ts'
-import type { Stdin } from './lone-word.ts'
+import type { Stdin } from './resolve-command.ts'
 import { resolveCommand } from './resolve-command.ts'
 import { filterFlags } from './turn-flags.ts'
 

@@ -9,8 +9,7 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
-import { folderFlags } from '../../args/fifo-flags.ts'
-import { approveFlag, autonomyFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
+import { approveFlag, autonomyFlag, folderFlags, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { withEnvFile } from '../../env-file.ts'
 
 const flags = {

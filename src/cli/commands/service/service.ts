@@ -1,8 +1,9 @@
 /** Implements `service`: the server as a service of the user, by systemd, launchd, or in the background where neither runs. */
 
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { managerKinds } from '../../../service/unit/choose-manager.ts'
@@ -10,8 +11,7 @@ import type { ServiceManager, ServiceState } from '../../../service/unit/service
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { logPathOf, managerOf, missingKeys, serviceRun, storeKeys } from './service-setup.ts'
-import { startService } from './service-start.ts'
+import { logPathOf, managerOf, missingKeys, serviceRun, serviceUrl, storeKeys } from './service-setup.ts'
 
 const managerFlag = {
   manager: { type: 'choice', values: managerKinds, about: 'Which service manager (default: the one that answers here)' },
@@ -182,4 +182,44 @@ function tellOfKeys({ process: { stderr }, ...context }: CliContext, missing: Re
   if (!keep) return void stderr.write(`note: only this shell has ${names}; with --keep-keys the service gets what it needs\n`)
   storeKeys(context.home, missing)
   stderr.write(`kept in ${context.home}/keys.env, which only you can read: ${names}\n`)
+}
+
+/** How long a server may take until it answers. */
+const patienceMs = 10_000
+const lookMs = 50
+
+/** @returns where it answers, to be said after "started". @throws Error that says why it ended, or that the address is taken */
+async function startService(context: CliContext, manager: ServiceManager): Promise<string> {
+  const url = serviceUrl(loadSetup(context), manager.argv())
+  if (url !== undefined) await assertFree(url)
+  await manager.start()
+  if (url === undefined) return '; "service logs" says on which port'
+  for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await Bun.sleep(lookMs)) {
+    if ((await askGateway(url)).kind === 'ours') return `: ${url}`
+    const { running, restarts = 0 } = await manager.state()
+    if (!running) throw new Error(`it ended right after its start${lastWordsIn(manager)}; see "service logs"`)
+    if (restarts > 0) throw new Error(`it ends right after each start${lastWordsIn(manager)}; it is tried again until "service stop"`)
+  }
+  throw new Error(`it runs, but nothing answers at ${url} after ${patienceMs / 1_000} s; see "service logs"`)
+}
+
+async function assertFree(url: string): Promise<void> {
+  const { kind } = await askGateway(url)
+  if (kind === 'nothing') return
+  const who = kind === 'ours' ? 'another server of ours' : 'another program'
+  throw new Error(`${who} listens at ${url} already; stop it, or choose another port: braidclaw service install --port PORT`)
+}
+
+/** The last line of its log that tells of an error. */
+function lastWordsIn(manager: ServiceManager): string {
+  const log = manager.log({ lines: 1, follow: false })
+  if (!('path' in log)) return ''
+  try {
+    const said = readFileSync(log.path, 'utf8')
+      .split('\n')
+      .findLast((line) => line.includes('error: '))
+    return said === undefined ? '' : `: ${said.slice(said.indexOf('error: ') + 'error: '.length)}`
+  } catch {
+    return ''
+  }
 }

@@ -14,8 +14,7 @@ import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
-import { exitOf } from '../../trouble.ts'
+import { CliExit, exitCodes, exitOf } from '../../exit.ts'
 
 const flags = {
   toolBackend: { type: 'text', about: 'Who runs the loop: native, bash or llm (default: tools.backend)' },

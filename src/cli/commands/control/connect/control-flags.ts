@@ -21,3 +21,13 @@ export const controlExits = [
   [3, 'the control plane refused the token, or does not allow this'],
   [6, 'a budget does not allow this'],
 ] as const
+
+type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
+}
+
+export function present<T extends object>(fields: T): Present<T>
+/** Leaves out the fields of an object that are undefined: a flag that was not given is no field of a request. */
+export function present(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}

@@ -12,8 +12,7 @@ import { jsonFlag } from '../../../args/flags.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { show } from '../connect/screen.ts'
-import { lockDatabase } from './daemon-lock-file.ts'
-import { controlEnv, controlLog, type DatabasePlace, placeOf, settingsOf, sqlitePath, withStore } from './open-plane.ts'
+import { controlEnv, controlLog, type DatabasePlace, lockDatabase, placeOf, settingsOf, sqlitePath, withStore } from './open-plane.ts'
 
 const databaseFlag = {
   database: { type: 'text', about: 'postgres://… (default: CONTROLPLANE_DATABASE_URL, else SQLite in the home)' },

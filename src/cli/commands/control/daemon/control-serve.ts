@@ -12,8 +12,7 @@ import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { withLogFile } from '../../../log-file.ts'
 import { knownOperatorToken } from '../connect/operator-token.ts'
-import { lockDatabase } from './daemon-lock-file.ts'
-import { controlEnv, controlLog, placeOf, refusalAsExit, settingsOf, withPlane } from './open-plane.ts'
+import { controlEnv, controlLog, lockDatabase, placeOf, refusalAsExit, settingsOf, withPlane } from './open-plane.ts'
 
 const flags = {
   port: { type: 'whole', min: 0, max: 65_535, about: 'The port; 0 is any free one (default: CONTROLPLANE_API_PORT, else 3100)' },

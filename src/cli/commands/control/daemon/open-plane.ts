@@ -1,5 +1,6 @@
 /** Opens the database of the control plane without serving it, for commands of the machine that it lives on. */
 
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Plane, PlaneOptions } from '../../../../control/contract/plane.ts'
@@ -9,6 +10,7 @@ import { createPlane } from '../../../../control/plane/create-plane.ts'
 import { type ControlSettings, controlSettings } from '../../../../control/server/daemon/control-options.ts'
 import { openSqlite } from '../../../../control/store/open-sqlite.ts'
 import { createLog } from '../../../../host/setup/logger.ts'
+import { takeLock } from '../../../../memory/agent-files/folder-lock.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 
 export function controlFolder({ home }: Pick<CliContext, 'home'>): string {
@@ -102,4 +104,13 @@ export async function refusalAsExit<T>(work: () => Promise<T>): Promise<T> {
     if (error instanceof PlaneRefusal) throw new CliExit(exitCodes.error, `error: ${error.message}`)
     throw error
   }
+}
+
+/** PostgreSQL needs none. @throws CliExit 1 when a daemon serves it; `advice` says what to do then */
+export function lockDatabase(context: CliContext, { databaseUrl, path }: DatabasePlace, advice: string): Disposable {
+  if (databaseUrl !== undefined || path !== undefined) return { [Symbol.dispose]: () => {} }
+  mkdirSync(controlFolder(context), { recursive: true, mode: 0o700 })
+  const lock = takeLock(join(controlFolder(context), 'daemon.lock'), 0)
+  if (lock) return lock
+  throw new CliExit(exitCodes.error, `error: a daemon serves ${sqlitePath(context)}; ${advice}`)
 }

@@ -1,15 +1,17 @@
 /** Implements `control approvals list | show`. */
 
+import type { Approval } from '../../../../control/contract/approval-shapes.ts'
 import { approvalStates } from '../../../../control/contract/state-names.ts'
+import { visibleLines } from '../../../../kit/text.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { printList } from '../../../print-list.ts'
-import { controlExits, controlFlags } from '../connect/control-flags.ts'
+import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
 import { proposeApprovals, proposeControlAgents, proposeTasks } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
-import { present } from '../connect/present.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import { withControl } from '../connect/with-control.ts'
-import { approvalLines, approvalText } from '../text/approval-text.ts'
+import { oneLine, record, table } from '../text/table.ts'
+import { moment, tokensText, when } from '../text/time-text.ts'
 
 const listFlags = {
   state: { type: 'choice', values: approvalStates, about: 'Only in this state (default: pending)' },
@@ -60,3 +62,45 @@ export const show = {
     })
   },
 } as const satisfies Command<typeof controlFlags, typeof showArgs>
+
+/** Prints approvals: the questions of agents that an operator answers. */
+export function approvalLines(approvals: readonly Approval[], now: number, width?: number): string[] {
+  return table(
+    approvals.map((each) => [
+      each.approval_id,
+      each.state,
+      each.task_id ?? '-',
+      each.agent_id,
+      when(each.created_at, now).replace(' ago', ''),
+      each.operation,
+    ]),
+    {
+      heads: ['approval', 'state', 'task', 'agent', 'age', 'operation'],
+      keep: [0, 1, 2],
+      drop: [4, 3],
+      ...(width === undefined ? {} : { width }),
+    },
+  )
+}
+
+/** Prints everything that the decision is about; the digest names it. */
+export function approvalText(approval: Approval, now: number): string {
+  const { details, decided_at: decided, note } = approval
+  return record([
+    ['approval', approval.approval_id],
+    ['operation', oneLine(approval.operation)],
+    ['details', Object.keys(details).length === 0 ? undefined : visibleLines(JSON.stringify(details, undefined, 2))],
+    ['why', visibleLines(approval.reasoning).trimEnd()],
+    ['state', approval.state],
+    ['task', approval.task_id],
+    ['run', approval.run_id],
+    ['agent', approval.role === null ? approval.agent_id : `${approval.agent_id} (${approval.role})`],
+    ['estimate', tokensText(approval.estimated_tokens)],
+    ['asked', moment(approval.created_at, now)],
+    ['expires', approval.state === 'pending' ? moment(approval.expires_at, now) : undefined],
+    ['decided', decided === null ? undefined : `${moment(decided, now)} by ${oneLine(approval.decided_by ?? 'nobody')}`],
+    ['note', note === null ? undefined : visibleLines(note)],
+    ['used', approval.used_at === null ? undefined : moment(approval.used_at, now)],
+    ['digest', approval.digest],
+  ])
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { verifyProgram } from '../../../runtime/verify/verify-program.ts'
-import { verifyLines } from './verify-report.ts'
+import { verifyLines } from './verify.ts'
 
 test('a broken property shows the way there, numbered, and on what a hanging run hangs', () => {
   const stranding = { name: 'stranding', priority: 15, init: null, bid: () => ({ block: [{ type: 'act' as const }] }), next: () => null }
