@@ -3,6 +3,7 @@
  * disk already and what follows are read the same way, so that nothing is missing or doubled between the two.
  */
 
+import { createInbox } from '../../kernel/inbox.ts'
 import type { FeedEntry, JournalFeed } from '../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
@@ -11,7 +12,6 @@ import type { HomePoll } from './home-poll.ts'
 import type { HostEvent, Subscription } from './host-event.ts'
 import type { Position } from './position.ts'
 import { createFeedProjection, type FeedProjection } from './project-feed.ts'
-import { createSubscriber, type Ended, isFor, type Subscriber } from './subscriber.ts'
 
 export type Hub = {
   subscribe(
@@ -225,4 +225,75 @@ function once(step: () => void): () => void {
     state.done = true
     step()
   }
+}
+
+type Ended = { readonly reason: 'slow' | 'closed' | 'failed'; readonly message: string }
+
+type Subscriber = {
+  /** Adds an event that the subscriber may see. */
+  offer(event: HostEvent): void
+  /** The subscriber takes what it was offered until now, and then the reason. */
+  end(ended: Ended): void
+  /** Ends when `signal` is aborted, or after the reason. */
+  items(signal: AbortSignal): AsyncGenerator<HostEvent>
+}
+
+type SubscriberOptions = {
+  readonly wanted: Subscription
+  readonly now: () => number
+  /** How many events may wait. */
+  readonly capacity: number
+}
+
+/** Holds what one subscriber has not taken yet: at most so many events, after which the subscription ends. */
+function createSubscriber({ wanted, now, capacity }: SubscriberOptions): Subscriber {
+  const waiting = createInbox<HostEvent>()
+  const state: { size: number; ended?: Ended; wake: () => void } = { size: 0, wake: () => {} }
+
+  function end(ended: Ended): void {
+    state.ended ??= ended
+    state.wake()
+  }
+
+  return {
+    end,
+    offer(event) {
+      if (state.ended || !isFor(wanted, event)) return
+      // A piece that streams is repeated as a whole, so a subscriber that is late can do without it.
+      if (event.seq === undefined && state.size >= capacity / 2) return
+      if (state.size >= capacity)
+        return end({ reason: 'slow', message: `more than ${capacity} events waited; subscribe again with the last id` })
+      waiting.push(event)
+      state.size += 1
+      state.wake()
+    },
+    async *items(signal) {
+      const woken = () => state.wake()
+      signal.addEventListener('abort', woken)
+      try {
+        while (!signal.aborted) {
+          const next = waiting.first()
+          if (next) {
+            waiting.drop()
+            state.size -= 1
+            yield next
+          } else if (state.ended) {
+            yield { at: now(), event: { type: 'subscription_ended', ...state.ended } }
+            return
+          } else
+            await new Promise<void>((resolve) => {
+              state.wake = resolve
+            })
+        }
+      } finally {
+        signal.removeEventListener('abort', woken)
+      }
+    },
+  }
+}
+
+function isFor({ conversationId, runId, sees }: Subscription, event: HostEvent): boolean {
+  if (conversationId !== undefined && event.conversationId !== conversationId) return false
+  if (runId !== undefined && event.runId !== runId) return false
+  return sees?.(event) ?? true
 }

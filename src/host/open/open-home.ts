@@ -3,15 +3,19 @@
  */
 
 import { statSync } from 'node:fs'
+import { once } from '../../kit/once.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import { createRecorder, type OneWriter } from '../../memory/recorder.ts'
-import type { Redact } from '../../runtime/port.ts'
-import type { Redactor } from '../../security/redaction/redact.ts'
-import { createHomeEvents, type HomeEvents } from '../events/home-events.ts'
+import type { AgentEvent } from '../../runtime/event.ts'
+import type { Redact, RunIdentity } from '../../runtime/port.ts'
+import { createRedactor, nameOfLabel, type Redactor } from '../../security/redaction/redact.ts'
+import { readStop } from '../../service/stop-file.ts'
 import { createHomePoll, type HomePoll } from '../events/home-poll.ts'
+import type { EventHub, HostEvent, Subscription } from '../events/host-event.ts'
+import type { Hub } from '../events/hub.ts'
+import { parsePosition } from '../events/position.ts'
 import { answersIn } from '../records/integrity/recovery.ts'
-import { createHomeRedactor, type HomeRedactor } from '../run/home-redactor.ts'
 import { createPendingApprovals, type PendingApprovals } from '../run/pending-approvals.ts'
 import { createTurnQueue, type TurnQueue } from '../run/turn-queue.ts'
 import { createProfiles, type Profiles } from '../setup/profile.ts'
@@ -159,5 +163,76 @@ function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): H
       return () => void listeners.delete(listener)
     },
     release,
+  }
+}
+
+type HomeEvents = Pick<Hub, 'committed' | 'piece' | 'lookAtStop'> & {
+  /** Returns the hub as one host sees it; `closing` ends its subscriptions. */
+  of(closing: AbortSignal): EventHub
+}
+
+/** `estop`: the path of the stop file. */
+type HomeEventsOptions = { readonly memory: Memory; readonly poll: HomePoll; readonly estop: string }
+
+/** Connects a home to its event hub, which is loaded with the first subscription: without one, each commit costs one comparison. */
+function createHomeEvents({ memory, poll, estop }: HomeEventsOptions): HomeEvents {
+  const hub = once(async () => {
+    const [{ createHub }, feed] = await Promise.all([import('../events/hub.ts'), memory.feed()])
+    return createHub({ memory, feed, poll, stopped: () => readStop(estop), now: Date.now })
+  })
+
+  async function* subscribe(wanted: Subscription, from: Parameters<Hub['subscribe']>[1]): AsyncGenerator<HostEvent> {
+    yield* (await hub.get()).subscribe(wanted, from)
+  }
+
+  return {
+    committed: () => hub.made()?.committed(),
+    piece: (run: RunIdentity, event: AgentEvent) => hub.made()?.piece(run, event),
+    lookAtStop: () => hub.made()?.lookAtStop(),
+    of: (closing) => ({
+      latest: memory.journal.latest,
+      subscribe: (wanted, signal = new AbortController().signal) =>
+        subscribe(wanted, { position: parsePosition(wanted.after ?? memory.journal.latest()), signal, closing }),
+    }),
+  }
+}
+
+type HomeRedactor = {
+  readonly redact: Redact
+  /** @returns a function to call when this user leaves: the redactor then stops learning from it */
+  learnFrom(user: Redactor): () => void
+}
+
+/**
+ * Redacts the secrets of every user of a home from everything that any of them stores: it learns from each user and never forgets a secret.
+ */
+function createHomeRedactor(): HomeRedactor {
+  const all = createRedactor()
+  /** For each user redactor: how many of its secrets are known here, and how many users share it. */
+  const known = new Map<Redactor, { count: number; users: number }>()
+
+  function learn(): void {
+    for (const [user, has] of known) {
+      if (user.count() === has.count) continue
+      for (const [value, label] of user.entries()) all.register(value, nameOfLabel(label))
+      has.count = user.count()
+    }
+  }
+
+  return {
+    redact(value) {
+      learn()
+      return all.json(value)
+    },
+    learnFrom(user) {
+      const has = known.get(user) ?? { count: 0, users: 0 }
+      has.users += 1
+      known.set(user, has)
+      learn()
+      return () => {
+        has.users -= 1
+        if (has.users === 0) known.delete(user)
+      }
+    },
   }
 }

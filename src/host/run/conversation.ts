@@ -1,13 +1,14 @@
 /** Assembles one conversation by hand, in this file only. It loads parts that only some turns need when a turn needs them. */
 
-import { allowedTools } from '../../config/config.ts'
+import { allowedTools, type LimitsConfig } from '../../config/config.ts'
 import { type Once, once } from '../../kit/once.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { OneWriter } from '../../memory/recorder.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
-import type { Provider } from '../../runtime/port.ts'
+import type { Log, Meter, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Payer } from '../cost/budget.ts'
-import { metersOf } from '../cost/meters.ts'
 import type { Home } from '../open/open-home.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
@@ -270,4 +271,30 @@ function after(ms: number, then: () => void): () => void {
 /** A person who saw the model's text before this call may have cancelled: the cancellation must take effect before the call runs. */
 function shown(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve))
+}
+
+/** Returns the meter of a run, or, without a run id, of the conversation's other calls. */
+type Meters = (runId?: string) => Meter | undefined
+
+type Store = { readonly memory: Pick<Memory, 'budget'>; readonly recorder: Pick<OneWriter, 'add'> }
+
+type Configured = { readonly config: { readonly limits: LimitsConfig }; readonly log: Log }
+
+/**
+ * Provides the meters of a conversation's model calls, and loads them only where the configuration has a budget, so that other homes pay
+ * nothing.
+ */
+async function metersOf({ memory, recorder }: Store, { config, log }: Configured, payer: Omit<Payer, 'runId'>): Promise<Meters> {
+  const { limits } = config
+  if (!hasBudget(limits)) return () => undefined
+  const { meterFor } = await import('../cost/budget.ts')
+  const options = { limits, memory, add: recorder.add, log, now: Date.now, warned: new Set<string>() }
+  return (runId) => meterFor(options, { ...payer, ...(runId ? { runId } : {}) })
+}
+
+function hasBudget(limits: LimitsConfig): boolean {
+  const perDay = [limits.dailyTokens, limits.dailyUsd, limits.agentDailyTokens, limits.agentDailyUsd]
+  const perSource = [limits.channelDailyTokens, limits.channelDailyUsd, limits.tokenDailyTokens, limits.tokenDailyUsd]
+  const lasting = [limits.maxRunTokens, limits.maxRunUsd, limits.maxConversationTokens, limits.maxConversationUsd]
+  return [...perDay, ...perSource, ...lasting].some((limit) => limit !== undefined)
 }

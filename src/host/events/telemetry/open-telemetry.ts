@@ -1,6 +1,7 @@
 /** Opens what a server tells about itself: metrics of its home, and traces where OTEL_EXPORTER_OTLP_ENDPOINT says. */
 
 import type { Metric } from '../../../http/prometheus.ts'
+import type { JournalFeed } from '../../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
 import type { Log } from '../../../runtime/port.ts'
@@ -10,7 +11,8 @@ import type { Telemetry } from '../../contract/telemetry-api.ts'
 import type { HomePoll } from '../home-poll.ts'
 import type { EventHub } from '../host-event.ts'
 import { createExporter, type Exporter } from './exporter.ts'
-import { followRuns } from './telemetry.ts'
+import { createRunMetrics, type RunMetrics } from './run-metrics.ts'
+import { createSpanReader } from './run-spans.ts'
 import { headersIn, tracesUrl } from './traces-address.ts'
 
 type Environment = Readonly<Partial<Record<string, string>>>
@@ -110,4 +112,46 @@ function exporterOf({ context: { env }, log }: TelemetrySetup, version: string):
 /** Keeps no process running. */
 function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms).unref())
+}
+
+type FollowOptions = {
+  readonly events: EventHub
+  readonly feed: JournalFeed
+  readonly exporter?: Exporter
+  readonly signal: AbortSignal
+  readonly failed: (error: unknown) => void
+}
+
+const pageSize = 256
+
+/** Reads what the runs do from now on; runs of other processes on this home count too. */
+function followRuns({ events, feed, exporter, signal, failed }: FollowOptions): Pick<RunMetrics, 'metrics'> {
+  const metrics = createRunMetrics()
+  const spansOf = createSpanReader()
+  const state = { after: events.latest() }
+
+  function read(): void {
+    for (;;) {
+      const entries = feed.page({ after: state.after, through: Number.MAX_SAFE_INTEGER, limit: pageSize })
+      for (const entry of entries) {
+        state.after = entry.seq
+        for (const span of spansOf(entry)) {
+          metrics.take(span)
+          exporter?.add(span)
+        }
+      }
+      if (entries.length < pageSize) return
+    }
+  }
+
+  async function follow(): Promise<void> {
+    while (!signal.aborted)
+      for await (const { seq, event } of events.subscribe({ after: state.after }, signal)) {
+        if (seq !== undefined && seq > state.after) read()
+        if (event.type === 'subscription_ended' && event.reason !== 'slow') return
+      }
+  }
+
+  follow().catch(failed)
+  return metrics
 }
