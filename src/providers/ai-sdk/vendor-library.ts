@@ -2,13 +2,14 @@
 
 import type { LanguageModelV4, LanguageModelV4GenerateResult, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { ProviderFailure } from '../../runtime/port.ts'
-import { repairedPieces, type StreamRepair } from '../repair/repair.ts'
+import { repairMessages } from '../repair/messages.ts'
+import { repairedPieces, repairResponses, type StreamRepair } from '../repair/repair.ts'
 import type { Exchange, Talk } from '../wire/attempt.ts'
 import { idMaker } from '../wire/call-arguments.ts'
 import { cut } from '../wire/failure-of-response.ts'
+import type { WireKind } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
-import { type Library, type LibraryKind, libraries } from './libraries.ts'
-import { callOptions } from './library-prompt.ts'
+import { callOptions, type Marks } from './library-prompt.ts'
 import { type Assembly, startAssembly } from './library-reply.ts'
 import { type Delta, mergeDeltas } from './merge-deltas.ts'
 
@@ -109,4 +110,48 @@ function wholeAnswer(assembly: Assembly, { content, response, finishReason, usag
   assembly.answeredBy(response?.modelId)
   assembly.finish(finishReason, usage)
   return { next: async () => chunks.shift(), reply: () => ({ ...assembly.result(), rawProviderPayload: response?.body }) }
+}
+
+type LibraryKind = Exclude<WireKind, 'openai-compatible'>
+
+type Build = {
+  readonly baseURL: string
+  readonly apiKey: string
+  readonly model: string
+  readonly fetch: typeof globalThis.fetch
+}
+
+type Library = {
+  readonly marks: Marks
+  /** Identifies an event with plain text in this protocol. */
+  readonly delta: Delta
+  /** Creates a repairer of the server's events for the library; each reply needs its own. */
+  repair(): StreamRepair
+  model(build: Build): Promise<LanguageModelV4>
+}
+
+const cacheHere = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const
+
+/** Lists the protocols that the vendor's own library handles, one row each, and imports the library with the first request. */
+export const libraries: { readonly [kind in LibraryKind]: Library } = {
+  anthropic: {
+    // Two fixed breakpoints and the automatic one at the end; eager tool streaming would trade valid arguments for speed.
+    marks: { call: { anthropic: { ...cacheHere.anthropic, toolStreaming: false } }, prefixEnd: cacheHere },
+    delta: { within: '"type":"text_delta"', key: '"text":"' },
+    repair: repairMessages,
+    async model({ baseURL, apiKey, model, fetch }) {
+      const { createAnthropic } = await import('@ai-sdk/anthropic')
+      return createAnthropic({ baseURL, apiKey, fetch }).languageModel(model)
+    },
+  },
+  openai: {
+    // The vendor stores nothing: reasoning arrives encrypted, and we send it again.
+    marks: { call: { openai: { store: false } } },
+    delta: { within: '"type":"response.output_text.delta"', key: '"delta":"' },
+    repair: repairResponses,
+    async model({ baseURL, apiKey, model, fetch }) {
+      const { createOpenAI } = await import('@ai-sdk/openai')
+      return createOpenAI({ baseURL, apiKey, fetch }).responses(model)
+    },
+  },
 }

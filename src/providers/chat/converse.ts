@@ -1,11 +1,17 @@
 /** Talks to chat.completions: sends one request and reads the answer as a stream of events, or as one document without streaming. */
 
+import { isObject, type JsonObject } from '../../kit/json.ts'
+import type { Part } from '../../runtime/event.ts'
+import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import type { Exchange, Talk } from '../wire/attempt.ts'
-import { idMaker } from '../wire/call-arguments.ts'
+import { idMaker, portableName } from '../wire/call-arguments.ts'
 import { vendors } from '../wire/dialects.ts'
-import { startReply } from './chat-reply.ts'
-import { readStream } from './chat-stream.ts'
-import { chatBody } from './request.ts'
+import type { ProviderDeps, WireConfig } from '../wire/provider-settings.ts'
+import type { Body } from '../wire/reply-body.ts'
+import { type ReplyReader, startReply } from './chat-reply.ts'
+import { readEvents } from './events.ts'
+import { createRepeatMatcher } from './repeat.ts'
+import { keepAlives, parsed, unreadable } from './shape.ts'
 
 export async function converse(talk: Talk): Promise<Exchange> {
   const { name, config, deps, request, wire, baseUrl, maxBytes } = talk
@@ -28,4 +34,164 @@ function isFramed(headers: Headers): boolean {
 
 function headersFor(apiKey: string | undefined): { readonly [name: string]: string } {
   return { 'content-type': 'application/json', ...(apiKey ? vendors['openai-compatible'].headers(apiKey) : {}) }
+}
+
+type Stream = {
+  readonly body: Body
+  readonly reply: ReplyReader
+  readonly sleep: ProviderDeps['sleep']
+  /** Whether the end of the body proves that the body is complete: it does not where only closing the connection ends it. */
+  readonly framed: boolean
+}
+
+const lastEvent = '[DONE]'
+
+/** How long to wait for the end of the body after the last event, in ms: only a properly ended connection can be reused. */
+const lateEndMs = 100
+
+/** Reads a streamed reply: it takes all events of one body piece together, so that a burst of deltas becomes one chunk. */
+function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
+  const events = readEvents(named)
+  const repeats = createRepeatMatcher()
+  let fault: { readonly error: unknown } | undefined
+  let last = false
+  let over = false
+
+  function hear(bytes: Uint8Array | undefined): void {
+    over = bytes === undefined
+    try {
+      if (bytes === undefined) end(events.rest())
+      else for (const event of events.take(bytes)) take(event)
+    } catch (error) {
+      fault = { error }
+    }
+  }
+
+  function take(event: string): void {
+    if (last) return
+    if (isLast(event)) {
+      last = true
+      reply.ended('marked')
+      return
+    }
+    const words = repeats.wordsOf(event)
+    if (words !== undefined) {
+      reply.say(words.type, words.text)
+      return
+    }
+    const value = parsed(event)
+    if (value === undefined) throw unreadable('an event is no JSON', event)
+    reply.take(value)
+    repeats.learn(event, value)
+  }
+
+  /** `rest` is an event that the body ended in: it is either complete after all, or the body was cut off. */
+  function end(rest: string | undefined): void {
+    if (last) return
+    const isWhole = rest === undefined || isLast(rest) || parsed(rest) !== undefined
+    if (rest !== undefined && isWhole) take(rest)
+    if (!last && isWhole && framed) reply.ended('unmarked')
+  }
+
+  return async () => {
+    for (;;) {
+      // Show the text that arrived before a fault, then throw the fault.
+      const chunk = reply.shown()
+      if (chunk !== undefined) return chunk
+      if (fault !== undefined) throw fault.error
+      if (over) return undefined
+      if (last) await endOf(body, sleep)
+      if (last) over = true
+      else hear(await body.next())
+    }
+  }
+}
+
+function isLast(event: string): boolean {
+  return event.length < 16 && event.trim() === lastEvent
+}
+
+/** Drops keep-alives; an error event counts as an error in any form. */
+function named(name: string, data: string): string {
+  if (keepAlives.has(name)) return ''
+  return name === 'error' ? `{"error":${parsed(data) === undefined ? JSON.stringify(data) : data}}` : data
+}
+
+async function endOf(body: Body, sleep: ProviderDeps['sleep']): Promise<void> {
+  const late = new AbortController()
+  await Promise.race([drain(body), sleep(lateEndMs, late.signal)]).catch(() => {})
+  late.abort()
+}
+
+async function drain(body: Body): Promise<void> {
+  for (let bytes = await body.next(); bytes !== undefined; ) bytes = await body.next()
+}
+
+type Called = Extract<Part, { type: 'call' }>
+
+/** Omits undefined members; the order of the others never changes. */
+export function chatBody(request: ChatRequest, config: WireConfig): string {
+  return JSON.stringify({
+    model: request.model || config.model,
+    max_tokens: request.maxOutputTokens ?? config.maxOutputTokens,
+    temperature: request.temperature ?? config.temperature,
+    messages: [...systemMessage(request.systemPrompt), ...request.messages.flatMap(messageOf)],
+    tools: toolsOf(request.tools),
+    ...(config.stream === false ? {} : { stream: true, stream_options: { include_usage: true } }),
+  })
+}
+
+function systemMessage(content: string): object[] {
+  return content === '' ? [] : [{ role: 'system', content }]
+}
+
+function messageOf(message: Message): object[] {
+  if (message.role === 'user') return [{ role: 'user', content: contentOf(message) }]
+  if (message.role === 'tool') return [{ role: 'tool', tool_call_id: message.callId, content: message.content }]
+  return message.parts.length === 0 ? [] : [assistantMessage(message.parts)]
+}
+
+function contentOf({ content, pictures = [] }: Extract<Message, { role: 'user' }>): string | object[] {
+  if (pictures.length === 0) return content
+  const shown = pictures.map(({ type, base64 }) => ({ type: 'image_url', image_url: { url: `data:${type};base64,${base64}` } }))
+  return [{ type: 'text', text: content }, ...shown]
+}
+
+/** The protocol allows one text, one thought and one list of calls per message, so their order is lost. */
+function assistantMessage(parts: readonly Part[]): object {
+  const content = said(parts, 'text')
+  const calls = parts.filter((part) => part.type === 'call')
+  return {
+    role: 'assistant',
+    content: calls.length > 0 ? content || null : content,
+    reasoning_content: said(parts, 'thinking') || undefined,
+    tool_calls: calls.length > 0 ? calls.map(callOf) : undefined,
+  }
+}
+
+function said(parts: readonly Part[], type: 'text' | 'thinking'): string {
+  return parts.map((part) => (part.type === type ? part.text : '')).join('')
+}
+
+/** Sends malformed arguments back as an empty object: many servers refuse the whole conversation because of them. */
+function callOf({ id, name, input, meta }: Called): object {
+  const signature = signatureOf(meta)
+  return {
+    id,
+    type: 'function',
+    function: { name: portableName(name), arguments: JSON.stringify(input) },
+    extra_content: signature && { google: { thought_signature: signature } },
+  }
+}
+
+function signatureOf(meta: JsonObject = {}): string | undefined {
+  const found = [meta.compatible, meta.google].flatMap((each) => (isObject(each) && each.thoughtSignature ? [each.thoughtSignature] : []))
+  return found[0] === undefined ? undefined : String(found[0])
+}
+
+/** Sorts by name, so that the order of the caller's registry does not matter. */
+function toolsOf(tools: readonly ToolSpec[]): object[] | undefined {
+  if (tools.length === 0) return undefined
+  const sorted = tools.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return sorted.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
 }

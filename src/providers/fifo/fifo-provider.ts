@@ -1,10 +1,13 @@
 /** Provides a model behind two FIFOs: the process that reads `brain_in` and writes `brain_out` is the model. */
 
-import { type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
+import { recoverEchoed } from '../../kit/echoed.ts'
+import { isObject } from '../../kit/json.ts'
+import type { Part, Usage } from '../../runtime/event.ts'
+import { type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { AskBrain } from '../provider-kind.ts'
 import { assertUsable } from '../usable-reply.ts'
-import { idMaker } from '../wire/call-arguments.ts'
-import { readAnswer } from './answer.ts'
+import { idMaker, readArguments, soundObject, unread } from '../wire/call-arguments.ts'
+import { cut } from '../wire/failure-of-response.ts'
 import { type PayloadOptions, payloadOf } from './payload.ts'
 import { seedModel } from './seed-model.ts'
 
@@ -36,4 +39,73 @@ function silent(name: string, why: string): ProviderFailure {
   }
   const code = why === 'too_long' ? 'too_large' : 'timeout'
   return new ProviderFailure(code, `provider "${name}": ${told[why] ?? why}`, { provider: name })
+}
+
+type AnswerOptions = { readonly provider: string; readonly model: string; readonly newId: (wanted: string) => string }
+
+/** @throws ProviderFailure `timeout` or `server` for the bridge's two kinds of error, `bad_response` for an invalid answer */
+export function readAnswer(frame: string, { provider, model, newId }: AnswerOptions): ChatResponse {
+  const answer = recoverEchoed(frame)
+  if (!isObject(answer)) throw bad(provider, `no JSON object: ${cut(frame)}`)
+  // A bridge may include `error` in every answer, with null for no error.
+  if (answer.error !== undefined && answer.error !== null) throw said(provider, answer.error)
+  if (!Array.isArray(answer.content)) throw bad(provider, `no content: ${cut(frame)}`)
+  const blocks: readonly unknown[] = answer.content
+  const parts = blocks.flatMap((block) => (isObject(block) ? partOf(block, newId) : []))
+  const named = typeof answer.model === 'string' && answer.model !== '' ? answer.model : model
+  return {
+    parts,
+    stop: stopOf(answer.stop_reason, parts),
+    usage: usageOf(answer.usage),
+    model: named,
+    provider,
+    rawProviderPayload: answer,
+  }
+}
+
+function said(provider: string, error: unknown): ProviderFailure {
+  if (error === 'timeout') return new ProviderFailure('timeout', `provider "${provider}": the brain's bridge says "timeout"`, { provider })
+  const detail = isObject(error) ? error.message : error
+  const words = typeof detail === 'string' ? detail : JSON.stringify(error)
+  return new ProviderFailure('server', `provider "${provider}": the brain's bridge says "${cut(words)}"`, { provider })
+}
+
+function bad(provider: string, what: string): ProviderFailure {
+  return new ProviderFailure('bad_response', `provider "${provider}": the brain answered with ${what}`, { provider })
+}
+
+function partOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part[] {
+  if (block.type === 'text') return typeof block.text === 'string' ? [{ type: 'text', text: block.text.toWellFormed() }] : []
+  if (block.type === 'tool_use') return [callOf(block, newId)]
+  const kept = soundObject(block)
+  if (kept === undefined || (block.type !== 'thinking' && block.type !== 'redacted_thinking')) return []
+  return [{ type: 'thinking', text: typeof block.thinking === 'string' ? block.thinking.toWellFormed() : '', meta: { block: kept } }]
+}
+
+/** A block without a name still counts as a call: the runtime tells the model that it could not read the call. */
+function callOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part {
+  const { id, name, input } = block
+  const asked = typeof input === 'string' ? input : JSON.stringify(input ?? {})
+  const call = { type: 'call' as const, id: newId(typeof id === 'string' ? id : 'call') }
+  if (typeof name !== 'string') return { ...call, name: '', ...unread(JSON.stringify(block)) }
+  return { ...call, name: name.toWellFormed(), ...readArguments(asked) }
+}
+
+function stopOf(reason: unknown, parts: readonly Part[]): ChatResponse['stop'] {
+  if (parts.some(({ type }) => type === 'call')) return 'tool_calls'
+  if (reason === 'max_tokens') return 'length'
+  return reason === 'refusal' ? 'content_filter' : 'stop'
+}
+
+function usageOf(usage: unknown): Usage {
+  const count = (key: string) => {
+    const value = isObject(usage) ? usage[key] : undefined
+    return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
+  }
+  const cached = count('cache_read_input_tokens')
+  return {
+    inputTokens: count('input_tokens') + cached,
+    outputTokens: count('output_tokens'),
+    ...(cached ? { cachedInputTokens: cached } : {}),
+  }
 }

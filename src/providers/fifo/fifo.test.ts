@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest, Message, ModelChunk } from '../../runtime/port.ts'
-import { readAnswer } from './answer.ts'
-import { createFifoProvider } from './fifo-provider.ts'
+import { createFifoProvider, readAnswer } from './fifo-provider.ts'
 import { payloadOf } from './payload.ts'
 import { messageOf, readPayload } from './serve.ts'
 
