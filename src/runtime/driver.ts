@@ -1,13 +1,13 @@
 /** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
 import type { AnyThread } from '../kernel/thread.ts'
-import { createCarryOut } from './attempt/carry-out.ts'
+import { notApplied } from './attempt/change-outcome.ts'
 import { createGates } from './attempt/gates.ts'
-import type { AgentEvent, Ending, ExternalEvent, InternalEvent, RunEvent, Usage } from './event.ts'
+import type { AgentEvent, Ending, ExternalEvent, InternalEvent, RunEvent, ToolOutcome, Usage } from './event.ts'
 import { createQueue } from './event-queue.ts'
-import { logEvent } from './log-event.ts'
 import type {
   Act,
+  ActOutcome,
   ChangePorts,
   ChatRequest,
   Clock,
@@ -27,7 +27,6 @@ import type {
 import { createStepper, type SelectedEvent } from './super-step.ts'
 import { judgeFor, think } from './think.ts'
 import type { PreparedThread } from './threads/prepare-thread.ts'
-import { messagesOf } from './transcript.ts'
 import { addUsage } from './usage.ts'
 
 /** Calls `then` once after `ms`; the returned function cancels the timer. */
@@ -296,5 +295,116 @@ export function createRun({ identity, threads, joining, ports, request, history,
     settled: settled.promise,
     ending: () => state.ending,
     usage: () => state.usage,
+  }
+}
+
+type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
+
+/** `refusal`: why it may not be carried out after all. */
+type CarryOut = {
+  act(act: Internal<'act'>, refusal: string | undefined): void
+  apply(apply: Internal<'apply'>, refusal: string | undefined): void
+  drop(drop: Internal<'drop'>): void
+}
+
+type CarryOutOptions = {
+  readonly act: Act
+  readonly changes?: ChangePorts
+  readonly redact: Redact
+  /** Registers an effect that can be aborted. */
+  readonly begin: (id: string) => AbortSignal
+  /** Reports what became of it. */
+  readonly end: (id: string, event: Extract<ExternalEvent, { type: 'tool.done' } | { type: 'tool.changed' }>) => void
+  readonly fail: (error: unknown) => void
+}
+
+/** Carries out the calls of a run: acts, and then applies or drops what an act changed on its private view of the workspace. */
+function createCarryOut({ act, changes, redact, begin, end, fail }: CarryOutOptions): CarryOut {
+  /** What calls returned whose changes are not applied or dropped yet. */
+  const ran = new Map<string, ToolOutcome>()
+
+  function done(id: string, outcome: Promise<ToolOutcome>): void {
+    void outcome.then((outcome) => end(id, { type: 'tool.done', id, outcome: redact(outcome) }), fail)
+  }
+
+  function tell({ id, call, judgement }: Internal<'act'>, { changes: review, ...rest }: ActOutcome): void {
+    const outcome = redact(rest)
+    if (review !== undefined) ran.set(id, outcome)
+    end(
+      id,
+      review === undefined
+        ? { type: 'tool.done', id, outcome }
+        : { type: 'tool.changed', id, call, judgement, outcome, review: redact(review) },
+    )
+  }
+
+  /** A stop that came while the event was being recorded counts: then nothing is applied. */
+  function apply(event: Internal<'apply'>, refusal: string | undefined): void {
+    const { id } = event
+    const signal = begin(id)
+    const outcome = ran.get(id) ?? { status: 'failed', output: '' }
+    ran.delete(id)
+    if (changes && refusal === undefined && !signal.aborted) {
+      done(id, changes.apply(event, signal, outcome))
+      return
+    }
+    const reason = refusal === undefined ? 'the run was stopped' : `approval.unusable: ${refusal}`
+    changes?.drop({ ...event, type: 'drop', outcome, by: 'runtime', reason })
+    done(id, Promise.resolve(notApplied(outcome, 'denied', reason)))
+  }
+
+  return {
+    act(event, refusal) {
+      const signal = begin(event.id)
+      if (refusal === undefined) void act(event, signal).then((outcome) => tell(event, outcome), fail)
+      else done(event.id, Promise.resolve(notApproved(refusal)))
+    },
+    apply,
+    drop(event) {
+      ran.delete(event.id)
+      changes?.drop(event)
+    },
+  }
+}
+
+/** The outcome is the same as for a call that changed after the judgement. */
+function notApproved(reason: string): ToolOutcome {
+  return { status: 'denied', output: '', error: `approval.unusable: ${reason}` }
+}
+
+/** Writes the log lines of seed 001 for one selected event. */
+function logEvent(event: RunEvent, log: Log): void {
+  if (event.type === 'propose')
+    log('info', 'tool requested', { tool: event.call.name, risk: event.judgement.risk, call: event.judgement.summary })
+  else if (event.type === 'approval.decision' && event.allow) log('info', 'tool approved', { call: event.id, by: event.by })
+  else if (event.type === 'deny') log('info', 'tool denied', { tool: event.call.name, by: event.by, reason: event.reason })
+  else if (event.type === 'drop') log('info', 'changes dropped', { tool: event.call.name, by: event.by, reason: event.reason })
+  else if (event.type === 'apply')
+    log('info', 'changes applied', { tool: event.call.name, digest: event.review.digest, count: event.review.count })
+  else if (event.type === 'tool.done') {
+    const { status, error } = event.outcome
+    if (status === 'allowed') log('info', 'tool completed', { call: event.id })
+    else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
+  } else if (event.type === 'model.fail' && event.code !== 'aborted')
+    log('info', 'provider failed', { code: event.code, message: event.message })
+}
+
+/**
+ * Returns the messages that this event adds: a prompt, a reply with its parts unchanged, or the results of a round in the order of its
+ * calls.
+ */
+function messagesOf(event: RunEvent): Message[] {
+  switch (event.type) {
+    case 'run.start':
+      return [{ role: 'user', content: event.prompt }]
+    case 'model.done':
+    case 'judged':
+      return [{ role: 'assistant', parts: event.parts }]
+    case 'observe':
+      return event.results.map(({ call, ok, text }) => ({ role: 'tool', callId: call.id, name: call.name, content: text, isError: !ok }))
+    case 'retry':
+      return [{ role: 'user', content: event.evidence }]
+    default:
+      return []
   }
 }

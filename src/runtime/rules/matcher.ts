@@ -3,7 +3,6 @@
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { Proposal } from '../event.ts'
-import { choices, fieldOf, fields, isField } from './call.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'
 import type { Report } from './problem.ts'
 
@@ -108,4 +107,31 @@ function isJsonObject(value: Json | undefined): value is JsonObject {
 export function proposalOf({ name, input, ...said }: SampleCall): Proposal {
   const judgement = { verdict: 'allow', risk: 'low', rule: '', reason: '', plan: '', summary: '', writes: [], ...said } as const
   return { call: { id: 'sample', name, input }, judgement }
+}
+
+/** In addition to these, `input` and every `input.name.deeper`. */
+const fields = ['tool', 'risk', 'verdict', 'rule', 'summary', 'writes', 'input'] as const
+
+type Field = (typeof fields)[number]
+
+/** The allowed values of fields that have a fixed set. */
+const choices: { readonly [field: string]: readonly string[] } = {
+  risk: ['low', 'medium', 'high'],
+  verdict: ['allow', 'ask', 'deny'],
+}
+
+function isField(name: string): boolean {
+  return fields.some((field) => field === name) || /^input(\.[^.]+)+$/.test(name)
+}
+
+/** Returns undefined when the call has no such field. */
+function fieldOf({ call, judgement }: Proposal, name: string): Json | undefined {
+  const [head = '', ...path] = name.split('.')
+  const whole: { readonly [field in Field]: Json } = { ...judgement, tool: call.name, input: call.input }
+  return path.reduce<Json | undefined>(memberOf, memberOf(whole, head))
+}
+
+function memberOf(value: Json | undefined, key: string): Json | undefined {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+  return Object.entries(value).find(([name]) => name === key)?.[1]
 }

@@ -4,12 +4,12 @@ import { settled } from '../../kernel/event-text.ts'
 import { advances } from '../../kernel/select.ts'
 import type { AnyThread, BThread } from '../../kernel/thread.ts'
 import { isObject, type Json } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
 import type { Changed, Proposal, RunEvent } from '../event.ts'
 import { eventName } from '../stall-report.ts'
 import type { AnyUserThread, ThreadEvent } from './thread.ts'
 import { guarded, jsonOf, type OwnBid, readBid } from './thread-bid.ts'
-import { threadDigest } from './thread-digest.ts'
 import { ThreadFailure, USER, USER_PRIORITY } from './thread-failure.ts'
 
 export type PreparedThread = { readonly name: string; readonly digest: string; readonly thread: AnyThread<RunEvent> }
@@ -165,4 +165,13 @@ function createView(): (event: RunEvent) => ThreadEvent {
 
 function frozen<T>(value: T): T {
   return settled(value, 'state')
+}
+
+/**
+ * SHA-256 in hex over [name, priority, init, source of bid, source of next, uses] as JSON. Functions count by their source text, also
+ * within `uses`. The digest does not cover values that a function refers to and that `uses` does not list.
+ */
+function threadDigest({ name, priority, init, bid, next, uses = [] }: AnyUserThread & { readonly priority: number }): string {
+  const text = JSON.stringify([name, priority, init, bid, next, uses], (_, value) => (typeof value === 'function' ? String(value) : value))
+  return sha256(text)
 }

@@ -5,7 +5,7 @@ import { divergence, replay } from '../../kernel/replay-steps.ts'
 import type { RunEvent } from '../event.ts'
 import { program } from '../program.ts'
 import { defaultBounds, scenesOf } from './scenes.ts'
-import { findReplayMismatch, likely } from './walks.ts'
+import { findReplayMismatch, likely } from './search.ts'
 import { createWorld, memory } from './world.ts'
 
 const scenes = scenesOf([], defaultBounds)
