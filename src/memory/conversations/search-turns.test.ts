@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createMemoryStage, type MemoryStage, noon, runOf, started } from '../fixture.ts'
 import type { SearchRequest } from './search-turns.ts'
-import { snippet } from './snippet.ts'
+import { snippet } from './search-turns.ts'
 
 const day = 86_400_000
 let memoryStage: MemoryStage
