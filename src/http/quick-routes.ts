@@ -3,7 +3,7 @@
 import type { RouteConfig, z } from '@hono/zod-openapi'
 import { json } from './answers/shapes.ts'
 import { type Api, type ApiEnv, type Asked, badRequest, type Guard, guarding, knownSender, securityOf } from './api.ts'
-import type { Identity } from './callers/sender.ts'
+import type { Identity } from './callers/identifier.ts'
 import { quiet } from './http-error.ts'
 
 type Env<Caller extends Identity> = ApiEnv<Caller>['Bindings']

@@ -1,8 +1,8 @@
 /** Serves an API: each request passes the guards, says who sent it, and has its body read, before a route sees it. */
 
 import type { ApiEnv } from './api.ts'
+import type { Identity } from './callers/identifier.ts'
 import { createIdentifier, type IdentifierOptions } from './callers/identifier.ts'
-import type { Identity } from './callers/sender.ts'
 import { assertOurs, placesOf, plainUrl } from './guards.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'

@@ -5,7 +5,6 @@ import { HttpError } from '../http-error.ts'
 import type { Connection } from '../listen.ts'
 import { type Credential, credentialOf, unauthorized } from './credentials.ts'
 import { createRateLimit, type RateOptions } from './rate-limit.ts'
-import type { Identity, Sender } from './sender.ts'
 
 export type IdentifierOptions<Caller extends Identity> = {
   /** @returns undefined for a secret that nobody has */
@@ -66,3 +65,11 @@ export function createIdentifier<Caller extends Identity>(options: IdentifierOpt
 function tooMany(seconds: number): HttpError {
   return new HttpError(429, 'too_many_requests', `too many requests; try again in ${seconds} s`, { 'retry-after': String(seconds) })
 }
+
+export type Identity = { readonly id: string }
+
+/** `scopes` is a plain list of words, and "admin" includes all of them. */
+export type ScopedIdentity = Identity & { readonly scopes: readonly string[] }
+
+/** `key` names the caller among all callers: limits and kept answers are by key. */
+export type Sender<Caller extends Identity> = { readonly caller: Caller; readonly key: string }

@@ -1,9 +1,8 @@
 /** Asks the brain or the claw questions asynchronously, for a program that does other work meanwhile. */
 
 import { type Answer, type Asking, createDuplex } from './duplex.ts'
-import { FRAME_BYTES } from './fifo-reader.ts'
+import { createWaiter, FRAME_BYTES } from './fifo-reader.ts'
 import { openPipe, READER } from './open-pipe.ts'
-import { createWaiter } from './wait.ts'
 
 /** `died`: the bridge took the question and ended, on every attempt. `down`: it is not running and will not start soon. */
 export type Exchanged = Answer | { readonly ok: false; readonly why: 'cancelled' | 'closed' | 'died' | 'down' }

@@ -1,11 +1,10 @@
 /** Reads lines and frames as they arrive in a FIFO. */
 
-import { lstatSync } from 'node:fs'
+import { type FSWatcher, lstatSync, watch } from 'node:fs'
 import { createFifoLines, type FifoLines } from '../../kit/fifo-lines.ts'
 import { createSplitter } from '../../kit/frames.ts'
 import type { Line } from '../../kit/lines.ts'
 import { openPipe, READER } from './open-pipe.ts'
-import { createWaiter, LONGEST_WAIT_MS } from './wait.ts'
 
 export type ReadOptions = {
   /** Ends the reading and closes the FIFO; if iteration never starts, only this signal closes it. */
@@ -90,4 +89,55 @@ function isMessage(bytes: Uint8Array): boolean {
 
 function inode(path: string): number | undefined {
   return lstatSync(path, { throwIfNoEntry: false })?.ino
+}
+
+type Waiter = {
+  /** Resolves after at most `ms`; sooner when bytes were written or the signal aborts. */
+  wait(ms: number, signal?: AbortSignal): Promise<void>
+  close(): void
+}
+
+/** The longest wait between two reads, in ms: a write notification can get lost, and some file systems send none. */
+const LONGEST_WAIT_MS = 500
+
+/**
+ * Uses the kernel's write notifications (inotify). It may merge notifications within a few ms, so callers should read often at first, at
+ * doubling intervals. Without notifications (no watches left) only the timer resolves.
+ */
+export function createWaiter(path: string): Waiter {
+  let written = false
+  let wake = (): void => {}
+  const watcher = watched(path, () => {
+    written = true
+    wake()
+  })
+
+  async function wait(ms: number, signal?: AbortSignal): Promise<void> {
+    if (written || signal?.aborted) {
+      written = false
+      return
+    }
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(done, ms)
+      function done(): void {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        wake = () => {}
+        resolve()
+      }
+      wake = done
+      signal?.addEventListener('abort', done, { once: true })
+    })
+    written = false
+  }
+
+  return { wait, close: () => watcher?.close() }
+}
+
+function watched(path: string, written: () => void): FSWatcher | undefined {
+  try {
+    return watch(path, { persistent: false }, written).on('error', () => {})
+  } catch {
+    return undefined
+  }
 }
