@@ -1,8 +1,35 @@
 /** Starts the dashboard in the browser. */
 
 import { render } from 'preact'
-import { App } from './app.tsx'
-import { notice, place } from './state.ts'
+import { useEffect } from 'preact/hooks'
+import { ControlFrame } from './control/control-frame.tsx'
+import { ApiError, call } from './net/api.ts'
+import { connection, follow, listen } from './net/live.ts'
+import { useFollowing, Waiting } from './parts/following.tsx'
+import { type PageRow, Shell } from './parts/shell.tsx'
+import type { Me } from './shapes.ts'
+import { approvals, attempt, may, me, notice, place, refresh, status, stopped } from './state.ts'
+import { Cost } from './views/cost.tsx'
+import { Login } from './views/login.tsx'
+import { Memory } from './views/memory.tsx'
+import { Now } from './views/now.tsx'
+import { Proof } from './views/proof.tsx'
+import { Runs } from './views/runs.tsx'
+import { Schedules } from './views/schedules.tsx'
+import { Talk } from './views/talk.tsx'
+import { Tools } from './views/tools.tsx'
+
+/** One row per page; each answers the question in `about`. */
+const pages: readonly PageRow[] = [
+  { path: '', name: 'Now', View: Now },
+  { path: 'talk', name: 'Talk', View: Talk },
+  { path: 'runs', name: 'Runs', View: Runs },
+  { path: 'memory', name: 'Memory', View: Memory },
+  { path: 'tools', name: 'Tools and rules', View: Tools },
+  { path: 'schedules', name: 'Schedules', View: Schedules },
+  { path: 'cost', name: 'Cost', View: Cost },
+  { path: 'proof', name: 'Proof', View: Proof },
+]
 
 const root = document.getElementById('app')
 if (root) render(<App />, root)
@@ -11,3 +38,69 @@ addEventListener('hashchange', () => {
   notice.value = undefined
   scrollTo(0, 0)
 })
+
+/** Shows the login, or the frame with the pages of the server that answers: a gateway or a control plane. */
+function App() {
+  useEffect(() => void whoAmI(), [])
+  if (me.value === undefined) return <Waiting brand="BraidClaw" what="Asking the server who you are" />
+  if (me.value === null || connection.value === 'out') return <Login />
+  return me.value.server === 'control' ? <ControlFrame /> : <Frame />
+}
+
+async function whoAmI(): Promise<void> {
+  try {
+    me.value = await call<Me>('GET', '/session')
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) me.value = null
+    else setTimeout(() => void whoAmI(), 1_000)
+  }
+}
+
+function Frame() {
+  const isReady = useFollowing((leaving, connected) => {
+    void follow(leaving, () => {
+      connected()
+      void refresh()
+    })
+    return refreshing()
+  })
+  if (!isReady) return <Waiting brand="BraidClaw" what="Connecting" />
+  const banner = stopped.value && (
+    <div class="banner" role="alert">
+      Emergency stop: no tool runs ({status.value?.estop.reason}).
+    </div>
+  )
+  return <Shell brand="BraidClaw" pages={pages} waiting={approvals.value.length} foot={<Estop />} banners={banner} />
+}
+
+/** Refreshes what every page shows when it may have changed; several events in a row do it once. @returns a function that ends it */
+function refreshing(): () => void {
+  const state: { late?: ReturnType<typeof setTimeout> } = {}
+  const end = listen(({ event }) => {
+    if (state.late !== undefined || !/^(approval_|estop|run_|changes_)/.test(event.type)) return
+    state.late = setTimeout(() => {
+      delete state.late
+      void refresh()
+    }, 40)
+  })
+  return () => {
+    clearTimeout(state.late)
+    end()
+  }
+}
+
+function Estop() {
+  if (!may('admin')) return null
+  const set = !stopped.value
+  const act = () =>
+    void attempt(async () => {
+      if (!set && !confirm('Let tools run again?')) return
+      await call('POST', '/estop', set ? { reason: `stopped in the dashboard by ${me.value?.name}` } : { clear: true })
+      await refresh()
+    })
+  return (
+    <button type="button" class={set ? 'stop' : 'main'} onClick={act}>
+      {set ? 'Stop everything' : 'Lift the stop'}
+    </button>
+  )
+}

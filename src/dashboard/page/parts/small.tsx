@@ -85,3 +85,21 @@ export function money(micros: number | undefined): string {
 export function riskKind(risk: string): Kind {
   return risk === 'high' ? 'bad' : risk === 'medium' ? 'warn' : 'good'
 }
+
+const verdictWords = { allow: 'runs', ask: 'asks', deny: 'refused' } as const
+const verdictKinds = { allow: 'good', ask: 'warn', deny: 'bad' } as const
+
+/** Shows what the gate says of a call, in words and in colour. */
+export function VerdictTag({ of }: { readonly of: keyof typeof verdictWords }) {
+  return <Tag kind={verdictKinds[of]}>{verdictWords[of]}</Tag>
+}
+
+/** Shows one number with its name. */
+export function Tile({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div class="tile">
+      <span class="quiet small">{name}</span>
+      <b>{value}</b>
+    </div>
+  )
+}

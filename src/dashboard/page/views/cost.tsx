@@ -6,7 +6,7 @@ import { call } from '../net/api.ts'
 import { DayChart, type DayValue } from '../parts/chart.tsx'
 import { About, counted, moment, whole } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Empty, money, Scroll, Time } from '../parts/small.tsx'
+import { Empty, money, Scroll, Tile, Time } from '../parts/small.tsx'
 
 type Amounts = {
   readonly calls: number
@@ -102,15 +102,6 @@ function Totals({ of: { total, reserved, day_ahead } }: { readonly of: Report })
       {lost_calls > 0 && <p class="quiet">{counted(lost_calls, 'call')} broke off with nothing reserved: what they used is not known.</p>}
       {day_ahead !== null && <p class="card ask">Calls were counted on {day_ahead}, which the clock of the server has not reached yet.</p>}
     </>
-  )
-}
-
-function Tile({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div class="tile">
-      <span class="quiet small">{name}</span>
-      <b>{value}</b>
-    </div>
   )
 }
 

@@ -1,14 +1,14 @@
 /** Shows the transcript of a run: what was said, and beside each call its verdict, its receipt and what it changed. */
 
 import type { ComponentChildren } from 'preact'
-import { call } from '../net/api.ts'
+import { useState } from 'preact/hooks'
+import { ApiError, call } from '../net/api.ts'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Markdown } from '../parts/markdown.tsx'
-import { Block, Facts, money, riskKind, Tag, Time } from '../parts/small.tsx'
+import { Block, Diff, Facts, money, riskKind, Tag, Time } from '../parts/small.tsx'
 import { Input, Outcome } from '../parts/turn.tsx'
-import type { CallStep, Run, Step } from '../shapes.ts'
+import type { CallStep, Run, Step, Undone } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
-import { CallChanges, UndoButton } from './changes.tsx'
 import { cancel } from './conversing.tsx'
 
 export function RunView({ id }: { readonly id: string }) {
@@ -148,4 +148,90 @@ export function Ended({ running, code }: { readonly running: boolean; readonly c
   if (running) return <Tag kind="warn">running</Tag>
   if (code === undefined) return <Tag kind="bad">died</Tag>
   return <Tag kind={code === 'answered' ? 'good' : 'bad'}>{code.replaceAll('_', ' ')}</Tag>
+}
+
+type Shown = {
+  /** RUN/CALL. */
+  readonly set: string
+  readonly changes: NonNullable<CallStep['changes']>
+  readonly isUndoable: boolean
+  readonly again: () => void
+}
+
+/** Shows what a call changed as a difference, and takes it back. */
+function CallChanges({ set, changes: { fate, state, summary }, isUndoable, again }: Shown) {
+  const [isOpen, setOpen] = useState(false)
+  const now = state ?? fate
+  return (
+    <>
+      <div class="row small">
+        <span>Changes</span>
+        <Tag kind={now === 'applied' ? 'good' : 'warn'}>{now}</Tag>
+        {summary && <span class="mono">{summary}</span>}
+        {state !== undefined && (
+          <button type="button" class="small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            {isOpen ? 'Hide the difference' : 'Show the difference'}
+          </button>
+        )}
+        {isUndoable && (
+          <UndoButton path={`/changes/${set}/undo`} done={again}>
+            Undo
+          </UndoButton>
+        )}
+      </div>
+      {isOpen && <Difference set={set} />}
+    </>
+  )
+}
+
+function Difference({ set }: { readonly set: string }) {
+  const shown = useLoaded(() => call<{ patch: string }>('GET', `/changes/${set}`), set)
+  return <Loaded from={shown}>{({ patch }) => <Diff text={patch} />}</Loaded>
+}
+
+type Undo = { readonly path: string; readonly done: () => void; readonly children: ComponentChildren }
+
+/** Where others changed something since, it says so and offers to overwrite that. */
+function UndoButton({ path, done, children }: Undo) {
+  const [refused, setRefused] = useState<readonly Undone[]>([])
+  const undo = (force: boolean) =>
+    void attempt(async () => {
+      const sets = await undone(path, force)
+      setRefused(sets.filter(({ ok }) => !ok))
+      done()
+    })
+  if (refused.length === 0)
+    return (
+      <button type="button" class="small" onClick={() => undo(false)}>
+        {children}
+      </button>
+    )
+  return (
+    <span class="card bad" role="alert">
+      {refused.map(({ name, message, conflicts = [] }) => (
+        <span key={name}>
+          Not undone: {message} {conflicts.map(({ path, reason }) => `${path} (${reason})`).join(', ')}{' '}
+        </span>
+      ))}
+      <button type="button" class="small" onClick={() => undo(true)}>
+        Undo and overwrite that
+      </button>{' '}
+      <button type="button" class="small" onClick={() => setRefused([])}>
+        Leave it
+      </button>
+    </span>
+  )
+}
+
+/** A conflict is an answer too: 409 with the same shape. */
+async function undone(path: string, force: boolean): Promise<readonly Undone[]> {
+  const answer = await call<Undone | { undone: readonly Undone[] }>('POST', path, { force }).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 409 && isUndone(error.answer)) return error.answer
+    throw error
+  })
+  return 'undone' in answer ? answer.undone : [answer]
+}
+
+function isUndone(answer: unknown): answer is Undone | { undone: readonly Undone[] } {
+  return typeof answer === 'object' && answer !== null && ('undone' in answer || 'ok' in answer)
 }

@@ -12,10 +12,9 @@ import { resumed } from '../net/plane-live.ts'
 import { goTo } from '../parts/address.ts'
 import { confirmed } from '../parts/ask.tsx'
 import { At, tokensOf } from '../parts/bits.tsx'
-import { EventList } from '../parts/event-list.tsx'
+import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { JsonBlock, PlainText } from '../parts/plain-text.tsx'
 import { AgentState, Running } from './agent-state.tsx'
-import { SessionLines } from './session-lines.tsx'
 
 export function AgentView({ id }: { readonly id: string }) {
   const found = useLoadedOn(

@@ -110,3 +110,25 @@ export function Keyed({ of, marked, children }: { readonly of: string; readonly 
     </>
   )
 }
+
+type Props = {
+  readonly name: string
+  readonly of: readonly string[]
+  readonly value: string | undefined
+  readonly set: (value: string) => void
+}
+
+/** A filter with a few values; a value that is not known any more stays visible. */
+export function Choice({ name, of, value = '', set }: Props) {
+  const known = value === '' || of.includes(value) ? of : [...of, value]
+  return (
+    <select aria-label={name} value={value} onChange={(event) => set(event.currentTarget.value)}>
+      <option value="">Any {name.toLowerCase()}</option>
+      {known.map((each) => (
+        <option key={each} value={each}>
+          {wordsOf(each)}
+        </option>
+      ))}
+    </select>
+  )
+}

@@ -3,7 +3,9 @@
 import { memo } from 'preact/compat'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
-import { Empty } from '../../parts/small.tsx'
+import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
+import { whole } from '../../parts/fields.tsx'
+import { Empty, Scroll } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { listenToPlane, plane, queryOf } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
@@ -156,4 +158,42 @@ const EventRow = memo(({ event: { id, at, type, actor, task_id, run_id, agent_id
 function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return text !== undefined && text.length > 200 ? `${text.slice(0, 199)}…` : String(text)
+}
+
+/** Shows what an agent wrote into its session, as its next heartbeat will read it. */
+export function SessionLines({ of }: { readonly of: readonly SessionLine[] }) {
+  return (
+    <Scroll label="Lines of the session">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            <th scope="col">Task</th>
+            <th scope="col">Skill</th>
+            <th scope="col">Outcome</th>
+            <th scope="col" class="number">
+              Tokens
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {of.map(({ timestamp, task, skill, outcome, tokens_used }, at) => (
+            <tr key={at}>
+              <td>{Number.isNaN(Date.parse(timestamp)) ? <PlainText text={timestamp} /> : <At time={timestamp} />}</td>
+              <td>
+                <PlainText text={task} />
+              </td>
+              <td>
+                <PlainText text={skill} />
+              </td>
+              <td>
+                <PlainText text={outcome} />
+              </td>
+              <td class="number">{whole(tokens_used)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
+  )
 }

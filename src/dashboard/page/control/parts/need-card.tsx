@@ -1,16 +1,18 @@
 /** Shows one thing that needs the person, with the buttons that answer it. */
 
+import type { ComponentChildren } from 'preact'
+import { useRef, useState } from 'preact/hooks'
+import type { Approval } from '../../../../control/contract/approval-shapes.ts'
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { counted } from '../../parts/fields.tsx'
+import { counted, whole } from '../../parts/fields.tsx'
 import { Tag } from '../../parts/small.tsx'
-import { cancel, pauseOrResume, resolve, retry, wake, workerCommand } from '../actions.tsx'
-import { ApprovalNeed } from './approval-need.tsx'
-import { Ago, IdLink, Keyed, tokensOf } from './bits.tsx'
-import { Act, type BodyProps, Head } from './need-parts.tsx'
+import { cancel, decide, pauseOrResume, resolve, retry, wake, workerCommand } from '../actions.tsx'
+import { budget } from '../control-state.ts'
+import { changeLimit, raised, type SpentLimit } from '../limits.tsx'
+import { Ago, At, IdLink, Keyed, tokensOf } from './bits.tsx'
 import type { Need } from './needs.ts'
-import { PlainText } from './plain-text.tsx'
-import { Spent } from './spent-need.tsx'
+import { JsonBlock, PlainText } from './plain-text.tsx'
 
 type Props = { readonly need: Need; readonly id: string; readonly marked: boolean }
 
@@ -167,6 +169,178 @@ function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Ne
             Wake
           </Act>
         )}
+      </div>
+    </>
+  )
+}
+
+/** Shows an approval that waits: exactly what is asked, and the three answers. */
+function ApprovalNeed({ approval, marked, tag }: BodyProps & { readonly approval: Approval }) {
+  const { approval_id, operation, reasoning, details, agent_id, role, task_id, created_at, expires_at, estimated_tokens } = approval
+  const [note, setNote] = useState('')
+  return (
+    <>
+      <Head tag={tag} title={<PlainText text={operation} />}>
+        <Ago time={created_at} />
+      </Head>
+      {reasoning !== '' && (
+        <p>
+          <PlainText text={reasoning} />
+        </p>
+      )}
+      {Object.keys(details).length > 0 && <JsonBlock of={details} label={`Details of ${approval_id}`} />}
+      <p class="small quiet">
+        <IdLink id={agent_id} />
+        {role !== null && `, ${role}`}
+        {task_id !== null && (
+          <>
+            {', '}
+            <IdLink id={task_id} />
+          </>
+        )}
+        {estimated_tokens > 0 && `, about ${counted(estimated_tokens, 'token')}`}. Without an answer by <At time={expires_at} /> it expires.{' '}
+        <span class="mono">{approval_id}</span>
+      </p>
+      <div class="row">
+        <Act of="y" marked={marked} main name={approval_id} act={() => decide(approval, 'approve', note)}>
+          Approve
+        </Act>
+        <Act of="n" marked={marked} name={approval_id} act={() => decide(approval, 'reject', note)}>
+          Deny
+        </Act>
+        <Revise id={approval_id} note={note} setNote={setNote} marked={marked} send={() => decide(approval, 'revise', note)} />
+      </div>
+    </>
+  )
+}
+
+type ReviseProps = {
+  readonly id: string
+  readonly note: string
+  readonly setNote: (note: string) => void
+  readonly marked: boolean
+  readonly send: () => Promise<boolean>
+}
+
+/** Enter in the note sends the approval back; an empty one would not say what to change. */
+function Revise({ id, note, setNote, marked, send }: ReviseProps) {
+  return (
+    <form
+      class="row grow"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void send()
+      }}
+    >
+      <input
+        data-key="v"
+        class="grow"
+        aria-label={`Note for ${id}`}
+        placeholder="A note; needed to send it back"
+        maxLength={4000}
+        value={note}
+        required
+        onInput={(event) => setNote(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Escape') event.currentTarget.closest<HTMLElement>('[data-mark]')?.focus()
+        }}
+      />
+      <button type="submit">
+        <Keyed of="v" marked={marked}>
+          Send back<span class="hidden"> {id}</span>
+        </Keyed>
+      </button>
+    </form>
+  )
+}
+
+type BodyProps = { readonly marked: boolean; readonly tag: ComponentChildren }
+
+/** Shows what all entries of the page Now share: their first line, and buttons that a key presses. */
+function Head({
+  tag,
+  title,
+  children,
+}: {
+  readonly tag: ComponentChildren
+  readonly title: ComponentChildren
+  readonly children?: ComponentChildren
+}) {
+  return (
+    <div class="row spread top">
+      <div class="row grow">
+        {tag}
+        <strong class="breaks">{title}</strong>
+      </div>
+      <span class="quiet small">{children}</span>
+    </div>
+  )
+}
+
+type ButtonProps = {
+  readonly of: string
+  readonly marked: boolean
+  readonly name: string
+  readonly main?: boolean
+  readonly act: () => Promise<boolean>
+  readonly children: ComponentChildren
+}
+
+const answeredMs = 1_000
+
+/** Acts once at a time; the second click of a double click may meet the entry that took the place of this one. */
+function Act({ of, marked, name, main = false, act, children }: ButtonProps) {
+  const busy = useRef(false)
+  async function press({ detail }: MouseEvent): Promise<void> {
+    if (busy.current || detail > 1) return
+    busy.current = true
+    // What was done shows with its event, a moment later.
+    const rest = (await act()) ? answeredMs : 0
+    setTimeout(() => (busy.current = false), rest)
+  }
+  return (
+    <button type="button" data-key={of} class={main ? 'main' : ''} onClick={(event) => void press(event)}>
+      <Keyed of={of} marked={marked}>
+        {children}
+        <span class="hidden"> {name}</span>
+      </Keyed>
+    </button>
+  )
+}
+
+type SpentProps = BodyProps & { readonly of: SpentLimit; readonly tasks: readonly Task[] }
+
+/** Shows a limit of the day that is used up: its agents claim nothing more until it is raised or the next day begins. */
+function Spent({ of, tasks, marked, tag }: SpentProps) {
+  const { role, limit, spent } = of
+  const now = budget.value
+  const [first] = tasks
+  const place = role === undefined ? '' : `/${encodeURIComponent(role)}`
+  return (
+    <>
+      <Head tag={tag} title={role ?? 'All roles'} />
+      <p>
+        {whole(spent)} of {whole(limit)} tokens are spent today: {role === undefined ? 'no agent' : `no agent of ${role}`} gets another task
+        before the limit is raised
+        {now && (
+          <>
+            , or the next day begins <At time={now.next_day_at} />
+          </>
+        )}
+        .
+      </p>
+      {first && (
+        <p class="small">
+          {counted(tasks.length, 'task')} without budget, first <IdLink id={first.task_id} /> <PlainText text={first.title} />
+        </p>
+      )}
+      <div class="row">
+        {now && (
+          <Act of="b" marked={marked} main name={`for ${role ?? 'all roles'}`} act={() => changeLimit(now, role, raised(of))}>
+            Raise to {whole(raised(of))}
+          </Act>
+        )}
+        <a href={`#/budget${place}`}>Another limit</a>
       </div>
     </>
   )

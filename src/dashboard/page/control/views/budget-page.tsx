@@ -1,14 +1,12 @@
 /** Answers "what may it cost, and what does it": today by role, the last days as a chart, and every limit with a way to change it. */
 
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Budget } from '../../../../control/contract/fleet-shapes.ts'
 import { DayChart } from '../../parts/chart.tsx'
-import { About, counted, moment, whole } from '../../parts/fields.tsx'
-import { Empty, Scroll } from '../../parts/small.tsx'
+import { About, counted, Field, moment, whole } from '../../parts/fields.tsx'
+import { Empty, Scroll, Tile } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
-import { Limit } from '../budget/limit.tsx'
-import { NewRoleLimit, Zone } from '../budget/more-limits.tsx'
-import { budget } from '../control-state.ts'
+import { budget, roles } from '../control-state.ts'
 import { changeLimit } from '../limits.tsx'
 import { plane } from '../net/plane.ts'
 import { idIn } from '../parts/address.ts'
@@ -71,15 +69,6 @@ function Whole({ of, role }: { readonly of: Budget; readonly role: string }) {
       <AgentLimits of={of.agents} />
       <Zone now={timezone} set={(zone) => doing(`Days begin at midnight in ${zone}`, () => plane('PUT', 'budget', { timezone: zone }))} />
     </>
-  )
-}
-
-function Tile({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div class="tile">
-      <span class="quiet small">{name}</span>
-      <b>{value}</b>
-    </div>
   )
 }
 
@@ -159,5 +148,154 @@ function AgentLimits({ of }: { readonly of: Budget['agents'] }) {
         ))}
       </ul>
     </section>
+  )
+}
+
+type Scope = { readonly limit: number | null; readonly spent: number; readonly reserved: number; readonly remaining: number | null }
+type Props = {
+  readonly name: string
+  readonly scope: Scope
+  /** Absent: it is changed elsewhere. Null takes the limit away. */
+  readonly set?: (tokens: number | null) => Promise<boolean>
+  /** The person came for this one. */
+  readonly asked?: boolean
+  readonly at?: string
+}
+
+/** Shows one limit: what is spent and reserved of it, and a field to raise or lower it. */
+function Limit({ name, scope: { limit, spent, reserved, remaining }, set, asked = false, at }: Props) {
+  const isFull = remaining !== null && remaining <= 0
+  return (
+    <li class="limit">
+      <div class="row spread">
+        <strong class="breaks">{at === undefined ? name : <a href={at}>{name}</a>}</strong>
+        <span class={isFull ? 'over' : 'quiet'}>
+          {whole(spent)} spent{reserved > 0 && `, ${whole(reserved)} reserved`}
+          {limit === null ? ', no limit' : ` of ${whole(limit)}`}
+        </span>
+      </div>
+      {limit !== null && (
+        <progress
+          value={Math.min(spent + reserved, limit)}
+          max={Math.max(limit, 1)}
+          aria-label={`Used by ${name}`}
+          class={isFull ? 'full' : ''}
+        />
+      )}
+      {set && <Change key={String(limit)} name={name} limit={limit} asked={asked} set={set} />}
+    </li>
+  )
+}
+
+type ChangeProps = Pick<Props, 'name'> & { readonly limit: number | null; readonly asked: boolean; readonly set: NonNullable<Props['set']> }
+
+function Change({ name, limit, asked, set }: ChangeProps) {
+  const [text, setText] = useState(limit === null ? '' : String(limit))
+  const field = useRef<HTMLInputElement>(null)
+  const wanted = text.trim() === '' ? null : Number(text)
+  useEffect(() => {
+    if (!asked) return
+    field.current?.focus()
+    field.current?.select()
+  }, [asked])
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void set(wanted)
+      }}
+    >
+      <input
+        ref={field}
+        type="number"
+        min={0}
+        max={1e12}
+        step={1}
+        aria-label={`Tokens a day for ${name}; empty: no limit`}
+        placeholder="no limit"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      {limit !== null && (
+        <>
+          <button type="button" class="small" onClick={() => setText(String(Math.round(limit * 1.5)))}>
+            + 50 %<span class="hidden"> for {name}</span>
+          </button>
+          <button type="button" class="small" onClick={() => setText(String(limit * 2))}>
+            Double<span class="hidden"> for {name}</span>
+          </button>
+        </>
+      )}
+      <button type="submit" disabled={wanted === limit}>
+        {limit === null ? 'Set' : wanted === null || wanted > limit ? 'Raise' : 'Lower'}
+        <span class="hidden"> {name}</span>
+      </button>
+    </form>
+  )
+}
+
+type NewProps = { readonly known: readonly string[]; readonly set: (role: string, tokens: number) => Promise<boolean> }
+
+/** Limits a role that has no limit yet, and sets the time zone in which a day begins. */
+function NewRoleLimit({ known, set }: NewProps) {
+  async function add(form: HTMLFormElement): Promise<void> {
+    const data = new FormData(form)
+    if (await set(String(data.get('role')).trim(), Number(data.get('tokens')))) form.reset()
+  }
+  return (
+    <details>
+      <summary>Limit another role</summary>
+      <form
+        class="fields"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void add(event.currentTarget)
+        }}
+      >
+        <Field id="limit-role" label="Role">
+          <input id="limit-role" name="role" list="limit-roles" required maxLength={64} />
+        </Field>
+        <Field id="limit-tokens" label="Tokens a day">
+          <input id="limit-tokens" name="tokens" type="number" min={0} max={1e12} required />
+        </Field>
+        <datalist id="limit-roles">
+          {roles.value
+            .filter((role) => !known.includes(role))
+            .map((role) => (
+              <option key={role} value={role} />
+            ))}
+        </datalist>
+        <button type="submit">Limit it</button>
+      </form>
+    </details>
+  )
+}
+
+const zones = Intl.supportedValuesOf('timeZone')
+
+function Zone({ now, set }: { readonly now: string; readonly set: (zone: string) => Promise<boolean> }) {
+  return (
+    <details>
+      <summary>Time zone</summary>
+      <form
+        key={now}
+        class="fields"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void set(String(new FormData(event.currentTarget).get('zone')).trim())
+        }}
+      >
+        <Field id="budget-zone" label="A day begins at midnight in">
+          <input id="budget-zone" name="zone" list="budget-zones" required defaultValue={now} />
+        </Field>
+        <datalist id="budget-zones">
+          {zones.map((zone) => (
+            <option key={zone} value={zone} />
+          ))}
+        </datalist>
+        <button type="submit">Change it</button>
+      </form>
+    </details>
   )
 }

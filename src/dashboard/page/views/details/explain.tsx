@@ -3,8 +3,7 @@
 import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
 import { Field } from '../../parts/fields.tsx'
-import { Facts } from '../../parts/small.tsx'
-import { VerdictTag } from '../../parts/verdict.tsx'
+import { Facts, VerdictTag } from '../../parts/small.tsx'
 import { type Explanation, levels, type ToolFacts } from './rules-shapes.ts'
 
 export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {

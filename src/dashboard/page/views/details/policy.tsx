@@ -3,8 +3,7 @@
 import { call } from '../../net/api.ts'
 import { Words } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
-import { Facts, Scroll } from '../../parts/small.tsx'
-import { VerdictTag } from '../../parts/verdict.tsx'
+import { Facts, Scroll, VerdictTag } from '../../parts/small.tsx'
 import { levels, type PolicyShown } from './rules-shapes.ts'
 
 export function Policy() {

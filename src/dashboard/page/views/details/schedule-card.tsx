@@ -6,7 +6,6 @@ import { counted, moment } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
 import { Empty, Facts, money, Tag, Time } from '../../parts/small.tsx'
 import { attempt, may, notice } from '../../state.ts'
-import type { Schedule, ScheduledRun } from './schedule-shapes.ts'
 
 type Props = { readonly schedule: Schedule; readonly changed: () => void }
 
@@ -139,4 +138,37 @@ function History({ id }: { readonly id: string }) {
       }
     </Loaded>
   )
+}
+
+type ScheduledRun = {
+  readonly due: string
+  readonly started: string
+  readonly state: 'running' | 'good' | 'bad' | 'interrupted' | 'missed' | 'skipped'
+  readonly started_by: 'timer' | 'hand'
+  readonly passed_over: number
+  readonly ended: string | null
+  readonly ending: string | null
+  readonly message: string | null
+  readonly check: string | null
+  readonly run_id: string | null
+  readonly conversation_id: string | null
+  readonly tokens: number | null
+  readonly cost_micros: number | null
+  readonly sent: string | null
+}
+
+export type Schedule = {
+  readonly id: string
+  readonly name: string
+  readonly state: 'active' | 'paused' | 'done'
+  readonly why: string | null
+  readonly when: string
+  readonly zone: string
+  readonly next: readonly string[]
+  readonly message: string
+  readonly channel: string | null
+  readonly to: string | null
+  readonly check: string | null
+  readonly failures: number
+  readonly last: ScheduledRun | null
 }
