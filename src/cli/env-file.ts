@@ -5,7 +5,7 @@ import type { CliContext } from '../channels/terminal/context.ts'
 import { readAssignments } from '../config/text/assignments.ts'
 import { readConfigFile } from '../config/text/read-toml-file.ts'
 import { createContext } from './context.ts'
-import { CliExit, exitCodes } from './exit.ts'
+import { CliExit, commandError, exitCodes } from './exit.ts'
 
 /**
  * Reads `named`, or config.env in the home when it exists; it never executes the file. A variable that is already set stays unchanged.
@@ -15,8 +15,8 @@ export function withEnvFile(context: CliContext, named?: string): CliContext {
   const path = named === undefined ? join(context.home, 'config.env') : join(named.startsWith('/') ? '' : context.cwd, named)
   const read = readConfigFile(path)
   if (read.state === 'missing' && named === undefined) return context
-  if (read.state === 'missing') throw new CliExit(exitCodes.error, `error: --env-file ${named}: there is no such file`)
-  if (read.state === 'unusable') throw new CliExit(exitCodes.error, `error: ${path} ${read.why}`)
+  if (read.state === 'missing') throw commandError(`--env-file ${named}: there is no such file`)
+  if (read.state === 'unusable') throw commandError(`${path} ${read.why}`)
   const { assignments, odd } = readAssignments(read.text)
   if (odd.length > 0) throw new CliExit(exitCodes.error, odd.map(({ line, why }) => `error: ${path}:${line}: ${why}`).join('\n'))
   const said = Object.fromEntries(assignments.map(({ name, value }) => [name, value]))

@@ -46,6 +46,16 @@ export class CliExit extends Error {
   }
 }
 
+/** Ends a command that was called with wrong words. */
+export function usageError(text: string): CliExit {
+  return new CliExit(exitCodes.usage, `error: ${text}`)
+}
+
+/** Ends a command that failed. */
+export function commandError(text: string): CliExit {
+  return new CliExit(exitCodes.error, `error: ${text}`)
+}
+
 /** Converts whatever a command throws to a sentence and an exit code. Only bugs get a stack trace. */
 export function exitOf(error: unknown): CliExit {
   if (error instanceof CliExit) return error
@@ -53,9 +63,9 @@ export function exitOf(error: unknown): CliExit {
   const storage = isSqlite(error) ? storageFailure('memory.path', error) : undefined
   if (storage) return exitOfFailure(storageProblem(storage))
   const path = pathOf(error)
-  if (path !== undefined) return new CliExit(exitCodes.error, `error: ${path}: ${explainErrno(errorCode(error))}`)
+  if (path !== undefined) return commandError(`${path}: ${explainErrno(errorCode(error))}`)
   const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  return new CliExit(exitCodes.error, `error: this is a bug in BraidClaw, please report it: ${trace}`)
+  return commandError(`this is a bug in BraidClaw, please report it: ${trace}`)
 }
 
 function exitOfFailure({ code, problems }: FailureError): CliExit {

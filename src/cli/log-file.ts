@@ -6,7 +6,7 @@ import { printTo } from '../channels/terminal/printer.ts'
 import { errorCode, explainErrno } from '../config/text/read-toml-file.ts'
 import { openRotatingLog, type RotatingLog } from '../service/rotating-log.ts'
 import { messages } from './context.ts'
-import { CliExit, exitCodes } from './exit.ts'
+import { commandError } from './exit.ts'
 
 /** Runs `work` with a context whose messages go to `path`; without a path they stay where they are. @throws CliExit 1 when it cannot be written */
 export async function withLogFile(
@@ -33,7 +33,7 @@ function opened(path: string): RotatingLog {
   try {
     return openRotatingLog({ path })
   } catch (error) {
-    throw new CliExit(exitCodes.error, `error: --log-file "${path}" cannot be written: ${explainErrno(errorCode(error))}`)
+    throw commandError(`--log-file "${path}" cannot be written: ${explainErrno(errorCode(error))}`)
   }
 }
 

@@ -1,6 +1,7 @@
 /** Parses JSON that a shell's `echo` has expanded: dash's `echo "$json"` turns the two characters `\n` in a string into a newline. */
 
-import { jsonEscape, parseJson } from './wire.ts'
+import { parseJson } from './json.ts'
+import { jsonEscape } from './wire.ts'
 
 /**
  * Parses plain JSON, else JSON that went through such an `echo` once. In the second case a control character in a string stands for itself,

@@ -69,11 +69,20 @@ export function changeTexts(json: unknown, change: (text: string) => string): un
   return same ? json : Object.fromEntries(members)
 }
 
-/** Narrows a value that is already known to be JSON. */
-export function isJsonObject(value: Json | undefined): value is JsonObject {
+/** Narrows a value that is known to be JSON, such as one that was just parsed. */
+export function isJsonObject(value: unknown): value is JsonObject {
   return isObject(value)
 }
 
 export function isObject(value: unknown): value is { [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Parses JSON; undefined if the text is not valid JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

@@ -1,5 +1,7 @@
 /** Defines the protocol of the six FIFOs between an agent and its three bridges: names, messages and requests to the claw. */
 
+export { parseJson } from './json.ts'
+
 /** `x_in` and `x_out` are named from the agent's side for `interact`, and from the bridge's side for `brain` and `claw`. */
 export const FIFOS = ['interact', 'brain', 'claw'].flatMap((part) => [`${part}_in`, `${part}_out`])
 
@@ -75,15 +77,6 @@ export function callLine(name: string, input: unknown): string {
 /** Formats JSON on one line, with the newline. */
 export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value)}\n`
-}
-
-/** Parses JSON; undefined if the text is not valid JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 export type Fields = { readonly [key: string]: unknown }

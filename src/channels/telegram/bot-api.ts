@@ -1,6 +1,6 @@
 /** Calls Telegram's Bot API through a given fetch. The token is part of each address, so no message contains an address. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 
 /** A guarded fetch. */
 export type TelegramFetch = (url: string, init: RequestInit) => Promise<Response>
@@ -81,7 +81,7 @@ function isFilePath(path: string): boolean {
 }
 
 function resultOf(status: number, text: string, hide: (text: string) => string): unknown {
-  const body = parsed(text)
+  const body = parseJson(text)
   if (isObject(body) && body.ok === true) return body.result
   if (!isObject(body) || body.ok !== false)
     throw new TelegramFailure(`Telegram answers ${status}`, { status: status === 200 ? 502 : status })
@@ -91,14 +91,6 @@ function resultOf(status: number, text: string, hide: (text: string) => string):
     status: typeof code === 'number' ? code : status,
     ...(typeof retryAfterS === 'number' && retryAfterS >= 0 ? { retryAfterS } : {}),
   })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 async function bytesOf(answer: Response, most: number): Promise<Uint8Array> {

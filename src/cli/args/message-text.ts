@@ -3,7 +3,7 @@
 import type { CliContext } from '../../channels/terminal/context.ts'
 import { readStdin } from '../../channels/terminal/input-stream.ts'
 import { stdinKind } from '../../channels/terminal/tty.ts'
-import { CliExit, exitCodes } from '../exit.ts'
+import { usageError } from '../exit.ts'
 
 export type Asked = {
   readonly message?: string
@@ -18,5 +18,5 @@ export async function messageOf({ message, advice }: Asked, { process: { stderr 
   const piped = kind === 'data' ? await readStdin({ patient: message === undefined, tell: (line) => stderr.write(`${line}\n`) }) : ''
   const whole = [message ?? '', piped.trimEnd()].filter((text) => text.trim() !== '').join('\n\n')
   if (whole !== '') return whole
-  throw new CliExit(exitCodes.usage, `error: nothing to answer: ${advice}`)
+  throw usageError(`nothing to answer: ${advice}`)
 }

@@ -1,8 +1,7 @@
 /** Assembles tool calls from their pieces, and assigns each piece to a call by index, id and name, as far as the server sends them. */
 
-import { isObject, type JsonObject } from '../../kit/json.ts'
+import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { RawCall } from '../wire/reply-parts.ts'
-import { parsed } from './shape.ts'
 
 /** A piece in an unknown form still counts as a call: the runtime tells the model that it could not read the call. */
 export type Calls = {
@@ -50,7 +49,7 @@ function begins(piece: Piece, call: Open): boolean {
   if (piece.name === '' || call.name === '') return false
   if (piece.name !== call.name) return true
   const startsOver = piece.raw.trimStart().startsWith('{') || (piece.raw === '' && piece.id !== '' && piece.id !== call.id)
-  return startsOver && isObject(parsed(call.raw))
+  return startsOver && isObject(parseJson(call.raw))
 }
 
 function append(call: Open, piece: Piece): void {

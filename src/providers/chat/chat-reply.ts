@@ -1,12 +1,12 @@
 /** Assembles a chat.completions reply from the events of a stream or from one complete answer. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import type { ChatResponse, Log, ModelChunk } from '../../runtime/port.ts'
 import type { WireReply } from '../wire/attempt.ts'
 import { failureOf, truncated } from '../wire/failure-of-response.ts'
 import { type Block, collectParts, type PartsOptions, type RawCall } from '../wire/reply-parts.ts'
 import { collectCalls } from './calls.ts'
-import { type Fields, isKeepAlive, listIn, parsed, reportedIn, stringIn, unreadable } from './shape.ts'
+import { type Fields, isKeepAlive, listIn, reportedIn, stringIn, unreadable } from './shape.ts'
 
 export type ReplyReader = {
   /** Takes one parsed event of a stream. @throws when the value is not an event, or reports an error */
@@ -96,7 +96,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
 
   /** Without a finish reason, a reply counts as complete only if it contains something and no call is unfinished. */
   function isWhole(called: readonly RawCall[]): boolean {
-    return (called.length > 0 || collection.parts().length > 0) && called.every(({ raw }) => isObject(parsed(raw)))
+    return (called.length > 0 || collection.parts().length > 0) && called.every(({ raw }) => isObject(parseJson(raw)))
   }
 
   return {

@@ -1,6 +1,6 @@
 /** Talks to chat.completions: sends one request and reads the answer as a stream of events, or as one document without streaming. */
 
-import { isObject, type JsonObject } from '../../kit/json.ts'
+import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import type { Exchange, Talk } from '../wire/attempt.ts'
@@ -11,7 +11,7 @@ import type { Body } from '../wire/reply-body.ts'
 import { type ReplyReader, startReply } from './chat-reply.ts'
 import { readEvents } from './events.ts'
 import { createRepeatMatcher } from './repeat.ts'
-import { keepAlives, parsed, unreadable } from './shape.ts'
+import { keepAlives, unreadable } from './shape.ts'
 
 export async function converse(talk: Talk): Promise<Exchange> {
   const { name, config, deps, request, wire, baseUrl, maxBytes } = talk
@@ -79,7 +79,7 @@ function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
       reply.say(words.type, words.text)
       return
     }
-    const value = parsed(event)
+    const value = parseJson(event)
     if (value === undefined) throw unreadable('an event is no JSON', event)
     reply.take(value)
     repeats.learn(event, value)
@@ -88,7 +88,7 @@ function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
   /** `rest` is an event that the body ended in: it is either complete after all, or the body was cut off. */
   function end(rest: string | undefined): void {
     if (last) return
-    const isWhole = rest === undefined || isLast(rest) || parsed(rest) !== undefined
+    const isWhole = rest === undefined || isLast(rest) || parseJson(rest) !== undefined
     if (rest !== undefined && isWhole) take(rest)
     if (!last && isWhole && framed) reply.ended('unmarked')
   }
@@ -114,7 +114,7 @@ function isLast(event: string): boolean {
 /** Drops keep-alives; an error event counts as an error in any form. */
 function named(name: string, data: string): string {
   if (keepAlives.has(name)) return ''
-  return name === 'error' ? `{"error":${parsed(data) === undefined ? JSON.stringify(data) : data}}` : data
+  return name === 'error' ? `{"error":${parseJson(data) === undefined ? JSON.stringify(data) : data}}` : data
 }
 
 async function endOf(body: Body, sleep: ProviderDeps['sleep']): Promise<void> {

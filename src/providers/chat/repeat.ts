@@ -1,8 +1,7 @@
 /** Recognises an event that differs from an earlier one only in its added text, and extracts the text without parsing the event. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import type { Block } from '../wire/reply-parts.ts'
-import { parsed } from './shape.ts'
 
 export type Words = { readonly type: Block['type']; readonly text: string }
 
@@ -64,7 +63,7 @@ function patternOf(event: string, value: unknown): Pattern | undefined {
   const [before, after] = [event.slice(0, start), event.slice(start + text.length)]
   if (before + text + after !== event || !after.startsWith('"')) return undefined
   // The same key may occur elsewhere too, so check that new text at this place changes the delta.
-  return plainDelta(parsed(`${before}?${text}${after}`))?.[key] === `?${text}` ? { type, before, after } : undefined
+  return plainDelta(parseJson(`${before}?${text}${after}`))?.[key] === `?${text}` ? { type, before, after } : undefined
 }
 
 /** @returns the delta of an event that contains nothing else */

@@ -43,15 +43,6 @@ export function isKeepAlive(event: Fields): boolean {
 /** Events that servers send to keep a silent connection alive. */
 export const keepAlives: ReadonlySet<string> = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
 
-/** @returns undefined when the text is not JSON */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 function numberIn(from: Fields, key: string): number | undefined {
   const value = from[key]
   return typeof value === 'number' ? value : undefined

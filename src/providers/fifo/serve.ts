@@ -1,7 +1,6 @@
 /** Serves the other side of the brain's FIFOs: turns a Messages API payload into our request, and our answer into such a message. */
 
-import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
-import { parseJson } from '../../kit/wire.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, ChatResponse, Message, Schema, ToolSpec } from '../../runtime/port.ts'
 import { readArguments, soundObject } from '../wire/call-arguments.ts'

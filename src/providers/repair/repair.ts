@@ -1,7 +1,6 @@
 /** Repairs a server's answer for the vendor's library, because the libraries refuse a whole reply over one unknown member. */
 
-import { isObject, type JsonObject } from '../../kit/json.ts'
-import { parseJson } from '../../kit/wire.ts'
+import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { readEvents } from '../chat/events.ts'
 import { isKeepAlive } from '../chat/shape.ts'
 import type { Body } from '../wire/reply-body.ts'

@@ -1,6 +1,6 @@
 /** Turns the arguments and the id that a model wrote for a tool call into valid JSON and a unique, portable id. */
 
-import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { Message } from '../../runtime/port.ts'
 
 /** Refuses deeper input, because all later code (hashes, schemas) recurses over it. */
@@ -46,7 +46,7 @@ export type ReadArguments = { readonly input: JsonObject; readonly malformed?: s
 export function readArguments(raw: string): ReadArguments {
   const text = raw.trim()
   if (text === '' || text === 'null') return { input: {} }
-  const value = parse(text)
+  const value = parseJson(text)
   const input = isObject(value) ? soundObject(value) : undefined
   return input === undefined ? unread(raw) : { input }
 }
@@ -83,12 +83,4 @@ export function idMaker(messages: readonly Message[]): (wanted: string) => strin
 /** Makes a tool's name acceptable to every vendor: a model may call a tool of any name, or without a name. */
 export function portableName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

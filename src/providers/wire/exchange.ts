@@ -1,6 +1,6 @@
 /** Sends one request over one connection, and turns errors, web pages, oversized answers and silence into a ProviderFailure. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
 import { codeOf, cut, errorText, failureOf, retryAfterMs } from './failure-of-response.ts'
 import type { Fetch } from './provider-settings.ts'
@@ -68,7 +68,7 @@ export function openWire(options: Options): Wire {
 async function readDocument(body: Body, options: Options): Promise<Answer> {
   const { text, whole } = await body.text(lineLimit(options.maxBytes))
   if (!whole) throw tooLarge(options)
-  const value = parse(text)
+  const value = parseJson(text)
   if (value === undefined) throw bad(options.provider, `answered with broken JSON: ${cut(text)}`)
   const error = isObject(value) ? value.error : undefined
   if (error !== undefined && error !== null) throw failureOf(error, options.provider)
@@ -97,12 +97,4 @@ async function noAnswer(at: { options: Options; response: Response; body: Body; 
 
 function bad(provider: string, what: string): ProviderFailure {
   return new ProviderFailure('bad_response', `provider "${provider}" ${what}`, { provider })
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

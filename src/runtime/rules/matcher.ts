@@ -1,6 +1,6 @@
 /** Parses which calls a rule matches: a tool by name, and conditions on its fields. */
 
-import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
+import { isJsonObject, isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { Proposal } from '../event.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'
@@ -97,10 +97,6 @@ function put(object: JsonObject, [head = '', ...path]: readonly string[], value:
 
 function oneOf<T extends string>(value: Json | undefined, allowed: readonly T[]): T | undefined {
   return allowed.find((one) => one === value)
-}
-
-function isJsonObject(value: Json | undefined): value is JsonObject {
-  return isObject(value)
 }
 
 /** @returns the call as the gate would let it through */

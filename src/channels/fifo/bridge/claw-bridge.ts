@@ -5,8 +5,8 @@ import { withConversation } from '../../../host/open/open-host.ts'
 import { directCall } from '../../../host/toolset/direct-call.ts'
 import { specOf } from '../../../host/toolset/tool-selection.ts'
 import { frame } from '../../../kit/frames.ts'
-import { isObject, type JsonObject } from '../../../kit/json.ts'
-import { parseJson, readClawRequest } from '../../../kit/wire.ts'
+import { isJsonObject, type JsonObject, parseJson } from '../../../kit/json.ts'
+import { readClawRequest } from '../../../kit/wire.ts'
 import { toolOf } from '../../../providers/fifo/payload.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Tool } from '../../../runtime/port.ts'
@@ -45,7 +45,7 @@ async function respond(claw: Claw, text: string): Promise<string> {
   if (request.type === 'list') return JSON.stringify((await toolsOf(claw.conversation)).map(specOf).map(toolOf))
   if (request.type === 'problem') return `error: the line has ${request.problem}; write list_tools, or name, tab, JSON`
   const input = request.input.trim() === '' ? {} : parseJson(request.input)
-  if (!isObjectOfJson(input)) return `error: ${request.name}: the arguments are no JSON object`
+  if (!isJsonObject(input)) return `error: ${request.name}: the arguments are no JSON object`
   claw.direct.next(request.name, input)
   return call(claw, request.name)
 }
@@ -53,10 +53,6 @@ async function respond(claw: Claw, text: string): Promise<string> {
 /** Looks for the tools again for each list. It omits ask_user, whose question could reach nobody here. */
 async function toolsOf({ tools }: Conversation): Promise<readonly Tool[]> {
   return (await (await tools()).refresh()).filter(({ name }) => name !== 'ask_user')
-}
-
-function isObjectOfJson(value: unknown): value is JsonObject {
-  return isObject(value)
 }
 
 /**

@@ -9,7 +9,7 @@ import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { json, plain } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
-import { isObject, type JsonObject } from '../../../kit/json.ts'
+import { isJsonObject } from '../../../kit/json.ts'
 import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'
 import type { Caller } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
@@ -141,11 +141,7 @@ async function explain(setup: Gateway['setup'], { command, tool, input }: z.infe
   }
   const name = tool ?? ''
   const options = await explainedGate(setup, { tools: await wishFor(setup, name, undefined) })
-  return explainCall(options, { name, input: isJson(input) ? input : {} })
-}
-
-function isJson(value: unknown): value is JsonObject {
-  return isObject(value)
+  return explainCall(options, { name, input: isJsonObject(input) ? input : {} })
 }
 
 function told({ settings, network, commands, ...rest }: PolicyInForce): z.infer<typeof inForce> {

@@ -19,7 +19,7 @@ import { count } from '../../../kit/count.ts'
 import { visible } from '../../../kit/text.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { withLogFile } from '../../log-file.ts'
 import { printList } from '../../print-list.ts'
 
@@ -54,7 +54,7 @@ export const serve = {
 
 async function run(context: CliContext, given: Given<typeof serveFlags>): Promise<void> {
   const setup = loadSetup(context, {}, { stays: true })
-  if (!setup.config.receipts.enabled) throw failure('hostd keeps a receipt of every attempt; set "enabled = true" in [receipts]')
+  if (!setup.config.receipts.enabled) throw commandError('hostd keeps a receipt of every attempt; set "enabled = true" in [receipts]')
   const gid = given.group === undefined ? undefined : idIn('group', given.group)
   const catalogue = withPeers(usable(context, given.catalogue), { gid, control: controlIds(given) })
   const socket = socketIn(context, given.socket)
@@ -76,7 +76,7 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
         now: Date.now,
         ...(gid === undefined ? {} : { gid }),
       })
-      if (!served.ok) throw failure(served.message)
+      if (!served.ok) throw commandError(served.message)
     })
   } finally {
     interrupt.stop()
@@ -126,7 +126,7 @@ export const check = {
   examples: [['/etc/braidclaw/hostd.toml', 'every problem at once, by line and field']],
   run(context, { json = false }, { file }) {
     const read = readCatalogue(resolve(context.cwd, file), ownUid())
-    if (!read.ok) throw failure(read.message)
+    if (!read.ok) throw commandError(read.message)
     const { problems, catalogue } = read.parsed
     if (json) context.process.stdout.write(`${JSON.stringify({ ok: problems.length === 0, problems })}\n`)
     else if (problems.length === 0) context.process.stdout.write(`valid: ${countsOf(rows(catalogue))}\n`)
@@ -144,7 +144,7 @@ export const list = {
   ],
   async run(context, { socket, catalogue, json = false }) {
     const asked = catalogue === undefined ? await listOps(socketIn(context, socket)) : undefined
-    if (asked && !asked.ok && socket !== undefined) throw failure(asked.error.message)
+    if (asked && !asked.ok && socket !== undefined) throw commandError(asked.error.message)
     if (asked && !asked.ok) context.process.stderr.write(`these are the built-in operations: ${asked.error.message}\n`)
     const items = asked?.ok ? asked.operations : rows(usable(context, catalogue))
     printList(context, { items, json, lines: items.map(rowLine), none: 'the catalogue has no operations' })
@@ -168,7 +168,7 @@ function countsOf(found: readonly OperationRow[]): string {
 /** @throws CliExit that names every problem */
 function usable(context: CliContext, path: string | undefined): Catalogue {
   const read = readCatalogue(path === undefined ? undefined : resolve(context.cwd, path), ownUid())
-  if (!read.ok) throw failure(read.message)
+  if (!read.ok) throw commandError(read.message)
   const { problems, catalogue } = read.parsed
   if (problems.length > 0)
     throw new CliExit(exitCodes.error, problems.map((problem) => `error: ${path}:${problemLine(problem)}`).join('\n'))
@@ -188,13 +188,9 @@ function socketIn({ cwd, home, env }: CliContext, given: string | undefined): st
 function idIn(kind: 'user' | 'group', name: string): number {
   const found = idOf(kind, name)
   if (found.ok) return found.id
-  throw new CliExit(exitCodes.usage, `error: ${found.message}`)
+  throw usageError(found.message)
 }
 
 function ownUid(): number {
   return process.getuid?.() ?? -1
-}
-
-function failure(message: string): CliExit {
-  return new CliExit(exitCodes.error, `error: ${message}`)
 }

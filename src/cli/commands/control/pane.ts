@@ -13,7 +13,7 @@ import { ownProgram } from '../../../service/own-program.ts'
 import { pause } from '../../../service/sleep.ts'
 import { runProgram } from '../../../service/unit/run-program.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { commandError } from '../../exit.ts'
 import { urlFlag } from './connect/control-flags.ts'
 import { withControl } from './connect/with-control.ts'
 
@@ -61,7 +61,7 @@ async function show(context: CliContext, given: PaneFlags): Promise<void> {
   if (!session.on)
     return void process.stderr.write('the session name is empty, so there is no pane; set CONTROLPLANE_AIDER_TMUX_SESSION to a name\n')
   const program = Bun.which('tmux', { PATH: env.PATH ?? '' })
-  if (program === null) throw new CliExit(exitCodes.error, 'error: there is no tmux on the PATH; install the package "tmux"')
+  if (program === null) throw commandError('there is no tmux on the PATH; install the package "tmux"')
   if (session.changed) process.stderr.write(`the session is called "${session.name}": letters, digits, "_" and "-" are kept\n`)
   const logDir = resolve(context.cwd, given.logDir ?? (env.CONTROLPLANE_AIDER_LOG_DIR || join(context.home, 'control', 'logs')))
   const paneEnv = paneEnvironment({ ...env, BRAIDCLAW_HOME: context.home })
@@ -118,7 +118,7 @@ async function keep({ process: { stdout, stderr } }: CliContext, { attach, watch
     })
   }
   const done = await syncPane(options).catch((error: unknown) => {
-    throw new CliExit(exitCodes.error, `error: ${error instanceof Error ? error.message : String(error)}`)
+    throw commandError(`${error instanceof Error ? error.message : String(error)}`)
   })
   stdout.write(`${describeSync(done)}; ${attach}\n`)
 }

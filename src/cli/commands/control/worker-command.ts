@@ -14,7 +14,7 @@ import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, workspaceFlag } from '../../args/flags.ts'
 import { withEnvFile } from '../../env-file.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { withLogFile } from '../../log-file.ts'
 import { controlAddress } from './connect/control-address.ts'
 import { urlFlag } from './connect/control-flags.ts'
@@ -107,7 +107,7 @@ async function work(context: CliContext, { given, command, url }: Work): Promise
     ...{ apiUrl: url, apiKey: keyOf(context, given.keyFile), fetch: createProviderFetch({ baseUrl: url }) },
     say: (line) => context.say(`${visible(line)}\n`),
   })
-  if (!opened.ok) throw new CliExit(exitCodes.error, `error: ${visible(opened.message)}`)
+  if (!opened.ok) throw commandError(visible(opened.message))
   const release = onStop(opened.worker.stop)
   try {
     const { agentId, role, runner, workspace } = opened
@@ -144,16 +144,13 @@ function whoIs({ env }: CliContext, { agent = env.CONTROLPLANE_AGENT_ID || undef
 function runnerOf({ runner }: WorkerFlags, [program]: readonly string[]): WorkerFlags['runner'] {
   if (program === undefined || runner === 'command') return runner
   if (runner === undefined) return 'command'
-  throw new CliExit(
-    exitCodes.usage,
-    `error: ${quote(program)}: only --runner command takes a program; leave it out, or leave out --runner ${runner}`,
-  )
+  throw usageError(`${quote(program)}: only --runner command takes a program; leave it out, or leave out --runner ${runner}`)
 }
 
 /** @throws CliExit 2 */
 function existing(path: string): string {
   if (existsSync(path)) return path
-  throw new CliExit(exitCodes.usage, `error: --readable ${visible(path)}: there is no such folder or file`)
+  throw usageError(`--readable ${visible(path)}: there is no such folder or file`)
 }
 
 /** The model is a setting of ours only where our own runner asks it. */

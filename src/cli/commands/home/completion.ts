@@ -1,7 +1,7 @@
 /** Implements `completion bash | zsh | fish`: it prints a script that calls back for candidates. */
 
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { usageError } from '../../exit.ts'
 
 const args = { shell: { type: 'choice', values: ['bash', 'zsh', 'fish'], about: 'bash, zsh or fish' } } as const satisfies Arguments
 
@@ -29,8 +29,7 @@ export const completion = {
   examples: [['bash > ~/.local/share/bash-completion/completions/braidclaw', 'for bash']],
   run(context, _, { shell }) {
     const script = scripts[shell]
-    if (script === undefined)
-      throw new CliExit(exitCodes.usage, `error: no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
+    if (script === undefined) throw usageError(`no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
     context.process.stdout.write(script)
   },
 } as const satisfies Command<Flags, typeof args>

@@ -18,7 +18,7 @@ import { weaknessOf } from '../../../security/redaction/secret-strength.ts'
 import { pause } from '../../../service/sleep.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import type { Command } from '../../args/command.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { askForProvider, Cancelled, type Candidate, createPrompts, type Prompts } from '../../onboard/questions.ts'
 import { initialise } from './init.ts'
 
@@ -29,7 +29,7 @@ export const onboard = {
   exits: [130],
   async run(context) {
     if (!isTerminal(0) || !isTerminal(1)) {
-      throw new CliExit(exitCodes.usage, 'error: onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
+      throw usageError('onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
     }
     const prompts = createPrompts(context.process.stdout)
     const onboarding: Onboarding = { context: context, setup: loadSetup(context), prompts }
@@ -115,7 +115,7 @@ function keep(path: string, { name, value }: NonNullable<Candidate['key']>): voi
   try {
     keepKey(path, name, value)
   } catch (error) {
-    throw new CliExit(exitCodes.error, `error: the key cannot be kept in ${path}: ${explainErrno(errorCode(error))}`)
+    throw commandError(`the key cannot be kept in ${path}: ${explainErrno(errorCode(error))}`)
   }
 }
 

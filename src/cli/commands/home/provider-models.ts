@@ -8,7 +8,7 @@ import { visible } from '../../../kit/text.ts'
 import { catalogueSource } from '../../../providers/wire/facts/catalogue.ts'
 import type { Arguments, Command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { usageError } from '../../exit.ts'
 
 const args = {
   name: {
@@ -75,10 +75,7 @@ function one(providers: readonly WireProvider[], wanted: string): Asked {
   const names = providers.map((each) => each.name)
   if (provider) return { provider, model: model || provider.model }
   const there = names.length === 0 ? 'none is configured' : `there are: ${names.join(', ')}`
-  throw new CliExit(
-    exitCodes.usage,
-    `error: no provider ${JSON.stringify(name)} over the network${didYouMean(name, names) || `; ${there}`}`,
-  )
+  throw usageError(`no provider ${JSON.stringify(name)} over the network${didYouMean(name, names) || `; ${there}`}`)
 }
 
 function linesOf(known: KnownFacts): string[] {

@@ -7,7 +7,7 @@ import { probeProvider } from '../../../providers/probe-provider.ts'
 import type { Arguments, Command } from '../../args/command.ts'
 import { proposeProviders } from '../../args/completions.ts'
 import { jsonFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
 const args = { name: { type: 'text', about: 'Name under [providers.models]', complete: proposeProviders } } as const satisfies Arguments
 
@@ -39,8 +39,7 @@ export const test = {
   async run(context, { json = false }, { name }) {
     const setup = loadSetup(context)
     const known = Object.keys(setup.config.providers.models)
-    if (!providerNamed(setup.config, name))
-      throw new CliExit(exitCodes.usage, `error: no provider "${name}"; there are: ${known.join(', ')}`)
+    if (!providerNamed(setup.config, name)) throw usageError(`no provider "${name}"; there are: ${known.join(', ')}`)
     const probe = await probeProvider(await providerFor(setup, name), Date.now)
     if (json) context.process.stdout.write(`${setup.redactor.text(JSON.stringify(probe))}\n`)
     else if (probe.ok)

@@ -7,7 +7,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
 import { progressOn } from '../../progress-line.ts'
 
 const flags = {
@@ -30,7 +30,7 @@ still verify, and one receipt more says that it was deleted. Lines in the files 
   async run(context, { days: given, yes = false, json = false }) {
     const setup = loadSetup(context)
     const days = given ?? setup.config.memory.retentionDays
-    if (days === undefined) throw new CliExit(exitCodes.usage, 'error: say how old with --days, or set memory.retention_days')
+    if (days === undefined) throw usageError('say how old with --days, or set memory.retention_days')
     const host = openHost(setup, { ahead: false })
     const interrupt = onInterrupt(() => {})
     const progress = progressOn(context, 'pruning')

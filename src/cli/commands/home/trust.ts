@@ -6,7 +6,7 @@ import { homePaths } from '../../../config/paths.ts'
 import { createTrust } from '../../../config/trust.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { commandError } from '../../exit.ts'
 
 const flags = {
   remove: { type: 'boolean', about: 'No longer trust the folder' },
@@ -30,7 +30,7 @@ export const trust = {
       return
     }
     const changed = remove ? book.remove(resolve(context.cwd, folder ?? '.')) : book.add(resolve(context.cwd, folder ?? '.'))
-    if (!changed.ok) throw new CliExit(exitCodes.error, `error: ${changed.why}`)
+    if (!changed.ok) throw commandError(`${changed.why}`)
     const verb = remove ? (changed.changed ? 'no longer trusted' : 'was not trusted') : changed.changed ? 'trusted' : 'was trusted already'
     context.process.stdout.write(json ? `${JSON.stringify(changed)}\n` : `${changed.folder}: ${verb}\n`)
   },

@@ -8,14 +8,13 @@ import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/count.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'
-import { isObject, type JsonObject } from '../../../kit/json.ts'
+import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
-import { parseJson } from '../../../kit/wire.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { type ExplainOptions, type Explanation, type LevelName, levelNames } from '../../../security/explain.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
 const flags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags
 const args = {
@@ -60,7 +59,7 @@ function textOf(path: string, given: string, isAbsolute: boolean): string {
     return readFileSync(isAbsolute ? given : path, 'utf8')
   } catch (error) {
     const why = error instanceof Error && 'code' in error && error.code === 'ENOENT' ? 'there is no such file' : String(error)
-    throw new CliExit(exitCodes.usage, `error: ${visible(given)}: ${visible(why)}`)
+    throw usageError(`${visible(given)}: ${visible(why)}`)
   }
 }
 
@@ -160,8 +159,4 @@ function readRow(row: unknown, where: string): Expectation | string {
     ...(typeof rule === 'string' ? { rule } : {}),
     ...(typeof question === 'string' ? { question } : {}),
   }
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return isObject(value)
 }

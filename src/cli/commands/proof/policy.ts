@@ -9,13 +9,13 @@ import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'
-import { isObject, type JsonObject } from '../../../kit/json.ts'
+import { isJsonObject, type JsonObject } from '../../../kit/json.ts'
 import type { RuleFinding } from '../../../runtime/rules/explain.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 import { type Explanation, levelNames } from '../../../security/explain.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
 const flags = {
   tool: { type: 'text', about: 'Explain a call of this tool instead of a command' },
@@ -57,9 +57,8 @@ export const explain = {
       if (words.length > 0) throw new CliExit(exitCodes.usage, twoQuestions(tool, words))
       return show(await explainCall(options, { name: tool, input: parseObject(input ?? '{}', '--args') }))
     }
-    if (input !== undefined) throw new CliExit(exitCodes.usage, 'error: --args are the arguments of a tool; name it with --tool')
-    if (words.length === 0)
-      throw new CliExit(exitCodes.usage, `error: nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --args ARGS`)
+    if (input !== undefined) throw usageError('--args are the arguments of a tool; name it with --tool')
+    if (words.length === 0) throw usageError(`nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --args ARGS`)
     show(await explainCommand(options, commandLine(words)))
   },
 } as const satisfies Command<typeof flags, typeof args>
@@ -70,7 +69,7 @@ function onChannel(setup: CliSetup, name: string | undefined): CliSetup {
   const kind = channelKinds.find((one) => one.name === name)
   if (kind) return narrowSetup(setup, channelProfileOf(setup.config, kind))
   const names = channelKinds.map((one) => one.name)
-  throw new CliExit(exitCodes.usage, `error: --channel ${name}: no such channel${didYouMean(name, names)}; there are: ${names.join(', ')}`)
+  throw usageError(`--channel ${name}: no such channel${didYouMean(name, names)}; there are: ${names.join(', ')}`)
 }
 
 /** Explains `--` when the parser took flags of the user's command for ours. */
@@ -98,11 +97,7 @@ export function parseObject(text: string, flag = '--json'): JsonObject {
     const value: unknown = JSON.parse(text)
     if (isJsonObject(value)) return value
   } catch {}
-  throw new CliExit(exitCodes.usage, `error: ${flag} must be one JSON object, such as '{"path":"."}'; got: ${text.slice(0, 80)}`)
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return isObject(value)
+  throw usageError(`${flag} must be one JSON object, such as '{"path":"."}'; got: ${text.slice(0, 80)}`)
 }
 
 function print({ process: { stdout } }: CliContext, said: Explanation): void {

@@ -16,7 +16,7 @@ import type { Rejudgement } from '../../../runtime/replay/rejudge.ts'
 import type { Replay } from '../../../runtime/replay/replay.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
 const flags = {
   policy: { type: 'text', about: 'What would this configuration have decided?' },
@@ -37,7 +37,7 @@ export const replay = {
   exits: [9],
   async run(context, { policy, all = false, workspace, json = false }, { run: wanted }) {
     if (all === (wanted !== undefined))
-      throw new CliExit(exitCodes.usage, 'error: name one run ("last" is the latest; see: braidclaw run list), or all of them with --all')
+      throw usageError('name one run ("last" is the latest; see: braidclaw run list), or all of them with --all')
     const setup = loadSetup(context, { workspace })
     await withMemory(setup, async (memory) => {
       const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]

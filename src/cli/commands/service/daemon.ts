@@ -18,7 +18,7 @@ import type { Command, Flags, Given } from '../../args/command.ts'
 import { agentFlag, approveFlag, autonomyFlag, folderFlags, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { roundsFlag } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { commandError } from '../../exit.ts'
 
 const flags = {
   ...folderFlags,
@@ -89,7 +89,7 @@ async function take(dir: string): Promise<Mine> {
   const made = !FIFOS.some((name) => existsSync(join(dir, name)))
   await makeFifos(dir)
   const held = hold(dir, { made })
-  if (!held.ok) throw new CliExit(exitCodes.error, `error: ${held.message}`)
+  if (!held.ok) throw commandError(`${held.message}`)
   // The previous holder may have removed the FIFOs.
   await makeFifos(dir)
   return held

@@ -10,7 +10,7 @@ import { managerKinds } from '../../../service/unit/choose-manager.ts'
 import type { ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, commandError, exitCodes } from '../../exit.ts'
 import { logPathOf, managerOf, missingKeys, serviceRun, serviceUrl, storeKeys } from './service-setup.ts'
 
 const managerFlag = {
@@ -43,7 +43,7 @@ export const install = {
     ])
     if (print) return void context.process.stdout.write(manager.text(run))
     if (manager.kind !== 'background' && existsSync(manager.file) && manager.argv() === undefined)
-      throw failure(`${manager.file} is there already, and was not written by "service install"; move it away first`)
+      throw commandError(`${manager.file} is there already, and was not written by "service install"; move it away first`)
     await working(() => manager.install(run))
     context.process.stdout.write(`installed: ${manager.file}\n`)
     tellOfKeys(context, missingKeys(setup), keepKeys)
@@ -145,17 +145,13 @@ async function working<T>(step: () => Promise<T>): Promise<T> {
     return await step()
   } catch (error) {
     if (error instanceof FailureError) throw error
-    throw failure(error instanceof Error ? error.message : String(error))
+    throw commandError(error instanceof Error ? error.message : String(error))
   }
-}
-
-function failure(message: string): CliExit {
-  return new CliExit(exitCodes.error, `error: ${message}`)
 }
 
 function existingLog(path: string): string {
   if (existsSync(path)) return path
-  throw failure(`there is no log yet (${path}); start the service first`)
+  throw commandError(`there is no log yet (${path}); start the service first`)
 }
 
 function described({ kind, file }: ServiceManager, { installed, running, pid, since, restarts, problem }: ServiceState): string {

@@ -9,7 +9,7 @@ import { autonomyLevels } from '../../../security/settings.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { proposeTokens } from '../../args/completions.ts'
 import { jsonFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
 const name = { name: { type: 'text', about: 'The name of the token' } } as const satisfies Arguments
@@ -79,7 +79,7 @@ function show({ process: { stdout, stderr } }: CliContext, { name, secret, json 
 function limitsOf({ tools, autonomy, memory, folder }: Given<typeof newFlags>): TokenLimits {
   const names = tools?.split(',').map((tool) => tool.trim())
   if (names?.some((tool) => !/^[A-Za-z0-9_.-]+$/.test(tool)))
-    throw new CliExit(exitCodes.usage, `error: --tools ${JSON.stringify(tools)}: names of tools, separated by commas`)
+    throw usageError(`--tools ${JSON.stringify(tools)}: names of tools, separated by commas`)
   return {
     ...(names ? { tools: names } : {}),
     ...(autonomy ? { autonomy } : {}),

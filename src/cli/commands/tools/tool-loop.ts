@@ -14,7 +14,7 @@ import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
-import { CliExit, exitCodes, exitOf } from '../../exit.ts'
+import { CliExit, commandError, exitOf } from '../../exit.ts'
 
 const flags = {
   toolBackend: { type: 'text', about: 'Who runs the loop: native, bash or llm (default: tools.backend)' },
@@ -67,7 +67,7 @@ async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system
   const backend = backendOf(setup, flags.toolBackend)
   const tell = (line: string) => context.process.stderr.write(`${line}\n`)
   const message = text === '-' ? await readStdin({ patient: true, tell }) : text
-  if (message.trim() === '') throw new CliExit(exitCodes.error, 'error: nothing to answer: the message is empty')
+  if (message.trim() === '') throw commandError('nothing to answer: the message is empty')
   const trace = traceOf(setup)
   trace('user_input', message)
   const asked = { message, system, tools }

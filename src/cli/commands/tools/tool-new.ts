@@ -13,7 +13,7 @@ import { extensionOf, type TypeScriptRuntime, templateOf } from '../../../tools/
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
 import { pasteable } from '../../args/shell-quote.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 
 const describeFlags = { ...sandboxFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
 const describeArgs = {
@@ -34,7 +34,7 @@ export const describe = {
     workspaceOf(setup)
     const at = path === undefined ? setup.config.tools.dir : resolve(context.cwd, path)
     const survey = await surveyNow(setup, { at, sandbox, askAgain: true })
-    if (!survey.ok) throw new CliExit(exitCodes.error, `error: ${survey.why}`)
+    if (!survey.ok) throw commandError(`${survey.why}`)
     context.process.stdout.write(json ? asJson(survey) : asText(survey, at))
     if (survey.refused.length > 0) throw new CliExit(exitCodes.error)
   },
@@ -70,8 +70,8 @@ export const create = {
   examples: [['weather --lang python', 'an executable in ~/.braidclaw/tools']],
   async run(context, { lang = 'sh', tools }, { name }) {
     const { config } = loadSetup(context)
-    if (!isToolName(name)) throw new CliExit(exitCodes.usage, `error: ${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
-    if (builtInNames.includes(name)) throw new CliExit(exitCodes.usage, `error: "${name}" is a built-in tool; choose another name`)
+    if (!isToolName(name)) throw usageError(`${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
+    if (builtInNames.includes(name)) throw usageError(`"${name}" is a built-in tool; choose another name`)
     const folder = tools === undefined ? config.tools.dir : resolve(context.cwd, tools)
     const path = join(folder, `${name}${extensionOf[lang]}`)
     const runtime = lang === 'ts' ? typeScriptRuntime() : undefined
@@ -80,7 +80,7 @@ export const create = {
       writeFileSync(path, templateOf(lang, name, runtime), { mode: 0o755, flag: 'wx' })
     } catch (error) {
       const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-      throw exists ? new CliExit(exitCodes.error, `error: ${path} is there already; nothing was written`) : error
+      throw exists ? commandError(`${path} is there already; nothing was written`) : error
     }
     context.process.stdout.write(`${path}\n`)
     const missing = missingFor(lang, runtime)

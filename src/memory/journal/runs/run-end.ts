@@ -1,6 +1,6 @@
 /** Seals the end of a run when it is written, and later checks the journal against the seal. */
 
-import { isObject } from '../../../kit/json.ts'
+import { isObject, parseJson } from '../../../kit/json.ts'
 import type { RunIdentity } from '../../../runtime/port.ts'
 import type { Store } from '../../store.ts'
 import { type AlteredEntry, firstAltered, type StoredEntry } from '../running-digest.ts'
@@ -58,19 +58,11 @@ function wrongEnd({ ended, seal, code, message, lastDigest }: EndedRun, entries:
 
 function endTold({ kind, type, body }: StoredEntry): { code: string; message: string; digest: string | null } | undefined {
   if (kind !== 'note' || (type !== 'finish' && type !== 'interrupted')) return undefined
-  const told = readJson(body)
+  const told = parseJson(body)
   if (!isObject(told)) return undefined
   if (type === 'interrupted') return { code: 'error', message: textOf(told.message), digest: null }
   const ending = isObject(told.ending) ? told.ending : {}
   return { code: textOf(ending.code), message: textOf(ending.message), digest: typeof told.digest === 'string' ? told.digest : null }
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Returns the text as the database stores it. */

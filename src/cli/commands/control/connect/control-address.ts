@@ -1,7 +1,7 @@
 /** Decides which control plane a command talks to. */
 
 import type { Environment } from '../../../../host/api.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { usageError } from '../../../exit.ts'
 
 /** `origin`: the flag or variable that gave the address. */
 export type ControlAddress = { readonly url: string; readonly origin: string; readonly encrypted: boolean }
@@ -11,10 +11,10 @@ export function controlAddress(given: string | undefined, env: Environment): Con
   const { text, origin } = chosen(given, env)
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol))
-    throw wrong(`${origin} ${JSON.stringify(text)} is no http(s) address; write one like http://127.0.0.1:3100`)
+    throw usageError(`${origin} ${JSON.stringify(text)} is no http(s) address; write one like http://127.0.0.1:3100`)
   if (url.username !== '' || url.password !== '')
-    throw wrong(`${origin}: an address with a password is refused; the token comes from a file or CONTROLPLANE_OPERATOR_TOKEN`)
-  if (url.search !== '' || url.hash !== '') throw wrong(`${origin} ${JSON.stringify(text)}: leave out what begins with "?" or "#"`)
+    throw usageError(`${origin}: an address with a password is refused; the token comes from a file or CONTROLPLANE_OPERATOR_TOKEN`)
+  if (url.search !== '' || url.hash !== '') throw usageError(`${origin} ${JSON.stringify(text)}: leave out what begins with "?" or "#"`)
   return {
     url: `${url.origin}${url.pathname.replace(/\/+$/, '')}`,
     origin,
@@ -33,8 +33,4 @@ function chosen(given: string | undefined, env: Environment): { readonly text: s
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host)
-}
-
-function wrong(text: string): CliExit {
-  return new CliExit(exitCodes.usage, `error: ${text}`)
 }

@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
 import type { HostContext } from '../../../../host/api.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { commandError, usageError } from '../../../exit.ts'
 
 /** `origin`: the variable or the file. */
 export type OperatorToken = { readonly token: string; readonly origin: string }
@@ -28,9 +28,8 @@ export function knownOperatorToken(place: Place): OperatorToken | undefined {
 export function operatorToken(place: Place): OperatorToken {
   const found = knownOperatorToken(place)
   if (found) return found
-  throw new CliExit(
-    exitCodes.usage,
-    `error: no operator token: ${variable} is not set, and ${operatorTokenFile(place)} does not exist. On the machine of the control plane: braidclaw control init. On another one: copy its operator.token to that path (mode 600)`,
+  throw usageError(
+    `no operator token: ${variable} is not set, and ${operatorTokenFile(place)} does not exist. On the machine of the control plane: braidclaw control init. On another one: copy its operator.token to that path (mode 600)`,
   )
 }
 
@@ -46,15 +45,11 @@ function tokenIn(path: string): OperatorToken | undefined {
 export function secretIn(path: string, flag?: string): string | undefined {
   const read = readConfigFile(path)
   if (read.state === 'missing' && flag === undefined) return undefined
-  if (read.state === 'missing') throw new CliExit(exitCodes.usage, `error: ${flag} ${path}: there is no such file`)
-  if (read.state === 'unusable') throw new CliExit(exitCodes.error, `error: ${path} ${read.why}`)
+  if (read.state === 'missing') throw usageError(`${flag} ${path}: there is no such file`)
+  if (read.state === 'unusable') throw commandError(`${path} ${read.why}`)
   if ((statSync(path).mode & 0o077) !== 0)
-    throw new CliExit(
-      exitCodes.error,
-      `error: ${path}: others can read this secret; run: chmod 600 ${path}, and replace the secret if they did`,
-    )
+    throw commandError(`${path}: others can read this secret; run: chmod 600 ${path}, and replace the secret if they did`)
   const secret = read.text.trim()
-  if (!/^[\x21-\x7e]+$/.test(secret))
-    throw new CliExit(exitCodes.error, `error: ${path} holds no token; it has to be one line such as cpo_… or cpa_…`)
+  if (!/^[\x21-\x7e]+$/.test(secret)) throw commandError(`${path} holds no token; it has to be one line such as cpo_… or cpa_…`)
   return secret
 }

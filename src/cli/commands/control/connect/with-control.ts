@@ -7,7 +7,7 @@ import { PlaneRefusal } from '../../../../control/contract/plane-refusal.ts'
 import { visible } from '../../../../kit/text.ts'
 import { createProviderFetch } from '../../../../workspace/net/provider-fetch.ts'
 import { withEnvFile } from '../../../env-file.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { type ControlAddress, controlAddress } from './control-address.ts'
 import { type OperatorToken, operatorToken } from './operator-token.ts'
 
@@ -80,9 +80,8 @@ function explained(error: unknown, address: ControlAddress, token: OperatorToken
   if (error instanceof PlaneRefusal) return new CliExit(exitOf(error), `error: ${visible(sentenceOf(error, address, token))}`)
   if (!(error instanceof SyntaxError) && !(error instanceof TypeError)) return error
   const { url, origin } = address
-  return new CliExit(
-    exitCodes.error,
-    `error: what answers at ${url} (${origin}) is no control plane of this version: ${visible(error.message)}. Check --url and CONTROLPLANE_API_URL`,
+  return commandError(
+    `what answers at ${url} (${origin}) is no control plane of this version: ${visible(error.message)}. Check --url and CONTROLPLANE_API_URL`,
   )
 }
 

@@ -10,7 +10,7 @@ import { visible } from '../../../../kit/text.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/flags.ts'
 import { withEnvFile } from '../../../env-file.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { commandError, usageError } from '../../../exit.ts'
 import { show } from '../connect/screen.ts'
 import { controlEnv, controlLog, type DatabasePlace, lockDatabase, placeOf, settingsOf, sqlitePath, withStore } from './open-plane.ts'
 
@@ -30,7 +30,7 @@ export const backup = {
   async run(bare, { database, json = false }, { file }) {
     const context = withEnvFile(bare)
     const path = resolve(context.cwd, file)
-    if (existsSync(path)) throw new CliExit(exitCodes.error, `error: ${visible(path)} exists; name a new file`)
+    if (existsSync(path)) throw commandError(`${visible(path)} exists; name a new file`)
     const env = controlEnv(context, database === undefined ? {} : { database })
     assertThere(context, env)
     const settings = settingsOf(env)
@@ -77,11 +77,11 @@ export const migrate = {
     'Stop the daemon first: what it writes meanwhile is not copied, and the comparison then fails. A copy that broke off is begun again by the same command.',
   async run(bare, { from, to = withEnvFile(bare).env.CONTROLPLANE_DATABASE_URL, json = false }) {
     const context = withEnvFile(bare)
-    if (!to) throw new CliExit(exitCodes.usage, 'error: where to? Say --to postgres://…, or set CONTROLPLANE_DATABASE_URL')
+    if (!to) throw usageError('where to? Say --to postgres://…, or set CONTROLPLANE_DATABASE_URL')
     const [source, target] = [settingsFor(context, from), settingsFor(context, to)]
     const path = source.databaseUrl === undefined ? (source.path ?? sqlitePath(context)) : undefined
     if (path !== undefined && !existsSync(path))
-      throw new CliExit(exitCodes.error, `error: there is no control plane to copy: ${path} does not exist; name another with --from`)
+      throw commandError(`there is no control plane to copy: ${path} does not exist; name another with --from`)
     using _lock = lockDatabase(context, source, 'stop it first: what it writes meanwhile would not be copied')
     const copied = (table: string, rows: number) => context.process.stderr.write(`${table}: ${count(rows, 'row')}\n`)
     const tables = await withStore(context, source, (from) => withStore(context, target, (to) => copyStore({ from, to, copied })))
@@ -109,10 +109,7 @@ function settingsFor(context: CliContext, place: string | undefined): DatabasePl
 /** A backup of nothing would look like one of everything. @throws CliExit 1 */
 function assertThere(context: CliContext, env: CliContext['env']): void {
   if (settingsOf(env).databaseUrl !== undefined || existsSync(sqlitePath(context))) return
-  throw new CliExit(
-    exitCodes.error,
-    `error: there is no control plane here: ${sqlitePath(context)} does not exist; BRAIDCLAW_HOME names another home`,
-  )
+  throw commandError(`there is no control plane here: ${sqlitePath(context)} does not exist; BRAIDCLAW_HOME names another home`)
 }
 
 type Summary = { readonly tables: readonly TableDigest[]; readonly rows: number; readonly digest: string }

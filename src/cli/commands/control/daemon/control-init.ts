@@ -6,7 +6,7 @@ import type { Plane } from '../../../../control/contract/plane.ts'
 import type { Command, Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/flags.ts'
 import { withEnvFile } from '../../../env-file.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { commandError } from '../../../exit.ts'
 import { operatorTokenFile, secretIn } from '../connect/operator-token.ts'
 import { writeSecret } from '../fleet/show-key.ts'
 import { controlEnv, controlFolder, settingsOf, withPlane } from './open-plane.ts'
@@ -50,9 +50,8 @@ async function tokenFor(context: CliContext, plane: Plane, { name, newToken }: A
   const secret = newToken ? randomToken() : undefined
   const made = await plane.access.firstOperator(name, secret)
   if (made === undefined)
-    throw new CliExit(
-      exitCodes.error,
-      `error: this control plane has an operator already, and ${file} does not exist. Copy that token there (mode 600), or make one more: braidclaw control init --new-token`,
+    throw commandError(
+      `this control plane has an operator already, and ${file} does not exist. Copy that token there (mode 600), or make one more: braidclaw control init --new-token`,
     )
   writeSecret(file, made.token)
   return made.token

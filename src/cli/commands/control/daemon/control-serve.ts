@@ -9,7 +9,7 @@ import { type OpenControlOptions, type OpenedControl, openControl } from '../../
 import { isLoopback } from '../../../../http/server-address.ts'
 import type { Command, Flags, Given } from '../../../args/command.ts'
 import { withEnvFile } from '../../../env-file.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { CliExit, commandError, usageError } from '../../../exit.ts'
 import { withLogFile } from '../../../log-file.ts'
 import { knownOperatorToken } from '../connect/operator-token.ts'
 import { controlEnv, controlLog, lockDatabase, placeOf, refusalAsExit, settingsOf, withPlane } from './open-plane.ts'
@@ -67,15 +67,14 @@ async function opened(context: CliContext, given: ServeFlags, env: CliContext['e
     return await refusalAsExit(() => openControl(options))
   } catch (error) {
     if (error instanceof CliExit) throw error
-    throw new CliExit(exitCodes.error, `error: ${given.host ?? '127.0.0.1'}:${given.port ?? settingsOf(env).port}: ${reasonOf(error)}`)
+    throw commandError(`${given.host ?? '127.0.0.1'}:${given.port ?? settingsOf(env).port}: ${reasonOf(error)}`)
   }
 }
 
 type ListenOptions = Pick<OpenControlOptions, 'host' | 'port' | 'tls' | 'allowedHosts' | 'compatFrom'>
 
 function listenOptions(context: CliContext, { host, port, allowHost, compatFrom, tlsCert, tlsKey }: ServeFlags): ListenOptions {
-  if ((tlsCert === undefined) !== (tlsKey === undefined))
-    throw new CliExit(exitCodes.usage, 'error: --tls-cert and --tls-key belong together; pass both')
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) throw usageError('--tls-cert and --tls-key belong together; pass both')
   const tls = tlsCert === undefined || tlsKey === undefined ? undefined : { cert: pem(context, tlsCert), key: pem(context, tlsKey) }
   return {
     ...(host === undefined ? {} : { host }),
@@ -90,7 +89,7 @@ function pem({ cwd }: CliContext, path: string): string {
   try {
     return readFileSync(resolve(cwd, path), 'utf8')
   } catch (error) {
-    throw new CliExit(exitCodes.error, `error: ${path}: ${explainErrno(errorCode(error))}`)
+    throw commandError(`${path}: ${explainErrno(errorCode(error))}`)
   }
 }
 
@@ -99,9 +98,8 @@ async function assertOperator(context: CliContext, env: CliContext['env'], host:
   if (env.CONTROLPLANE_OPERATOR_TOKEN) return
   if ((await withPlane(context, env, ({ plane }) => plane.access.operators(self))).some(({ revoked_at: revoked }) => revoked === null))
     return
-  throw new CliExit(
-    exitCodes.error,
-    `error: --host ${host}: other machines reach this address, and there is no operator yet; make one first: braidclaw control init`,
+  throw commandError(
+    `--host ${host}: other machines reach this address, and there is no operator yet; make one first: braidclaw control init`,
   )
 }
 

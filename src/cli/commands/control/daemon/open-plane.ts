@@ -11,7 +11,7 @@ import { type ControlSettings, controlSettings } from '../../../../control/serve
 import { openSqlite } from '../../../../control/store/open-sqlite.ts'
 import { createLog } from '../../../../host/setup/logger.ts'
 import { takeLock } from '../../../../memory/agent-files/folder-lock.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { commandError, usageError } from '../../../exit.ts'
 
 export function controlFolder({ home }: Pick<CliContext, 'home'>): string {
   return join(home, 'control')
@@ -44,7 +44,7 @@ export function settingsOf(env: CliContext['env']): ControlSettings {
   try {
     return controlSettings(env)
   } catch (error) {
-    throw new CliExit(exitCodes.usage, `error: ${error instanceof Error ? error.message : String(error)}`)
+    throw usageError(`${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
@@ -101,7 +101,7 @@ export async function refusalAsExit<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof PlaneRefusal) throw new CliExit(exitCodes.error, `error: ${error.message}`)
+    if (error instanceof PlaneRefusal) throw commandError(error.message)
     throw error
   }
 }
@@ -112,5 +112,5 @@ export function lockDatabase(context: CliContext, { databaseUrl, path }: Databas
   mkdirSync(controlFolder(context), { recursive: true, mode: 0o700 })
   const lock = takeLock(join(controlFolder(context), 'daemon.lock'), 0)
   if (lock) return lock
-  throw new CliExit(exitCodes.error, `error: a daemon serves ${sqlitePath(context)}; ${advice}`)
+  throw commandError(`a daemon serves ${sqlitePath(context)}; ${advice}`)
 }

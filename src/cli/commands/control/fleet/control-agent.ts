@@ -2,7 +2,7 @@
 
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
 import { proposeControlAgents, proposeRoles } from '../connect/control-names.ts'
@@ -58,7 +58,7 @@ export const add = {
   async run(context, given, { agent }) {
     const id = nameOf('agent', agent)
     const { role = id, description = '', daily, noHeartbeat = false, key = false, to, json = false } = given
-    if (to !== undefined && !key) throw new CliExit(exitCodes.usage, 'error: --to is where the key goes; add --key to make one')
+    if (to !== undefined && !key) throw usageError('--to is where the key goes; add --key to make one')
     const limit = daily === undefined ? null : tokensOf('--daily', daily)
     await withControl(context, given, async (control) => {
       const agent = await control.fleet.add({ id, role, description, daily_tokens: limit, heartbeat_enabled: !noHeartbeat })
@@ -92,7 +92,7 @@ export const edit = {
       daily_tokens: daily === undefined ? undefined : tokensOf('--daily', daily),
       heartbeat_enabled: heartbeat === undefined ? undefined : heartbeat === 'on',
     })
-    if (Object.keys(patch).length === 0) throw new CliExit(exitCodes.usage, 'error: nothing to change; name a field, such as --daily 20k')
+    if (Object.keys(patch).length === 0) throw usageError('nothing to change; name a field, such as --daily 20k')
     await withControl(context, given, async (control) => {
       const agent = await control.fleet.edit(id, patch)
       show(context, { json: given.json ?? false, value: agent, text: `${told(agent)}\n` })

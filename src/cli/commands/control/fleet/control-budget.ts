@@ -2,7 +2,7 @@
 
 import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
 import type { Command, Flags, Given } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { usageError } from '../../../exit.ts'
 import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
@@ -46,7 +46,7 @@ export const set = {
     const agents = (given.agent ?? []).map((text) => namedTokens('--agent', text))
     const change = changeOf(context.env, given)
     if (Object.keys(change).length === 0 && agents.length === 0)
-      throw new CliExit(exitCodes.usage, 'error: nothing to set; name a limit, such as --daily 100k or --role sysadmin=5000')
+      throw usageError('nothing to set; name a limit, such as --daily 100k or --role sysadmin=5000')
     await withControl(context, given, async (control) => {
       for (const [id, daily] of agents) await control.fleet.edit(id, { daily_tokens: daily })
       const budget = await changed(control, change)

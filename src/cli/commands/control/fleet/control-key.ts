@@ -2,7 +2,7 @@
 
 import type { NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { nameOf } from '../connect/ids.ts'
@@ -77,10 +77,7 @@ export const revoke = {
 async function onlyKey(control: Control, agent: string): Promise<string> {
   const keys = (await control.fleet.keys(agent)).filter(({ revoked_at: revoked }) => revoked === null)
   const [first, second] = keys
-  if (first === undefined) throw new CliExit(exitCodes.error, `error: ${agent} has no key in force`)
+  if (first === undefined) throw commandError(`${agent} has no key in force`)
   if (second === undefined) return first.key_id
-  throw new CliExit(
-    exitCodes.usage,
-    `error: ${agent} has ${keys.length} keys in force; name one: ${keys.map((each) => each.key_id).join(', ')}`,
-  )
+  throw usageError(`${agent} has ${keys.length} keys in force; name one: ${keys.map((each) => each.key_id).join(', ')}`)
 }

@@ -2,7 +2,7 @@
 
 import type { ControlSchedule } from '../../../../control/contract/schedule-shapes.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
 import { proposeControlSchedules } from '../connect/control-names.ts'
@@ -67,7 +67,7 @@ export const add = {
   async run(context, given, { name, title }) {
     const { every, cron, missed = 'run-once', overlap = 'skip', disabled = false } = given
     if ((every === undefined) === (cron === undefined))
-      throw new CliExit(exitCodes.usage, 'error: say when with exactly one of --every and --cron, such as --every 30m')
+      throw usageError('say when with exactly one of --every and --cron, such as --every 30m')
     const { at: _, ...task } = { ...(await draftOf(context, given, title)), at: undefined }
     const draft = present({
       name: nameOf('schedule', name),

@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
 import type { Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { CliExit, commandError } from '../../../exit.ts'
 
 export const keyFlags = {
   to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' },
@@ -58,8 +58,5 @@ export function writeSecret(path: string, secret: string): void {
 }
 
 function unwritten(path: string, why: string): CliExit {
-  return new CliExit(
-    exitCodes.error,
-    `error: the secret cannot be written to ${path}: ${why}; it was made: revoke it, or rotate it to get another one`,
-  )
+  return commandError(`the secret cannot be written to ${path}: ${why}; it was made: revoke it, or rotate it to get another one`)
 }

@@ -14,7 +14,7 @@ import {
 } from '../../../../control/manifest/verify-manifest.ts'
 import { visible } from '../../../../kit/text.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { proposeControlRuns } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
@@ -60,7 +60,7 @@ function verifiedPath(path: string, key: string | undefined): Verified {
   } catch (error) {
     const code = errorCode(error)
     const why = code === 'ENOENT' ? 'there is no such file or folder, and a run is named like RUN-001' : explainErrno(code)
-    throw new CliExit(exitCodes.error, `error: ${visible(path)}: ${why}`)
+    throw commandError(`${visible(path)}: ${why}`)
   }
 }
 
@@ -129,10 +129,10 @@ export const save = {
   async run(context, given, { run: typed }) {
     const id = idOf('run', typed)
     const folder = resolve(context.cwd, given.to ?? `${id}-saved`)
-    if (existsSync(folder)) throw new CliExit(exitCodes.error, `error: ${visible(folder)} exists; name another folder with --to`)
+    if (existsSync(folder)) throw commandError(`${visible(folder)} exists; name another folder with --to`)
     await withControl(context, given, async (control) => {
       const run = await control.runs.get(id)
-      if (run.manifest === null) throw new CliExit(exitCodes.error, `error: ${id} has no manifest: its worker delivered none`)
+      if (run.manifest === null) throw commandError(`${id} has no manifest: its worker delivered none`)
       report(context, { verified: writeRunFolder(folder, await carried(control, run)), what: folder, json: given.json ?? false })
     })
   },

@@ -6,7 +6,7 @@ import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.
 import type { Run } from '../../../../control/contract/run-shapes.ts'
 import { grouped } from '../../../../kit/count.ts'
 import type { Command, Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { idOf } from '../connect/ids.ts'
@@ -46,7 +46,7 @@ export const artifacts = {
 /** @throws CliExit 9 for other bytes than were delivered */
 async function save(control: Control, id: string, { name, digest }: Artifact, folder: string): Promise<void> {
   if (!/^[^/\0]{1,255}$/.test(name) || name === '.' || name === '..')
-    throw new CliExit(exitCodes.error, `error: ${id}: an artifact is called ${JSON.stringify(name)}, which is no name of a file here`)
+    throw commandError(`${id}: an artifact is called ${JSON.stringify(name)}, which is no name of a file here`)
   const { bytes } = await control.runs.artifact(id, name)
   const found = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
   if (found !== digest.replace(/^sha256[:-]/, ''))
@@ -63,6 +63,6 @@ function write(folder: string, name: string, bytes: Uint8Array): void {
     mkdirSync(folder, { recursive: true })
     writeFileSync(path, bytes, { flag: 'wx' })
   } catch (error) {
-    throw new CliExit(exitCodes.error, `error: ${oneLine(path)} cannot be written: ${explainErrno(errorCode(error))}`)
+    throw commandError(`${oneLine(path)} cannot be written: ${explainErrno(errorCode(error))}`)
   }
 }

@@ -8,7 +8,7 @@ import type { SkillSearch } from '../../../../control/skills/skill-search.ts'
 import { skillsSearchTool } from '../../../../control/skills/skills-search-tool.ts'
 import { visible } from '../../../../kit/text.ts'
 import type { Command, Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { commandError, usageError } from '../../../exit.ts'
 
 const flags = {
   library: { type: 'text', about: 'The library.yaml' },
@@ -21,9 +21,9 @@ export const skillsServer = {
   examples: [['--library agent/library.yaml --agent sysadmin', 'speaks MCP on stdin and stdout until its input ends']],
   async run(context, { library: file, agent, role = agent }) {
     if (file === undefined || agent === undefined || role === undefined)
-      throw new CliExit(exitCodes.usage, 'error: --library and --agent are needed: which skills of which agent')
+      throw usageError('--library and --agent are needed: which skills of which agent')
     const library = openLibrary(resolve(context.cwd, file))
-    if (!library.ok) throw new CliExit(exitCodes.error, `error: ${visible(library.message)}`)
+    if (!library.ok) throw commandError(visible(library.message))
     const search = library.forAgent({ id: agent, role }).openSearch()
     try {
       const io = { input: Bun.stdin.stream(), write: (text: string) => context.process.stdout.data(text) }

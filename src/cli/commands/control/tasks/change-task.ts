@@ -4,7 +4,7 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { priorities } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskPatch } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Command, Example, Flags, Given } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { usageError } from '../../../exit.ts'
 import { controlExits, controlFlags, noteFlag, present } from '../connect/control-flags.ts'
 import { proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-names.ts'
 import { idOf, nameOf } from '../connect/ids.ts'
@@ -51,7 +51,7 @@ export const edit = {
 
 function patchOf(context: CliContext, given: Given<typeof editFlags>): TaskPatch {
   const { title, description, role, agent, priority, label, at, tz: zone, budget, attempts, context: facts, hold, release } = given
-  if (hold && release) throw new CliExit(exitCodes.usage, 'error: --hold and --release exclude each other; pass one')
+  if (hold && release) throw usageError('--hold and --release exclude each other; pass one')
   const patch = present({
     ...{ title, description, priority, max_attempts: attempts },
     role: role && nameOf('--role', role),
@@ -63,10 +63,7 @@ function patchOf(context: CliContext, given: Given<typeof editFlags>): TaskPatch
     blocked: hold ? true : release ? false : undefined,
   })
   if (Object.keys(patch).length > 0) return patch
-  throw new CliExit(
-    exitCodes.usage,
-    'error: nothing to change; name a field, such as --priority urgent. See: braidclaw control task edit --help',
-  )
+  throw usageError('nothing to change; name a field, such as --priority urgent. See: braidclaw control task edit --help')
 }
 
 const changeFlags = { ...noteFlag, ...controlFlags } as const satisfies Flags

@@ -3,7 +3,7 @@
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Approval, DecisionRequest } from '../../../../control/contract/approval-shapes.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { commandError, usageError } from '../../../exit.ts'
 import { controlExits, controlFlags, noteFlag } from '../connect/control-flags.ts'
 import { proposeApprovals } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
@@ -49,10 +49,10 @@ async function approvalIdOf(control: Control, typed: string): Promise<string> {
   const id = idOf('task', typed)
   const { approvals } = await control.approvals.list({ task_id: id, state: 'pending', limit: 50 })
   const [first, second] = approvals
-  if (first === undefined) throw new CliExit(exitCodes.error, `error: ${id} waits for no approval; see: braidclaw control task show ${id}`)
+  if (first === undefined) throw commandError(`${id} waits for no approval; see: braidclaw control task show ${id}`)
   if (second === undefined) return first.approval_id
   const ids = approvals.map((each) => `${each.approval_id} (${oneLine(each.operation)})`).join(', ')
-  throw new CliExit(exitCodes.usage, `error: ${id} waits for ${approvals.length} approvals; name one: ${ids}`)
+  throw usageError(`${id} waits for ${approvals.length} approvals; name one: ${ids}`)
 }
 
 function told({ approval_id: id, state, operation, task_id: task }: Approval): string {

@@ -2,13 +2,13 @@
 
 import type { Environment } from '../../../../host/api.ts'
 import { readTiming, readZone } from '../../../../host/schedules/read-timing.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { usageError } from '../../../exit.ts'
 
 /** @throws CliExit 2 for what is no JSON object */
 export function jsonObjectOf(flag: string, text: string): Record<string, unknown> {
   const value = parsed(flag, text)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  throw wrong(`${flag}: ${JSON.stringify(text)} is no JSON object; write one like '{"jail_name":"clawdie-db"}'`)
+  throw usageError(`${flag}: ${JSON.stringify(text)} is no JSON object; write one like '{"jail_name":"clawdie-db"}'`)
 }
 
 /** @throws CliExit 2 for what is no JSON */
@@ -22,7 +22,7 @@ export function tokensOf(flag: string, text: string): number | null {
   const [, digits, unit = ''] = /^(\d[\d_,]*(?:\.\d+)?)([kKmM]?)$/.exec(text) ?? []
   const value = Number((digits ?? '').replaceAll(/[_,]/g, '')) * (unit === '' ? 1 : unit.toLowerCase() === 'k' ? 1e3 : 1e6)
   if (digits === undefined || !Number.isSafeInteger(value) || value > 1e12)
-    throw wrong(
+    throw usageError(
       `${flag}: ${JSON.stringify(text)} is no number of tokens; write one like 5000, 100k or 2M (at most 1,000,000,000,000), or none`,
     )
   return value
@@ -32,7 +32,7 @@ export function tokensOf(flag: string, text: string): number | null {
 export function namedTokens(flag: string, text: string): readonly [name: string, tokens: number | null] {
   const at = text.lastIndexOf('=')
   const name = text.slice(0, Math.max(0, at))
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) throw wrong(`${flag}: ${JSON.stringify(text)} is not like sysadmin=5000`)
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) throw usageError(`${flag}: ${JSON.stringify(text)} is not like sysadmin=5000`)
   return [name, tokensOf(`${flag} ${name}`, text.slice(at + 1))]
 }
 
@@ -42,7 +42,7 @@ export function timeOf(
   { zone, now, env }: { readonly zone: string | undefined; readonly now: number; readonly env: Environment },
 ): string {
   const timing = readTiming({ at: text }, { now, zone: zoneOf(zone, env) })
-  if (timing.kind !== 'at') throw wrong(`--at "${text}" is no time`)
+  if (timing.kind !== 'at') throw usageError(`--at "${text}" is no time`)
   return new Date(timing.at).toISOString()
 }
 
@@ -56,10 +56,6 @@ function parsed(flag: string, text: string): unknown {
     return JSON.parse(text)
   } catch (error) {
     const why = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : String(error)
-    throw wrong(`${flag}: ${JSON.stringify(text)} is no JSON: ${why}`)
+    throw usageError(`${flag}: ${JSON.stringify(text)} is no JSON: ${why}`)
   }
-}
-
-function wrong(text: string): CliExit {
-  return new CliExit(exitCodes.usage, `error: ${text}`)
 }

@@ -5,7 +5,7 @@ import { priorities } from '../../../../control/contract/state-names.ts'
 import type { TaskDraft } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Command, Flags, Given } from '../../../args/command.ts'
 import { messageOf } from '../../../args/message-text.ts'
-import { CliExit, exitCodes } from '../../../exit.ts'
+import { usageError } from '../../../exit.ts'
 import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
 import { proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-names.ts'
 import { idOf, nameOf } from '../connect/ids.ts'
@@ -70,8 +70,7 @@ type DraftFlags = Given<typeof draftFlags>
 /** @throws CliExit 2 for values that cannot be read */
 export async function draftOf(context: CliContext, given: DraftFlags, words: readonly string[]): Promise<TaskDraft> {
   const { role, agent, priority = 'medium', label = [], after = [], budget, attempts = 3, parent, at, tz: zone } = given
-  if (role === undefined)
-    throw new CliExit(exitCodes.usage, 'error: --role is missing: say which role may claim the task, such as --role sysadmin')
+  if (role === undefined) throw usageError('--role is missing: say which role may claim the task, such as --role sysadmin')
   const limit = budget === undefined ? null : tokensOf('--budget', budget)
   return present({
     ...(await textOf(context, given, words)),
@@ -92,7 +91,7 @@ async function textOf(context: CliContext, { description }: DraftFlags, words: r
   const advice = 'say what is to be done: braidclaw control task add TITLE --role ROLE'
   const fromStdin = words.length === 0 || description === '-'
   const piped = fromStdin ? await messageOf({ advice }, context) : ''
-  if (piped === undefined) throw new CliExit(exitCodes.usage, `error: no title: ${advice}`)
+  if (piped === undefined) throw usageError(`no title: ${advice}`)
   if (words.length > 0) return { title: words.join(' '), description: description === '-' ? piped : (description ?? '') }
   const [first = '', ...rest] = piped.trim().split('\n')
   return { title: first.trim(), description: description ?? rest.join('\n').trim() }
