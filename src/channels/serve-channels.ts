@@ -7,6 +7,7 @@ import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import type { Provider } from '../runtime/port.ts'
+import { aborted } from '../service/sleep.ts'
 import { warmUp } from '../service/warm-up.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
@@ -119,12 +120,10 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
   }
 }
 
-type Open = { readonly kind: ChannelKind; readonly channel: Channel }
-
 /** Runs the schedules of the home; their answers go out through these channels. */
 async function scheduled(
   host: Host,
-  channels: readonly Open[],
+  channels: readonly { readonly kind: ChannelKind; readonly channel: Channel }[],
   answering: Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'>,
 ): Promise<ServedSchedules> {
   const { addresses } = (await host.schedules()).store
@@ -150,10 +149,6 @@ async function finish(close: () => Promise<void>, cancel: (by: string) => void, 
   clearTimeout(late)
   clearTimeout(tooLate)
   deaf.abort()
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 }
 
 function wordsOf(error: unknown): string {

@@ -135,3 +135,11 @@ function forRoutes(request: Request, url: string, body: string): Request {
 function pathOf(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : ''
 }
+
+/** Says why a server cannot listen at an address. */
+export function listenProblem(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
+  if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
+  return error instanceof Error ? error.message : String(error)
+}

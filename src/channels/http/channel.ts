@@ -7,11 +7,12 @@ import { FailureError } from '../../host/failure.ts'
 import { openSession } from '../../http/callers/session-cookie.ts'
 import { createIdempotency } from '../../http/idempotency.ts'
 import type { Listening } from '../../http/listen.ts'
-import { serveApi, simpleJson } from '../../http/serve-api.ts'
+import { listenProblem, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { isLoopback, nameOf, namesOf } from '../../http/server-address.ts'
 import { once } from '../../kit/once.ts'
 import type { Values } from '../../kit/settings.ts'
 import { traceOf } from '../../kit/text.ts'
+import { aborted } from '../../service/sleep.ts'
 import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
 import { createHolders, type Holders } from './access/holders.ts'
 import { tlsOf } from './access/tls-files.ts'
@@ -106,17 +107,6 @@ function open({ setup, settings, host, holders, talks, telemetry }: Opening): Li
       now: Date.now,
     })
   } catch (error) {
-    throw new FailureError('error', `cannot listen on ${settings.host}:${settings.port}: ${reasonOf(error)}`)
+    throw new FailureError('error', `cannot listen on ${settings.host}:${settings.port}: ${listenProblem(error)}`)
   }
-}
-
-function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
-  if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
-  return error instanceof Error ? error.message : String(error)
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 }

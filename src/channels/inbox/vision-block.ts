@@ -38,10 +38,8 @@ function cut(text: string, limit: number): string {
   return `${text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
-type PictureKind = { readonly type: Picture['type']; readonly ending: 'jpg' | 'png' | 'webp' }
-
 /** @returns undefined when it is none of the three */
-export function pictureKind(bytes: Uint8Array): PictureKind | undefined {
+export function pictureKind(bytes: Uint8Array): { readonly type: Picture['type']; readonly ending: 'jpg' | 'png' | 'webp' } | undefined {
   const begins = (at: number, ...wanted: readonly number[]) => wanted.every((byte, n) => bytes[at + n] === byte)
   if (begins(0, 0xff, 0xd8, 0xff)) return { type: 'image/jpeg', ending: 'jpg' }
   if (begins(0, 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)) return { type: 'image/png', ending: 'png' }

@@ -1,9 +1,8 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import { ADA, startTelegram, TOKEN, tooMany } from '../../../test/support/telegram/fake.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { createBotApi, TelegramFailure } from './bot-api.ts'
+import { createBotApi, refusalOf, TelegramFailure } from './bot-api.ts'
 import { createOutbox } from './outbox.ts'
-import { refusalOf } from './refusal.ts'
 
 const fake = startTelegram()
 const api = createBotApi({ api: `${fake.api}/`, token: TOKEN, fetch: createProviderFetch({ baseUrl: fake.api }) })

@@ -5,17 +5,16 @@ import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import { visionProblem } from '../../host/setup/vision-provider.ts'
 import { isObject } from '../../kit/json.ts'
-import { pause } from '../../service/sleep.ts'
+import { aborted, pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createAddresses } from '../inbox/addresses.ts'
 import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
 import type { Waiting } from '../outbox/send-pieces.ts'
-import { type Asking, type BotApi, createBotApi } from './bot-api.ts'
+import { type Asking, type BotApi, createBotApi, refusalOf } from './bot-api.ts'
 import { hear, joinAlbums, type Self, type TelegramMessage } from './inbound.ts'
 import { openLedger } from './ledger.ts'
 import { createOutbox, type Outbox } from './outbox.ts'
 import { createReceiver } from './receive.ts'
-import { refusalOf } from './refusal.ts'
 import type { TelegramSettings } from './settings.ts'
 
 const TELEGRAM_API = 'https://api.telegram.org'
@@ -93,12 +92,6 @@ function heard(update: unknown, self: Self, { setup }: ChannelHost): TelegramMes
   return found.kind === 'message' ? [found.message] : []
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
-}
-
-type Polling = Waiting & { readonly api: BotApi }
-
 /** How long Telegram may hold a request that has nothing to tell, in seconds. */
 const HOLD_S = 30
 
@@ -111,7 +104,7 @@ export function pauseMs(failures: number): number {
  * Calls until there is an answer, however long Telegram is out of reach: one line in the log when that begins, and one when it ends.
  * @returns undefined when the signal aborted @throws FailureError `error` when a person has to change something
  */
-export function createPatience({ api, sleep, log, signal }: Polling) {
+export function createPatience({ api, sleep, log, signal }: Waiting & { readonly api: BotApi }) {
   const trouble = { failures: 0 }
   return async (method: string, params: object, asking: Omit<Asking, 'signal'> = {}): Promise<unknown> => {
     while (!signal.aborted) {

@@ -3,7 +3,7 @@
 import { isObject } from '../../kit/json.ts'
 import { createSender, type Sender, type Waiting } from '../outbox/send-pieces.ts'
 import type { BotApi } from './bot-api.ts'
-import { refusalOf } from './refusal.ts'
+import { refusalOf } from './bot-api.ts'
 
 /** A chat, or a topic of a forum as `chat/topic`. */
 type Address = string

@@ -20,7 +20,6 @@ export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'>
   readonly activeAgent?: ActiveAgent
 }
 
-type Repl = ReturnType<typeof createRepl>
 type Current = { setup: CliSetup; conversation: Conversation }
 
 export function createTerminalChannel(options: LoopOptions): AttendedChannel {
@@ -54,7 +53,7 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
 
 type Talking = {
   readonly host: Host
-  readonly repl: Repl
+  readonly repl: ReturnType<typeof createRepl>
   readonly options: LoopOptions
   /** Called once, with the object that always holds the current state. */
   readonly begun: (current: Current) => void

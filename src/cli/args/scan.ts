@@ -19,8 +19,6 @@ export type Scanned = {
   readonly faults: readonly string[]
 }
 
-type Rows = { readonly flags?: Flags; readonly args?: Arguments }
-
 type Found = {
   readonly given: Map<string, string[]>
   readonly words: string[]
@@ -32,7 +30,7 @@ type Found = {
   open?: string
 }
 
-export function scan({ flags = {}, args = {} }: Rows, line: readonly string[]): Scanned {
+export function scan({ flags = {}, args = {} }: { readonly flags?: Flags; readonly args?: Arguments }, line: readonly string[]): Scanned {
   const found: Found = { given: new Map(), words: [], faults: [], guessed: new Set(), unsure: false, escaped: false }
   for (let at = 0; at < line.length; ) at += found.escaped ? takeWord(found, line[at]) : takeNext(found, flags, line, at)
   const { words, escaped, open, unsure, faults } = found

@@ -7,6 +7,17 @@ export const roundsFlag = {
   maxTurns: { type: 'whole', setting: 'limits.max_tool_rounds', about: 'Tool rounds at most' },
 } as const satisfies Flags
 
+/** What a process that stays and answers on channels may be told about its turns. */
+export const serverFlags = {
+  ...workspaceFlag,
+  ...sandboxFlag,
+  ...agentFlag,
+  ...modelFlag,
+  ...autonomyFlag,
+  ...roundsFlag,
+  ...approveFlag,
+} as const satisfies Flags
+
 export const turnFlags = {
   ...workspaceFlag,
   ...modelFlag,

@@ -80,10 +80,8 @@ async function askForModel(candidate: Candidate, { models, prompts }: Asking): P
     : prompts.write('Which model? As the server spells it', isGiven, candidate.proposal.model)
 }
 
-type Given = { readonly name: string; readonly value?: string }
-
 /** Asks only when the usual variable is not set. */
-async function askForKey(usual: string, { env, prompts }: Asking): Promise<Given> {
+async function askForKey(usual: string, { env, prompts }: Asking): Promise<{ readonly name: string; readonly value?: string }> {
   if (env[usual]) return { name: usual }
   const how = await prompts.choose(`${usual} is not set. Where is the key?`, [
     { value: 'type', label: 'I paste it now', hint: 'kept in ~/.braidclaw/keys.env, which only you can read' },

@@ -24,8 +24,6 @@ export type RunProjection = {
 /** How long an approval lives when its entry does not say it, in milliseconds. */
 const usualLifeMs = 600_000
 
-type Dropped = Extract<Consequence, { type: 'drop' }>
-
 export function createRunProjection({ runId, conversationId }: { readonly runId: string; readonly conversationId: string }): RunProjection {
   const state: { seen: Projected; over: boolean; failed: boolean } = { seen: projection(runId), over: false, failed: false }
   const proposals = new Map<string, Proposal>()
@@ -76,7 +74,7 @@ export function createRunProjection({ runId, conversationId }: { readonly runId:
   }
 
   /** After a crash the entry has the result itself. */
-  function dropped(event: Dropped, body: Entry['body'], receipt: string | undefined): Told[] {
+  function dropped(event: Extract<Consequence, { type: 'drop' }>, body: Entry['body'], receipt: string | undefined): Told[] {
     const known = isObject(body) && isObject(body.result) ? body.result : undefined
     const metadata = known ? known.metadata : dropOutcome(event).metadata
     const changes = isObject(metadata) ? changesOf(metadata) : undefined

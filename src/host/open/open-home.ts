@@ -75,8 +75,6 @@ type Shared = HomeParts & {
  * two paths may lead to one file.
  */
 const homesKey = Symbol.for('braidclaw.homes')
-type WithHomes = typeof globalThis & { [homesKey]?: Map<string, Shared> }
-
 /** Throws the errors of `open` and `recover`. */
 export function openHome(options: HomeOptions): Home {
   const homes = homesOf(globalThis)
@@ -92,7 +90,7 @@ export function openHome(options: HomeOptions): Home {
   }
 }
 
-function homesOf(holder: WithHomes): Map<string, Shared> {
+function homesOf(holder: typeof globalThis & { [homesKey]?: Map<string, Shared> }): Map<string, Shared> {
   holder[homesKey] ??= new Map()
   return holder[homesKey]
 }

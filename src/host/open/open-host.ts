@@ -2,6 +2,7 @@
 
 import { once } from '../../kit/once.ts'
 import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
+import { within } from '../../service/sleep.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/narrow-setup.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
@@ -182,11 +183,4 @@ function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
     },
     recover: (record) => onRecovery(recoverRecord(setup, record)),
   })
-}
-
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  await Promise.race([work, promise])
-  clearTimeout(timer)
 }

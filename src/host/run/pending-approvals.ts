@@ -13,11 +13,9 @@ export type PendingApprovals = Questions & {
   decide(id: string, decision: Decision): Promise<string | undefined>
 }
 
-type Waiting = WatchedQuestion & { readonly run: RunIdentity }
-
 /** @param answered returns the recorded decision about a call; throws what the database throws */
 export function createPendingApprovals(answered: Questions['answered'], poll = createHomePoll()): PendingApprovals {
-  const waiting = new Map<string, Waiting>()
+  const waiting = new Map<string, WatchedQuestion & { readonly run: RunIdentity }>()
   const state: { stop?: () => void } = {}
 
   function look(): void {

@@ -5,6 +5,7 @@ import type { Unsent } from '../../memory/schedules/fired-table.ts'
 import type { FiredKey } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
+import { within } from '../../service/sleep.ts'
 import type { Host } from '../api.ts'
 import { type RunOptions, runSchedule } from './run-schedule.ts'
 import { createScheduler, type Scheduler } from './scheduler.ts'
@@ -104,13 +105,6 @@ export async function serveSchedules(
       scheduler.release()
     },
   }
-}
-
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  await Promise.race([work, promise])
-  clearTimeout(timer)
 }
 
 type SendingChannel = { send(to: string, text: string): Promise<void> }

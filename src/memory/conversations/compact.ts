@@ -91,9 +91,7 @@ function judged(answer: Summarised): Summarised {
   return { ...answer, text }
 }
 
-type Noting = { readonly failed: (failures: Failures) => void }
-
-function note({ failed }: Noting, { log }: CompactionPorts, failures: Failures): Compaction {
+function note({ failed }: { readonly failed: (failures: Failures) => void }, { log }: CompactionPorts, failures: Failures): Compaction {
   const { count, message } = failures
   failed(failures)
   log('warn', 'compaction failed', { message, failures: count, nextTryInMs: pause(count) })

@@ -1,6 +1,6 @@
 /** Stores every external event, intent and note of every run in the order written, and which process owns each run. */
 
-import type { Risk } from '../../runtime/event.ts'
+import type { Label, Risk } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import type { JournalEntry } from './journal-entry.ts'
@@ -262,5 +262,26 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     namesAny,
     ids,
     forget,
+  }
+}
+
+export type ReadLabels = {
+  /** Call it in the transaction that journals the beginning of the call. */
+  keep(conversationId: string, labels: readonly Label[]): void
+  of(conversationId: string): Label[]
+}
+
+/** Keeps what the calls of a conversation have read, private data or content of others, so that its next run knows. */
+export function createReadLabels(store: Store): ReadLabels {
+  return {
+    keep(conversationId, labels) {
+      const put = store.sql<never, [string, Label]>('INSERT OR IGNORE INTO read_labels VALUES (?, ?)')
+      for (const label of labels) if (label !== 'sends') put.run(conversationId, label)
+    },
+    of: (conversationId) =>
+      store
+        .sql<{ label: Label }, [string]>('SELECT label FROM read_labels WHERE conversation_id = ? ORDER BY label')
+        .all(conversationId)
+        .map(({ label }) => label),
   }
 }

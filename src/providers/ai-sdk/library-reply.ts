@@ -7,8 +7,6 @@ import { soundObject } from '../wire/call-arguments.ts'
 import { libraryFailure, truncated } from '../wire/failure-of-response.ts'
 import { type Block, collectParts, type PartsOptions } from '../wire/reply-parts.ts'
 
-type Options = PartsOptions & { readonly model: string; readonly log: Log }
-
 export type Assembly = {
   /** Takes one stream part; returns the chunk to show for it. */
   take(part: LanguageModelV4StreamPart): ModelChunk | undefined
@@ -24,7 +22,7 @@ export type Assembled = Pick<ChatResponse, 'parts' | 'stop' | 'model'> & { reado
 
 const stops = { stop: 'stop', length: 'length', 'content-filter': 'content_filter', 'tool-calls': 'tool_calls', other: 'other' } as const
 
-export function startAssembly(options: Options): Assembly {
+export function startAssembly(options: PartsOptions & { readonly model: string; readonly log: Log }): Assembly {
   const { provider } = options
   const collection = collectParts(options)
   const open = new Map<string, Block>()

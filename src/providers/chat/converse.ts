@@ -127,8 +127,6 @@ async function drain(body: Body): Promise<void> {
   for (let bytes = await body.next(); bytes !== undefined; ) bytes = await body.next()
 }
 
-type Called = Extract<Part, { type: 'call' }>
-
 /** Omits undefined members; the order of the others never changes. */
 export function chatBody(request: ChatRequest, config: WireConfig): string {
   return JSON.stringify({
@@ -174,7 +172,7 @@ function said(parts: readonly Part[], type: 'text' | 'thinking'): string {
 }
 
 /** Sends malformed arguments back as an empty object: many servers refuse the whole conversation because of them. */
-function callOf({ id, name, input, meta }: Called): object {
+function callOf({ id, name, input, meta }: Extract<Part, { type: 'call' }>): object {
   const signature = signatureOf(meta)
   return {
     id,

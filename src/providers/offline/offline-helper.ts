@@ -6,8 +6,6 @@ import { type Intent, type Topic, understand } from './intents.ts'
 import type { ScriptedReply } from './mock-fixture.ts'
 
 type Result = Extract<Message, { role: 'tool' }>
-type ToolIntent = Extract<Intent, { kind: 'tool' }>
-
 const howToConnect =
   'To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST, or run "braidclaw onboard".'
 
@@ -34,7 +32,7 @@ export function offlineReply(request: ChatRequest): ScriptedReply {
   return wanted.kind === 'say' ? reply({ text: sentence(wanted.topic, request.tools) }) : callTool(wanted, request.tools)
 }
 
-function callTool(wanted: ToolIntent, tools: readonly ToolSpec[]): ScriptedReply {
+function callTool(wanted: Extract<Intent, { kind: 'tool' }>, tools: readonly ToolSpec[]): ScriptedReply {
   const tool = tools.find((each) => each.name === wanted.tool)
   if (tool === undefined) {
     return reply({ text: `I would use the tool \`${wanted.tool}\` for that, but it is not available here. ${toolList(tools)}` })

@@ -25,7 +25,6 @@ export type KnownTools = {
 /** `problems` are certain mistakes. `warnings` may be correct for executables, whose names and arguments are known only during a run. */
 export type Lint = { readonly problems: readonly string[]; readonly warnings: readonly string[] }
 
-type Calls = { readonly tool?: unknown; readonly when?: unknown }
 type Role = 'on' | 'after' | 'until'
 
 /** The consequence for the rule if this matcher never matches. */
@@ -55,7 +54,7 @@ export function lintRules({ rules, known, places }: LintOptions): Lint {
 }
 
 type Linting = {
-  readonly calls: Calls
+  readonly calls: { readonly tool?: unknown; readonly when?: unknown }
   readonly role: Role
   readonly known: KnownTools
   readonly places: Places

@@ -108,8 +108,6 @@ export function proposalOf({ name, input, ...said }: SampleCall): Proposal {
 /** In addition to these, `input` and every `input.name.deeper`. */
 const fields = ['tool', 'risk', 'verdict', 'rule', 'summary', 'writes', 'input'] as const
 
-type Field = (typeof fields)[number]
-
 /** The allowed values of fields that have a fixed set. */
 const choices: { readonly [field: string]: readonly string[] } = {
   risk: ['low', 'medium', 'high'],
@@ -123,7 +121,7 @@ function isField(name: string): boolean {
 /** Returns undefined when the call has no such field. */
 function fieldOf({ call, judgement }: Proposal, name: string): Json | undefined {
   const [head = '', ...path] = name.split('.')
-  const whole: { readonly [field in Field]: Json } = { ...judgement, tool: call.name, input: call.input }
+  const whole: { readonly [field in (typeof fields)[number]]: Json } = { ...judgement, tool: call.name, input: call.input }
   return path.reduce<Json | undefined>(memberOf, memberOf(whole, head))
 }
 

@@ -107,9 +107,7 @@ function isQuiet({ watchdog, finisher }: States): boolean {
   )
 }
 
-type Failed = { readonly failure: ThreadFailure; readonly at?: RunEvent }
-
-function failuresIn(error: unknown): readonly Failed[] {
+function failuresIn(error: unknown): readonly { readonly failure: ThreadFailure; readonly at?: RunEvent }[] {
   if (error instanceof ThreadFailure) return [{ failure: error }]
   if (error instanceof AdmissionError) return failuresIn(error.cause).map(({ failure }) => ({ failure, at: error.event }))
   if (!(error instanceof LivelockError)) return []

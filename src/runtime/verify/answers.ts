@@ -12,10 +12,8 @@ export const P15 = 'Some run answers after more than one round of calls.'
 
 const ROUNDS = 2
 
-type Progress = { readonly rounds: number; readonly answered: boolean }
-
 /** Never breaks by itself. It calls `onAnswer` for each run that answers after more than one round; the search must see at least one. */
-export function answersLate(onAnswer: () => void): Property<RunEvent, Progress> {
+export function answersLate(onAnswer: () => void): Property<RunEvent, { readonly rounds: number; readonly answered: boolean }> {
   return {
     name: P15,
     init: { rounds: 0, answered: false },

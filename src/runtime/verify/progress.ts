@@ -4,8 +4,6 @@ import type { Property, Rest } from '../../kernel/property.ts'
 import type { RunEvent } from '../event.ts'
 
 type Stage = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'done'
-type Ledger = { readonly calls: { readonly [id: string]: Stage }; readonly broken: boolean }
-
 /** For each event, the stage that it leads to and the stages that may precede it. */
 const moves: { readonly [type: string]: { readonly from: readonly Stage[]; readonly to: Stage } } = {
   propose: { from: ['new'], to: 'proposed' },
@@ -17,7 +15,7 @@ const moves: { readonly [type: string]: { readonly from: readonly Stage[]; reado
   'tool.done': { from: ['acting', 'applying'], to: 'done' },
 }
 
-export const resolvedOnce: Property<RunEvent, Ledger> = {
+export const resolvedOnce: Property<RunEvent, { readonly calls: { readonly [id: string]: Stage }; readonly broken: boolean }> = {
   name: 'Every call is proposed once and then resolved exactly once: by its own result, by a denial, or by dropping what it changed.',
   init: { calls: {}, broken: false },
   violated: ({ broken }) => broken,

@@ -121,10 +121,8 @@ const onlyTheWorldAnswers: Property<RunEvent, { readonly forged: boolean }> = {
   violated: ({ forged }) => forged,
 }
 
-type Stops = { readonly cancelled: boolean; readonly stopped: boolean; readonly over: boolean }
-
 /** A cancel has no effect after an emergency stop; an emergency stop still has one after a cancel. */
-export const stopsGetThrough: Property<RunEvent, Stops> = {
+export const stopsGetThrough: Property<RunEvent, { readonly cancelled: boolean; readonly stopped: boolean; readonly over: boolean }> = {
   name: 'Until one came or the run is over, an emergency stop and a cancel are accepted; a halt that is asked for happens.',
   init: { cancelled: false, stopped: false, over: false },
   next(monitor, { event }) {

@@ -117,9 +117,7 @@ export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Pr
   )
 }
 
-type Asking = { readonly started: boolean; readonly thinking: boolean }
-
-export const onlyAnswersToQuestions = never<Asking>(
+export const onlyAnswersToQuestions = never<{ readonly started: boolean; readonly thinking: boolean }>(
   'A run starts once, and a reply is taken only while one is awaited.',
   { started: false, thinking: false },
   (monitor, event) => {

@@ -29,7 +29,7 @@ const LONGEST_WAIT_MS = 250
 export function openWriter(path: string): Writer {
   const pipe = openPipe(path)
   const queue: Waiting[] = []
-  let timer: Timer | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
   let wait = 1
   let closed = false
   /** When the pipe last accepted bytes. */
@@ -101,5 +101,3 @@ export function openWriter(path: string): Writer {
 
 /** Settling twice has no effect: a partly written message may time out and still be written. */
 type Waiting = { readonly bytes: Uint8Array; sent: number; readonly settle: (result: Written) => void }
-
-type Timer = ReturnType<typeof setTimeout>

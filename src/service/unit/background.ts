@@ -4,8 +4,7 @@ import { mkdirSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { endGroup } from '../supervise.ts'
-import { type ServiceManager, type ServiceRun, type ServiceState, stopSeconds } from './service-run.ts'
-import { writeUnit } from './write-unit.ts'
+import { type ServiceManager, type ServiceRun, type ServiceState, stopSeconds, writeUnit } from './service-run.ts'
 
 /** What we need to know of processes; the caller passes it in. */
 export type Processes = {

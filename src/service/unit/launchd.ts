@@ -3,8 +3,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { mustRun, type RunProgram } from './run-program.ts'
-import { type ServiceManager, type ServiceRun, type ServiceState, stopSeconds } from './service-run.ts'
-import { readUnit, writeUnit } from './write-unit.ts'
+import { readUnit, type ServiceManager, type ServiceRun, type ServiceState, stopSeconds, writeUnit } from './service-run.ts'
 
 const label = 'com.braidclaw.serve'
 

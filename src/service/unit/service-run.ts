@@ -1,5 +1,7 @@
 /** Defines what a service runs, and what every kind of service manager can do with it. */
 
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+
 export type ServiceRun = {
   /** The program with its arguments; the program is an absolute path. */
   readonly argv: readonly [string, ...string[]]
@@ -47,3 +49,19 @@ export type ServiceManager = {
 
 /** How long the server may take to end its turns after SIGTERM, in seconds; a manager waits a little longer before it kills. */
 export const stopSeconds = 10
+
+/** Writes it whole or not at all. It is readable only by its owner: a service's environment can hold private paths. */
+export function writeUnit(path: string, text: string): void {
+  const next = `${path}.new-${process.pid}`
+  writeFileSync(next, text, { mode: 0o600 })
+  renameSync(next, path)
+}
+
+/** @returns an empty text when there is no file, or none that can be read */
+export function readUnit(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -77,13 +77,11 @@ export function chatRoutes(app: GatewayApi, { talks, host }: Gateway): void {
   )
 }
 
-type ToolCall = { readonly id: string; readonly name: string; readonly input: unknown; status: string }
-
 type Ended = { readonly conversation: Conversation; readonly ending: Ending; readonly host: Pick<Host, 'receiptsOf'> }
 
 /** Collects what a turn did while it runs, for an answer that tells all of it at once. */
 function createTurnNotes() {
-  const calls = new Map<string, ToolCall>()
+  const calls = new Map<string, { readonly id: string; readonly name: string; readonly input: unknown; status: string }>()
   const seen = { text: '' }
   return {
     show(event: AgentEvent): void {

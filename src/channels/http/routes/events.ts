@@ -34,12 +34,7 @@ export function eventRoutes(app: GatewayApi, { host, holders, talks, setup }: Ga
       const { caller } = c.var
       if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
       const from = c.req.valid('header')['last-event-id'] ?? after
-      const wanted = {
-        ...(from === undefined ? {} : { after: from }),
-        ...(conversation_id === undefined ? {} : { conversationId: conversation_id }),
-        ...(run_id === undefined ? {} : { runId: run_id }),
-        sees: (event: HostEvent) => isFor(caller, event),
-      }
+      const wanted = { after: from, conversationId: conversation_id, runId: run_id, sees: (event: HostEvent) => isFor(caller, event) }
       const stream = openEventStream({ connection: c.env.connection, opening: true })
       const over = new AbortController()
       stream.gone.addEventListener('abort', () => over.abort(), { once: true })

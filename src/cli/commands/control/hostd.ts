@@ -87,9 +87,7 @@ function readyLine({ socket, available, all }: { readonly socket: string; readon
   return `ready: ${socket} (${available} of ${count(all, 'operation')} available here; see "hostd list"); stop with Ctrl-C or SIGTERM\n`
 }
 
-type RecordAction = ReturnType<typeof createRecord>['recordAction']
-
-function recordWith(recordAction: RecordAction): RecordCall {
+function recordWith(recordAction: ReturnType<typeof createRecord>['recordAction']): RecordCall {
   return ({ op, risk, outcome, error, details }: CallRecord) => {
     const denied = outcome === 'denied' ? { denied: true as const } : {}
     const receipt = recordAction({

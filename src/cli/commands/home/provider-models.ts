@@ -54,11 +54,9 @@ export const models = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof args>
 
-type Choice = { readonly defaultProvider: string; readonly defaultModel: string }
-
 function all(
   providers: readonly WireProvider[],
-  { defaultProvider, defaultModel }: Choice,
+  { defaultProvider, defaultModel }: { readonly defaultProvider: string; readonly defaultModel: string },
   more: readonly { provider: string; model: string }[],
 ): Asked[] {
   const own = providers.map((provider) => ({ provider, model: provider.name === defaultProvider ? defaultModel : provider.model }))

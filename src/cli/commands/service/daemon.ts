@@ -7,18 +7,18 @@ import { type DaemonLock, hold } from '../../../channels/fifo/daemon-lock.ts'
 import { fifoFolder, makeFifos } from '../../../channels/fifo/fifo-folder.ts'
 import { assignRoles, type FifoRoles } from '../../../channels/fifo/fifo-roles.ts'
 import { serve } from '../../../channels/serve-channels.ts'
-import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
-import { loadSetup } from '../../../host/setup/setup.ts'
 import { FIFOS } from '../../../kit/wire.ts'
 import { clearLeftovers } from '../../../sandbox/owner/private-folder.ts'
 import type { Supervised } from '../../../service/supervise.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
-import { agentFlag, approveFlag, autonomyFlag, folderFlags, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
-import { roundsFlag } from '../../args/turn-flags.ts'
+import { folderFlags } from '../../args/flags.ts'
+import { serverFlags } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
 import { commandError } from '../../exit.ts'
+import { loadServer } from './serve.ts'
 
 const flags = {
   ...folderFlags,
@@ -29,13 +29,7 @@ const flags = {
   },
   brain: { type: 'choice', values: ['inside', 'fifo'], about: 'Who thinks: the configured provider, or a brain on the FIFOs' },
   claw: { type: 'choice', values: ['inside', 'fifo', 'both'], about: 'Who has the tools: our ten, a claw on the FIFOs, or both' },
-  ...workspaceFlag,
-  ...sandboxFlag,
-  ...agentFlag,
-  ...modelFlag,
-  ...autonomyFlag,
-  ...roundsFlag,
-  ...approveFlag,
+  ...serverFlags,
 } as const satisfies Flags
 type DaemonFlags = Given<typeof flags>
 
@@ -52,7 +46,7 @@ export const daemon = {
   ],
   async run(context, given) {
     const bridges = bridgesIn(given.bridge ?? [])
-    const setup = talkative(withEnvFile(context, given.envFile), given)
+    const setup = loadServer(withEnvFile(context, given.envFile), given)
     const dir = fifoFolder(setup.context, given.fifoDir)
     const casting = castingOf(given, bridges, dir)
     const held = await take(dir)
@@ -69,15 +63,6 @@ export const daemon = {
   },
 } as const satisfies Command<typeof flags>
 
-/** Logs at level info unless the user chose a level, because a long-lived program should report what it does. */
-function talkative(context: CliContext, flags: DaemonFlags): CliSetup {
-  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-  const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
-  const setup = loadSetup(context, given, { stays: true })
-  if (context.env.BRAIDCLAW_LOG || setup.origins['log.level']?.source !== 'default') return setup
-  return loadSetup({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given, { stays: true })
-}
-
 function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): FifoRoles {
   return { dir, brain: roleFromFlags('brain', bridges, brain), claw: roleFromFlags('claw', bridges, claw) ?? 'inside', model }
 }
@@ -89,7 +74,7 @@ async function take(dir: string): Promise<Mine> {
   const made = !FIFOS.some((name) => existsSync(join(dir, name)))
   await makeFifos(dir)
   const held = hold(dir, { made })
-  if (!held.ok) throw commandError(`${held.message}`)
+  if (!held.ok) throw commandError(held.message)
   // The previous holder may have removed the FIFOs.
   await makeFifos(dir)
   return held

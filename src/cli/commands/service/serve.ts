@@ -10,8 +10,7 @@ import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { clearLeftovers } from '../../../sandbox/owner/private-folder.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
-import { agentFlag, approveFlag, autonomyFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
-import { roundsFlag } from '../../args/turn-flags.ts'
+import { serverFlags } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
 import { withLogFile } from '../../log-file.ts'
 
@@ -25,13 +24,7 @@ const flags = {
   tokenFile: { type: 'text', about: 'A file (mode 0600) that holds one more admin token; read again when it changes' },
   logFile: { type: 'text', about: 'Write the log and all messages to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
   envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
-  ...workspaceFlag,
-  ...sandboxFlag,
-  ...agentFlag,
-  ...modelFlag,
-  ...autonomyFlag,
-  ...roundsFlag,
-  ...approveFlag,
+  ...serverFlags,
 } as const satisfies Flags
 type ServeFlags = Given<typeof flags>
 
@@ -47,7 +40,7 @@ export const serve = {
 } as const satisfies Command<typeof flags>
 
 async function run(context: CliContext, given: ServeFlags): Promise<void> {
-  const setup = withHttp(loaded(context, given), given)
+  const setup = withHttp(loadServer(context, given), given)
   clearLeftovers(setup.paths.home, setup.log)
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
@@ -70,7 +63,8 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
 }
 
 /** Logs at level info unless the user chose a level, because a long-lived program should report what it does. */
-function loaded(context: CliContext, { workspace, model, agent, autonomy, maxTurns, approveAllMedium }: ServeFlags): CliSetup {
+export function loadServer(context: CliContext, flags: Given<typeof serverFlags>): CliSetup {
+  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
   const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
   const setup = loadSetup(context, given, { stays: true })
   if (context.env.BRAIDCLAW_LOG || setup.origins['log.level']?.source !== 'default') return setup

@@ -123,9 +123,7 @@ function tellOfCrash({ process: { stderr } }: CliContext, path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) stderr.write(`note: it also printed something when it ended: ${path}\n`)
 }
 
-type Simple = Command<typeof managerFlag>
-
-function simple(does: string, act: (context: CliContext, manager: ServiceManager) => Promise<string>): Simple {
+function simple(does: string, act: (context: CliContext, manager: ServiceManager) => Promise<string>): Command<typeof managerFlag> {
   return {
     flags: managerFlag,
     examples: [['', does]],

@@ -2,9 +2,8 @@
 
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { useFollowing, Waiting } from '../parts/following.tsx'
 import { isOther, keysOn } from '../parts/mark.ts'
-import { type PageRow, Shell } from '../parts/shell.tsx'
+import { type PageRow, Shell, useFollowing, Waiting } from '../parts/shell.tsx'
 import { budget, refreshing, refreshPlane } from './control-state.ts'
 import { followPlane } from './net/plane-live.ts'
 import { Asking } from './parts/ask.tsx'

@@ -1,7 +1,7 @@
 /** The frame around every page: navigation, what is wrong with the connection, messages, and the page itself. */
 
 import type { ComponentChildren, ComponentType } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { connection } from '../net/live.ts'
 import { attempt, me, notice, place } from '../state.ts'
@@ -107,4 +107,33 @@ function Notice() {
 async function leave(): Promise<void> {
   await attempt(() => call('DELETE', '/session'))
   me.value = null
+}
+
+/** What a frame shows until it follows the events of its server. */
+export function Waiting({ brand, what }: { readonly brand: string; readonly what: string }) {
+  return (
+    <main class="login">
+      <h1>{brand}</h1>
+      <p class="quiet working" role="status">
+        {what}
+      </p>
+    </main>
+  )
+}
+
+/**
+ * Whether the events are followed: a page loads after that, so that nothing happens unseen in between. `begin` calls `connected` at each
+ * connection, and returns what ends what it began besides.
+ */
+export function useFollowing(begin: (leaving: AbortSignal, connected: () => void) => () => void): boolean {
+  const [isReady, setReady] = useState(false)
+  useEffect(() => {
+    const leaving = new AbortController()
+    const end = begin(leaving.signal, () => setReady(true))
+    return () => {
+      leaving.abort()
+      end()
+    }
+  }, [])
+  return isReady
 }

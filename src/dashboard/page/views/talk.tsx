@@ -19,11 +19,9 @@ export function Talk({ rest }: { readonly rest: string }) {
   )
 }
 
-type Page = { readonly conversations: readonly ConversationSummary[]; readonly next?: number }
-
 function Conversations({ current }: { readonly current: string }) {
   const list = useLoaded(
-    () => call<Page>('GET', '/conversations?limit=100'),
+    () => call<{ readonly conversations: readonly ConversationSummary[]; readonly next?: number }>('GET', '/conversations?limit=100'),
     'conversations',
     ({ event }) => /^(run_started|run_ended|conversation_|memory_cleared)/.test(event.type),
   )

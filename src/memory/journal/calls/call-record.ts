@@ -6,9 +6,8 @@ import { gateIdOf } from '../../../runtime/gate-id.ts'
 import type { RunIdentity } from '../../../runtime/port.ts'
 import type { ApprovalRequests } from '../../approval-requests.ts'
 import type { ReceiptDraft } from '../../checkpoint.ts'
-import type { Journal, OpenIntent } from '../journal.ts'
+import type { Journal, OpenIntent, ReadLabels } from '../journal.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from '../receipt-draft.ts'
-import type { ReadLabels } from './read-labels.ts'
 
 type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
 type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>

@@ -6,7 +6,9 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../../channels/terminal/signals.ts'
 import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
 import { type OpenControlOptions, type OpenedControl, openControl } from '../../../../control/server/open-control.ts'
+import { listenProblem } from '../../../../http/serve-api.ts'
 import { isLoopback } from '../../../../http/server-address.ts'
+import { aborted } from '../../../../service/sleep.ts'
 import type { Command, Flags, Given } from '../../../args/command.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, usageError } from '../../../exit.ts'
@@ -67,7 +69,7 @@ async function opened(context: CliContext, given: ServeFlags, env: CliContext['e
     return await refusalAsExit(() => openControl(options))
   } catch (error) {
     if (error instanceof CliExit) throw error
-    throw commandError(`${given.host ?? '127.0.0.1'}:${given.port ?? settingsOf(env).port}: ${reasonOf(error)}`)
+    throw commandError(`${given.host ?? '127.0.0.1'}:${given.port ?? settingsOf(env).port}: ${listenProblem(error)}`)
   }
 }
 
@@ -110,15 +112,4 @@ async function hintOperator(context: CliContext, { plane }: OpenedControl): Prom
   if (operators.length === 0) context.say('note: there is no operator yet; in another terminal: braidclaw control init\n')
   else if (!knownOperatorToken(context))
     context.say('note: no operator token is kept in this home; commands here need CONTROLPLANE_OPERATOR_TOKEN\n')
-}
-
-function reasonOf(error: unknown): string {
-  const code = errorCode(error)
-  if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
-  if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
-  return error instanceof Error ? error.message : String(error)
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 }

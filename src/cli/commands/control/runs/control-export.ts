@@ -31,7 +31,6 @@ export const exportAll = {
   },
 } as const satisfies Command<typeof flags>
 
-type Kind = (typeof kinds)[number]
 type Source = AsyncIterable<object>
 
 async function exportKind({ process: { stdout }, outputClosed }: CliContext, source: () => Source): Promise<void> {
@@ -42,7 +41,7 @@ async function exportKind({ process: { stdout }, outputClosed }: CliContext, sou
   }
 }
 
-function sources(control: Control): { readonly [K in Kind]: () => Source } {
+function sources(control: Control): { readonly [K in (typeof kinds)[number]]: () => Source } {
   return {
     budget: () => once('budget', async () => [await control.budget.get()]),
     agents: () => once('agent', () => control.fleet.list()),

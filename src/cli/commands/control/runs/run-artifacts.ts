@@ -19,8 +19,6 @@ const flags = {
   ...controlFlags,
 } as const satisfies Flags
 
-type Artifact = Run['artifacts'][number]
-
 export const artifacts = {
   flags,
   args: runArgs,
@@ -44,7 +42,7 @@ export const artifacts = {
 } as const satisfies Command<typeof flags, typeof runArgs>
 
 /** @throws CliExit 9 for other bytes than were delivered */
-async function save(control: Control, id: string, { name, digest }: Artifact, folder: string): Promise<void> {
+async function save(control: Control, id: string, { name, digest }: Run['artifacts'][number], folder: string): Promise<void> {
   if (!/^[^/\0]{1,255}$/.test(name) || name === '.' || name === '..')
     throw commandError(`${id}: an artifact is called ${JSON.stringify(name)}, which is no name of a file here`)
   const { bytes } = await control.runs.artifact(id, name)

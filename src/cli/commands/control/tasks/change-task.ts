@@ -71,10 +71,8 @@ const severalTasks = {
   task: { type: 'text', many: true, about: 'Ids, such as TASK-001', complete: proposeTasks },
 } as const satisfies Arguments
 
-type Change = (control: Control, id: string, note: string) => Promise<Task>
-
 /** A command that changes several tasks, one after the other; the first refusal ends it. */
-function changing(examples: readonly Example[], change: Change) {
+function changing(examples: readonly Example[], change: (control: Control, id: string, note: string) => Promise<Task>) {
   return {
     flags: changeFlags,
     args: severalTasks,

@@ -74,12 +74,7 @@ export function approvalLines(approvals: readonly Approval[], now: number, width
       when(each.created_at, now).replace(' ago', ''),
       each.operation,
     ]),
-    {
-      heads: ['approval', 'state', 'task', 'agent', 'age', 'operation'],
-      keep: [0, 1, 2],
-      drop: [4, 3],
-      ...(width === undefined ? {} : { width }),
-    },
+    { heads: ['approval', 'state', 'task', 'agent', 'age', 'operation'], keep: [0, 1, 2], drop: [4, 3], width },
   )
 }
 

@@ -22,13 +22,7 @@ export function budgetText(budget: Budget, now: number, width?: number): string[
   ]
   return [
     `${budget.day}; ${newDay(budget, now)}`,
-    ...table(rows, {
-      heads: ['', 'limit', 'spent', 'reserved', 'left'],
-      right: [1, 2, 3, 4],
-      keep: [],
-      drop: [3, 1],
-      ...(width === undefined ? {} : { width }),
-    }),
+    ...table(rows, { heads: ['', 'limit', 'spent', 'reserved', 'left'], right: [1, 2, 3, 4], keep: [], drop: [3, 1], width }),
     `forecast for today: ${tokensText(budget.forecast_today)}${budget.hard_limit_exceeded ? '; the limit is reached' : ''}`,
     ...(budget.blocked_tasks > 0 ? [`${waitingTasks(budget)}: braidclaw control task list --status budget_blocked`] : []),
   ]

@@ -6,8 +6,6 @@ import { grouped } from '../../../../kit/count.ts'
 import { table } from './table.ts'
 import { when } from './time-text.ts'
 
-const sized = (width?: number) => (width === undefined ? {} : { width })
-
 export function agentLines(agents: readonly Agent[], now: number, width?: number): string[] {
   const rows = agents.map((agent) => [
     agent.id,
@@ -22,7 +20,7 @@ export function agentLines(agents: readonly Agent[], now: number, width?: number
     right: [3],
     keep: [0, 2],
     drop: [4, 3, 1],
-    ...sized(width),
+    width,
   })
 }
 
@@ -42,14 +40,14 @@ export function keyLines(keys: readonly AgentKey[], now: number, width?: number)
   const rows = keys.map(({ key_id: id, agent_id: agent, created_at: made, last_used_at: used, revoked_at: revoked }) => {
     return [id, agent, when(made, now), when(used, now), revoked === null ? 'in force' : `revoked ${when(revoked, now)}`]
   })
-  return table(rows, { heads: ['key', 'agent', 'made', 'used', 'state'], keep: [0, 1, 4], drop: [2, 3], ...sized(width) })
+  return table(rows, { heads: ['key', 'agent', 'made', 'used', 'state'], keep: [0, 1, 4], drop: [2, 3], width })
 }
 
 export function operatorLines(operators: readonly OperatorToken[], now: number, width?: number): string[] {
   const rows = operators.map(({ id, name, created_at: made, revoked_at: revoked }) => {
     return [id, name, when(made, now), revoked === null ? 'in force' : `revoked ${when(revoked, now)}`]
   })
-  return table(rows, { heads: ['operator', 'name', 'made', 'state'], keep: [0, 3], drop: [2], ...sized(width) })
+  return table(rows, { heads: ['operator', 'name', 'made', 'state'], keep: [0, 3], drop: [2], width })
 }
 
 export function scheduleLines(schedules: readonly ControlSchedule[], now: number, width?: number): string[] {
@@ -58,5 +56,5 @@ export function scheduleLines(schedules: readonly ControlSchedule[], now: number
     const rhythm = each.cron === undefined ? `every ${each.every}` : `${each.cron} (${each.timezone})`
     return [each.schedule_id, each.name, rhythm, due, each.last_task_id ?? '-', `${each.task.role}: ${each.task.title}`]
   })
-  return table(rows, { heads: ['id', 'name', 'when', 'next', 'last', 'task'], keep: [0, 3], drop: [4, 2], ...sized(width) })
+  return table(rows, { heads: ['id', 'name', 'when', 'next', 'last', 'task'], keep: [0, 3], drop: [4, 2], width })
 }

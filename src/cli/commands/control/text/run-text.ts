@@ -12,7 +12,7 @@ export function runLines(runs: readonly ListedRun[], now: number, width?: number
     return [run.run_id, run.state, run.agent_id, took(run, now), grouped(run.tokens_used), run.task_id, run.error ?? run.task_title]
   })
   const heads = ['run', 'state', 'agent', 'took', 'tokens', 'task', 'title or error']
-  return table(rows, { heads, right: [3, 4], keep: [0, 1, 5], drop: [4, 3, 2], ...(width === undefined ? {} : { width }) })
+  return table(rows, { heads, right: [3, 4], keep: [0, 1, 5], drop: [4, 3, 2], width })
 }
 
 export function runText(run: Run, now: number): string {

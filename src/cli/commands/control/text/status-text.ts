@@ -30,14 +30,11 @@ export function statusText(status: FleetStatus, now: number, width?: number): st
       '',
       ...(needs.length === 0
         ? ['nothing needs you']
-        : ['needs you', ...indented(table(limited(needs), { ...sized(width && width - 2), most: 48, drop: [1] }))]),
+        : ['needs you', ...indented(table(limited(needs), { width: width && width - 2, most: 48, drop: [1] }))]),
     ],
     Object.keys(status.queue).length === 0
       ? []
-      : [
-          '',
-          ...table(queueRows(status.queue), { heads: queueHeads, right: [1, 2, 3, 4, 5, 6], keep: [], drop: [5, 6, 2], ...sized(width) }),
-        ],
+      : ['', ...table(queueRows(status.queue), { heads: queueHeads, right: [1, 2, 3, 4, 5, 6], keep: [], drop: [5, 6, 2], width })],
     status.agents.length === 0
       ? ['', 'no agents yet: braidclaw control agent add NAME --role ROLE']
       : ['', ...agentLines(status.agents, now, width)],
@@ -47,8 +44,6 @@ export function statusText(status: FleetStatus, now: number, width?: number): st
     .map((line) => `${line}\n`)
     .join('')
 }
-
-const sized = (width: number | undefined) => (width === undefined ? {} : { width })
 
 /** On a narrow terminal without the address, so that each is one line. */
 function head({ url, agents, budget }: FleetStatus, now: number, width?: number): string[] {

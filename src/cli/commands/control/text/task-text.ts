@@ -22,12 +22,7 @@ export function taskLines(tasks: readonly Task[], now: number, width?: number): 
       when(task.updated_at, now).replace(' ago', ''),
       task.title,
     ]),
-    {
-      heads: ['task', 'status', 'priority', 'for', 'since', 'title'],
-      keep: [0, 1],
-      drop: [4, 2, 3],
-      ...(width === undefined ? {} : { width }),
-    },
+    { heads: ['task', 'status', 'priority', 'for', 'since', 'title'], keep: [0, 1], drop: [4, 2, 3], width },
   )
 }
 
@@ -62,9 +57,7 @@ function waitsForTime({ status, available_at: available }: Task, now: number): b
 
 export function effectLines(effects: readonly Effect[], width?: number): string[] {
   const rows = effects.map(({ key, state, run_id: run, description }) => [key, state, run, description])
-  return rows.length === 0
-    ? []
-    : table(rows, { heads: ['effect', 'state', 'run', 'description'], keep: [1, 2], ...(width === undefined ? {} : { width }) })
+  return rows.length === 0 ? [] : table(rows, { heads: ['effect', 'state', 'run', 'description'], keep: [1, 2], width })
 }
 
 function lines(text: string): string {

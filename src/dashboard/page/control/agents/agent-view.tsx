@@ -4,17 +4,17 @@ import type { Agent, AgentKey } from '../../../../control/contract/fleet-shapes.
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
 import { Field } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Empty, Facts } from '../../parts/small.tsx'
+import { Empty, Facts, Tag } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
 import { agentPath, doing, pauseOrResume, rotateKey, wake } from '../actions.tsx'
+import { isUnseen } from '../control-state.ts'
 import { listenToPlane, plane } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
 import { goTo } from '../parts/address.ts'
 import { confirmed } from '../parts/ask.tsx'
-import { At, tokensOf } from '../parts/bits.tsx'
+import { Ago, At, IdLink, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { JsonBlock, PlainText } from '../parts/plain-text.tsx'
-import { AgentState, Running } from './agent-state.tsx'
 
 export function AgentView({ id }: { readonly id: string }) {
   const found = useLoadedOn(
@@ -222,5 +222,44 @@ function Sessions({ id }: { readonly id: string }) {
         )
       }
     </Loaded>
+  )
+}
+
+/** Shows how an agent is: paused, working, when it was last seen, and what it works on. */
+export function AgentState({ agent }: { readonly agent: Agent }) {
+  const { paused, paused_reason, heartbeat_enabled, last_seen_at, running } = agent
+  const unseen = isUnseen(agent)
+  return (
+    <>
+      {paused ? <Tag kind="warn">paused</Tag> : running.length > 0 ? <Tag kind="good">working</Tag> : null}
+      {!heartbeat_enabled && <Tag>no heartbeat</Tag>}
+      <span class={unseen ? 'small over' : 'small quiet'}>
+        {last_seen_at === null ? (
+          'never seen'
+        ) : (
+          <>
+            seen <Ago time={last_seen_at} />
+          </>
+        )}
+      </span>
+      {paused && paused_reason !== null && paused_reason !== '' && (
+        <span class="small quiet breaks">
+          <PlainText text={paused_reason} />
+        </span>
+      )}
+    </>
+  )
+}
+
+export function Running({ of }: { readonly of: Agent['running'] }) {
+  if (of.length === 0) return null
+  return (
+    <ul class="list">
+      {of.map(({ task_id, run_id, title }) => (
+        <li key={run_id} class="breaks">
+          <IdLink id={task_id} /> <IdLink id={run_id} /> <PlainText text={title} />
+        </li>
+      ))}
+    </ul>
   )
 }

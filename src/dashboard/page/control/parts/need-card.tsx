@@ -14,8 +14,6 @@ import { Ago, At, IdLink, Keyed, tokensOf } from './bits.tsx'
 import type { Need } from './needs.ts'
 import { JsonBlock, PlainText } from './plain-text.tsx'
 
-type Props = { readonly need: Need; readonly id: string; readonly marked: boolean }
-
 const names: { readonly [kind in Need['kind']]: string } = {
   approval: 'Approval',
   spent: 'Budget used up',
@@ -37,7 +35,7 @@ const kinds: { readonly [kind in Need['kind']]: 'good' | 'bad' | 'warn' | '' } =
   working: 'good',
 }
 
-export function NeedCard({ need, id, marked }: Props) {
+export function NeedCard({ need, id, marked }: { readonly need: Need; readonly id: string; readonly marked: boolean }) {
   const { kind } = need
   return (
     <article
@@ -308,10 +306,8 @@ function Act({ of, marked, name, main = false, act, children }: ButtonProps) {
   )
 }
 
-type SpentProps = BodyProps & { readonly of: SpentLimit; readonly tasks: readonly Task[] }
-
 /** Shows a limit of the day that is used up: its agents claim nothing more until it is raised or the next day begins. */
-function Spent({ of, tasks, marked, tag }: SpentProps) {
+function Spent({ of, tasks, marked, tag }: BodyProps & { readonly of: SpentLimit; readonly tasks: readonly Task[] }) {
   const { role, limit, spent } = of
   const now = budget.value
   const [first] = tasks

@@ -48,9 +48,7 @@ export function EditTask({ id }: { readonly id: string }) {
   )
 }
 
-type FormProps = { readonly task?: Task; readonly act: string; readonly save: (fields: object) => Promise<Task> }
-
-function TaskForm({ task, act, save }: FormProps) {
+function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: string; readonly save: (fields: object) => Promise<Task> }) {
   const [problem, setProblem] = useState('')
   async function submit(form: HTMLFormElement): Promise<void> {
     setProblem('')

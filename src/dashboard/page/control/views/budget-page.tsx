@@ -151,10 +151,9 @@ function AgentLimits({ of }: { readonly of: Budget['agents'] }) {
   )
 }
 
-type Scope = { readonly limit: number | null; readonly spent: number; readonly reserved: number; readonly remaining: number | null }
 type Props = {
   readonly name: string
-  readonly scope: Scope
+  readonly scope: { readonly limit: number | null; readonly spent: number; readonly reserved: number; readonly remaining: number | null }
   /** Absent: it is changed elsewhere. Null takes the limit away. */
   readonly set?: (tokens: number | null) => Promise<boolean>
   /** The person came for this one. */

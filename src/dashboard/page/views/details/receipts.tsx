@@ -23,15 +23,13 @@ type Receipt = {
   readonly previous_hash: string
   readonly receipt_hash: string
 }
-type Page = { readonly receipts: readonly Receipt[]; readonly unreadable: number }
-
 const perPage = 20
 
 export function Receipts() {
   /** The number of the receipt that the page ends before; undefined: the newest ones. */
   const [before, setBefore] = useState<number | undefined>()
   const page = useLoaded(
-    () => call<Page>('GET', pathOf(before)),
+    () => call<{ readonly receipts: readonly Receipt[]; readonly unreadable: number }>('GET', pathOf(before)),
     `receipts ${before}`,
     ({ event }) => before === undefined && /^(tool_result|run_ended|changes_)/.test(event.type),
   )

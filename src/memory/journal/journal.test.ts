@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { acting, callOf, createRecordStage, judgement, refusing, runOf, started } from '../../fixture.ts'
+import { acting, callOf, createRecordStage, judgement, refusing, runOf, started } from '../fixture.ts'
 
 let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
