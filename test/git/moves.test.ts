@@ -85,12 +85,12 @@ describe('files inside the objects of git', () => {
       on(begun, async (at) => {
         const first = await at.apply(`${identity}${planted()} && echo $c > c.txt`, auto)
         expect(told(first)).toMatchObject({ verdict: 'apply' })
-        expect(told(await at.judge('git update-ref refs/heads/main $(cat c)', full))).toMatchObject({
+        expect(told(await at.judge('git update-ref refs/heads/main $(cat c.txt)', full))).toMatchObject({
           verdict: 'deny',
           rule: 'changes.protected',
         })
         expect(
-          told(await at.judge('git update-index --add --cacheinfo 100644,$(git rev-parse $(cat c):.envrc),.envrc', full)),
+          told(await at.judge('git update-index --add --cacheinfo 100644,$(git rev-parse $(cat c.txt):.envrc),.envrc', full)),
         ).toMatchObject({ verdict: 'deny' })
       }),
     120_000,
@@ -159,12 +159,12 @@ describe('files inside the objects of git', () => {
     () =>
       on(begun, async (at) => {
         const commit = (entries: string) => `${identity}git branch x $(git commit-tree -m x $(printf '${entries}' | git mktree))`
-        const folder = `040000 tree '$(printf "100644 blob $(git rev-parse HEAD:a)\\tconfig\\n" | git mktree)'\\t.git\\n`
+        const folder = `040000 tree '$(printf "100644 blob $(git rev-parse HEAD:a.txt)\\tconfig\\n" | git mktree)'\\t.git\\n`
         expect(told(await at.judge(commit(folder), full))).toMatchObject({
           verdict: 'deny',
           reason: expect.stringContaining('.git/config'),
         })
-        const entry = (name: string) => `100644 blob '$(git rev-parse HEAD:a)'\\t${name}\\n`
+        const entry = (name: string) => `100644 blob '$(git rev-parse HEAD:a.txt)'\\t${name}\\n`
         expect(told(await at.judge(commit(entry('b') + entry('b')), full))).toMatchObject({
           verdict: 'ask',
           reason: expect.stringContaining('damaged'),
@@ -192,8 +192,8 @@ describe('files inside the objects of git', () => {
     () =>
       on(begun, async (at) => {
         for (const [script, reason] of [
-          ['git update-index --skip-worktree a', 'skip-worktree'],
-          ['git update-index --assume-unchanged a', 'assume-unchanged'],
+          ['git update-index --skip-worktree a.txt', 'skip-worktree'],
+          ['git update-index --assume-unchanged a.txt', 'assume-unchanged'],
           ['echo "$(git rev-parse HEAD)" > .git/info/grafts', 'grafts'],
           [`${identity}git replace HEAD $(git commit-tree -m x HEAD^{tree})`, 'replace'],
         ] as const)
@@ -339,7 +339,7 @@ describe('history', () => {
             ['git commit -q --amend -m x && rm -r .git/logs', 'nothing holds'],
             ['echo 4 > a.txt && git stash -q && git stash drop -q', undefined],
             ['rm -rf .git/objects/$(git rev-parse HEAD | cut -c1-2)', 'its history needs'],
-            ['rm -rf .git/objects/$(git rev-parse side:b | cut -c1-2)', 'its history needs'],
+            ['rm -rf .git/objects/$(git rev-parse side:b.txt | cut -c1-2)', 'its history needs'],
           ] as const) {
             const judged = await at.judge(identity + script, auto)
             const expected =

@@ -58,8 +58,8 @@ real(
     const git = (...words: readonly string[]) =>
       Bun.spawnSync(['git', '-c', 'user.name=n', '-c', 'user.email=e', ...words], { cwd: at.workspace }).stdout.toString()
     git('init', '-q', '-b', 'main')
-    at.file('a', '1\n')
-    git('add', 'a')
+    at.file('a.txt', '1\n')
+    git('add', 'a.txt')
     git('commit', '-qm', 'one')
     const before = git('rev-parse', 'HEAD')
     const attack =
@@ -74,7 +74,7 @@ real(
     const short = /commit [\da-f]{7} on main: /
     const listed = (await at.run(['approvals', 'list', '--json'])).stdout
     const [{ id, summary }] = JSON.parse(listed)
-    expect(summary).toMatch(/^commit [\da-f]{7} on main: ".*the sum" by "n", 1 file; 2 files: 1 changed, 1 new: a, c$/)
+    expect(summary).toMatch(/^commit [\da-f]{7} on main: ".*the sum" by "n", 1 file; 2 files: 1 changed, 1 new: a\.txt, c\.txt$/)
     const seen = [
       (await at.run(['approvals', 'show', id])).stdout,
       JSON.parse((await at.run(['approvals', 'show', id, '--json'])).stdout).patch,
