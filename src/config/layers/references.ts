@@ -1,6 +1,6 @@
 /** Checks what no single row can check: each provider is complete, every name of a provider refers to an existing one, and values fit together. */
 
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
@@ -103,7 +103,7 @@ export function recordPlaces({ entries, mentioned }: Known): readonly ConfigProb
 
 /** Compares what the names lead to; a file system may ignore case. SQLite keeps three more files beside the database. */
 function isOneFile(database: string, log: string): boolean {
-  const [one, two] = [database, log].map((path) => statSync(path, { throwIfNoEntry: false }))
+  const [one, two] = [database, log].map((path) => (existsSync(path) ? statSync(path) : undefined))
   return databaseFiles(database).map(folded).includes(folded(log)) || (one !== undefined && one.dev === two?.dev && one.ino === two.ino)
 }
 
