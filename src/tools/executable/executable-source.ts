@@ -72,7 +72,8 @@ async function toolFrom(options: SourceOptions, program: Program, { sha256, stam
   const { store, around, askAgain = false, timeoutMs } = options
   const recalled = store.recall({ sha256, path: program.path })
   const [, hungAs, hungAt] = /^no answer (\S+) (\d+)$/.exec(recalled ?? '') ?? []
-  if (hungAs === stamp && isRecent(Number(hungAt)) && !askAgain) return { refused: { path: program.path, why: didNotAnswer(program), known: true } }
+  if (hungAs === stamp && isRecent(Number(hungAt)) && !askAgain)
+    return { refused: { path: program.path, why: didNotAnswer(program), known: true } }
   const before = recalled === undefined ? undefined : parseDescription(recalled)
   const described = before?.ok ? before : await describe(around, program, timeoutMs)
   if (!described.ok) {

@@ -1,6 +1,5 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
-import { errorCode } from '../../../config/text/read-toml-file.ts'
 import { isObject, type JsonObject } from '../../../kit/json.ts'
 import { parseJson } from '../../../kit/wire.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
