@@ -192,6 +192,7 @@ const againMs = 500
 const sizes = { reading: 6, writing: 1, locking: 2, watching: 2 }
 type Pools = Readonly<Record<keyof typeof sizes, Bun.SQL>>
 
+/** Gives all connections up for new ones when nothing comes back over them. */
 function createPostgresPools({ url, channel, heard, listening }: PostgresPoolsOptions): PostgresPools {
   const pool = (max: number) => new Bun.SQL({ url, max, bigint: true, connectionTimeout: 5, connection: limits })
   const open = (): Pools => ({
