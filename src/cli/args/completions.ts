@@ -39,14 +39,18 @@ export async function proposeAgents(context: CliContext, partial: string): Promi
 
 export async function proposeChanges(context: CliContext, partial: string): Promise<readonly string[]> {
   return quietly(async () => {
-    const [{ loadSetup }, { nameOf, openKeptChanges }] = await Promise.all([
+    const [{ loadSetup }, { nameOf }, { openKeptChanges }] = await Promise.all([
       import('../../host/setup/setup.ts'),
       import('../../host/changes/kept-changes.ts'),
+      import('../../host/records/integrity/open-kept-changes.ts'),
     ])
-    const kept = (await openKeptChanges(loadSetup(context))).list()
+    const kept = (await openKeptChanges(loadSetup(context), noMemory)).list()
     return ['last', ...kept.map(nameOf)].filter((name) => name.startsWith(partial))
   })
 }
+
+/** A list of names decides nothing. */
+const noMemory = () => Promise.reject(new Error('a completion applies nothing'))
 
 /** Names of tokens in force. */
 export async function proposeTokens(context: CliContext, partial: string): Promise<readonly string[]> {

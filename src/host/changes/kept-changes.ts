@@ -1,25 +1,12 @@
-/** Opens the change sets that are kept, and finds one by the word that a person uses for it. */
+/** Finds a change set that is kept by the word that a person uses for it. */
 
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { quote } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import { movedAside, type SetSummary, type Shown } from '../../workspace/changes/contract.ts'
-import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { showMoves } from '../../workspace/git/show-moves.ts'
-import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { realFolder } from '../setup/workspace-folder.ts'
-import { openChanges } from '../transactions/open-changes.ts'
 import { pastLook } from '../transactions/past-review.ts'
-
-/** Finishes first what a dead process began. Whatever is applied, undone or redone through it is judged by today's policy. */
-export async function openKeptChanges(setup: Setup): Promise<ChangeStore> {
-  const store = openChanges(setup, realFolder(setup.config.workspaceDir), async (entering) =>
-    (await import('../records/integrity/admit-late.ts')).admitLate(setup)(entering),
-  )
-  await store.recover()
-  return store
-}
 
 /** RUN/CALL, as the questions and receipts name a call. */
 export function nameOf({ about }: Pick<SetSummary, 'about'>): string {

@@ -77,10 +77,13 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
 
   const changes = once(async (): Promise<KeptChanges> => {
     const [{ openKeptChanges }, { withReceipt }] = await Promise.all([
-      import('../changes/kept-changes.ts'),
+      import('../records/integrity/open-kept-changes.ts'),
       import('../records/late-decision.ts'),
     ])
-    return { store: await openKeptChanges(setup), withReceipt: (what, act) => withReceipt(home.record, what, act) }
+    return {
+      store: await openKeptChanges(setup, async (use) => use(home.memory)),
+      withReceipt: (what, act) => withReceipt(home.record, what, act),
+    }
   })
 
   const schedules = once(async () => {

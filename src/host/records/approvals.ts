@@ -12,13 +12,14 @@ import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../security/
 import { judgePath } from '../../security/targets/path.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Conversation } from '../api.ts'
-import { changeSetOf, openKeptChanges } from '../changes/kept-changes.ts'
+import { changeSetOf } from '../changes/kept-changes.ts'
 import { patchText } from '../changes/patch-text.ts'
 import type { ApprovalDecision, DecidedApproval, HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { changesOfFileCall } from '../toolset/file-call-changes.ts'
+import { openKeptChanges } from './integrity/open-kept-changes.ts'
 import { inRecordWords } from './integrity/recovery.ts'
 import { settleChanges } from './integrity/settle-changes.ts'
 import { applyLate, isAwaited, pendingSetOf } from './late-decision.ts'
@@ -65,7 +66,7 @@ export async function withChanges({ setup, memory }: Asked, approval: Approval):
     const set = changesOfWaitingCall({ setup, memory }, approval)
     return { ...approval, ...(set && { set }) }
   }
-  const store = await openKeptChanges(setup)
+  const store = await openKeptChanges(setup, async (use) => use(memory))
   const set = pendingSetOf(store, approval)
   const shown = set && store.show(set.id)
   return shown ? { ...approval, reason: shown.review?.reason ?? approval.reason, set: changeSetOf(shown) } : approval
@@ -171,7 +172,7 @@ async function settleLate(
   approval: Approval,
   { allow, by }: Answer,
 ): Promise<{ readonly count: number } | undefined> {
-  const store = await openKeptChanges(setup)
+  const store = await openKeptChanges(setup, async (use) => use(memory))
   if (allow) {
     const applied = await applyLate({ record, store, approval, by })
     if (!applied.ok) throw new FailureError('error', `allowed, but not applied: ${applied.message}`)

@@ -4,8 +4,8 @@ import type { RunRecord } from '../../memory/journal/journal.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
 import type { Ending } from '../../runtime/event.ts'
 import type { SetSummary } from '../../workspace/changes/contract.ts'
-import { openKeptChanges } from '../changes/kept-changes.ts'
 import type { CallChanges, HostRecords, RunFacts, Step } from '../contract/records-api.ts'
+import { openKeptChanges } from './integrity/open-kept-changes.ts'
 import { resolveRun } from './integrity/run-lookup.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 import { transcriptOf } from './transcript.ts'
@@ -30,7 +30,9 @@ export function runRecords(base: RecordsBase): HostRecords['runs'] {
       const run = resolveRun(memory, wanted)
       const { steps, usage } = transcriptOf(run.runId, memory.journal.events(run.runId))
       const isChanged = steps.some((step) => step.type === 'call' && step.changes?.set !== undefined)
-      const sets = isChanged ? (await openKeptChanges(setup)).list().filter(({ about }) => about.run === run.runId) : []
+      const sets = isChanged
+        ? (await openKeptChanges(setup, async (use) => use(memory))).list().filter(({ about }) => about.run === run.runId)
+        : []
       return {
         ...told(run),
         steps: steps.map((step) => withSet(step, sets)),

@@ -2,6 +2,8 @@
 
 import { memo } from '../../kit/once.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { Proposal } from '../../runtime/event.ts'
+import { type RuleOnChanges, rulesOnChanges } from '../../runtime/rules/rules-on-changes.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { createChangeView } from '../../security/changes/change-view.ts'
 import type { AroundWrites } from '../../security/changes/harmless/file-writes.ts'
@@ -19,8 +21,8 @@ import { createIgnoredPaths } from '../../workspace/git/ignored-paths.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
 import type { Setup } from '../api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
+import { hasRuleFolders, type RuleSetup } from '../setup/rules/rule-folders.ts'
 import { admitBy, type ChangeJudge, type JudgedSet, lookOnce, refusedBack } from './admit-changes.ts'
-import { createChangeRules } from './change-rules.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { createSweep, type Sweep } from './direct-sweep.ts'
 import { hooksNotRun, runByGit } from './git-around.ts'
@@ -216,4 +218,20 @@ function secretsBy(redactor: Redactor): ((content: Uint8Array) => boolean) | und
     const text = new TextDecoder().decode(content)
     return redactor.text(text) !== text
   }
+}
+
+/** Asks the operator's rules, those at the first question, about changes. Rejects when they cannot be understood. */
+export function createChangeRules(setup: RuleSetup) {
+  const state: { rules?: ReturnType<typeof load> } = {}
+  return async (changes: readonly Change[], proposal?: Proposal): Promise<RuleOnChanges | undefined> => {
+    state.rules ??= load(setup)
+    return rulesOnChanges(await state.rules, changes, proposal)
+  }
+}
+
+/** What is to be warned about was said when the run began. */
+async function load(setup: RuleSetup) {
+  if (!hasRuleFolders(setup)) return []
+  const { rulesInForce } = await import('../setup/rules/operator-rules.ts')
+  return rulesInForce({ ...setup, log: () => {} }).written
 }

@@ -1,7 +1,9 @@
 /** Defines what the change store accepts and returns. A change set is what one tool call changed, or would change, in the workspace. */
 
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
-import type { Look } from './look.ts'
+import type { Look, Side } from './look.ts'
+
+export type { Side } from './look.ts'
 
 /** Whose changes they are. `at` is in milliseconds since 1970; `command` is what a shell ran. */
 export type About = {
@@ -34,8 +36,6 @@ export type SetSummary = {
   readonly bytes: number
   readonly review?: ChangeReview
 }
-
-export type Side = 'before' | 'after'
 
 export type Shown = SetSummary & {
   readonly changes: readonly Change[]

@@ -3,10 +3,11 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { flags, hold, slot } from '../descriptor.ts'
-import type { Side } from './contract.ts'
 import { linkTextAt, startAt } from './tree/content.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/names.ts'
 import { openTree, type Tree } from './tree/tree.ts'
+
+export type Side = 'before' | 'after'
 
 /** Paths are relative to the workspace, '' is the workspace itself; undefined is what is missing or cannot be looked at. Never throws. */
 export type Look = Disposable & {

@@ -7,10 +7,11 @@ import { type Undoing, undoChanges } from '../../../channels/terminal/history/un
 import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import type { ChangeDecision } from '../../../host/api.ts'
-import { changeSetOf, findKept, latestToUndo, nameOf, openKeptChanges, reversed } from '../../../host/changes/kept-changes.ts'
+import { changeSetOf, findKept, latestToUndo, nameOf, reversed } from '../../../host/changes/kept-changes.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { withRecords } from '../../../host/open/with-records.ts'
+import { openKeptChanges } from '../../../host/records/integrity/open-kept-changes.ts'
 import { withReceipt } from '../../../host/records/late-decision.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { realFolder } from '../../../host/setup/workspace-folder.ts'
@@ -205,7 +206,7 @@ function recorded<Done extends { readonly ok: boolean }>(setup: CliSetup, what: 
 
 async function opened(context: CliContext, workspace?: string) {
   const setup = loadSetup(context, { workspace })
-  const store = await openKeptChanges(setup)
+  const store = await openKeptChanges(setup, (use) => withMemory(setup, use))
   return { setup, store, sets: store.list(), workspace: realFolder(setup.config.workspaceDir) }
 }
 

@@ -9,7 +9,7 @@ import { createLook } from '../../../workspace/changes/look.ts'
 import { readMoves } from '../../../workspace/git/read-moves.ts'
 import type { Host, Setup } from '../../api.ts'
 import { policyOf } from '../../setup/effective-policy.ts'
-import { createChangeRules } from '../../transactions/change-rules.ts'
+import { createChangeRules } from '../../transactions/reviewed-views.ts'
 import { changeSetOf } from '../kept-changes.ts'
 
 export type CopyChanges = {

@@ -4,14 +4,13 @@ import type { Memory } from '../../../memory/memory.ts'
 import { consequenceIn } from '../../../runtime/replay/external-entry.ts'
 import type { Admit, Entering } from '../../../workspace/changes/contract.ts'
 import type { Setup } from '../../api.ts'
-import { withMemory } from '../../open/open-records.ts'
 import { configFor } from '../../setup/setup.ts'
 import { admitBy, type ChangeJudge } from '../../transactions/admit-changes.ts'
 import { pastJudges } from './other-policy.ts'
 
 /** The policies are that of this process and that of the files as they are now, both for the workspace of the set. */
-export function admitLate(setup: Setup): Admit {
-  return (entering) => withMemory(setup, (memory) => admitBy(setup, (set) => judgesFor(setup, memory, set))(entering))
+export function admitLate(setup: Setup, memory: Memory): Admit {
+  return admitBy(setup, (set) => judgesFor(setup, memory, set))
 }
 
 async function judgesFor(setup: Setup, memory: Memory, set: Entering): Promise<readonly ChangeJudge[]> {

@@ -5,8 +5,8 @@ import type { Change } from '../../../runtime/changes.ts'
 import { type ChangeView, inFolder } from '../change-view.ts'
 import type { Finding } from '../finding.ts'
 import type { GitEntryMove, RepositoryMoves, TreeEntry } from '../git-moves.ts'
-import { createHarmlessJudge } from '../harmless/harmless.ts'
 import type { ReviewContext, Side } from '../review-context.ts'
+import { createHarmlessJudge } from './harmless.ts'
 
 export type EntryJudge = (entry: GitEntryMove, repository: Pick<RepositoryMoves, 'folder' | 'root'>) => Omit<Finding, 'path'> | undefined
 
