@@ -66,3 +66,11 @@ export function filled(form: HTMLFormElement): { readonly [name: string]: string
   )
   return Object.fromEntries(entries)
 }
+
+/** Hands the form to `act` instead of loading another page. */
+export function submitBy(act: (form: HTMLFormElement) => unknown) {
+  return (event: { readonly currentTarget: HTMLFormElement; preventDefault(): void }): void => {
+    event.preventDefault()
+    void act(event.currentTarget)
+  }
+}

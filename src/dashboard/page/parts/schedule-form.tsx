@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { attempt, notice } from '../state.ts'
-import { Field, filled } from './fields.tsx'
+import { Field, filled, submitBy } from './fields.tsx'
 
 const timings = {
   cron: { name: 'At set times (cron)', example: '0 9 * * mon-fri', help: 'Minute, hour, day, month, weekday; or @daily' },
@@ -40,13 +40,7 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: P
   return (
     <section aria-labelledby="add-title">
       <h2 id="add-title">Add a schedule</h2>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void add(event.currentTarget)
-        }}
-      >
+      <form class="card" onSubmit={submitBy(add)}>
         {head}
         <div class="fields">
           <Field id="plan-name" label="Name" help={nameHelp}>

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, call, stream } from '../net/api.ts'
 import { type Live, listen } from '../net/live.ts'
+import { submitBy } from '../parts/fields.tsx'
 import { addEvent, piecesOf } from '../parts/pieces.ts'
 import { Question } from '../parts/question.tsx'
 import { Empty } from '../parts/small.tsx'
@@ -103,10 +104,9 @@ function Head({ id, title }: { readonly id: string; readonly title: string }) {
     return (
       <form
         class="row head"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void attempt(() => call('PATCH', `/conversations/${id}`, { title: draft })).then((done) => done && setDraft(undefined))
-        }}
+        onSubmit={submitBy(() =>
+          attempt(() => call('PATCH', `/conversations/${id}`, { title: draft })).then((done) => done && setDraft(undefined)),
+        )}
       >
         <input
           ref={field}
@@ -162,13 +162,7 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
     if (!sent) setText((now) => (now === '' ? prompt : `${prompt}\n${now}`))
   }
   return (
-    <form
-      class="say"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void send()
-      }}
-    >
+    <form class="say" onSubmit={submitBy(send)}>
       <label for="say" class="hidden">
         Message
       </label>

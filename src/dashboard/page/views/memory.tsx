@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
-import { About, filled, moment } from '../parts/fields.tsx'
+import { About, filled, moment, submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Empty, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
@@ -159,13 +159,7 @@ function NewPin({ added }: { readonly added: () => void }) {
     added()
   }
   return (
-    <form
-      class="row actions"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void add(event.currentTarget)
-      }}
-    >
+    <form class="row actions" onSubmit={submitBy(add)}>
       <input
         class="grow"
         name="text"

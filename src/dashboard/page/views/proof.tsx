@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
-import { About, counted, Field } from '../parts/fields.tsx'
+import { About, counted, Field, submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Block, Empty, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
@@ -51,13 +51,7 @@ function Verify() {
   return (
     <section aria-labelledby="verify-title">
       <h2 id="verify-title">Verify</h2>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void verify(new FormData(event.currentTarget))
-        }}
-      >
+      <form class="card" onSubmit={submitBy((form) => verify(new FormData(form)))}>
         <Field
           id="against"
           label="A line that you kept elsewhere"

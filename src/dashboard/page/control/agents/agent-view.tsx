@@ -2,7 +2,7 @@
 
 import type { Agent, AgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
-import { Field } from '../../parts/fields.tsx'
+import { Field, submitBy } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { Empty, Facts, Tag } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
@@ -112,13 +112,7 @@ function Edit({ agent: { id, role, daily_tokens, description, heartbeat_enabled 
     )
   }
   return (
-    <form
-      class="card"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void save(event.currentTarget)
-      }}
-    >
+    <form class="card" onSubmit={submitBy(save)}>
       <div class="fields">
         <Field id="edit-role" label="Role">
           <input id="edit-role" name="role" required maxLength={64} defaultValue={role} />

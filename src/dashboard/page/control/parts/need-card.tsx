@@ -5,7 +5,7 @@ import { useRef, useState } from 'preact/hooks'
 import type { Approval } from '../../../../control/contract/approval-shapes.ts'
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { counted, whole } from '../../parts/fields.tsx'
+import { counted, submitBy, whole } from '../../parts/fields.tsx'
 import { Tag } from '../../parts/small.tsx'
 import { cancel, decide, pauseOrResume, resolve, retry, wake, workerCommand } from '../actions.tsx'
 import { budget } from '../control-state.ts'
@@ -223,13 +223,7 @@ type ReviseProps = {
 /** Enter in the note sends the approval back; an empty one would not say what to change. */
 function Revise({ id, note, setNote, marked, send }: ReviseProps) {
   return (
-    <form
-      class="row grow"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void send()
-      }}
-    >
+    <form class="row grow" onSubmit={submitBy(send)}>
       <input
         data-key="v"
         class="grow"

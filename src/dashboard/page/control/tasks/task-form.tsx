@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { Field } from '../../parts/fields.tsx'
+import { Field, submitBy } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { roles } from '../control-state.ts'
@@ -63,13 +63,7 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
     }
   }
   return (
-    <form
-      class="card"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit(event.currentTarget)
-      }}
-    >
+    <form class="card" onSubmit={submitBy(submit)}>
       <Field id="task-title" label="Title">
         <input id="task-title" name="title" class="wide" required maxLength={500} dir="auto" defaultValue={task?.title} />
       </Field>

@@ -1,7 +1,7 @@
 /** Answers "who works, and who does not": all agents with what can be done about each, or one of them. */
 
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
-import { About, Field } from '../../parts/fields.tsx'
+import { About, Field, submitBy } from '../../parts/fields.tsx'
 import { useMark } from '../../parts/mark.ts'
 import { Empty } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
@@ -99,13 +99,7 @@ function NewAgent() {
   return (
     <section aria-labelledby="add-title">
       <h2 id="add-title">Add an agent</h2>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void add(event.currentTarget)
-        }}
-      >
+      <form class="card" onSubmit={submitBy(add)}>
         <div class="fields">
           <Field id="agent-id" label="Name" help="Letters, digits, and . _ -">
             <input id="agent-id" name="id" required maxLength={64} aria-describedby="agent-id-help" />

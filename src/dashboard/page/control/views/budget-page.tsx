@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Budget } from '../../../../control/contract/fleet-shapes.ts'
 import { DayChart } from '../../parts/chart.tsx'
-import { About, counted, Field, moment, whole } from '../../parts/fields.tsx'
+import { About, counted, Field, moment, submitBy, whole } from '../../parts/fields.tsx'
 import { Empty, Scroll, Tile } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
 import { budget, roles } from '../control-state.ts'
@@ -198,13 +198,7 @@ function Change({ name, limit, asked, set }: ChangeProps) {
     field.current?.select()
   }, [asked])
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void set(wanted)
-      }}
-    >
+    <form class="row" onSubmit={submitBy(() => set(wanted))}>
       <input
         ref={field}
         type="number"
@@ -245,13 +239,7 @@ function NewRoleLimit({ known, set }: NewProps) {
   return (
     <details>
       <summary>Limit another role</summary>
-      <form
-        class="fields"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void add(event.currentTarget)
-        }}
-      >
+      <form class="fields" onSubmit={submitBy(add)}>
         <Field id="limit-role" label="Role">
           <input id="limit-role" name="role" list="limit-roles" required maxLength={64} />
         </Field>
@@ -277,14 +265,7 @@ function Zone({ now, set }: { readonly now: string; readonly set: (zone: string)
   return (
     <details>
       <summary>Time zone</summary>
-      <form
-        key={now}
-        class="fields"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void set(String(new FormData(event.currentTarget).get('zone')).trim())
-        }}
-      >
+      <form key={now} class="fields" onSubmit={submitBy((form) => set(String(new FormData(form).get('zone')).trim()))}>
         <Field id="budget-zone" label="A day begins at midnight in">
           <input id="budget-zone" name="zone" list="budget-zones" required defaultValue={now} />
         </Field>

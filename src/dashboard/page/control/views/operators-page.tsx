@@ -1,7 +1,7 @@
 /** Answers "who may do all this": the tokens of operators, with a way to make and to revoke one. */
 
 import type { NewOperatorToken, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
-import { About, Field, filled } from '../../parts/fields.tsx'
+import { About, Field, filled, submitBy } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { Tag } from '../../parts/small.tsx'
 import { attempt, me } from '../../state.ts'
@@ -41,14 +41,7 @@ export function OperatorsPage(_: { readonly rest: string }) {
         )}
       </Loaded>
       <h2 id="add-title">Add an operator</h2>
-      <form
-        class="fields"
-        aria-labelledby="add-title"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void add(event.currentTarget)
-        }}
-      >
+      <form class="fields" aria-labelledby="add-title" onSubmit={submitBy(add)}>
         <Field id="operator-name" label="Name">
           <input id="operator-name" name="name" required maxLength={64} />
         </Field>

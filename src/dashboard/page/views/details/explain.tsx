@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
-import { Field } from '../../parts/fields.tsx'
+import { Field, submitBy } from '../../parts/fields.tsx'
 import { Facts, VerdictTag } from '../../parts/small.tsx'
 import { type Explanation, levels, type ToolFacts } from './rules-shapes.ts'
 
@@ -27,13 +27,7 @@ export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
   return (
     <section aria-labelledby="explain-title">
       <h2 id="explain-title">Would it be allowed?</h2>
-      <form
-        class="card"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void ask()
-        }}
-      >
+      <form class="card" onSubmit={submitBy(ask)}>
         <div class="fields">
           <Field id="explain-tool" label="What">
             <select id="explain-tool" value={tool} onChange={(event) => setTool(event.currentTarget.value)}>
