@@ -1,6 +1,7 @@
 /** Puts the routes of the gateway together, and describes them in /openapi.json. */
 
 import { z } from '@hono/zod-openapi'
+import { dashboardPage, pageFiles } from '../../dashboard/dashboard-page.ts'
 import { json } from '../../http/answers/shapes.ts'
 import { createApi, openRoute } from '../../http/api.ts'
 import type { Caller } from './access/token-access.ts'
@@ -11,16 +12,14 @@ import { approvalRoutes } from './routes/approvals.ts'
 import { chatRoutes } from './routes/chat.ts'
 import { conversationRoutes } from './routes/conversations.ts'
 import { costRoutes } from './routes/cost.ts'
-import { dashboardRoutes } from './routes/dashboard.ts'
 import { eventRoutes } from './routes/events.ts'
-import { metricsRoutes } from './routes/metrics.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
 import { runRoutes } from './routes/run.ts'
 import { runsRoutes } from './routes/runs.ts'
 import { schedulesRoutes } from './routes/schedules.ts'
 import { sessionRoutes } from './routes/session.ts'
-import { statusRoutes } from './routes/status.ts'
+import { metricsRoutes, statusRoutes } from './routes/status.ts'
 import { httpErrorOf } from './turns/talks.ts'
 
 export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): GatewayApi {
@@ -65,3 +64,10 @@ const gatewayRoutes: readonly Routes[] = [
   schedulesRoutes,
   dashboardRoutes,
 ]
+
+/** Serves the page of the dashboard at / with its files. */
+function dashboardRoutes(app: GatewayApi): void {
+  const answer = dashboardPage()
+  app.get('/', answer)
+  app.get(pageFiles, answer)
+}

@@ -187,16 +187,8 @@ function keep(path: string, line: string): void {
   } catch {}
 }
 
-type Paste = {
-  /** @returns the text to send, or undefined while the line belongs to an unfinished paste. */
-  whole(line: string): string | undefined
-  /** Discards the pasted lines; returns true when there were some. */
-  discard(): boolean
-  close(): void
-}
-
 /** Asks the terminal to mark pasted text. A dumb terminal cannot, so there each line is a message. */
-function followPastes(editor: Interface, { write }: Pick<Printer, 'write'>): Paste {
+function followPastes(editor: Interface, { write }: Pick<Printer, 'write'>) {
   const state: { pasting: boolean; lines: string[] } = { pasting: false, lines: [] }
   const marks = process.env.TERM !== 'dumb'
   const begin = () => void (marks && write([{ mark: 'pasteOn' }]))
@@ -211,11 +203,13 @@ function followPastes(editor: Interface, { write }: Pick<Printer, 'write'>): Pas
   begin()
   editor.on('SIGCONT', begin)
   return {
-    whole(line) {
+    /** @returns the text to send, or undefined while the line belongs to an unfinished paste. */
+    whole(line: string): string | undefined {
       state.lines.push(line)
       return state.pasting ? undefined : state.lines.splice(0).join('\n')
     },
-    discard() {
+    /** Discards the pasted lines; returns true when there were some. */
+    discard(): boolean {
       state.pasting = false
       return state.lines.splice(0).length > 0
     },

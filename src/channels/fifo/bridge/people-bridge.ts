@@ -123,15 +123,8 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   await discord.close()
 }
 
-type OpenQuestions = {
-  asked(channel: string): void
-  answered(line: ReadMessage): void
-  /** Says that no further question will come. */
-  last(): void
-}
-
 /** `done` is called once, when no further question will come and all are answered. */
-export function createOpenQuestions(done: () => void): OpenQuestions {
+export function createOpenQuestions(done: () => void) {
   const open = new Map<string, number>()
   const state = { ended: false }
 
@@ -146,12 +139,13 @@ export function createOpenQuestions(done: () => void): OpenQuestions {
   }
 
   return {
-    asked: (channel) => count(channel, 1),
-    answered(line) {
+    asked: (channel: string) => count(channel, 1),
+    answered(line: ReadMessage): void {
       if (line.ok) count(line.channel, -1)
       look()
     },
-    last() {
+    /** Says that no further question will come. */
+    last(): void {
       state.ended = true
       look()
     },

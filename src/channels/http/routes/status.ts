@@ -1,8 +1,9 @@
-/** Answers what the server is and what it does: GET /health and GET /status. */
+/** Answers what the server is and what it does: GET /health, GET /status and GET /metrics. */
 
 import { z } from '@hono/zod-openapi'
 import { json } from '../../../http/answers/shapes.ts'
 import { openRoute, route } from '../../../http/api.ts'
+import { prometheusText, prometheusType } from '../../../http/prometheus.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 
@@ -47,5 +48,18 @@ export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway)
         200,
       )
     },
+  )
+}
+
+/** Answers GET /metrics for Prometheus. */
+export function metricsRoutes(app: GatewayApi, { telemetry }: Gateway): void {
+  app.openapi(
+    route('read', {
+      method: 'get',
+      path: '/metrics',
+      summary: 'What was done since the server began, in the text format of Prometheus',
+      responses: { 200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } } },
+    }),
+    async (c) => c.text(prometheusText((await telemetry).metrics()), 200, { 'content-type': prometheusType }),
   )
 }
