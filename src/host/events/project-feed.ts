@@ -95,7 +95,7 @@ function fired(whose: Pick<Notice, 'conversationId'>, body: Body): Notice {
   return { ...whose, ...run, event: { type: 'schedule_fired', schedule: textIn(body, 'schedule') ?? '', ...run } }
 }
 
-function member<Name extends string>(name: Name, value: string | undefined): { readonly [key in Name]?: string } {
+export function member<Name extends string>(name: Name, value: string | undefined): { readonly [key in Name]?: string } {
   const found: { [key in Name]?: string } = {}
   if (value !== undefined) found[name] = value
   return found

@@ -98,6 +98,7 @@ function instantOf(local: string, { offset, zone }: { readonly offset: string | 
   }
 }
 
-function wrong(words: string): FailureError {
+/** Refuses what a person wrote. */
+export function wrong(words: string): FailureError {
   return new FailureError('usage', words)
 }

@@ -5,9 +5,8 @@ import type { ScheduleDefinition } from '../../memory/schedules/schedule-row.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import type { Setup } from '../api.ts'
 import type { NewSchedule, ScheduleChange, ScheduleOptions } from '../contract/schedules-api.ts'
-import { FailureError } from '../failure.ts'
 import { agentProfileOf } from '../setup/agent-profile.ts'
-import { readTiming, readZone } from './read-timing.ts'
+import { readTiming, readZone, wrong } from './read-timing.ts'
 import { columnsOf } from './schedule-view.ts'
 
 export type Defining = { readonly setup: Pick<Setup, 'config' | 'paths' | 'redactor' | 'context'>; readonly now: number }
@@ -114,8 +113,4 @@ function assertChannel(channel: string, { context }: Defining['setup']): void {
 /** The zone that this process has, unless the user's own differs. */
 function systemZone({ context }: Defining['setup']): string {
   return context.env.TZ || Intl.DateTimeFormat().resolvedOptions().timeZone
-}
-
-function wrong(words: string): FailureError {
-  return new FailureError('usage', words)
 }

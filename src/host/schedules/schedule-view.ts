@@ -84,7 +84,7 @@ function durationWords(ms: number): string {
   return parts.join('')
 }
 
-function iso(at: number): string {
+export function iso(at: number): string {
   return new Date(at).toISOString()
 }
 

@@ -10,7 +10,7 @@ import type { StartedRun } from '../contract/schedules-api.ts'
 import { planStep } from './plan.ts'
 import { both, interruptedReport, pausedReport } from './report-text.ts'
 import type { RunProgress } from './run-schedule.ts'
-import { runViewOf, timingOf } from './schedule-view.ts'
+import { iso, runViewOf, timingOf } from './schedule-view.ts'
 import { nextDue } from './timing.ts'
 
 export type SchedulerOptions = {
@@ -193,16 +193,12 @@ export function createScheduler({ store, log, now, owner, isAlive, run, ended = 
   }
 }
 
-function keyName({ scheduleId, due, attempt }: FiredKey): string {
+export function keyName({ scheduleId, due, attempt }: FiredKey): string {
   return `${scheduleId} ${due} ${attempt}`
 }
 
 function whyLeft(state: 'missed' | 'skipped'): string {
   return state === 'missed' ? 'no process ran schedules then' : 'the run before had not ended'
-}
-
-function iso(at: number): string {
-  return new Date(at).toISOString()
 }
 
 function wordsOf(error: unknown): string {

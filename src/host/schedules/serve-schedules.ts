@@ -2,13 +2,12 @@
 
 import { isAlive, thisProcess } from '../../memory/journal/process-owner.ts'
 import type { Unsent } from '../../memory/schedules/fired-table.ts'
-import type { FiredKey } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
 import { within } from '../../service/sleep.ts'
 import type { Host } from '../api.ts'
 import { type RunOptions, runSchedule } from './run-schedule.ts'
-import { createScheduler, type Scheduler } from './scheduler.ts'
+import { createScheduler, keyName, type Scheduler } from './scheduler.ts'
 
 export type ServedSchedules = {
   /** Ends the loop, lets runs end for `graceMs`, then cancels them. */
@@ -119,12 +118,6 @@ type DeliveryOptions = {
   readonly isAlive: (owner: string) => boolean
 }
 
-type Delivery = {
-  /** Sends what waits. Never rejects. */
-  deliver(): void
-  settled(): Promise<void>
-}
-
 /** After so many attempts, at least so many milliseconds apart, a text counts as not sent. */
 const mostTries = 5
 const againMs = 60_000
@@ -132,13 +125,13 @@ const againMs = 60_000
 const othersMs = 15_000
 
 /** Sends the answers of scheduled runs through the channels of this process; what cannot be sent yet stays in the database. */
-function createDelivery({ store, channels, log, now, owner, isAlive }: DeliveryOptions): Delivery {
+function createDelivery({ store, channels, log, now, owner, isAlive }: DeliveryOptions) {
   const state: { sending: Promise<void>; busy: boolean } = { sending: Promise.resolve(), busy: false }
   const names = [...channels.keys()]
   const retryAt = new Map<string, number>()
 
   async function sendAll(): Promise<void> {
-    const claim = { owner, wants: (text: Unsent) => isMine(text) && (retryAt.get(nameOf(text)) ?? 0) <= now() }
+    const claim = { owner, wants: (text: Unsent) => isMine(text) && (retryAt.get(keyName(text)) ?? 0) <= now() }
     for (let next = store.fired.claimUnsent(names, claim); next; next = store.fired.claimUnsent(names, claim)) await sendOne(next)
   }
 
@@ -151,19 +144,20 @@ function createDelivery({ store, channels, log, now, owner, isAlive }: DeliveryO
     const { channel, recipient, unsent, tries } = text
     try {
       await channels.get(channel)?.send(recipient, unsent)
-      retryAt.delete(nameOf(text))
+      retryAt.delete(keyName(text))
       store.fired.setSent(text, new Date(now()).toISOString(), false)
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       const again = tries + 1 < mostTries
-      retryAt.set(nameOf(text), now() + againMs)
+      retryAt.set(keyName(text), now() + againMs)
       store.fired.setSent(text, `not sent: ${why}`, again)
       log('warn', 'answer not delivered', { channel, to: recipient, why, ...(again ? { again } : {}) })
     }
   }
 
   return {
-    deliver() {
+    /** Sends what waits. Never rejects. */
+    deliver(): void {
       if (state.busy || names.length === 0) return
       state.busy = true
       state.sending = sendAll()
@@ -174,8 +168,4 @@ function createDelivery({ store, channels, log, now, owner, isAlive }: DeliveryO
     },
     settled: () => state.sending,
   }
-}
-
-function nameOf({ scheduleId, due, attempt }: FiredKey): string {
-  return `${scheduleId} ${due} ${attempt}`
 }

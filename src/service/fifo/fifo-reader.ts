@@ -91,12 +91,6 @@ function inode(path: string): number | undefined {
   return lstatSync(path, { throwIfNoEntry: false })?.ino
 }
 
-type Waiter = {
-  /** Resolves after at most `ms`; sooner when bytes were written or the signal aborts. */
-  wait(ms: number, signal?: AbortSignal): Promise<void>
-  close(): void
-}
-
 /** The longest wait between two reads, in ms: a write notification can get lost, and some file systems send none. */
 const LONGEST_WAIT_MS = 500
 
@@ -104,7 +98,7 @@ const LONGEST_WAIT_MS = 500
  * Uses the kernel's write notifications (inotify). It may merge notifications within a few ms, so callers should read often at first, at
  * doubling intervals. Without notifications (no watches left) only the timer resolves.
  */
-export function createWaiter(path: string): Waiter {
+export function createWaiter(path: string) {
   let written = false
   let wake = (): void => {}
   const watcher = watched(path, () => {
@@ -112,6 +106,7 @@ export function createWaiter(path: string): Waiter {
     wake()
   })
 
+  /** Resolves after at most `ms`; sooner when bytes were written or the signal aborts. */
   async function wait(ms: number, signal?: AbortSignal): Promise<void> {
     if (written || signal?.aborted) {
       written = false

@@ -13,9 +13,8 @@ import type { EventHub } from '../host-event.ts'
 import { createExporter, type Exporter } from './exporter.ts'
 import { createRunMetrics, type RunMetrics } from './run-metrics.ts'
 import { createSpanReader } from './run-spans.ts'
-import { headersIn, tracesUrl } from './traces-address.ts'
+import { type Environment, headersIn, tracesUrl } from './traces-address.ts'
 
-type Environment = Readonly<Partial<Record<string, string>>>
 type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
 
 export type TelemetryOptions = {

@@ -3,6 +3,7 @@
 import type { FeedEntry } from '../../../memory/journal/feed/journal-feed.ts'
 import type { Ending, Usage } from '../../../runtime/event.ts'
 import { consequenceIn, externalOf } from '../../../runtime/replay/external-entry.ts'
+import { member } from '../project-feed.ts'
 
 /** Times in milliseconds since 1970. */
 type Timed = {
@@ -64,7 +65,7 @@ export function createSpanReader(): (entry: FeedEntry) => readonly Span[] {
       case 'model.done':
         for (const { call } of event.proposals) run.calls.set(call.id, { tool: call.name, start: at })
         return [
-          { ...timed, kind: 'model', start: run.thinking, model: event.model, ...known('provider', event.provider), usage: event.usage },
+          { ...timed, kind: 'model', start: run.thinking, model: event.model, ...member('provider', event.provider), usage: event.usage },
         ]
       case 'model.fail':
         return event.code === 'aborted' ? [] : [{ ...timed, kind: 'model', start: run.thinking, model: run.model, error: event.code }]
@@ -89,10 +90,4 @@ export function createSpanReader(): (entry: FeedEntry) => readonly Span[] {
         return []
     }
   }
-}
-
-function known<Name extends string>(name: Name, value: string | undefined): { readonly [key in Name]?: string } {
-  const found: { [key in Name]?: string } = {}
-  if (value !== undefined) found[name] = value
-  return found
 }

@@ -3,7 +3,7 @@
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import { otlpBody } from './otlp.ts'
 
-type Environment = Readonly<Partial<Record<string, string>>>
+export type Environment = Readonly<Partial<Record<string, string>>>
 
 /** The text may be no URL. @returns undefined when nothing is sent */
 export function tracesUrl(env: Environment): string | undefined {
