@@ -6,6 +6,7 @@ import type { ConversationOptions, Host, Setup } from '../host/api.ts'
 import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
+import { errorText } from '../kit/text.ts'
 import type { Provider } from '../runtime/port.ts'
 import { aborted } from '../service/sleep.ts'
 import { warmUp } from '../service/warm-up.ts'
@@ -99,7 +100,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     const listening = channels.map(({ kind, access, channel }) => {
       const running = run(channel, hostFor(access), deaf.signal)
       if (!kind.vital && !needed.includes(kind.name))
-        return running.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: wordsOf(error) }))
+        return running.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: errorText(error) }))
       return running.then(vital.resolve, vital.reject)
     })
     /** These end their turns themselves, in the same time. */
@@ -149,8 +150,4 @@ async function finish(close: () => Promise<void>, cancel: (by: string) => void, 
   clearTimeout(late)
   clearTimeout(tooLate)
   deaf.abort()
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

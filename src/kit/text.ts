@@ -78,3 +78,8 @@ export function traceOf(error: unknown): string {
   const { stack = '', message } = error
   return stack.includes(message) ? stack : `${stack}: ${message}`
 }
+
+/** Returns the message of an error, and of anything else that was thrown its text. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -3,6 +3,7 @@
  * neither a restart nor a second process starts it again.
  */
 
+import { errorText } from '../../kit/text.ts'
 import type { FiredEnd, FiredKey, FiredRow, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
@@ -110,7 +111,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, ended = 
         }),
     })
       .then((end) => finish(row, key, end))
-      .catch((error: unknown) => log('error', 'schedule not recorded', { schedule: row.name, why: wordsOf(error) }))
+      .catch((error: unknown) => log('error', 'schedule not recorded', { schedule: row.name, why: errorText(error) }))
       .finally(() => {
         running.delete(name)
         ended()
@@ -199,8 +200,4 @@ export function keyName({ scheduleId, due, attempt }: FiredKey): string {
 
 function whyLeft(state: 'missed' | 'skipped'): string {
   return state === 'missed' ? 'no process ran schedules then' : 'the run before had not ended'
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -3,6 +3,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { FailureError } from '../../../host/failure.ts'
+import { errorText } from '../../../kit/text.ts'
 
 export type TlsFiles = { readonly cert: string; readonly key: string }
 export type TlsSettings = { readonly tlsCert?: string; readonly tlsKey?: string }
@@ -33,7 +34,7 @@ function readPem(key: string, path: string): string {
     const text = readFileSync(path, 'utf8')
     if (text.includes('-----BEGIN ')) return text
   } catch (error) {
-    throw new FailureError('error', `channels.http.${key}: "${path}" cannot be read: ${reasonOf(error)}`)
+    throw new FailureError('error', `channels.http.${key}: "${path}" cannot be read: ${errorText(error)}`)
   }
   throw new FailureError('error', `channels.http.${key}: "${path}" is no PEM file`)
 }
@@ -42,10 +43,6 @@ function parsed<T>(key: string, path: string, parse: () => T): T {
   try {
     return parse()
   } catch (error) {
-    throw new FailureError('error', `channels.http.${key}: "${path}" cannot be used: ${reasonOf(error)}`)
+    throw new FailureError('error', `channels.http.${key}: "${path}" cannot be used: ${errorText(error)}`)
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
