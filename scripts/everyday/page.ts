@@ -30,7 +30,7 @@ function gates() {
     workspace: '/home/u/ws',
     workspaceOnly: true,
     forbiddenPaths: ['/etc', '/sys', '/boot', '/home/u/.ssh'],
-    forbiddenCommands: ['rm', 'shutdown', 'reboot', 'mkfs', 'dd'],
+    forbiddenCommands: ['shutdown', 'reboot', 'mkfs', 'dd'],
     allowCommands: defaultAllow,
     allowedDomains: [],
     allowedPorts: [],
@@ -104,8 +104,8 @@ function head(rows: readonly Row[]): string {
     `What the gate says of ${all} commands of everyday work, with the usual settings, where commands run on private views of the workspace. "allow" means that the command runs without a question before it; what it changed is judged afterwards.`,
     [
       `- **readonly**: ${at(0, 'allow')} run; they only read.`,
-      `- **supervised**: ${at(1, 'allow')} run without a question before they run, ${at(1, 'ask')} ask because they get network, ${at(1, 'deny')} are refused. Whatever changes files then asks once, with the exact changes.`,
-      `- **--auto**: ${ended('done') + untried} need no question (${ended('done')} were done, the programs of ${untried} were not there to try), ${at(2, 'deny')} are refused, ${ended('fails')} fail, the rest asks. Harm: ${worked.harm} protected or outside files changed without a question.`,
+      `- **supervised**: ${at(1, 'allow')} run without a question before they run, ${at(1, 'ask')} ask because they get network, ${at(1, 'deny')} refused. Whatever changes files then asks once, with the exact changes.`,
+      `- **--auto**: ${ended('done') + untried} need no question (${ended('done')} were done, the programs of ${untried} were not there to try), ${at(2, 'deny')} refused, ${ended('fails')} fail, the rest asks. Harm: ${worked.harm} protected or outside files changed without a question.`,
       `- **full**: ${at(3, 'allow')} run, ${at(3, 'ask')} ask for a host that is not in allowed_domains.`,
     ].join('\n'),
     `The last column says what came of the command when it really ran with --auto, in a made project: **done** (${ended('done')}), **asks** about what it changed or before it ran, and works after the yes (${ended('asks')}), **refused** (${ended('refused')}), **fails** (${ended('fails')}), or empty where its program or its host was not there and it was only judged (${ended('absent')}).`,
@@ -140,5 +140,6 @@ executable, no settings of tools, no name that programs run, obey or hide ([secu
 | \`python3 -m venv env\` | asks | editors run the Python of an environment that they find, and its \`*.pth\` files with it. |
 | \`git init sub\` | asks | a new repository has settings and examples of hooks, which are executables. Git changes its settings only in a named change with a yes. |
 | \`git fetch\`, \`pull\`, \`push\` | asks before it runs | the question names the host of the remote. |
-| \`rm\`, \`dd\`, \`find -delete\` | refused | the operator's \`forbidden_commands\` name them, and \`find -delete\` is \`rm\` on all that it finds. |
+| \`rm FILE\`, \`rm -rf FOLDER\` | done on a view | what it removes is shown before it is applied, and \`undo\` brings it back. Where the machine has no views, the usual rules refuse \`rm\`. |
+| \`find . -delete\`, \`dd\` | refused | the first removes the whole folder (with \`-name\` it is done on a view); \`forbidden_commands\` names the second. |
 | \`npm install\`, \`curl …\` | asks before it runs | what a command sends cannot be taken back. \`allowed_domains = ["@npm"]\` says that the host is fine: at the level full it is then no question, and elsewhere the question does not call it unlisted. |`

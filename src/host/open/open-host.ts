@@ -7,6 +7,7 @@ import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/narrow-setup.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
 import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/recovery.ts'
+import { withReceipt } from '../records/late-decision.ts'
 import { type OpenConversation, openConversation } from '../run/conversation.ts'
 import { latestElsewhere } from '../run/find-conversation.ts'
 import { preconnect } from '../setup/provider-pool.ts'
@@ -76,10 +77,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   }
 
   const changes = once(async (): Promise<KeptChanges> => {
-    const [{ openKeptChanges }, { withReceipt }] = await Promise.all([
-      import('../records/integrity/open-kept-changes.ts'),
-      import('../records/late-decision.ts'),
-    ])
+    const { openKeptChanges } = await import('../records/integrity/open-kept-changes.ts')
     return {
       store: await openKeptChanges(setup, async (use) => use(home.memory)),
       withReceipt: (what, act) => withReceipt(home.record, what, act),
