@@ -32,6 +32,7 @@ unlisted_commands = "block"
 readonly_commands = "drop"
 egress = "open"
 direct = "allow"
+tool_settings = "allow"
 audit_log = false
 [limits]
 max_tool_rounds = 11
