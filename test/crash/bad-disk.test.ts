@@ -54,7 +54,7 @@ describe('the disk', () => {
   test.if(mountable)('full in the middle of a turn: the tool does not run, because no receipt of it could be kept', async () => {
     using at = nest()
     const { BRAIDCLAW_MOCK_FIXTURE } = scripted(at, [
-      { ...call('file_write', { path: 'made', content: 'x' }), delay_ms: 2_500 },
+      { ...call('file_write', { path: 'made.txt', content: 'x' }), delay_ms: 2_500 },
       { text: 'done' },
     ]).env
     const { stdout, stderr } = inNamespace(
