@@ -152,7 +152,9 @@ real('a link in the place of the folder for temporary files is not followed', as
   try {
     await tryOverlay({ places: { workspace, home, stateHome }, bubblewrap: '/usr/bin/bwrap', libc: openLibc() })
   } finally {
-    process.env.TMPDIR = before
+    // An undefined value would become the word "undefined".
+    if (before === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = before
   }
   expect(readdirSync(target)).toEqual([])
 })
