@@ -334,6 +334,18 @@ describe('history', () => {
               'git update-ref refs/heads/main $(git commit-tree -m orphan HEAD^{tree}) && rm -r .git/logs',
               'refs/heads/main moves away from',
             ],
+            [
+              `o=$(git rev-parse HEAD) && git update-ref refs/heads/main $(git commit-tree -m orphan HEAD^{tree}) && echo "${'0'.repeat(40)} $(git rev-parse HEAD) n <e> $(date +%s) +0000\t$o" > .git/logs/HEAD && cp .git/logs/HEAD .git/logs/refs/heads/main`,
+              'refs/heads/main moves away from',
+            ],
+            [
+              `o=$(git rev-parse HEAD) && git update-ref refs/heads/main $(git commit-tree -m orphan HEAD^{tree}) && echo "$o $(git rev-parse HEAD) n <e> 1000000000 +0000" > .git/logs/HEAD && rm -r .git/logs/refs`,
+              'refs/heads/main moves away from',
+            ],
+            [
+              `o=$(git rev-parse HEAD) && c=$(printf 'tree %s\\nauthor n <e> 1 +0000\\ncommitter n <e> 1 +0000\\nparent %s\\n\\nx\\n' $(git rev-parse HEAD^{tree}) $o | git hash-object --literally -t commit -w --stdin) && rm -r .git/logs && echo $c > .git/refs/heads/main`,
+              'refs/heads/main moves away from',
+            ],
             ['git branch -q -D side', 'refs/heads/side is deleted'],
             ['rm .git/refs/heads/side', 'refs/heads/side is deleted'],
             ['git commit -q --amend -m x && rm -r .git/logs', 'nothing holds'],

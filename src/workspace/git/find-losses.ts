@@ -13,11 +13,11 @@ const mostPacked = 500_000
 
 /** @param sides which sides reach each commit that was met */
 export function findLosses(repository: Repository, sides: ReadonlyMap<string, number>): void {
-  const { own, rest, doubts, ids, refs, wasThere } = repository
+  const { own, rest, doubts, text, refs, wasThere } = repository
   if (!wasThere) return
   const logs = own.flatMap(({ path }) => (rest(path).startsWith('logs/') ? [path] : []))
   for (const reason of [...lostByRefs(repository, sides), ...lostByLogs(repository, logs)]) doubts.add(reason)
-  const left = [...refs.after.values(), ...logs.flatMap((path) => [...ids(path, 'after')])]
+  const left = [...refs.after.values(), ...logs.flatMap((path) => idsInLog(text(path, 'after')))]
   for (const reason of lostObjects(repository, left)) doubts.add(reason)
 }
 
@@ -29,7 +29,7 @@ function lostByRefs(repository: Repository, sides: ReadonlyMap<string, number>):
     if (isReached || isTracked(name) || /^refs\/(?:rewritten|bisect|worktree)\//.test(name)) return []
     const isForced = to !== undefined || name === 'HEAD'
     const logs = [inFolder(folder, 'logs/HEAD'), inFolder(common, `logs/${name}`)]
-    if (isForced && logs.some((log) => text(log, 'after').includes(from))) return []
+    if (isForced && logs.some((log) => idsInLog(text(log, 'after')).includes(from))) return []
     if (name === 'refs/stash' && isUnpacked(repository, from)) return []
     const what = isForced ? `${name} moves away from` : `${name} is deleted, and with it`
     return [`${what} ${from.slice(0, 7)}, which nothing holds any more`]
@@ -37,8 +37,8 @@ function lostByRefs(repository: Repository, sides: ReadonlyMap<string, number>):
 }
 
 function lostByLogs(repository: Repository, logs: readonly string[]): readonly string[] {
-  const { text, ids, history, refs, isCutOff } = repository
-  const held = new Set(logs.flatMap((path) => [...ids(path, 'after')]))
+  const { text, history, refs, isCutOff } = repository
+  const held = new Set(logs.flatMap((path) => idsInLog(text(path, 'after'))))
   const dropped = logs.flatMap((path) => {
     const kept = new Set(text(path, 'after').split('\n'))
     const lines = text(path, 'before')
@@ -61,6 +61,11 @@ function lostByLogs(repository: Repository, logs: readonly string[]): readonly s
 
 function isRecent(line: string): boolean {
   return Date.now() - Number(/> (\d+) [+-]\d{4}/.exec(line)?.[1] ?? 0) * 1_000 < logMs
+}
+
+/** Returns what the lines of a log hold for git: not what their messages name, nor what git forgets soon. */
+function idsInLog(text: string): readonly string[] {
+  return text.split('\n').flatMap((line) => (isRecent(line) ? (/^([\da-f]{40,64}) ([\da-f]{40,64}) /.exec(line)?.slice(1) ?? []) : []))
 }
 
 /** Whether the work tree has all that a stash held, because it was taken out again. */

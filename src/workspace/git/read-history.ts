@@ -127,10 +127,12 @@ function parseCommit(id: string, content: Buffer): Commit {
   const head = end < 0 ? text : text.slice(0, end)
   const [subject = ''] = (end < 0 ? '' : text.slice(end + 2, end + 1_000)).trimStart().split('\n', 1)
   const [author = '', committer = ''] = ['author', 'committer'].map((name) => new RegExp(`^${name} (.*)$`, 'm').exec(head)?.[1] ?? '')
+  // Git follows only the parents that stand right after the tree.
+  const [, tree = '', parents = ''] = /^tree ([\da-f]+)\n((?:parent [\da-f]+\n)*)/.exec(`${head}\n`) ?? []
   return {
     id,
-    tree: /^tree ([\da-f]+)$/m.exec(head)?.[1] ?? '',
-    parents: [...head.matchAll(/^parent ([\da-f]+)$/gm)].map(([, parent = '']) => parent),
+    tree,
+    parents: [...parents.matchAll(/[\da-f]{40,}/g)].map(([parent]) => parent),
     date: Number(committer.slice(committer.lastIndexOf('> ') + 2).split(' ', 1)[0]) || 0,
     subject: subject.slice(0, 200),
     author: author.slice(0, Math.max(0, author.lastIndexOf(' <'))).slice(0, 100),
