@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { callOf, createMemoryStage, judgement, type MemoryStage, noon, runOf } from './fixture.ts'
 
@@ -81,4 +82,19 @@ test('a standing rule is added once, found exactly, listed and revoked', () => {
   expect(approvals.rules()).toEqual([rule])
   expect([approvals.revokeRule(rule.id), approvals.revokeRule(rule.id)]).toEqual([true, false])
   expect(approvals.rules()).toEqual([])
+})
+
+test('a standing rule that was revoked and put back allows nothing; one that is given again does', () => {
+  const { memory, path } = memoryStage
+  const { approvals } = memory
+  const give = () => approvals.addRule({ tool: 'shell', scope: '/usr/bin/git', by: 'user' })
+  const rule = give()
+  using db = new Database(path)
+  db.run('CREATE TABLE older AS SELECT * FROM always_rules')
+  approvals.revokeRule(rule.id)
+  db.run('INSERT INTO always_rules SELECT * FROM older')
+  expect([approvals.hasRule('shell', '/usr/bin/git'), approvals.rules()]).toEqual([false, []])
+  expect(approvals.rules({ altered: true })).toEqual([{ ...rule, altered: true }])
+  give()
+  expect([approvals.hasRule('shell', '/usr/bin/git'), approvals.rules().length]).toEqual([true, 1])
 })

@@ -173,29 +173,41 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
       state === 'open' || state === 'allowed' ? { state: 'denied', decidedBy: by, decidedAt: at, note: note ?? null } : 'it is closed',
     )
 
+  /** A row that was revoked and put back is not as it was written either. */
+  function shownRule({ seal: found, ...rule }: RuleRow): AlwaysRule {
+    const isRevoked = changes.last(`rule ${rule.id}`, rule.addedAt) > 0
+    return found === (seal(ruleText(rule)) ?? null) && !isRevoked ? rule : { ...rule, altered: true }
+  }
+
   const addRule: Approvals['addRule'] = ({ tool, scope, by }) =>
     store.write(() => {
       const known = findRule(store, tool, scope)
-      if (known && !shownRule(known, seal).altered) return shownRule(known, seal)
-      if (known) revokeRule(known.id)
+      if (known && !shownRule(known).altered) return shownRule(known)
+      if (known) removeRule(known.id)
       store
         .sql<never, [string, string, string, number]>('INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES (?, ?, ?, ?)')
         .run(tool, scope, by, now())
       const rule = findRule(store, tool, scope)
       if (!rule) throw new Error(`rule for ${tool} ${scope} vanished while it was being added`)
       sealRule(store, rule, seal)
-      return shownRule({ ...rule, seal: seal(ruleText(rule)) ?? null }, seal)
+      return shownRule({ ...rule, seal: seal(ruleText(rule)) ?? null })
     })
 
   const rules: Approvals['rules'] = ({ altered } = { altered: false }) =>
     store
       .sql<RuleRow, []>(`SELECT ${ruleColumns} FROM always_rules ORDER BY id`)
       .all()
-      .map((row) => shownRule(row, seal))
+      .map(shownRule)
       .filter((rule) => altered || !rule.altered)
 
+  const removeRule = (id: number) => store.sql<never, [number]>('DELETE FROM always_rules WHERE id = ?').run(id).changes === 1
+
   const revokeRule: Approvals['revokeRule'] = (id) =>
-    store.write(() => store.sql<never, [number]>('DELETE FROM always_rules WHERE id = ?').run(id)).changes === 1
+    store.write(() => {
+      const isRemoved = removeRule(id)
+      if (isRemoved) changes.add(`rule ${id}`, 1)
+      return isRemoved
+    })
 
   return {
     create,
@@ -211,7 +223,7 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
     rules,
     hasRule(tool, scope) {
       const rule = findRule(store, tool, scope)
-      return rule !== undefined && !shownRule(rule, seal).altered
+      return rule !== undefined && !shownRule(rule).altered
     },
     revokeRule,
   }
@@ -238,10 +250,6 @@ function textOf(row: Omit<Row, 'seal'>): string {
 function sealRow(store: Store, id: string, seal: Seal): void {
   const row = rowOf(store, id)
   if (row) store.sql<never, [string | null, string]>('UPDATE approvals SET seal = ? WHERE id = ?').run(seal(textOf(row)) ?? null, id)
-}
-
-function shownRule({ seal: found, ...rule }: RuleRow, seal: Seal): AlwaysRule {
-  return found === (seal(ruleText(rule)) ?? null) ? rule : { ...rule, altered: true }
 }
 
 function ruleText({ id, tool, scope, addedBy, addedAt }: AlwaysRule): string {
