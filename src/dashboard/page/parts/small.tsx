@@ -37,13 +37,13 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="quiet">{children}</p>
 }
 
-/** A part of the page that scrolls by itself, so the keyboard must reach it. */
+/** A part of the page that scrolls by itself, so the keyboard must reach it. A page may hold several of one name, so it is no landmark. */
 export function Scroll({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: see above.
-    <section tabIndex={0} aria-label={label}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex lint/a11y/useSemanticElements: see above; it holds no fields.
+    <div role="group" tabIndex={0} aria-label={label}>
       {children}
-    </section>
+    </div>
   )
 }
 
