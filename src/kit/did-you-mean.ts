@@ -1,5 +1,8 @@
 /** Suggests the nearest known word for a misspelled one. */
 
+import { quote } from './text.ts'
+
+/** Returns the known word that a person most likely meant, or undefined when none is near. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const wanted = plain(word)
   const begun = wanted.length < 4 ? [] : known.filter((name) => plain(name).startsWith(wanted))
@@ -10,10 +13,10 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best !== undefined && best.off <= allowed ? best.name : undefined
 }
 
-/** Returns ` (did you mean "x"?)`, or an empty text if no word is near. */
+/** Returns `; did you mean "x"?`, or an empty text when no word is near. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const name = nearest(word, known)
-  return name === undefined ? '' : `; did you mean "${name}"?`
+  return name === undefined ? '' : `; did you mean ${quote(name)}?`
 }
 
 /** Removes differences of case, dashes and camelCase. It truncates long words, because no known word is that long. */

@@ -45,33 +45,6 @@ export function quote(value: unknown): string {
   return cut(visible(JSON.stringify(value) ?? String(value)), 80)
 }
 
-/** Returns the candidate that a person most likely meant, or undefined when none is similar. */
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
-  const ranked = candidates
-    .map((candidate) => ({ candidate, distance: distance(word.slice(0, 64).toLowerCase(), candidate.slice(0, 64).toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance)
-  const best = ranked[0]
-  return best && best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.candidate : undefined
-}
-
-export function didYouMean(word: string, candidates: readonly string[]): string {
-  const near = nearest(word, candidates)
-  return near === undefined ? '' : `; did you mean ${quote(near)}?`
-}
-
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column)
-  for (const [line, left] of [...from].entries()) {
-    const next = [line + 1]
-    for (const [column, right] of [...to].entries()) {
-      const change = (row[column] ?? 0) + (left === right ? 0 : 1)
-      next.push(Math.min(change, (row[column + 1] ?? change) + 1, (next[column] ?? change) + 1))
-    }
-    row = next
-  }
-  return row.at(-1) ?? 0
-}
-
 /** Says for a log where an error comes from, with its message, which the traces of some errors leave out. */
 export function traceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)

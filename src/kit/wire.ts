@@ -1,7 +1,5 @@
 /** Defines the protocol of the six FIFOs between an agent and its three bridges: names, messages and requests to the claw. */
 
-export { parseJson } from './json.ts'
-
 /** `x_in` and `x_out` are named from the agent's side for `interact`, and from the bridge's side for `brain` and `claw`. */
 export const FIFOS = ['interact', 'brain', 'claw'].flatMap((part) => [`${part}_in`, `${part}_out`])
 

@@ -6,24 +6,36 @@ import type { Schema, Tool } from '../runtime/port.ts'
 import { createGate, type Gate, type GateOptions } from './gate.ts'
 import { definePolicy, type Policy } from './policy.ts'
 
-const policy = definePolicy({
-  autonomy: 'supervised',
-  workspace: '/home/u/ws',
-  workspaceOnly: true,
+/** Returns a policy of the usual levels for the folder /home/u/ws, with empty lists, except for these fields. */
+export function policyWith(fields: Partial<Policy> = {}): Policy {
+  return definePolicy({
+    autonomy: 'supervised',
+    workspace: '/home/u/ws',
+    workspaceOnly: true,
+    forbiddenPaths: [],
+    forbiddenCommands: [],
+    allowCommands: [],
+    allowedDomains: [],
+    allowedPorts: [],
+    protectedPaths: [],
+    approveAllMedium: false,
+    ask: 'changes',
+    unlistedCommands: 'ask',
+    readonlyCommands: 'block',
+    egress: 'ask',
+    direct: 'ask',
+    toolSettings: 'ask',
+    home: '/home/u',
+    ...fields,
+  })
+}
+
+const policy = policyWith({
   forbiddenPaths: ['/etc', '/home/u/ws/vault'],
   forbiddenCommands: ['rm', 'shutdown', 'reboot', 'mkfs', 'dd'],
   allowCommands: ['ls', 'pwd', 'cat', 'git', 'touch', 'echo'],
   allowedDomains: ['example.com'],
-  allowedPorts: [],
   protectedPaths: ['/home/u/.braidclaw'],
-  approveAllMedium: false,
-  ask: 'changes',
-  unlistedCommands: 'ask',
-  readonlyCommands: 'block',
-  egress: 'ask',
-  direct: 'ask',
-  toolSettings: 'ask',
-  home: '/home/u',
 })
 
 const pathSchema: Schema = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] }

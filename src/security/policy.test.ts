@@ -1,26 +1,16 @@
 import { expect, test } from 'bun:test'
-import { cut, nearest } from '../kit/text.ts'
+import { nearest } from '../kit/did-you-mean.ts'
+import { cut } from '../kit/text.ts'
+import { policyWith } from './gate.fixture.ts'
 import { definePolicy, policyVersion } from './policy.ts'
 import { meaningOf, rules } from './rules.ts'
 
-const policy = definePolicy({
-  autonomy: 'supervised',
+const policy = policyWith({
   workspace: '/ws',
-  workspaceOnly: true,
   forbiddenPaths: ['/etc'],
   forbiddenCommands: ['rm'],
   allowCommands: ['ls'],
-  allowedDomains: [],
-  allowedPorts: [],
   protectedPaths: ['/home/u/.braidclaw'],
-  approveAllMedium: false,
-  ask: 'changes',
-  unlistedCommands: 'ask',
-  readonlyCommands: 'block',
-  egress: 'ask',
-  direct: 'ask',
-  toolSettings: 'ask',
-  home: '/home/u',
 })
 
 test('any change of a policy changes its version, and the version itself does not count', () => {

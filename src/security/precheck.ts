@@ -1,8 +1,8 @@
 /** Runs the gate's first checks, before the arguments count: emergency stop, tool, channel, and whether the arguments are JSON. */
 
-import { canonical, isObject } from '../kit/json.ts'
-import { cut, didYouMean, quote, visible } from '../kit/text.ts'
-import { parseJson } from '../kit/wire.ts'
+import { didYouMean } from '../kit/did-you-mean.ts'
+import { canonical, isObject, parseJson } from '../kit/json.ts'
+import { cut, quote, visible } from '../kit/text.ts'
 import type { Call } from '../runtime/event.ts'
 import type { Tool } from '../runtime/port.ts'
 import type { RuleName } from './rules.ts'

@@ -2,8 +2,8 @@
 
 import { lstatSync } from 'node:fs'
 import { z } from 'zod'
+import { parseJson } from '../../kit/json.ts'
 import { createLineSplitter } from '../../kit/lines.ts'
-import { parseJson } from '../../kit/wire.ts'
 import {
   type HostdError,
   type HostdReply,

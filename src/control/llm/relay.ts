@@ -1,7 +1,7 @@
 /** Passes the answer of a model on to the runner: reads what it used on the way, and ends both sides when the run may not go on. */
 
 import { quiet } from '../../http/http-error.ts'
-import { parseJson } from '../../kit/wire.ts'
+import { parseJson } from '../../kit/json.ts'
 import { type Block, readBlocks } from './stream-blocks.ts'
 import { maxDocumentBytes, readText } from './upstream-call.ts'
 import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'

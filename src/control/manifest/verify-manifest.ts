@@ -2,8 +2,8 @@
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { parseJson } from '../../kit/wire.ts'
 import { isSignedBy } from './agent-key.ts'
 import { manifestSchemas, manifestText, type SignedManifest, signedBytes } from './run-manifest.ts'
 

@@ -1,7 +1,6 @@
 /** Reads one line of a runner's JSON output without trusting its shape. */
 
-import { isObject } from '../../kit/json.ts'
-import { parseJson } from '../../kit/wire.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import type { RunnerEvent } from './runner.ts'
 
 export type Fields = { readonly [name: string]: unknown }

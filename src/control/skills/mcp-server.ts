@@ -1,7 +1,6 @@
 /** Serves one tool over the Model Context Protocol on standard input and output, for runners such as claude and codex. */
 
-import { isObject } from '../../kit/json.ts'
-import { parseJson } from '../../kit/wire.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 
 export type McpTool = {
   readonly name: string

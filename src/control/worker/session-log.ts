@@ -2,7 +2,7 @@
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseJson } from '../../kit/wire.ts'
+import { parseJson } from '../../kit/json.ts'
 import { type SessionLine, sessionLine } from '../contract/run-shapes.ts'
 
 export type SessionLog = {

@@ -1,7 +1,6 @@
 /** Defines the standing answers to changes: this command, or anything in this workspace, may change these paths without a question. */
 
-import { canonical, isObject } from '../../kit/json.ts'
-import { parseJson } from '../../kit/wire.ts'
+import { canonical, isObject, parseJson } from '../../kit/json.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import { alwaysKey } from '../always.ts'
 import type { Plan } from '../plan.ts'

@@ -1,7 +1,6 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
-import { isObject, type JsonObject } from '../../../kit/json.ts'
-import { parseJson } from '../../../kit/wire.ts'
+import { isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
 import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
 import type { Catalogue, Operation } from '../catalogue/operation.ts'
