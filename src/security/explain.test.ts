@@ -2,28 +2,9 @@ import { expect, test } from 'bun:test'
 import type { JsonObject } from '../kit/json.ts'
 import type { Tool } from '../runtime/port.ts'
 import { explainCall, explainCommand } from './explain.ts'
-import { definePolicy } from './policy.ts'
+import { policyWith } from './gate.fixture.ts'
 
-const policy = definePolicy({
-  autonomy: 'supervised',
-  workspace: '/home/u/ws',
-  workspaceOnly: true,
-  forbiddenPaths: [],
-  forbiddenCommands: ['rm'],
-  allowCommands: ['ls', 'touch'],
-  allowedDomains: [],
-  allowedPorts: [],
-  protectedPaths: [],
-  approveAllMedium: false,
-  ask: 'changes',
-  unlistedCommands: 'ask',
-  readonlyCommands: 'block',
-  egress: 'ask',
-  direct: 'ask',
-  toolSettings: 'ask',
-  toolsAllow: ['file_write'],
-  home: '/home/u',
-})
+const policy = policyWith({ forbiddenCommands: ['rm'], allowCommands: ['ls', 'touch'], toolsAllow: ['file_write'] })
 
 const fileWrite: Tool = {
   name: 'file_write',

@@ -1,27 +1,10 @@
 import { expect, test } from 'bun:test'
-import { type Autonomy, definePolicy } from './policy.ts'
+import { policyWith } from './gate.fixture.ts'
+import type { Autonomy } from './policy.ts'
 import { judgeHop } from './redirect-hop.ts'
 
 function ruleOf(from: string, to: string, autonomy: Autonomy = 'supervised', method = 'GET', egress: 'ask' | 'open' = 'ask'): string {
-  const policy = definePolicy({
-    autonomy,
-    workspace: '/ws',
-    workspaceOnly: true,
-    forbiddenPaths: [],
-    forbiddenCommands: [],
-    allowCommands: [],
-    allowedDomains: ['good.org', 'fine.org'],
-    allowedPorts: [],
-    protectedPaths: [],
-    approveAllMedium: false,
-    ask: 'changes',
-    unlistedCommands: 'ask',
-    readonlyCommands: 'block',
-    egress,
-    direct: 'ask',
-    toolSettings: 'ask',
-    home: '/home/u',
-  })
+  const policy = policyWith({ autonomy, workspace: '/ws', allowedDomains: ['good.org', 'fine.org'], egress })
   const verdict = judgeHop({ from: { url: from, method: 'GET' }, to: { url: to, method }, policy })
   return verdict.ok ? 'ok' : verdict.rule
 }

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createSweep } from '../../src/host/transactions/direct-sweep.ts'
 import { confined, hasBubblewrap, place, type Running } from '../../src/sandbox/fixture.ts'
-import { definePolicy } from '../../src/security/policy.ts'
+import { policyWith } from '../../src/security/gate.fixture.ts'
 import { judgePath } from '../../src/security/targets/path.ts'
 import { protectedNames, watchedNames } from '../../src/security/targets/protected-names.ts'
 import type { Ended } from '../../src/tools/process.ts'
@@ -59,18 +59,7 @@ function plant(root: string, paths: readonly string[], text: string): void {
 
 /** Runs a command on the workspace itself as a conversation does. */
 function swept({ workspace, root, settings, run }: Running, script: string): Promise<Ended> {
-  const levels = { autonomy: 'full', approveAllMedium: false, ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block' } as const
-  const lists = { forbiddenPaths: [], forbiddenCommands: [], allowCommands: [], allowedDomains: [], allowedPorts: [], protectedPaths: [] }
-  const policy = definePolicy({
-    ...levels,
-    ...lists,
-    egress: 'ask',
-    direct: 'ask',
-    toolSettings: 'ask',
-    workspace,
-    workspaceOnly: true,
-    home: settings.home,
-  })
+  const policy = policyWith({ autonomy: 'full', workspace, home: settings.home })
   const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
   const store = openChangeStore({ folder: join(root, 'kept'), workspace, log() {}, now: Date.now, limits })
   const setup = { context: { env: {} }, paths: { home: settings.stateHome } } as unknown as Parameters<typeof createSweep>[0]['setup']

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { definePolicy } from '../../security/policy.ts'
+import { policyWith } from '../../security/gate.fixture.ts'
 import type { SpawnPlan } from '../../tools/process.ts'
 import { openChangeStore } from '../../workspace/changes/store.ts'
 import { removeTree } from '../../workspace/changes/tree/remove-tree.ts'
@@ -16,18 +16,7 @@ async function swept(command: (at: string) => void, { before, keeps = true, entr
   const [workspace, home] = [join(base, 'workspace'), join(base, 'home')]
   for (const folder of [workspace, home]) mkdirSync(folder)
   before?.(workspace)
-  const levels = { autonomy: 'full', approveAllMedium: false, ask: 'changes', unlistedCommands: 'ask', readonlyCommands: 'block' } as const
-  const lists = { forbiddenPaths: [], forbiddenCommands: [], allowCommands: [], allowedDomains: [], allowedPorts: [], protectedPaths: [] }
-  const policy = definePolicy({
-    ...levels,
-    ...lists,
-    egress: 'ask',
-    direct: 'ask',
-    toolSettings: 'ask',
-    workspace,
-    workspaceOnly: true,
-    home,
-  })
+  const policy = policyWith({ autonomy: 'full', workspace, home })
   const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
   const store = openChangeStore({ folder: keeps ? join(base, 'changes') : '/dev/null/changes', workspace, log() {}, now: Date.now, limits })
   const setup = { context: { env: {} }, paths: { home } } as unknown as Parameters<typeof createSweep>[0]['setup']

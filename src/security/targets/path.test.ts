@@ -1,29 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { definePolicy, type Policy } from '../policy.ts'
+import { policyWith } from '../gate.fixture.ts'
+import type { Policy } from '../policy.ts'
 import { type Access, judgePath } from './path.ts'
 
 const workspace = '/home/u/ws'
 
 function policy(fields: Partial<Policy> = {}): Policy {
-  return definePolicy({
-    autonomy: 'supervised',
+  return policyWith({
     workspace,
-    workspaceOnly: true,
     forbiddenPaths: ['/etc', '/sys', '/boot', '~/.ssh', '/home/u/ws/vault'],
-    forbiddenCommands: [],
-    allowCommands: [],
-    allowedDomains: [],
-    allowedPorts: [],
     protectedPaths: ['/home/u/.braidclaw'],
-    approveAllMedium: false,
-    ask: 'changes',
-    unlistedCommands: 'ask',
-    readonlyCommands: 'block',
-    egress: 'ask',
-    direct: 'ask',
-    toolSettings: 'ask',
-    home: '/home/u',
     ...fields,
   })
 }

@@ -5,7 +5,8 @@ import { createSandbox } from '../../../sandbox/create-sandbox.ts'
 import { confined } from '../../../sandbox/fixture.ts'
 import { prepareGround } from '../../../sandbox/probe/ground.ts'
 import { probeSandbox } from '../../../sandbox/run-probes.ts'
-import { definePolicy, type Policy } from '../../../security/policy.ts'
+import { policyWith } from '../../../security/gate.fixture.ts'
+import type { Policy } from '../../../security/policy.ts'
 import { spawnPlain } from '../../../tools/process.ts'
 import { networkFor, sandboxNetwork } from './sandbox-network.ts'
 
@@ -26,17 +27,7 @@ afterAll(() => {
 const port = (at: number) => servers[at]?.port ?? 0
 
 function policy(allowedDomains: readonly string[], allowedPorts: readonly number[] = []): Policy {
-  const paths = { workspace: '/w', workspaceOnly: true, forbiddenPaths: [], protectedPaths: [], home: '/home/u' }
-  const levels = {
-    ask: 'changes',
-    unlistedCommands: 'ask',
-    readonlyCommands: 'block',
-    egress: 'ask',
-    direct: 'ask',
-    toolSettings: 'ask',
-  } as const
-  const commands = { forbiddenCommands: [], allowCommands: [], approveAllMedium: false, ...levels }
-  return definePolicy({ autonomy: 'full', ...paths, ...commands, allowedDomains, allowedPorts })
+  return policyWith({ autonomy: 'full', workspace: '/w', allowedDomains, allowedPorts })
 }
 
 const opening = (hosts: readonly string[], ports: readonly number[] = []) => ({ policy: policy(hosts, ports), hosts })
