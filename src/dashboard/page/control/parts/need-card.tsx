@@ -12,7 +12,7 @@ import { budget } from '../control-state.ts'
 import { changeLimit, raised, type SpentLimit } from '../limits.tsx'
 import { Ago, At, IdLink, Keyed, tokensOf } from './bits.tsx'
 import type { Need } from './needs.ts'
-import { JsonBlock, PlainText } from './plain-text.tsx'
+import { PlainText, Reasoning } from './plain-text.tsx'
 
 const names: { readonly [kind in Need['kind']]: string } = {
   approval: 'Approval',
@@ -174,19 +174,14 @@ function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Ne
 
 /** Shows an approval that waits: exactly what is asked, and the three answers. */
 function ApprovalNeed({ approval, marked, tag }: BodyProps & { readonly approval: Approval }) {
-  const { approval_id, operation, reasoning, details, agent_id, role, task_id, created_at, expires_at, estimated_tokens } = approval
+  const { approval_id, operation, agent_id, role, task_id, created_at, expires_at, estimated_tokens } = approval
   const [note, setNote] = useState('')
   return (
     <>
       <Head tag={tag} title={<PlainText text={operation} />}>
         <Ago time={created_at} />
       </Head>
-      {reasoning !== '' && (
-        <p>
-          <PlainText text={reasoning} />
-        </p>
-      )}
-      {Object.keys(details).length > 0 && <JsonBlock of={details} label={`Details of ${approval_id}`} />}
+      <Reasoning of={approval} />
       <p class="small quiet">
         <IdLink id={agent_id} />
         {role !== null && `, ${role}`}

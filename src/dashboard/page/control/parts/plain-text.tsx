@@ -1,5 +1,6 @@
 /** Shows text of agents and tasks as exactly the characters it has: what would hide or turn text around is shown by its number. */
 
+import type { Approval } from '../../../../control/contract/approval-shapes.ts'
 import { Block } from '../../parts/small.tsx'
 
 const escapeCharacter = String.fromCharCode(27)
@@ -31,4 +32,22 @@ export function PlainBlock({ text, label }: { readonly text: string; readonly la
 
 export function JsonBlock({ of, label }: { readonly of: unknown; readonly label: string }) {
   return <PlainBlock label={label} text={JSON.stringify(of, null, 2) ?? 'undefined'} />
+}
+
+/** Shows why an agent asks, and the details of what it would do. */
+export function Reasoning({
+  of: { approval_id, reasoning, details },
+}: {
+  readonly of: Pick<Approval, 'approval_id' | 'reasoning' | 'details'>
+}) {
+  return (
+    <>
+      {reasoning !== '' && (
+        <p>
+          <PlainText text={reasoning} />
+        </p>
+      )}
+      {Object.keys(details).length > 0 && <JsonBlock of={details} label={`Details of ${approval_id}`} />}
+    </>
+  )
 }

@@ -11,7 +11,7 @@ import type { TaskPage } from '../control-state.ts'
 import { listenToPlane, plane, queryOf } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
 import { At, StateTag } from '../parts/bits.tsx'
-import { JsonBlock, PlainText } from '../parts/plain-text.tsx'
+import { JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
 import { RunLog } from '../runs/run-log.tsx'
 import { RunRow } from '../runs/run-row.tsx'
 import { TaskRow } from './task-list.tsx'
@@ -55,7 +55,7 @@ export function TaskApprovals({ id }: Props) {
 }
 
 function ApprovalCard({ approval }: { readonly approval: Approval }) {
-  const { approval_id, operation, reasoning, details, state, note, decided_by, decided_at, used_at, expires_at } = approval
+  const { approval_id, operation, state, note, decided_by, decided_at, used_at, expires_at } = approval
   return (
     <article class={state === 'pending' ? 'card ask' : 'card'} aria-label={`Approval ${approval_id}`}>
       <div class="row">
@@ -65,12 +65,7 @@ function ApprovalCard({ approval }: { readonly approval: Approval }) {
         </strong>
         <span class="mono small quiet">{approval_id}</span>
       </div>
-      {reasoning !== '' && (
-        <p>
-          <PlainText text={reasoning} />
-        </p>
-      )}
-      {Object.keys(details).length > 0 && <JsonBlock of={details} label={`Details of ${approval_id}`} />}
+      <Reasoning of={approval} />
       <p class="small quiet">
         {decided_at === null ? (
           <>
