@@ -18,7 +18,7 @@ export type Connection = {
 
 export type ListenOptions = {
   readonly hostname: string
-  /** 0: any free one. */
+  /** 0 takes any free port. */
   readonly port: number
   readonly tls?: { readonly cert: string; readonly key: string }
   /** Must not throw anything but bugs. */

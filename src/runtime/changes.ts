@@ -57,7 +57,7 @@ export type ChangeSet = {
    * it is not possible
    */
   revise?(revision: Revision): Promise<Revised>
-  /** What the changes move in repositories; it is shown in the place of git's own files. Absent: they move nothing. */
+  /** Moves in repositories, which are shown instead of git's own files. Absent when the changes move nothing. */
   readonly git?: GitShown
 }
 

@@ -19,7 +19,7 @@ export type Finding =
       readonly rating: Rating
       readonly reads: boolean
       readonly writes: readonly string[]
-      /** What a command names outside the workspace. */
+      /** The places outside the workspace that a command names. */
       readonly outside?: readonly string[]
       readonly path?: PlannedPath
       readonly url?: PlannedUrl

@@ -7,7 +7,7 @@ export const roundsFlag = {
   maxTurns: { type: 'whole', setting: 'limits.max_tool_rounds', about: 'Tool rounds at most' },
 } as const satisfies Flags
 
-/** What a process that stays and answers on channels may be told about its turns. */
+/** Flags about turns that a process takes which stays and answers on channels. */
 export const serverFlags = {
   ...workspaceFlag,
   ...sandboxFlag,

@@ -15,7 +15,7 @@ export type ServeControlOptions = Pick<ControlServer, 'plane' | 'version' | 'hos
   /** The API of models that runs use. */
   readonly models?: RawAnswers
   readonly host: string
-  /** 0: any free one. */
+  /** 0 takes any free port. */
   readonly port: number
   readonly tls?: ListenOptions['tls']
   /** Names under which a proxy or another machine reaches it. */

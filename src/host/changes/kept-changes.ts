@@ -35,7 +35,7 @@ export function findKept(sets: readonly SetSummary[], wanted: string): SetSummar
   throw new FailureError('error', `there is no change set ${quote(wanted)}${near}; see: braidclaw changes list`)
 }
 
-/** What was moved aside comes back only by its own name. */
+/** A set that was moved aside comes back only by its own name. */
 export function isForUndo({ state, about }: Pick<SetSummary, 'state' | 'about'>): boolean {
   return (state === 'applied' || state === 'partly undone') && about.tool !== movedAside
 }

@@ -17,7 +17,7 @@ export type ChangeJudge = {
 
 export type JudgedSet = Pick<Entering, 'changes' | 'look' | 'upper'>
 
-/** What was found out when the changes were judged first. `at` is a time of performance.now(). */
+/** The result of judging the changes first. `at` is a time of performance.now(). */
 export type Judged = { readonly at: number; readonly readSet: ReadSet; readonly undoable: readonly string[] }
 
 /** For so long the git settings of the user, which no read set names, count as they were. */
@@ -55,7 +55,7 @@ export function admitBy(
 
 type Refusal = Extract<Admission, { ok: false }>
 
-/** What a person undoes or does again needs no question; what would be refused at once then is refused only when it is new. */
+/** An undo or redo by a person needs no question, and is refused only for a reason that did not hold before it. */
 async function refusalBy(judge: ChangeJudge, { review, to, undoable, ...set }: Entering): Promise<Refusal | undefined> {
   if (review !== undefined) {
     const now = await judge.review(set)
@@ -75,7 +75,7 @@ function worsening(now: ChangeReview, then: ChangeReview): string {
   return `${now.rule}: since these changes were ${told}, what they do in the workspace is another thing and asks: ${now.reason}. Nothing was applied`
 }
 
-/** What undoing the set would do, judged while everything around it is as it is now. */
+/** Judges what an undo of the set would do, while everything around it is as it is now. */
 export async function refusedBack(judges: readonly ChangeJudge[], { changes, look, upper }: JudgedSet): Promise<readonly string[]> {
   const back = changes.map(({ before, after, ...named }) => ({
     ...named,

@@ -153,7 +153,7 @@ function judgesOfToday({ setup, policy, gate, standing }: Judging): readonly Ret
 
 export type Judging = Pick<ReviewedOptions, 'setup' | 'policy' | 'gate' | 'standing'>
 
-/** What git ignores now, and the names to which a person said "always". */
+/** Reads what git ignores now, and the names to which a person said "always". */
 function pathsAround({ setup, policy, standing }: Omit<Judging, 'gate'>): AroundWrites {
   // An undo never asks what git ignores.
   const rules = memo(() => createIgnoredPaths({ workspace: policy.workspace, home: policy.home, env: setup.context.env }))
@@ -165,7 +165,7 @@ function contextsBy({ setup, policy, gate, standing }: Judging) {
   const hasSecret = secretsBy(setup.redactor)
   const rulesOn = createChangeRules(setup)
   return async (asked: Act | undefined, { changes, look, upper }: JudgedSet, to: Side = 'after'): Promise<ReviewContext> => {
-    // The operator's rules are about what calls do, and an undo is no call; what git held before, it may hold again.
+    // The operator's rules are about what calls do, not about an undo. Git may hold again what it held before.
     const isUndo = to === 'before'
     const act = isUndo ? undefined : asked
     const planned = act && (await gate()).plan(act.judgement.plan)?.commands[0]

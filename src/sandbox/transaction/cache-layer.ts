@@ -50,7 +50,7 @@ const KEPT_MS = 7 * 86_400_000
 /** Bytes; python compiles no larger file from a source that a person writes. */
 const MOST_COMPILED = 32 * 2 ** 20
 
-/** What waits beside the changes of a command: its caches, and where they go. Paths have one character per byte. */
+/** The caches that wait beside the changes of a command, and where they go. Paths have one character per byte. */
 type Waiting = { readonly workspace: string; readonly layer: string; readonly applied: string; readonly caches: readonly string[] }
 const [waitingFile, waitingFolder] = ['caches.json', 'caches']
 

@@ -12,7 +12,7 @@ export type ShownChange = { readonly kind: Kind; readonly path: string; readonly
 
 const pathsShown = 6
 
-/** What moves in repositories is told as such, in the place of git's own files. */
+/** The summary names moves in repositories instead of git's own files. */
 export function summariseChanges(changes: readonly Change[], git: GitMoves = []): string {
   if (changes.length === 0) return 'nothing changed'
   const moves = tellMoves(git).map(({ title }) => title)

@@ -39,13 +39,13 @@ export type RepositoryMoves = {
   readonly staged: readonly GitEntryMove[]
   /** Number of all paths that the index holds otherwise than before. */
   readonly stagedPaths: number
-  /** What a person must hear of besides: reasons that complete "REPOSITORY: …". */
+  /** Reasons to ask a person, each of which completes "REPOSITORY: …". */
   readonly doubts: readonly string[]
   /** The same, of things that would make the refusals of this file meaningless. */
   readonly unread: readonly string[]
 }
 
-/** What change sets move in repositories of the workspace; empty when they move nothing. */
+/** The moves of change sets in repositories of the workspace; empty when they move nothing. */
 export type GitMoves = readonly RepositoryMoves[]
 
 export type ToldMove = { readonly title: string; readonly folder: string; readonly commit?: string }

@@ -49,6 +49,6 @@ export type ReviewContext = {
   readonly ruled?: RuleOnChanges | undefined
   /** Absolute paths that git settings outside the workspace name as programs or hook folders. */
   readonly runByGit?: readonly string[]
-  /** What the changes move in repositories: commits, the index, references. Absent: nobody read it. */
+  /** The moves of the changes in repositories: commits, the index, references. Absent when they were not read. */
   readonly git?: GitMoves
 }

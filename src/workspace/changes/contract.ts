@@ -74,7 +74,7 @@ export type Entering = {
   /** The judgement that was made when the command had ended; absent for the changes of file tools. */
   readonly review?: ChangeReview
   readonly workspace: string
-  /** What would change now: an undo leads from `after` to `before`, so its sides are exchanged here. */
+  /** The changes of this step: an undo leads from `after` to `before`, so its sides are exchanged here. */
   readonly changes: readonly Change[]
   readonly to: Side
   /** The admission of this set gave it when the set was applied. */

@@ -22,7 +22,7 @@ export type Look = Disposable & {
   list(path: string, side: Side): readonly string[] | undefined
 }
 
-/** What a judgement looked at in the workspace, present or absent: a stamp for each folder and file. */
+/** The paths that a judgement looked at in the workspace, present or absent, each with a stamp. */
 export type ReadSet = ReadonlyMap<string, string>
 
 /** Also tells what was looked at until now. */

@@ -13,9 +13,9 @@ export type MovesAsked = {
   /** The absolute folder that holds what the command wrote. */
   readonly upper: string
   readonly changes: readonly Change[]
-  /** What the changes are judged by: it says which paths are of interest, and the result has no others. */
+  /** The judge of the entries: it says which paths are of interest, and the result has no others. */
   readonly context: ReviewContext
-  /** The changes are of a fetch, pull or push that BraidClaw carried out: what they track of the server is no find. */
+  /** The changes come from a fetch, pull or push that BraidClaw carried out, so the references that track the server are not judged. */
   readonly isTransfer?: boolean
 }
 

@@ -21,7 +21,7 @@ export function findLosses(repository: Repository, sides: ReadonlyMap<string, nu
   for (const reason of lostObjects(repository, left)) doubts.add(reason)
 }
 
-/** What only a log holds can be brought back; what a deleted branch held, nobody would look for there. */
+/** A commit that only a log holds can be brought back, but after a deleted branch nobody would look there. */
 function lostByRefs(repository: Repository, sides: ReadonlyMap<string, number>): readonly string[] {
   const { moved, isTracked, history, text, folder, common } = repository
   return moved.flatMap(({ name, from, to }) => {

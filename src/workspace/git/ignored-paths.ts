@@ -32,7 +32,7 @@ export function createIgnoredPaths({ workspace, home, env }: Around): (path: str
   })
   const isRepository = memo((folder) => lstatAt(join(root, folder, '.git')) !== undefined)
   const tracked = memo(() => trackedIn(git))
-  /** What lies in an ignored folder is ignored, whatever later rules say. */
+  /** A path in an ignored folder is ignored, whatever later rules say. */
   const folderIgnored: (folder: string) => boolean = memo(
     (folder) => folder !== '' && (folderIgnored(above(folder)) || isIgnored(rulesAbove(above(folder)), folder, true)),
   )

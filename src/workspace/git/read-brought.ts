@@ -46,7 +46,7 @@ export function readBrought({ repository, named, sides, whole, attempt }: Asked)
   return { commits, staged: [...bare, ...(staged?.entries ?? [])], stagedPaths: staged?.paths ?? 0 }
 }
 
-/** A commit's content that an older tree or the index before holds at the same path is no find. */
+/** Content that an older tree, or the index before, holds at the same path is not new. */
 function createKnown({ history, refs }: Repository, before: Index | undefined, sides: ReadonlyMap<string, number>): Known {
   const state: { trees?: readonly string[] } = {}
   const isSame = (one: TreeEntry | undefined, two: TreeEntry | undefined) =>

@@ -75,7 +75,7 @@ export function offsetOf({ index, fanout }: Pack, id: Buffer): number | undefine
   return undefined
 }
 
-/** @throws Error for what is no object, or too large */
+/** @throws Error for bytes that are not an object, or too many */
 export function entryAt(fd: number, start: number, idBytes: number): Packed {
   const head = bytesAt(fd, start, 64)
   let at = 0

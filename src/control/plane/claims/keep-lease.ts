@@ -81,7 +81,7 @@ function* expireLease(context: PlaneContext, task: Row): Command<Row> {
   return yield* tryAgain(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })
 }
 
-/** Full jitter: any time up to min(15 minutes, 2 s · 2^failures), so that tasks that failed together do not come back together. */
+/** Full jitter: a random time up to min(15 minutes, 2 s · 2^failures), so that tasks that failed together do not come back together. */
 function backOffMs(failures: number, random: () => number): number {
   return Math.floor(random() * Math.min(mostBackOffMs, baseBackOffMs * 2 ** failures))
 }

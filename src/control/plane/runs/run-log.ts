@@ -54,7 +54,7 @@ export function* readLog({ from, to, ...access }: Reading): Command<{ readonly b
   return { bytes: yield* readPieces({ run: int(row, 'id'), from, to: last }), total }
 }
 
-/** Wakes those who read the log of this run. Its growth is no event: logs grow too often to be recorded. */
+/** Wakes those who read the log of this run. Logs grow too often to record each growth as an event. */
 function logTopic(run: number): string {
   return `log:${run}`
 }

@@ -28,9 +28,9 @@ type PlaneRoute<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodTyp
   readonly summary: string
   readonly params?: P
   readonly query?: Q
-  /** What the body is, in words too. */
+  /** The shape of the body, and a sentence about it. */
   readonly body?: readonly [B, string]
-  /** What is answered, in words too. */
+  /** The shape of the answer, and a sentence about it. */
   readonly gives: readonly [S, string]
   /** Default: 200. */
   readonly status?: 201

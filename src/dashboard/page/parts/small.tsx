@@ -37,7 +37,7 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="quiet">{children}</p>
 }
 
-/** A part of the page that scrolls by itself, so the keyboard must reach it. A page may hold several of one name, so it is no landmark. */
+/** A part of the page that scrolls by itself, so the keyboard must reach it. It is a group, because a page may hold several of one name. */
 export function Scroll({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex lint/a11y/useSemanticElements: see above; it holds no fields.

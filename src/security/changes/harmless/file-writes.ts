@@ -7,7 +7,7 @@ import { isManifestOrLock } from './manifests.ts'
 import { createPathJudge } from './may-pass.ts'
 import { isHiddenSetting } from './run-unasked.ts'
 
-/** What git ignores, and what a person answered for good. */
+/** The paths that git ignores, and the answers that a person gave for good. */
 export type AroundWrites = Pick<ReviewContext, 'ignored' | 'answered'>
 
 type Writing = { readonly policy: Pick<Policy, 'workspace'>; readonly sight: Sight | undefined; readonly around: AroundWrites | undefined }

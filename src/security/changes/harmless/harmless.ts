@@ -84,7 +84,7 @@ function modeRisk({ before, after }: Change): string | undefined {
   if ((after.mode & 0o002 & ~had) !== 0) return 'every user of this machine may write it'
 }
 
-/** Nobody runs a build in a repository's own folder, and a branch may have any name. */
+/** Names below a repository's own folder do not count: no build runs there, and a branch may have any name. */
 function contentRisk(change: Change, around: Around): string | undefined {
   const why = around.answered?.(change.path) ? undefined : answerableRisk(change, around)
   return why === undefined || (!isExclude(change.path) && isGitData(change.path, around)) ? undefined : why

@@ -18,7 +18,7 @@ export type Judging = Pick<ReviewContext, 'policy' | 'git' | 'ignored' | 'answer
   readonly lock: (path: string) => Omit<Finding, 'path'> | undefined
 }
 
-/** What stands in the work tree with the same content, before or after the changes, was the person's own or is judged as a file. */
+/** A file that stands in the work tree with the same content needs no judgement here: it was the person's own, or is judged as a file. */
 export function createEntryJudge(view: ChangeView, judging: Judging): EntryJudge {
   const { lock } = judging
   const asFile = (entry: GitEntryMove, path: string) => {

@@ -105,7 +105,7 @@ export function createPathJudge({ kind, names, ignored }: Existing): PathJudge {
     return where !== 'settings' && usualFolders.has(first) && isIn(inFolder(above, end))
   }
 
-  /** What tools run unasked does not count: beside a `vite.config.ts` alone there is no code. */
+  /** Leaves out files that tools run unasked: a `vite.config.ts` alone does not make a folder of code. */
   function holds(folder: string, suffixes: ReadonlySet<string>): boolean {
     const isSuch = (name: string) => suffixes.has(suffixOf(name)) && !isRunUnasked(name) && kind(inFolder(folder, name)) === 'file'
     return namesIn(folder).some(isSuch)

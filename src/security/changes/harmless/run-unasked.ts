@@ -40,7 +40,7 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
     '*.so *.so.* *.dylib *.dll *.node *.pyd *.jar *.class *.beam *.phar *.wasm *.exe *.bat *.cmd *.ps1 *.desktop *.command *.app *.whl *.gem *.vsix *.zwc *.vim',
 }
 
-/** What a person never looks at and no build mentions: other programs find it by its name. */
+/** Files that a person never looks at and no build mentions; other programs find them by their names. */
 const hiddenReasons = ['dot files and configuration of any tool', 'code checks', 'instructions for agents'] as const
 
 /** Every name and pattern of the list. */

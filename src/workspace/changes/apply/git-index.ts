@@ -49,7 +49,7 @@ function read(path: string | Buffer): Buffer | undefined {
   return content.length <= LARGEST && content.toString('latin1', 0, 4) === 'DIRC' ? content : undefined
 }
 
-/** @returns the paths that an index holds. @throws for what is no whole index */
+/** @returns the paths that an index holds. @throws Error for an index that cannot be read to its end */
 export function pathsOfIndex(index: Buffer): ReadonlySet<string> {
   const paths = new Set<string>()
   lasting(
