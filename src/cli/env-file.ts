@@ -9,7 +9,7 @@ import { CliExit, commandError, exitCodes } from './exit.ts'
 
 /**
  * Reads `named`, or config.env in the home when it exists; it never executes the file. A variable that is already set stays unchanged.
- * @throws CliExit 1 when the file cannot be read, or with every line that is no assignment
+ * @throws CliExit 1 when the file cannot be read, or with every line that is not an assignment
  */
 export function withEnvFile(context: CliContext, named?: string): CliContext {
   const path = named === undefined ? join(context.home, 'config.env') : join(named.startsWith('/') ? '' : context.cwd, named)

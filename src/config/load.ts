@@ -149,7 +149,7 @@ function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Aroun
 }
 
 /**
- * Reads the project of -C/--workspace or of the current folder. Its `.braidclaw` may be the user's own home folder, which is no project.
+ * Reads the project of -C/--workspace or of the current folder. Its `.braidclaw` may be the user's own home folder, which is not a project.
  */
 function projectLayer(input: LoadInput, around: Around, given: Entries): ReadLayer {
   const chosen = given.get('workspace_dir')?.value

@@ -155,7 +155,7 @@ function signalGroup(pid: number, name: 'SIGTERM' | 'SIGKILL'): boolean {
 
 type Pump = { readonly done: Promise<void>; stop(): void }
 
-/** A stream that the child writes into a descriptor of ours is no stream here, only its number. */
+/** A stream that the child writes into a descriptor of ours is not a stream here, only its number. */
 function pumpsOf(
   { stdout, stderr }: { readonly [from in 'stdout' | 'stderr']: number | ReadableStream<Uint8Array> },
   plan: SpawnPlan,

@@ -68,7 +68,7 @@ function running(row: Runnable, words: readonly string[]): ResolvedCommand {
     : { kind: 'run', row, words }
 }
 
-/** Returns the reason why a line that starts with this word is no question. */
+/** Returns the reason why a line that starts with this word is not a question. */
 function noCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): string | undefined {
   const [first = '', second = ''] = words
   const foreign = misplacedFlags(words, stdin)

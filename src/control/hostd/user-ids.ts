@@ -8,7 +8,7 @@ export type FoundId = { readonly ok: true; readonly id: number } | { readonly ok
 export function idOf(kind: 'user' | 'group', name: string, read = readText): FoundId {
   if (/^\d{1,9}$/.test(name)) return { ok: true, id: Number(name) }
   const file = kind === 'user' ? '/etc/passwd' : '/etc/group'
-  // An empty field is no 0, which would be root.
+  // An empty field is not 0, which would be root.
   const fields = read(file)
     .split('\n')
     .map((line) => line.split(':'))

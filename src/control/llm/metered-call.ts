@@ -61,7 +61,7 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
   }
 }
 
-/** Whatever stands there is passed on; what is no name of a model is refused by the vendor. */
+/** Any text is passed on; the vendor refuses what is not a model. */
 function modelOf({ body }: Pick<MeteredCall, 'body'>): string {
   return typeof body.model === 'string' ? body.model : ''
 }

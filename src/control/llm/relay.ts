@@ -21,7 +21,7 @@ export type Relay = {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Passes on a document as it is. What is no object of JSON is counted by its bytes. */
+/** Passes on a document as it is. What is not an object of JSON is counted by its bytes. */
 export async function relayDocument({ wire, seen, settle, redact, headers }: Relay, upstream: Response): Promise<Response> {
   const { text, isWhole, bytes } = await readText(upstream, maxDocumentBytes)
   if (!isWhole) throw new RangeError(`the model answered with more than ${maxDocumentBytes} bytes`)

@@ -60,7 +60,7 @@ function endOfBlock(bytes: Uint8Array): number {
     const line = lineEnd(bytes, at)
     const empty = line === 0 ? 0 : lineEnd(bytes, at + line)
     if (empty > 0) return at + line + empty
-    // The second half of a CRLF is no line of its own.
+    // The second half of a CRLF is not a line of its own.
     if (line === 2) at += 1
   }
   return -1

@@ -95,7 +95,7 @@ function isWeak(key: Buffer): boolean {
   return weakKeys.includes(unsigned.toString('hex'))
 }
 
-/** Never throws: what is no key or no signature verifies nothing. */
+/** Never throws: what is neither key nor signature verifies nothing. */
 export function isSignedBy(publicKey: string, bytes: Uint8Array, signature: string): boolean {
   try {
     const point = Buffer.from(publicKey, 'hex')

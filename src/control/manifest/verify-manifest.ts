@@ -117,7 +117,7 @@ export type CarriedRun = {
 const [manifestFile, logFile, artifactFolder] = ['manifest.json', 'run.log', 'artifacts'] as const
 const maxFileBytes = 67_108_864
 
-/** @throws Error for a name that is no file name, and errno errors */
+/** @throws Error for a name that is not a file name, and errno errors */
 export function writeRunFolder(folder: string, { manifest, log, artifacts, run }: CarriedRun): Verified {
   const verified = verifyManifest(manifest, { artifacts, ...(log ? { log } : {}), ...(run ? { run } : {}) })
   mkdirSync(join(folder, artifactFolder), { recursive: true, mode: 0o700 })

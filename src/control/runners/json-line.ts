@@ -5,7 +5,7 @@ import type { RunnerEvent } from './runner.ts'
 
 export type Fields = { readonly [name: string]: unknown }
 
-/** @returns undefined for a line that is no JSON object */
+/** @returns undefined for a line that is not a JSON object */
 export function fieldsOf(line: string): Fields | undefined {
   const value = line.startsWith('{') ? parseJson(line) : undefined
   return isObject(value) ? value : undefined
@@ -16,7 +16,7 @@ export function objectIn(fields: Fields | undefined, name: string): Fields | und
   return isObject(value) ? value : undefined
 }
 
-/** @returns an empty text for what is no text */
+/** @returns an empty text for anything but text */
 export function textIn(fields: Fields | undefined, name: string): string {
   const value = fields?.[name]
   return typeof value === 'string' ? value : ''

@@ -67,7 +67,7 @@ export type ForeignRunner = {
   files(task: RunnerTask): readonly RunnerFile[]
   /** In a session that goes on, `usage` repeats the tokens of the runs before: then only what was metered counts. */
   readonly countsWholeSession?: boolean
-  /** Never throws: a line that it does not know is no event. */
+  /** Never throws: a line that it does not know is not an event. */
   parse(line: string): readonly RunnerEvent[]
 }
 

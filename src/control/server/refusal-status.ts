@@ -19,7 +19,7 @@ const statuses: { readonly [code: string]: number } = {
 /** The state of a thing forbids it. */
 const conflict = 409
 
-/** @returns undefined for what is no refusal */
+/** @returns undefined for other errors */
 export function httpErrorOf(error: unknown): HttpError | undefined {
   if (!(error instanceof PlaneRefusal)) return undefined
   const { retry_after_ms, ...details } = error.details

@@ -34,7 +34,7 @@ type Opening = {
 
 export const libraryFile = 'agent/library.yaml'
 
-/** A workspace without a library is no problem; a library with mistakes is one. @throws the system's error when the state cannot be written */
+/** A workspace without a library is not a problem; a library with mistakes is one. @throws the system's error when the state cannot be written */
 export function openWorkerSkills({ setup, workspace, state, owner }: Opening): OpenedSkills {
   const opened = openLibrary(join(workspace, libraryFile))
   if (!opened.ok) return opened.isMissing ? { ok: true, found: none } : { ok: false, message: opened.message }

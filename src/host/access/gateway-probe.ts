@@ -2,7 +2,7 @@
 
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 
-/** `nothing`: nobody listens there; `other`: something listens that is no gateway of ours. */
+/** `nothing`: nobody listens there; `other`: something listens that is not a gateway of ours. */
 export type GatewayAnswer = { readonly kind: 'nothing' } | { readonly kind: 'other' } | { readonly kind: 'ours'; readonly version: string }
 
 const patienceMs = 2_000

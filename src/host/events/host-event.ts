@@ -99,7 +99,7 @@ export type EventHub = {
   /**
    * Yields what is stored after `after`, then what happens, in this process and in others of the same home, without gap or double. Ends when
    * `signal` is aborted, or after a `subscription_ended`. The subscription exists from the first `next()` on.
-   * @throws FailureError `usage` when `after` is no id, `error` or `integrity` when the record cannot be read
+   * @throws FailureError `usage` when `after` is not an id, `error` or `integrity` when the record cannot be read
    */
   subscribe(wanted: Subscription, signal?: AbortSignal): AsyncGenerator<HostEvent>
   /** The number of the newest journal entry: subscribing after it gives what happens from now on. 0 in an empty home. */

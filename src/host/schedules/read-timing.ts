@@ -64,7 +64,7 @@ function durationOf(text: string): number | undefined {
   return [...compact.matchAll(/(\d+)([smhdw])/g)].reduce((sum, [, number, unit]) => sum + Number(number) * (units[unit ?? ''] ?? 0), 0)
 }
 
-/** @throws FailureError `usage` for what is no time, and for a time in the past */
+/** @throws FailureError `usage` unless it is a time to come */
 function readTime(text: string, { now, zone }: Reading): number {
   const at = timeOf(text.trim(), { now, zone })
   if (at === undefined || Number.isNaN(at)) {

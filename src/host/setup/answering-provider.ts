@@ -30,7 +30,7 @@ function isVendors({ kind, baseUrl }: WireProvider): boolean {
   return baseUrl === undefined ? kind === 'openai' || kind === 'anthropic' : baseUrl === knownProvider('openrouter', {})?.baseUrl
 }
 
-/** The offline helper counts no tokens, and is no model. */
+/** The offline helper counts no tokens, and is not a model. */
 export function isOffline(config: Config, name: string): boolean {
   const answers = providerNamed(config, name)
   return answers?.kind === 'mock' && answers.fixture === undefined

@@ -49,7 +49,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
     return read.instruction
   }
 
-  /** The workspace itself may be gone by now, which is no reason to end a run. */
+  /** A missing workspace is not a reason to end a run. */
   async function attempt(path: string): Promise<InstructionRead> {
     try {
       state.read ??= await openReader(setup, workspace)

@@ -103,7 +103,7 @@ function* runsOf(store: Store, conversationId: string, after: number): Generator
   }
 }
 
-/** Returns the number of questions; a run without a question is no turn. Undefined for a conversation without turns. */
+/** Returns the number of questions; a run without a question is not a turn. Undefined for a conversation without turns. */
 function countTurns(store: Store, conversationId: string): number | undefined {
   const row = store.sql<{ turns: number }, [string]>('SELECT turns FROM conversations WHERE conversation_id = ?').get(conversationId)
   return row?.turns

@@ -118,7 +118,7 @@ function advance(state: Calls, id: string, change: Partial<Entry>): Calls {
   return { ...state, entries: state.entries.map((entry) => (entry.call.id === id ? { ...entry, ...change } : entry)) }
 }
 
-/** Forgets who said yes to the act: that is no yes to the changes. */
+/** Forgets who said yes to the act: that is not a yes to the changes. */
 function changed(state: Calls, { id, outcome, review }: Extract<RunEvent, { type: 'tool.changed' }>): Calls {
   const after = ({ call, judgement }: Entry): Entry => ({ call, judgement, phase: 'changed', changed: { outcome, review } })
   return { ...state, entries: state.entries.map((entry) => (entry.call.id === id ? after(entry) : entry)) }

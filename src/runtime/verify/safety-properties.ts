@@ -69,7 +69,7 @@ function judged({ proposals }: Pick<Extract<RunEvent, { type: 'model.done' }>, '
   }
 }
 
-/** A yes to the call is no yes to its changes. */
+/** A yes to the call is not a yes to its changes. */
 function changed({ plans, asks, shown, allowed }: Asked, { id, review }: Extract<RunEvent, { type: 'tool.changed' }>): Asked {
   const others = without(asks, id)
   return {

@@ -26,7 +26,7 @@ const [PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER_MODE] = [22, 38, 2n]
 /** The runtime ignores these signals, and a child would inherit that. */
 const [SIGPIPE, SIGXFSZ] = [13, 25]
 /**
- * O_PATH opens nothing for reading: a named pipe does not block, and an unreadable path is no obstacle. Both values are equal on x86-64 and
+ * O_PATH opens nothing for reading: a named pipe does not block, and an unreadable path is not an obstacle. Both values are equal on x86-64 and
  * arm64.
  */
 const [O_PATH, O_CLOEXEC] = [0o10000000, 0o2000000]

@@ -28,7 +28,7 @@ export function linkTarget(path: string): string {
   return readlinkSync(bytesOf(path), { encoding: 'buffer' }).toString()
 }
 
-/** Opens a regular file; a link, or what is no regular file, is an error. */
+/** Opens a regular file; a link, or what is not a regular file, is an error. */
 export function openRegular(path: string): number {
   const descriptor = openSync(bytesOf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   if (fstatSync(descriptor).isFile()) return descriptor

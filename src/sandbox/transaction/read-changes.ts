@@ -137,7 +137,7 @@ function isSame(before: EntryState, after: EntryState): boolean {
   return before.kind === after.kind && before.kind !== 'other' && before.mode === after.mode && before.target === after.target && digests
 }
 
-/** Keeps the bytes of a path that is no UTF-8. */
+/** Keeps the bytes of a path that is not UTF-8. */
 function named({ path, ...states }: { readonly path: string } & Pick<Change, 'before' | 'after'>): Change {
   const bytes = bytesOf(path)
   const text = bytes.toString()

@@ -29,7 +29,7 @@ export function resolveText({
   const at = { names: split(folder), rest: [target], links: 0 }
   while (at.rest.length > 0) {
     const text = at.rest.shift() ?? ''
-    // The real name is no UTF-8, so nobody can look at what it stands for.
+    // The real name is not UTF-8, so nobody can look at what it stands for.
     if (text.includes('\ufffd')) return undefined
     if (text.startsWith('/') || leavesAt(text, at.names)) {
       const whole = [text.startsWith('/') ? text : `${policy.workspace}/${text}`, ...at.rest].join('/')

@@ -96,7 +96,7 @@ export function changeRuleText({ command, patterns }: ChangeRule): string {
   return canonical({ command, patterns: [...patterns] })
 }
 
-/** @returns undefined for text that is no rule, so that an edited store allows nothing */
+/** @returns undefined for text that is not a rule, so that an edited store allows nothing */
 export function parseChangeRule(text: string): ChangeRule | undefined {
   const value = parseJson(text)
   if (!isObject(value) || typeof value.command !== 'string' || !Array.isArray(value.patterns)) return

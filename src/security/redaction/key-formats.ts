@@ -70,7 +70,7 @@ const formats: readonly Format[] = [
   },
   ...['Bearer ', 'bearer '].map((prefix) => ({ name: 'token', prefix, start: [exactly(dotted, 20)], rest: dotted, hidden: 0 })),
   {
-    // A host without a dot is this machine or a container beside it, whose password is no secret.
+    // A host without a dot is this machine or a container beside it, whose password is not a secret.
     ...{ name: 'password', prefix: '://', hidden: 2, anyText: true },
     start: [
       { some: '^\\s/:@"\'<>\\\\', min: 0, max: 100 },

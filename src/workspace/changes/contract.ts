@@ -45,7 +45,7 @@ export type Shown = SetSummary & {
   readonly undone: readonly string[]
   /**
    * Reads a file of the change set as it was before or after, at most `maxBytes` of it.
-   * @returns undefined for what is no file, or is no longer there unchanged
+   * @returns undefined for what is not a file, or is no longer there unchanged
    */
   read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
 }

@@ -5,7 +5,7 @@ import { isRedirect } from './redirect.ts'
 /**
  * `baseUrl` is trusted (loopback is allowed), so no address is judged. Rejects a request to another origin and a redirect to one. Follows
  * a redirect within the origin when the request can be repeated unchanged; `redirect: 'manual'` returns it to the caller.
- * @throws TypeError at once when `baseUrl` is no http(s) URL
+ * @throws TypeError at once when `baseUrl` is not an http(s) URL
  */
 export function createProviderFetch({ baseUrl }: { readonly baseUrl: string }): typeof fetch {
   const base = URL.parse(baseUrl)

@@ -36,7 +36,7 @@ function oneLine(words: string): string {
 
 /**
  * `yes` and `always` only for those words: `always` means yes now, and from now on for the same inner command or tool. `note` is what was
- * typed after a no, for the model. `unclear` is no yes.
+ * typed after a no, for the model. `unclear` is not a yes.
  */
 export type Answer = { readonly kind: 'yes' | 'always' | 'no' | 'unclear'; readonly note?: string }
 

@@ -51,7 +51,7 @@ function gitDirectoryOf(path: string): string | undefined {
   return at < 0 ? undefined : parts.slice(0, at + 1).join('/')
 }
 
-/** Reads `1,3-5 8`. @returns a sentence when a part is no number of the list */
+/** Reads `1,3-5 8`. @returns a sentence when a part is not a number of the list */
 export function readNumbers(text: string, most: number): ReadonlySet<number> | string {
   const numbers = new Set<number>()
   for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {

@@ -135,7 +135,7 @@ function onStop(stop: () => void): () => void {
   }
 }
 
-/** What was said; the rest comes with the key. @throws CliExit 2 when one is no name */
+/** What was said; the rest comes with the key. @throws CliExit 2 when one is not a name */
 function whoIs({ env }: CliContext, { agent = env.CONTROLPLANE_AGENT_ID || undefined, role }: WorkerFlags) {
   return { agentId: agent && nameOf('agent', agent), role: role && nameOf('role', role) }
 }

@@ -42,7 +42,7 @@ function visionFinding(setup: CliSetup): Finding[] {
 
 /**
  * The owner of the folder counts as the operator, so nobody else may be able to open the FIFOs; the daemon refuses such a folder. It may
- * belong to another user's daemon, so this is no fault of the installation.
+ * belong to another user's daemon, so this is not a fault of the installation.
  */
 function fifoProblem({ context }: CliSetup): string | undefined {
   const wrong = problemWith(fifoFolder(context, undefined), true)

@@ -91,7 +91,7 @@ function commandLine(words: readonly string[]): string {
     : words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 }
 
-/** @throws CliExit 2 when the text is no JSON object. */
+/** @throws CliExit 2 when the text is not a JSON object. */
 export function parseObject(text: string, flag = '--json'): JsonObject {
   try {
     const value: unknown = JSON.parse(text)

@@ -178,7 +178,7 @@ function replyLine({ id }: HostdRequest, { ok, output, exitCode, truncated, rece
   return JSON.stringify({ id, ok, output, exitCode, truncated, receipt, error })
 }
 
-/** A line that is no request still has a request to answer: with the id that it names, if it names one. */
+/** A line that is not a request is answered too: with the id that it names, if any. */
 type ParsedRequest =
   | { readonly ok: true; readonly request: HostdRequest }
   | { readonly ok: false; readonly request: HostdRequest; readonly error: HostdError }

@@ -81,7 +81,7 @@ function isNear({ address, headers }: SeedSender, networks: readonly string[]): 
   return found !== undefined && networks.some((network) => contains(network, found))
 }
 
-/** @throws Error for what is no network */
+/** @throws Error unless it is a network */
 function assertNetwork(network: string): string {
   const [base = '', length = ''] = network.split('/')
   const address = parseAddress(base)

@@ -22,7 +22,7 @@ export type RunLogOptions = {
 }
 
 export type RunLog = {
-  /** Takes bytes as the child wrote them; what is no UTF-8 becomes U+FFFD, control characters stay. */
+  /** Takes bytes as the child wrote them; what is not UTF-8 becomes U+FFFD, control characters stay. */
   take(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
   write(text: string): void
   /** The text without the token of the run. */

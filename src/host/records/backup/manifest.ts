@@ -1,4 +1,4 @@
-/** Describes a backup: which files it has, with their digests. A folder without its manifest is no backup. */
+/** Describes a backup: which files it has, with their digests. A folder without its manifest is not a backup. */
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const manifestShape = z.object({
   database: relative,
   receipts: z.nullable(z.object({ log_id: z.string(), count: z.int(), head: z.string() })),
   files: z.array(z.object({ path: relative, size: z.int(), mode: z.int(), sha256: z.string() })),
-  /** What was not copied, because it is no regular file. */
+  /** What was not copied, because it is not a regular file. */
   left_out: z.array(z.string()),
 })
 
@@ -29,7 +29,7 @@ export const manifestName = 'manifest.json'
 /** Called from time to time with the progress, from 0 to 1. Others may run meanwhile. */
 export type Progress = (share: number) => void
 
-/** @throws FailureError `error` when the folder is no backup, `integrity` when its manifest is damaged */
+/** @throws FailureError `error` when the folder is not a backup, `integrity` when its manifest is damaged */
 export function readManifest(folder: string): Manifest {
   const text = textOf(join(folder, manifestName))
   if (text === undefined) throw new FailureError('error', `"${folder}" is no backup: it has no ${manifestName}`)
@@ -105,7 +105,7 @@ export function digestOf(path: string, { most = Number.POSITIVE_INFINITY, each =
 type DigestOptions = { readonly most?: number; readonly each?: (piece: Uint8Array) => void }
 export type Digest = { readonly size: number; readonly sha256: string }
 
-/** Everything that is no folder. */
+/** Everything that is not a folder. */
 function filesBelow(folder: string): readonly string[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
   return entries.flatMap((entry) => (entry.isDirectory() ? [] : [join(entry.parentPath, entry.name).slice(folder.length + 1)]))

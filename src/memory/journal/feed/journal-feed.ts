@@ -48,7 +48,7 @@ export function createJournalFeed(store: Store): JournalFeed {
   }
 }
 
-/** Somebody broke what is no JSON: that must not end the events of other runs. */
+/** Text that is not JSON must not end the events of other runs. */
 function parse(body: string): Json {
   try {
     return JSON.parse(body)

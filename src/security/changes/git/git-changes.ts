@@ -36,7 +36,7 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
   })
 }
 
-/** Names in repositories below a folder whose name is no UTF-8: nobody can look at what lies beside them. */
+/** Names in repositories below a folder whose name is not UTF-8: nobody can look at what lies beside them. */
 const unreadableName =
   /(?:^|\/)(?:\.git|HEAD|objects|refs|commondir|gitdir|config(?:\.worktree)?|hooks|branches|remotes|modules|worktrees|rebase-merge|sequencer)(?:\/|$)/
 

@@ -133,7 +133,7 @@ function callFunction(look: Look, { name, args, place }: Called): Outcome {
 
 function notAllowed(look: Look, { name, args, place }: Called): Outcome {
   look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
-  // A name like this is no program: a wrapper's options were read wrongly, and the program comes later.
+  // A name like this is not a program: a wrapper's options were read wrongly, and the program comes later.
   if (place.external && !/^[A-Za-z_]/.test(name)) refuseWords(look, args, place)
   for (const arg of name === 'ln' ? linkOperands(args) : args) checkLoose(look, arg, 'write', place)
   return {}

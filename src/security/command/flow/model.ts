@@ -28,7 +28,7 @@ export type Arg = {
   readonly word: Word | undefined
   /** The patterns it comes from; they can be printed as `./*` so that no file name is read as an option. */
   readonly globs: readonly Word[]
-  /** For a `name` that is no word of the script: it is not split, and it begins with a folder. */
+  /** For a `name` that is not a word of the script: it is not split, and it begins with a folder. */
   readonly led?: boolean
 }
 

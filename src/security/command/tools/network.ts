@@ -30,7 +30,7 @@ const managers: { readonly [name: string]: { readonly list: HostList; readonly s
 
 const fetchers = new Set('curl wget wget2 http https httpie xh aria2c'.split(' '))
 
-/** The options of curl and wget whose value is no address. */
+/** The options of curl and wget whose value is not an address. */
 const fetcherTable = {
   data:
     '-o --output -H --header -d --data --data-raw --data-binary --data-urlencode -F --form -X --request -u --user -A --user-agent -e --referer ' +

@@ -7,7 +7,7 @@ import { isListedAddress } from '../../targets/address.ts'
 import { isAllowed, judgeUrl } from '../../targets/url.ts'
 import type { GitSetting, RemoteAddress } from './transfer.ts'
 
-/** @returns undefined for what is no address of a server, such as a path */
+/** @returns undefined for anything else, such as a path */
 export function parseRemote(url: string): RemoteAddress | undefined {
   if (/[\s\p{Cc}\\]/u.test(url)) return
   const web = /^(https?):\/\/(?:[^/?#@]*@)?(\[[\da-f:.]+\]|\w[\w.-]*)(?::(\d{1,5}))?(\/[^?#]*)$/i.exec(url)

@@ -60,7 +60,7 @@ function missing(next: EntryState | undefined, source: Found | undefined): strin
   return source === undefined ? 'cannot be put back: what it was is no longer kept' : undefined
 }
 
-/** Only what is no folder before and after can be taken as it is. */
+/** Only what is not a folder before and after can be taken as it is. */
 function canForce(here: EntryState | undefined, next: EntryState | undefined, now: Found | undefined, source: Found | undefined): boolean {
   const isPlain = (kind: EntryState['kind'] | undefined) => kind !== 'folder'
   return isPlain(here?.kind) && isPlain(next?.kind) && isPlain(now?.kind) && (next === undefined || source !== undefined)

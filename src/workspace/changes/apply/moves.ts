@@ -16,7 +16,7 @@ import type { Tree } from '../tree/tree.ts'
 export type Moves = {
   readonly items: readonly Item[]
   readonly trees: { readonly workspace: Tree; readonly from: Tree; readonly to: Tree }
-  /** It was begun before: what is already done is no conflict. */
+  /** It was begun before: what is already done is not a conflict. */
   readonly again: boolean
   /** What comes was made by a command: attributes of the overlay and special bits are removed. */
   readonly foreign: boolean

@@ -109,7 +109,7 @@ export function discard(path: string): void {
   }
 }
 
-/** @throws when it is no plan */
+/** @throws when it is not a plan */
 export function readPlan(path: string): Plan {
   const { header, lines } = linesOf(path)
   return { header, items: lines.map(parseItem) }
@@ -138,7 +138,7 @@ function parseItem(line: string): Item {
   return JSON.parse(line)
 }
 
-/** @returns undefined when the file does not exist @throws when it is no plan */
+/** @returns undefined when the file does not exist @throws when it is not a plan */
 export function readHeader(path: string): Header | undefined {
   let file: number
   try {

@@ -13,7 +13,7 @@ const ID = /^[A-Za-z\d][\w.-]{0,127}$/
 const GONE = '.gone-'
 const BUSY = '.busy-'
 
-/** @throws when it is no id */
+/** @throws when it is not an id */
 export function setFolder(store: string, id: string): string {
   if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} is no id of a change set`)
   return join(store, id)

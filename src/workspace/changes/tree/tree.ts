@@ -42,7 +42,7 @@ type TreeOptions = {
 
 type Open = Handle & { readonly group?: number }
 
-/** @throws the system's error when the root is no folder */
+/** @throws the system's error when the root is not a folder */
 export function openTree({ root, onWiden, asItIs = false, isPrivate = false, lookAt = look }: TreeOptions): Tree {
   const bottom = hold(root, flags.folder)
   const place = realOf(bottom)

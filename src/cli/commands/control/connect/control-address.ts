@@ -6,7 +6,7 @@ import { usageError } from '../../../exit.ts'
 /** `origin`: the flag or variable that gave the address. */
 export type ControlAddress = { readonly url: string; readonly origin: string; readonly encrypted: boolean }
 
-/** @throws CliExit 2 for what is no address of a server */
+/** @throws CliExit 2 unless it is the address of a server */
 export function controlAddress(given: string | undefined, env: Environment): ControlAddress {
   const { text, origin } = chosen(given, env)
   const url = URL.parse(text)

@@ -27,7 +27,7 @@ type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
 }
 
 export function present<T extends object>(fields: T): Present<T>
-/** Leaves out the fields of an object that are undefined: a flag that was not given is no field of a request. */
+/** Leaves out the undefined fields of an object: flags that were not given. */
 export function present(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

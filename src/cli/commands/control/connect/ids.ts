@@ -11,7 +11,7 @@ const kinds = {
   approval: { prefix: 'APPR', list: 'braidclaw control approvals' },
 } as const satisfies { readonly [K in Kind]: { readonly prefix: string; readonly list: string } }
 
-/** `TASK-001`, `task-1` and `1` name the same task. @throws CliExit 2 for what is no id */
+/** `TASK-001`, `task-1` and `1` name the same task. @throws CliExit 2 unless it is an id */
 export function idOf(kind: Kind, text: string): string {
   const { prefix, list } = kinds[kind]
   const [, number] = new RegExp(`^(?:${prefix}-)?0*(\\d{1,15})$`, 'i').exec(text) ?? []

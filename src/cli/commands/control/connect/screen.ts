@@ -3,7 +3,7 @@
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { columnsOfStderr, isTerminal } from '../../../../channels/terminal/tty.ts'
 
-/** Undefined where stdout is no terminal: nothing may be cut there. */
+/** Undefined where stdout is not a terminal: nothing may be cut there. */
 export function terminalWidth(): number | undefined {
   return isTerminal(1) ? Math.max(40, columnsOfStderr()) : undefined
 }

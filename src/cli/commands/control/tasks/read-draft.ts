@@ -4,14 +4,14 @@ import type { Environment } from '../../../../host/api.ts'
 import { readTiming, readZone } from '../../../../host/schedules/read-timing.ts'
 import { usageError } from '../../../exit.ts'
 
-/** @throws CliExit 2 for what is no JSON object */
+/** @throws CliExit 2 unless it is a JSON object */
 export function jsonObjectOf(flag: string, text: string): Record<string, unknown> {
   const value = parsed(flag, text)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   throw usageError(`${flag}: ${JSON.stringify(text)} is no JSON object; write one like '{"jail_name":"clawdie-db"}'`)
 }
 
-/** @throws CliExit 2 for what is no JSON */
+/** @throws CliExit 2 unless it is JSON */
 export function jsonOf(flag: string, text: string): unknown {
   return parsed(flag, text)
 }
