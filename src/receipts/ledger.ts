@@ -92,7 +92,7 @@ function begin(file: number, paths: ReceiptPaths, { checkpoint, logId }: KnownLo
   if (!key.ok) return { ok: false, failure: key.failure }
   const settled =
     size === 0
-      ? begun(paths, key.key, logId)
+      ? begun(paths, key.key, checkpoint?.logId ?? logId)
       : settle({ file, size, path: paths.log, headPath: paths.head, key: key.key, checkpoint, logId })
   return settled.ok ? { ...settled, key: key.key } : settled
 }
@@ -151,9 +151,12 @@ function timeAfter(file: number, size: number, at: number): number {
   return last === new Date(at).toISOString() ? at + 1 : at
 }
 
-/** Returns a failure when the log is missing or empty although the checkpoint or the head file knows receipts. */
+/**
+ * Returns a failure when the log is missing or empty although the checkpoint or the head file knows receipts. A checkpoint of none remains
+ * where a crash interrupted the proof of an empty log.
+ */
 export function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined): Failed | undefined {
-  if (checkpoint) return gone(log, `${checkpoint.count} receipts are known`)
+  if (checkpoint && checkpoint.count > 0) return gone(log, `${checkpoint.count} receipts are known`)
   const found = readHead(head)
   if (found.state === 'missing' || (found.state === 'read' && found.anchor.count === 0)) return undefined
   return gone(log, found.state === 'read' ? `the head file knows ${found.anchor.count} receipts` : 'there is a damaged head file')

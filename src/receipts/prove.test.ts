@@ -3,6 +3,7 @@ import { appendFileSync, fdatasyncSync, readFileSync, rmSync, statSync } from 'n
 import type { Checkpoint, Ledger } from './draft.ts'
 import { createHome, draft, type Home, required } from './fixture.ts'
 import { createLedgers } from './ledger.ts'
+import { verifyReceipts } from './verify/verify-chain.ts'
 
 let home: Home
 let sync: (file: number) => void
@@ -80,4 +81,28 @@ test('a process that is killed while it proves leaves half a line, which the nex
   expect(required(appended.checkpoint)).toMatchObject({ count: 1, size: statSync(home.paths.log).size })
   rmSync(home.paths.log)
   expect(() => proved(appended.checkpoint)).toThrow('missing or empty')
+})
+
+test('a process that is killed while it proves an empty log leaves a checkpoint of none after recovery, and the log begins', () => {
+  proved()
+  appendFileSync(home.paths.log, ' '.repeat(4096))
+  const recovered = withLedger(undefined, (ledger) => ledger.write())
+  if (!recovered.ok) throw new Error(recovered.failure.message)
+  const none = required(recovered.checkpoint)
+  expect(none).toMatchObject({ count: 0, size: 0 })
+  const verified = verifyReceipts({
+    path: home.paths.log,
+    headPath: home.paths.head,
+    key: { ok: true, key: home.key() },
+    checkpoint: none,
+    ownLog: none.logId,
+  })
+  expect(verified.problems).toEqual([])
+  expect(proved(none)).toEqual({ ok: true })
+  const appended = withLedger(none, (ledger) => {
+    ledger.add(draft(0))
+    return ledger.write()
+  })
+  if (!appended.ok) throw new Error(appended.failure.message)
+  expect(required(appended.checkpoint)).toMatchObject({ count: 1, logId: none.logId })
 })
