@@ -97,12 +97,35 @@ export type Provider = {
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ModelChunk>
 }
 
-/** `unsent`: the request did not reach the provider. */
+/**
+ * `unsent`: the request did not reach the provider. A refusal for length has `windowTokens`, the window that the server named, and
+ * `sentTokens`, how many tokens it counted in the request, where its words hold them; `model`: the model that refused.
+ */
 export type FailureDetail = {
   readonly status?: number
   readonly retryAfterMs?: number
   readonly provider?: string
+  readonly model?: string
   readonly unsent?: boolean
+  readonly windowTokens?: number
+  readonly sentTokens?: number
+}
+
+/** The window of the model that a run asks, learnt from its replies and refusals. All counts are in tokens. Never throws. */
+export type ModelWindow = {
+  /** Resolves before the first request when the window is known as well as it can be: an unknown local server is asked for it. */
+  ready(signal: AbortSignal): Promise<void>
+  /** Returns the most tokens of a request and its answer together. */
+  tokens(): number
+  /** Estimates the tokens of a text for this model. Linear in the length of the text. */
+  estimate(text: string): number
+  /** Learns from a reply to a request that `estimate` put at `estimated` tokens. */
+  replied(estimated: number, reply: Pick<ChatResponse, 'usage' | 'model' | 'provider'>): void
+  /**
+   * Learns from a refusal for length. @returns what a person should know, with the setting to write, when a smaller window is assumed from
+   * now on; undefined when nothing was learnt
+   */
+  refused(estimated: number, failure: FailureDetail): string | undefined
 }
 
 export class ProviderFailure extends Error {
