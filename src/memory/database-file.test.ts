@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { prepareFile } from './database-file.ts'
@@ -17,11 +17,19 @@ const warned: string[] = []
 const prepare = () => prepareFile(path, (_, event) => warned.push(event))
 const modeOf = (name: string) => (statSync(name).mode & 0o777).toString(8)
 
-/** Returns the locks that this process holds, as the system lists them: one line per lock, with the file's inode. */
-const locksOn = (name: string) =>
-  readFileSync('/proc/locks', 'utf8')
-    .split('\n')
-    .filter((line) => line.includes(` ${process.pid} `) && line.includes(`:${statSync(name).ino} `)).length
+/**
+ * Returns how many locks this process holds on the file. The list of the whole system, /proc/locks, shows a lock twice or not at all while
+ * other processes take theirs; a descriptor's own list does not.
+ */
+function locksOn(name: string): number {
+  const file = `:${statSync(name).ino} `
+  const lines = readdirSync('/proc/self/fd').flatMap((fd) => {
+    const info = `/proc/self/fdinfo/${fd}`
+    return existsSync(info) ? readFileSync(info, 'utf8').split('\n') : []
+  })
+  return new Set(lines.filter((line) => line.startsWith('lock:') && line.includes(file)).map((line) => line.replace(/^lock:\s*\d+/, '')))
+    .size
+}
 
 function open() {
   const opened = openStore({ path, log: () => {} })
