@@ -7,7 +7,7 @@ import type { ReplyTable } from '../memory/access/replies.ts'
 import type { TokenTable } from '../memory/access/tokens.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
-import type { AgentEvent, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
+import type { AgentEvent, ContextUse, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
 import type { AskLine, Decision, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
@@ -147,6 +147,8 @@ export type Conversation = {
   ending(): Ending | undefined
   runId(): string | undefined
   usage(): Usage | undefined
+  /** Returns how much of the model's window the latest turn uses, and how often it was trimmed. */
+  context(): ContextUse | undefined
   /** The ids of the latest turn's questions that an operator can still answer. */
   unanswered(): readonly string[]
   /**

@@ -221,6 +221,14 @@ ALTER TABLE approvals ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE approvals ADD COLUMN seal TEXT;
 ALTER TABLE always_rules ADD COLUMN seal TEXT;
 `,
+  // Whole results that were too long for a request; `packed` is the text with zstd, `bytes` its length before.
+  `
+CREATE TABLE results(
+  run_id TEXT NOT NULL, call_id TEXT NOT NULL, conversation_id TEXT NOT NULL, at INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  packed BLOB NOT NULL, PRIMARY KEY (run_id, call_id)
+) STRICT;
+CREATE INDEX results_by_age ON results(at);
+`,
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

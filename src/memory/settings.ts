@@ -36,6 +36,14 @@ export const memoryRows = {
     env: 'HISTORY_KEEP',
     about: 'How many of the newest are then left as they are. Must be less than history_max.',
   },
+  results_max_bytes: {
+    type: 'whole',
+    min: 0,
+    max: 100_000_000_000,
+    unit: 'bytes',
+    default: 268_435_456,
+    about: 'Results that were too long for a request are kept whole for the tool result_read, up to so many bytes; the oldest go first.',
+  },
   retention_days: {
     type: 'whole',
     min: 1,

@@ -3,7 +3,7 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, Ending, Label, Mode, RunEvent, Usage } from './event.ts'
+import type { AgentEvent, ContextUse, Ending, Label, Mode, RunEvent, Usage } from './event.ts'
 import type { ChatRequest, Decision, Message, Meter, Question, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
@@ -77,9 +77,11 @@ export type Agent = {
   runId(): string | undefined
   /** Returns what the model calls of the latest run have used so far. */
   usage(): Usage | undefined
+  /** Returns how much of the window the latest run uses. */
+  context(): ContextUse | undefined
 }
 
-type Ended = { readonly ending: Ending | undefined; readonly usage: Usage | undefined }
+type Ended = { readonly ending: Ending | undefined; readonly usage: Usage | undefined; readonly context: ContextUse }
 
 /** @throws ThreadFailure when a developer's thread is invalid */
 export function createAgent(config: AgentConfig): Agent {
@@ -126,7 +128,7 @@ export function createAgent(config: AgentConfig): Agent {
 
   /** Keeps only ending and usage of a finished run, so that an idle conversation holds no messages, threads or gates in memory. */
   function keepEnd(over: Run): void {
-    state.ended = { ending: over.ending(), usage: over.usage() }
+    state.ended = { ending: over.ending(), usage: over.usage(), context: over.context() }
     state.run = undefined
   }
 
@@ -166,5 +168,6 @@ export function createAgent(config: AgentConfig): Agent {
     ending: () => (state.run ? state.run.ending() : state.ended?.ending),
     runId: () => state.identity?.runId,
     usage: () => (state.run ? state.run.usage() : state.ended?.usage),
+    context: () => (state.run ? state.run.context() : state.ended?.context),
   }
 }

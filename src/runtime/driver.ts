@@ -1,9 +1,10 @@
 /** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
 import type { AnyThread } from '../kernel/thread.ts'
+import { askModel } from './ask-model.ts'
 import { notApplied } from './attempt/change-outcome.ts'
 import { createGates } from './attempt/gates.ts'
-import type { AgentEvent, Ending, ExternalEvent, InternalEvent, RunEvent, ToolOutcome, Usage } from './event.ts'
+import type { AgentEvent, ContextUse, Ending, ExternalEvent, InternalEvent, RunEvent, ToolOutcome, Usage } from './event.ts'
 import { createQueue } from './event-queue.ts'
 import type {
   Act,
@@ -16,6 +17,7 @@ import type {
   Judge,
   Log,
   Message,
+  ModelWindow,
   Provider,
   Question,
   Questions,
@@ -23,9 +25,11 @@ import type {
   Redact,
   RedactStream,
   RunIdentity,
+  SummariseTurn,
 } from './port.ts'
+import { createRunMessages } from './run-messages.ts'
 import { createStepper, type SelectedEvent } from './super-step.ts'
-import { judgeFor, think } from './think.ts'
+import { judgeFor } from './think.ts'
 import type { PreparedThread } from './threads/prepare-thread.ts'
 import { addUsage } from './usage.ts'
 
@@ -48,6 +52,10 @@ export type RunPorts = {
   readonly redactStream: RedactStream
   /** Called with each event that the journal does not have, as it is passed to the consumer. Must not throw. */
   readonly piece?: (run: RunIdentity, event: AgentEvent) => void
+  /** Absent: requests are sent as they are. */
+  readonly window?: ModelWindow
+  /** Returns what summarises the middle of this run, at the run's cost. */
+  readonly summarise?: (runId: string) => SummariseTurn
 }
 
 export type RunOptions = {
@@ -84,6 +92,7 @@ export type Run = {
   ending(): Ending | undefined
   /** Sums all model calls so far; undefined before the first. */
   usage(): Usage | undefined
+  context(): ContextUse
 }
 
 /** An external event before the kernel takes it, and the callback that reports what became of it. */
@@ -94,7 +103,14 @@ const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: 
 
 export function createRun({ identity, threads, joining, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
   const { recorder, questions, log } = ports
-  const messages = [...history]
+  const messages = createRunMessages({
+    runId: identity.runId,
+    history,
+    request,
+    redact: ports.redact,
+    ...(ports.window ? { window: ports.window } : {}),
+    ...(ports.summarise ? { summarise: ports.summarise(identity.runId) } : {}),
+  })
   const queue = createQueue<AgentEvent>(queueCapacity)
   const inFlight = new Map<string, AbortController>()
   const gates = createGates({
@@ -117,7 +133,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
   })
   const appointments: (() => void)[] = []
   const settled = Promise.withResolvers<void>()
-  const state: { ending?: Ending; usage?: Usage; thoughts: string[]; pumping: boolean; stopping: boolean } = {
+  const state: { ending?: Ending; usage?: Usage; context: ContextUse; thoughts: string[]; pumping: boolean; stopping: boolean } = {
+    context: { trimmed: 0 },
     thoughts: [],
     pumping: false,
     stopping: false,
@@ -187,8 +204,15 @@ export function createRun({ identity, threads, joining, ports, request, history,
   }
 
   function applyEffect({ event, shown }: SelectedEvent, { earlier, unusable }: Committed): void {
-    messages.push(...messagesOf(event))
-    if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
+    messages.take(event)
+    if (event.type === 'model.done') {
+      state.usage = addUsage(state.usage, event.usage)
+      state.context = { ...state.context, ...event.context }
+    }
+    if (event.type === 'context.trimmed') {
+      if (event.usage) state.usage = addUsage(state.usage, event.usage)
+      state.context = { window: event.window, used: event.after, trimmed: state.context.trimmed + 1 }
+    }
     for (const each of unseen(event, shown)) void queue.push(each)
     logEvent(event, log)
     if (event.type === 'approval.decision' || event.type === 'deny' || event.type === 'drop') gates.close(event.id)
@@ -224,18 +248,23 @@ export function createRun({ identity, threads, joining, ports, request, history,
   async function ask(): Promise<void> {
     const signal = begin('think')
     state.thoughts = []
-    const reply = await think({
-      provider: ports.provider,
-      judge: ports.judge,
-      request: { ...request, messages: [...messages] },
-      signal,
-      redact: ports.redact,
-      redactStream: ports.redactStream,
-      usedIds,
-      onPiece: (piece) => {
-        if (piece.type === 'thinking') state.thoughts.push(piece.content)
-        return unrecorded(piece)
+    const reply = await askModel({
+      question: {
+        provider: ports.provider,
+        judge: ports.judge,
+        signal,
+        redact: ports.redact,
+        redactStream: ports.redactStream,
+        usedIds,
+        onPiece: (piece) => {
+          if (piece.type === 'thinking') state.thoughts.push(piece.content)
+          return unrecorded(piece)
+        },
       },
+      request,
+      messages,
+      ...(ports.window ? { window: ports.window } : {}),
+      record: send,
     })
     inFlight.delete('think')
     void send(reply)
@@ -295,6 +324,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     settled: settled.promise,
     ending: () => state.ending,
     usage: () => state.usage,
+    context: () => state.context,
   }
 }
 
@@ -387,24 +417,4 @@ function logEvent(event: RunEvent, log: Log): void {
     else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
   } else if (event.type === 'model.fail' && event.code !== 'aborted')
     log('info', 'provider failed', { code: event.code, message: event.message })
-}
-
-/**
- * Returns the messages that this event adds: a prompt, a reply with its parts unchanged, or the results of a round in the order of its
- * calls.
- */
-function messagesOf(event: RunEvent): Message[] {
-  switch (event.type) {
-    case 'run.start':
-      return [{ role: 'user', content: event.prompt }]
-    case 'model.done':
-    case 'judged':
-      return [{ role: 'assistant', parts: event.parts }]
-    case 'observe':
-      return event.results.map(({ call, ok, text }) => ({ role: 'tool', callId: call.id, name: call.name, content: text, isError: !ok }))
-    case 'retry':
-      return [{ role: 'user', content: event.evidence }]
-    default:
-      return []
-  }
 }

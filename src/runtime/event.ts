@@ -74,6 +74,39 @@ export type ToolOutcome = {
 /** A command that ended on a private view of the workspace: what it returned, and the gate's judgement of what it changed. */
 export type Changed = { readonly outcome: ToolOutcome; readonly review: ChangeReview }
 
+/**
+ * Room that was made in the model's window before a request. Sizes are in tokens, as the runtime estimates them. The most of this is decided
+ * by facts that only the live run has (the window, the size of earlier turns, the summary), so it is journalled; a replay checks `digest`.
+ */
+export type Trim = {
+  readonly window: number
+  /** Size of the request before and after. */
+  readonly before: number
+  readonly after: number
+  /** Absent: the request was too large by estimate. `refused`: the model refused it for its length. */
+  readonly refused?: true
+  /** The calls of the turn whose results became one line each. */
+  readonly lines: readonly string[]
+  /** What replaces the turn's messages from `from` up to, without, `until`; `by` is `runtime` when no model could summarise them. */
+  readonly summary?: { readonly from: number; readonly until: number; readonly text: string; readonly by: 'model' | 'runtime' }
+  /** How many messages of earlier turns are left out. */
+  readonly omitted: number
+  /** What the summary cost. */
+  readonly usage?: Usage
+  /** Whether the model can read a result again with result_read. */
+  readonly readable: boolean
+  /** What a person should know about the window. */
+  readonly note?: string
+  /** SHA-256 of the turn's messages afterwards, as canonical JSON. */
+  readonly digest: string
+}
+
+/** The window that a request had, and its size as the runtime estimated it. In tokens. */
+export type WindowUse = { readonly window: number; readonly used: number }
+
+/** The window of a run's latest request, and how often the run was trimmed; `window` and `used` are absent before the first reply. */
+export type ContextUse = Partial<WindowUse> & { readonly trimmed: number }
+
 /** Why a run ended, for exit codes and machines; `stop` is the coarser stop reason of AgentEvent. */
 export type Ending = {
   readonly stop: StopReason
@@ -113,7 +146,11 @@ export type ExternalEvent =
       readonly provider?: string
       /** Why the answer is incomplete, if the model did not end it itself. */
       readonly cut?: 'length' | 'content_filter'
+      /** Absent in older journals. */
+      readonly context?: WindowUse
     }
+  /** Messages were shortened or left out, so that the next request fits into the window. */
+  | ({ readonly type: 'context.trimmed' } & Trim)
   /** `unbilled`: the provider refused before an answer began, or the request never arrived. */
   | { readonly type: 'model.fail'; readonly code: FailureCode; readonly message: string; readonly unbilled?: true }
   | { readonly type: 'tool.done'; readonly id: string; readonly outcome: ToolOutcome }

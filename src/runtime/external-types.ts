@@ -7,6 +7,7 @@ export const externalTypes: { readonly [type in ExternalEvent['type']]: true } =
   'run.start': true,
   'model.done': true,
   'model.fail': true,
+  'context.trimmed': true,
   'tool.done': true,
   'tool.changed': true,
   'approval.decision': true,

@@ -117,9 +117,9 @@ export type ModelWindow = {
   ready(signal: AbortSignal): Promise<void>
   /** Returns the most tokens of a request and its answer together. */
   tokens(): number
-  /** Estimates the tokens of a text for this model. Linear in the length of the text. */
-  estimate(text: string): number
-  /** Learns from a reply to a request that `estimate` put at `estimated` tokens. */
+  /** Returns how many tokens the model counts for each one that tokensOf estimates, as far as its replies showed. */
+  factor(): number
+  /** Learns from a reply to a request that was estimated at `estimated` tokens, the factor included. */
   replied(estimated: number, reply: Pick<ChatResponse, 'usage' | 'model' | 'provider'>): void
   /**
    * Learns from a refusal for length. @returns what a person should know, with the setting to write, when a smaller window is assumed from
@@ -138,6 +138,12 @@ export class ProviderFailure extends Error {
     super(message)
   }
 }
+
+/** Summarises the middle of a turn; `maxTokens` limits the answer. Undefined when the model failed. Never rejects. */
+export type SummariseTurn = (
+  request: { readonly text: string; readonly maxTokens: number },
+  signal: AbortSignal,
+) => Promise<{ readonly text: string; readonly usage?: Usage } | undefined>
 
 /** What one call would touch. The tool derives it from its validated input alone and the gate judges it. Paths are unresolved, as given. */
 export type Touch =

@@ -1,7 +1,8 @@
 /** Projects selected events to what a consumer sees: one pure reducer, used live and in replay. */
 
+import { count, grouped } from '../kit/count.ts'
 import { changesOf, dropOutcome } from './attempt/change-outcome.ts'
-import type { AgentEvent, Ending, FailureCode, Part, RunEvent } from './event.ts'
+import type { AgentEvent, Ending, FailureCode, Part, RunEvent, Trim } from './event.ts'
 import { callIdOf, gateIdOf } from './gate-id.ts'
 
 /** `text` is the text of the latest reply, which becomes the run's result. */
@@ -40,6 +41,8 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
       return [...event.parts.flatMap(spoken), ...(event.cut ? [cutNotice(event.cut)] : [])]
     case 'model.fail':
       return event.code === 'aborted' ? [] : [{ type: 'error', code: failureCode(event.code), message: event.message, recoverable: false }]
+    case 'context.trimmed':
+      return [{ type: 'error', code: event.type, message: trimNotice(event), recoverable: true }]
     case 'propose':
       return [{ type: 'tool_use', toolCallId: event.id, toolName: event.call.name, input: event.call.input }]
     case 'gate.open':
@@ -76,6 +79,19 @@ function spoken(part: Part): AgentEvent[] {
 function cutNotice(cut: 'length' | 'content_filter'): AgentEvent {
   const why = cut === 'length' ? "the model's output limit" : "the provider's content filter"
   return { type: 'error', code: `cut.${cut}`, message: `the answer was cut by ${why}`, recoverable: true }
+}
+
+function trimNotice({ window, before, after, lines, summary, omitted, refused, note }: Trim): string {
+  const done = [
+    ...(lines.length > 0 ? [`${count(lines.length, 'result')} became one line each`] : []),
+    ...(summary
+      ? [summary.by === 'model' ? 'the middle of the turn was summarised' : 'the middle of the turn became a list of calls']
+      : []),
+    ...(omitted > 0 ? [`${count(omitted, 'earlier message')} left out`] : []),
+  ]
+  const why = refused ? 'the model refused a request for its length' : "the model's window was nearly full"
+  const sizes = `about ${grouped(before)} of ${grouped(window)} tokens, now ${grouped(after)}`
+  return `${why} (${sizes}): ${done.join(', ')}; everything stays on record${note ? `. ${note}` : ''}`
 }
 
 function gate(runId: string, { id, call, changes }: Extract<RunEvent, { type: 'gate.open' }>): AgentEvent {

@@ -59,7 +59,17 @@ export const limitRows = {
     unit: 'bytes',
     default: 65_536,
     project: 'free',
-    about: 'The longest output of a tool the model sees; what is cut off is said.',
+    about:
+      "The longest output of a tool the model sees, if an eighth of the model's window is not less; what is cut off is said, and result_read reads on.",
+  },
+  max_result_bytes: {
+    type: 'whole',
+    min: 256,
+    max: 100_000_000,
+    unit: 'bytes',
+    default: 16_777_216,
+    project: 'free',
+    about: 'The longest output of a tool that is kept whole for result_read; of a longer one the beginning and the end.',
   },
   context_tokens: {
     type: 'whole',

@@ -17,6 +17,8 @@ export type Question = {
   readonly redactStream: RedactStream
   /** `think` waits for the returned promise, if any: a consumer that takes pieces slowly slows the model's stream down. */
   readonly onPiece: (piece: AgentEvent) => Promise<void> | undefined
+  /** Called with the provider's failure, whose details the event leaves out. */
+  readonly onFailure?: (failure: ProviderFailure) => void
 }
 
 /** Never rejects: any error becomes a `model.fail`. */
@@ -40,6 +42,7 @@ export async function think(given: Question): Promise<Thought> {
   } catch (error) {
     if (question.signal.aborted) return aborted
     if (error instanceof ProviderFailure) {
+      question.onFailure?.(error)
       const unbilled = !heard.any && costsNothing(error)
       return { type: 'model.fail', code: error.code, message: question.redact(error.message), ...(unbilled ? { unbilled } : {}) }
     }
@@ -48,7 +51,7 @@ export async function think(given: Question): Promise<Thought> {
 }
 
 const aborted = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' } as const satisfies Thought
-const unasked: Thought = { ...aborted, unbilled: true }
+export const unasked: Thought = { ...aborted, unbilled: true }
 
 /** Notes whether the model has said anything: a failure after that has its price. */
 function noting({ onPiece }: Question, heard: { any: boolean }): Question['onPiece'] {
@@ -59,7 +62,8 @@ function noting({ onPiece }: Question, heard: { any: boolean }): Question['onPie
 }
 
 /** Resolves on abort. A custom provider may never react to a cancel; the run does not wait for it. */
-function endOf(signal: AbortSignal): Promise<undefined> {
+export function endOf(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined)
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
 

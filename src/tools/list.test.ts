@@ -21,6 +21,8 @@ const tools = createTools({
   search: () => [],
   now: () => 0,
   maxOutputBytes: 1_000,
+  shownBytes: () => 1_000,
+  result: async () => ({ ok: false, message: 'none' }),
 })
 
 /** The tools of a fresh clone, in the order in which the model sees them; further ones may stand before, between and behind them. */

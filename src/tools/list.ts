@@ -10,6 +10,7 @@ import { fileWrite } from './builtin/file_write.ts'
 import type { Files } from './builtin/files.ts'
 import { type Get, http } from './builtin/http.ts'
 import { memorySearch, type Search } from './builtin/memory_search.ts'
+import { type ReadResult, resultRead } from './builtin/result_read.ts'
 import { search } from './builtin/search.ts'
 import { type ShellPlan, shell } from './builtin/shell.ts'
 import { time } from './builtin/time.ts'
@@ -27,8 +28,11 @@ export type ToolDeps = {
   readonly search: Search
   readonly ask?: Ask
   readonly now: Clock
-  /** Limit of each result; the executor gets the same limit. */
+  /** Limit of what a command's output is collected; the model sees less of it. */
   readonly maxOutputBytes: number
+  /** Limit of what the model sees of one result, in bytes. */
+  readonly shownBytes: () => number
+  readonly result: ReadResult
 }
 
 export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
@@ -42,6 +46,7 @@ export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
   shell,
   http,
   memorySearch,
+  resultRead,
   askUser,
 ]
 

@@ -14,41 +14,71 @@ export type Collector = {
 const NOTICE_ROOM = 80
 const LINE_WINDOW = 512
 
-export function createCollector(maxBytes: number): Collector {
-  const head = new Uint8Array(Math.ceil(maxBytes / 2))
-  const tail = createRing(Math.floor(maxBytes / 2))
+/** @param hint how to read what was omitted, given the first omitted byte; part of the notice */
+export function createCollector(maxBytes: number, hint?: (offset: number) => string): Collector {
+  const size = Math.ceil(maxBytes / 2)
+  const head = createHead(size)
+  // Most output is short, and a limit may be many megabytes.
+  let tail: ReturnType<typeof createRing> | undefined
   let total = 0
   return {
     push(text) {
       const bytes = new TextEncoder().encode(text)
-      const first = bytes.subarray(0, Math.max(0, head.length - total))
-      if (first.length > 0) head.set(first, total)
-      tail.push(bytes.subarray(first.length))
+      const first = bytes.subarray(0, Math.max(0, size - total))
+      if (first.length > 0) head.push(first)
+      if (first.length < bytes.length) {
+        tail ??= createRing(Math.floor(maxBytes / 2))
+        tail.push(bytes.subarray(first.length))
+      }
       total += bytes.length
     },
-    text: () => (total <= maxBytes ? whole(head.subarray(0, total), tail.bytes()) : cut(head, tail.bytes(), total)),
+    text() {
+      const last = tail?.bytes() ?? new Uint8Array(0)
+      return total <= maxBytes ? whole(head.bytes(), last) : cut(head.bytes(), last, { total, hint })
+    },
     total: () => total,
   }
 }
 
-export function capText(text: string, maxBytes: number): string {
+/** @param hint see createCollector */
+export function capText(text: string, maxBytes: number, hint?: (offset: number) => string): string {
   // A UTF-16 unit needs at most three bytes, so most results need no counting.
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text.toWellFormed()
-  const collector = createCollector(maxBytes)
+  const collector = createCollector(maxBytes, hint)
   collector.push(text)
   return collector.text()
+}
+
+/** Collects at most `size` bytes in memory that grows with them. */
+function createHead(size: number): { push(bytes: Uint8Array): void; bytes(): Uint8Array } {
+  let [memory, length] = [new Uint8Array(Math.min(size, 4_096)), 0]
+  return {
+    push(bytes) {
+      if (length + bytes.length > memory.length) {
+        const larger = new Uint8Array(Math.min(size, Math.max(memory.length * 2, length + bytes.length)))
+        larger.set(memory.subarray(0, length))
+        memory = larger
+      }
+      memory.set(bytes, length)
+      length += bytes.length
+    },
+    bytes: () => memory.subarray(0, length),
+  }
 }
 
 function whole(head: Uint8Array, tail: Uint8Array): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat([head, tail]))
 }
 
-function cut(head: Uint8Array, tail: Uint8Array, total: number): string {
+type Whole = { readonly total: number; readonly hint: ((offset: number) => string) | undefined }
+
+function cut(head: Uint8Array, tail: Uint8Array, { total, hint }: Whole): string {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  const first = headEnd(head, Math.max(0, head.length - NOTICE_ROOM))
+  const room = NOTICE_ROOM + (hint ? hint(total).length + 2 : 0)
+  const first = headEnd(head, Math.max(0, head.length - room))
   const last = tailStart(tail)
   const omitted = total - first.length - last.length
-  const notice = `[… ${grouped(omitted)} of ${grouped(total)} bytes omitted …]`
+  const notice = `[… ${grouped(omitted)} of ${grouped(total)} bytes omitted${hint ? `; ${hint(first.length)}` : ''} …]`
   const gap = first.length > 0 && first.at(-1) !== 10 ? '\n' : ''
   return `${decoder.decode(first)}${gap}${notice}\n${decoder.decode(last)}`
 }

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { canonical, type JsonObject } from '../kit/json.ts'
+import { sha256 } from '../kit/sha256.ts'
+import { tokensOf } from '../kit/tokens.ts'
 import type { Tool } from '../runtime/port.ts'
 import { recordSandbox } from './confined.ts'
 import { act, tool } from './fixture.ts'
@@ -8,11 +10,22 @@ import { createExecutor, type ExecutorOptions } from './run-tool.ts'
 const live = () => new AbortController().signal
 
 const execute = (invoke: Tool['invoke'], changes: Partial<ExecutorOptions> = {}, signal = live()) =>
-  createExecutor({ tools: [tool(invoke)], log() {}, maxOutputBytes: 1_000, redact: (text) => text, ...changes })(act('t'), signal)
+  createExecutor({
+    tools: [tool(invoke)],
+    log() {},
+    room: () => ({ bytes: 1_000, tokens: 1_000, wholeBytes: 1_000_000 }),
+    redact: (text) => text,
+    ...changes,
+  })(act('t'), signal)
 
 describe('what goes wrong', () => {
   test('an unknown tool is named beside those there are', async () => {
-    const run = createExecutor({ tools: [tool(async () => ({ success: true, output: '' }))], log() {}, maxOutputBytes: 9, redact: String })
+    const run = createExecutor({
+      tools: [tool(async () => ({ success: true, output: '' }))],
+      log() {},
+      room: () => ({ bytes: 9, tokens: 9, wholeBytes: 1_000_000 }),
+      redact: String,
+    })
     expect(await run(act('nope'), live())).toEqual({ status: 'failed', output: '', error: 'there is no tool "nope"; there are t' })
   })
 
@@ -152,5 +165,44 @@ describe('what comes out', () => {
       },
     )
     expect(outcome).toEqual({ status: 'allowed', output: 'p,call_1,conv' })
+  })
+})
+
+describe('a long result', () => {
+  const long = 'line of text\n'.repeat(1_000)
+  const output = async () => ({ success: true, output: long })
+
+  test('that nothing keeps is cut, and says how much is missing', async () => {
+    const { output: shown, metadata } = await execute(output)
+    expect(Buffer.byteLength(shown)).toBeLessThanOrEqual(1_000)
+    expect(shown).toMatch(/\[… [\d,]+ of 13,000 bytes omitted …\]/)
+    expect(metadata).toEqual({ whole: { bytes: 13_000, sha256: sha256(long) } })
+  })
+
+  test('is kept whole and redacted, and the notice says how to read on from the first byte that is missing', async () => {
+    const kept: string[] = []
+    const keep: ExecutorOptions['keep'] = async (callId, text) => {
+      kept.push(callId, text)
+      return (offset) => `read from ${offset}`
+    }
+    const { output: shown } = await execute(output, { keep, redact: (text) => text.replaceAll('text', '[secret]') })
+    const whole = long.replaceAll('text', '[secret]')
+    expect(kept).toEqual(['call_1', whole])
+    const [head = '', offset] = shown.split(/\[… .*; read from (\d+) …\]/)
+    expect(whole.slice(0, Number(offset))).toBe(head)
+  })
+
+  test('whose kept form is too long itself keeps its beginning and end', async () => {
+    const kept: string[] = []
+    const keep: ExecutorOptions['keep'] = async (_, text) => void kept.push(text) as undefined
+    await execute(output, { keep, room: () => ({ bytes: 1_000, tokens: 1_000, wholeBytes: 5_000 }) })
+    expect(Buffer.byteLength(kept[0] ?? '')).toBeLessThanOrEqual(5_000)
+  })
+
+  test('of many tokens gets fewer bytes', async () => {
+    const dense = async () => ({ success: true, output: 'コード'.repeat(1_000) })
+    const { output: shown } = await execute(dense, { room: () => ({ bytes: 3_000, tokens: 1_000, wholeBytes: 1_000_000 }) })
+    expect(tokensOf(shown)).toBeLessThanOrEqual(1_000)
+    expect(Buffer.byteLength(shown)).toBeGreaterThan(1_500)
   })
 })

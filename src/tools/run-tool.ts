@@ -1,5 +1,7 @@
 /** Runs one allowed call: finds the tool, limits its time and output, and turns every result or failure into an outcome. */
 
+import { sha256 } from '../kit/sha256.ts'
+import { tokensOf } from '../kit/tokens.ts'
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
 import { confinedBy, type SandboxedResult } from './confined.ts'
@@ -9,14 +11,25 @@ import type { PrivateView } from './process.ts'
 export type ExecutorOptions = {
   readonly tools: readonly Tool[]
   readonly log: Log
-  /** Limit of each result, in bytes of UTF-8. */
-  readonly maxOutputBytes: number
+  /** Limit of what the model sees of each result. */
+  readonly room: ResultRoom
+  /** Keeps a result that is longer than that, so that the model can read on; absent: the rest is lost. */
+  readonly keep?: KeepResult
   /** Removes secrets from a text. */
   readonly redact: (text: string) => string
   /** Overrides a tool's own time limit by tool name; `advice` says how to get more time. */
   readonly timeouts?: { readonly [tool: string]: { readonly ms: number; readonly advice: string } }
   readonly conversationId?: string
 }
+
+/**
+ * Returns how long a result may be that the model sees, in bytes of UTF-8 and in estimated tokens, which follow the window of the model;
+ * and how long one that is kept whole.
+ */
+export type ResultRoom = () => { readonly bytes: number; readonly tokens: number; readonly wholeBytes: number }
+
+/** @returns how the model can read on from a byte; undefined when it cannot */
+export type KeepResult = (callId: string, text: string) => Promise<((offset: number) => string) | undefined>
 
 /** The view on which the call ran; its changes wait to be applied or dropped. */
 export const ranOn = Symbol('ranOn')
@@ -27,6 +40,8 @@ export type Executed = ToolOutcome & { readonly [ranOn]?: PrivateView }
 const GRACE_MS = 1_000
 const MAX_ERROR_BYTES = 4_096
 const MAX_METADATA_BYTES = 16_384
+/** A shorter result would only be the notice of what was omitted. */
+const leastBytes = 512
 
 /** Never rejects, even when a tool throws, never settles or ignores its signal. */
 export function createExecutor(options: ExecutorOptions): (...act: Parameters<Act>) => Promise<Executed> {
@@ -37,7 +52,7 @@ export function createExecutor(options: ExecutorOptions): (...act: Parameters<Ac
     if (signal.aborted) return failed('cancelled before it started')
     const { ms, advice } = options.timeouts?.[tool.name] ?? { ms: tool.timeoutMs, advice: '' }
     const timeoutMs = tool.limitMs?.(act.call.input) ?? ms
-    return outcome(options, await attempt({ options, tool, act, signal, timeoutMs, advice }))
+    return outcome(options, act.call.id, await attempt({ options, tool, act, signal, timeoutMs, advice }))
   }
 }
 
@@ -109,11 +124,12 @@ function graceAfter(signal: AbortSignal): { readonly over: Promise<undefined>; e
   }
 }
 
-function outcome(options: ExecutorOptions, result: SandboxedResult): Executed {
+async function outcome(options: ExecutorOptions, callId: string, result: SandboxedResult): Promise<Executed> {
   const status = result.deniedBy !== undefined ? 'denied' : result.success ? 'allowed' : 'failed'
-  const { maxOutputBytes } = options
-  const output = capText(clean(options, result.output), maxOutputBytes)
-  const metadata = trustedMetadata(options, result)
+  const whole = capText(clean(options, result.output), options.room().wholeBytes)
+  const { output, isCut } = await shownOf(options, callId, whole)
+  const told = trustedMetadata(options, result)
+  const metadata = isCut ? { ...told, whole: { bytes: Buffer.byteLength(whole), sha256: sha256(whole) } } : told
   const view = result[confinedBy]?.view
   return {
     status,
@@ -124,10 +140,27 @@ function outcome(options: ExecutorOptions, result: SandboxedResult): Executed {
   }
 }
 
+/** Cuts a result to its room. Text that has more tokens than usual, such as base64, gets fewer bytes. */
+async function shownOf(
+  { room, keep }: ExecutorOptions,
+  callId: string,
+  whole: string,
+): Promise<{ readonly output: string; readonly isCut: boolean }> {
+  const { bytes, tokens } = room()
+  // No text has more tokens than bytes.
+  const fits = Buffer.byteLength(whole) <= bytes && (whole.length <= tokens || tokensOf(whole) <= tokens)
+  if (fits) return { output: whole, isCut: false }
+  const hint = await keep?.(callId, whole)
+  for (let limit = bytes; ; limit = Math.floor(limit * 0.7)) {
+    const output = capText(whole, limit, hint)
+    if (limit < leastBytes || tokensOf(output) <= tokens) return { output, isCut: true }
+  }
+}
+
 /** A receipt repeats `sandbox` and `changes`, so these come from the sandbox that confined the children, never from the tool's metadata. */
 function trustedMetadata(options: ExecutorOptions, { metadata, [confinedBy]: confined }: SandboxedResult): JsonObject | undefined {
   if (metadata === undefined && confined === undefined) return undefined
-  const { sandbox: _, changes: __, ...told } = bounded(options, metadata ?? {})
+  const { sandbox: _, changes: __, whole: ___, ...told } = bounded(options, metadata ?? {})
   const { sandbox, mode } = confined ?? {}
   const changes = mode === 'direct' || mode === 'dropped' ? mode : undefined
   return { ...told, ...(sandbox ? { sandbox } : {}), ...(changes ? { changes } : {}) }

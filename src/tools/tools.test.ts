@@ -7,6 +7,7 @@ import { fileWrite } from './builtin/file_write.ts'
 import type { Page, Refusal } from './builtin/files.ts'
 import { http } from './builtin/http.ts'
 import { memorySearch } from './builtin/memory_search.ts'
+import { resultRead } from './builtin/result_read.ts'
 import { time } from './builtin/time.ts'
 import { context } from './fixture.ts'
 import { toolFrom } from './tool-kind.ts'
@@ -18,7 +19,7 @@ test('a refusal by the workspace or the network is handed on with its rule', asy
   const files = { list: () => denial, readText: () => denial, writeText: () => denial, editText: () => denial }
   const refused = [
     toolFrom(fileList, { files }).invoke({ path: 'x' }, context()),
-    toolFrom(fileRead, { files, maxOutputBytes: 1_000 }).invoke({ path: 'x' }, context()),
+    toolFrom(fileRead, { files, shownBytes: () => 1_000 }).invoke({ path: 'x' }, context()),
     toolFrom(fileWrite, { files }).invoke({ path: 'x', content: '' }, context()),
     toolFrom(fileEdit, { files }).invoke({ path: 'x', old: 'a', new: 'b' }, context()),
     toolFrom(http, { get: async () => denial }).invoke({ url: 'http://x/' }, context()),
@@ -32,8 +33,56 @@ test('arguments that no schema checked are a bug, not an action', () => {
     'unchecked arguments for "file_write": {"path":1,"content":"x"}',
   )
   expect(
-    toolFrom(fileRead, { files: { readText: () => denial }, maxOutputBytes: 1 }).invoke({ path: 'x', offset: 0 }, context()),
+    toolFrom(fileRead, { files: { readText: () => denial }, shownBytes: () => 1 }).invoke({ path: 'x', offset: 0 }, context()),
   ).rejects.toThrow('unchecked arguments for "file_read"')
+})
+
+describe('result_read', () => {
+  const text = Array.from({ length: 400 }, (_, at) => `line ${at} ü 😀`).join('\n')
+  const bytes = Buffer.byteLength(text)
+  const read = (input: { id: string; offset?: number }, shown = 1_000) =>
+    toolFrom(resultRead, {
+      result: async (id) => (id === 'known' ? { ok: true, text } : { ok: false, message: `no result ${id}` }),
+      shownBytes: () => shown,
+    }).invoke(input, context())
+
+  test('an unknown result, and an offset behind its end, are refused', async () => {
+    expect(await read({ id: 'x' })).toMatchObject({ success: false, error: 'no result x' })
+    expect(await read({ id: 'known', offset: bytes })).toMatchObject({
+      success: false,
+      error: expect.stringContaining(`has ${bytes} bytes`),
+    })
+  })
+
+  for (const shown of [65, 300, 1_000])
+    test(`the pages of at most ${shown} bytes are the whole text, and each names the next`, async () => {
+      let [whole, offset] = ['', 0]
+      for (;;) {
+        const { output } = await read({ id: 'known', offset }, shown)
+        const [, page = '', next] = /^([\s\S]*?)\n?\[bytes [^;\]]+(?:; go on with offset (\d+))?\]$/.exec(output) ?? []
+        expect(Buffer.byteLength(output)).toBeLessThanOrEqual(Math.max(shown, 64 + 128))
+        whole +=
+          text.startsWith(`${whole}${page}\n`) &&
+          next !== undefined &&
+          text[whole.length + page.length] === '\n' &&
+          Buffer.byteLength(whole + page) < Number(next)
+            ? `${page}\n`
+            : page
+        if (next === undefined) break
+        expect(Number(next)).toBe(Buffer.byteLength(whole))
+        offset = Number(next)
+      }
+      expect(whole).toBe(text)
+    })
+
+  test('an offset within a character begins with the character', async () => {
+    const at = Buffer.byteLength('line 0 ')
+    expect((await read({ id: 'known', offset: at + 1 })).output).toStartWith('ü 😀')
+  })
+
+  test('a whole result has no footer', async () => {
+    expect((await read({ id: 'known' }, 100_000)).output).toBe(text)
+  })
 })
 
 describe('file_read', () => {
@@ -50,7 +99,7 @@ describe('file_read', () => {
       cutLine: false,
       invalid: false,
     } as const
-    const tool = toolFrom(fileRead, { files: { readText: () => ({ ...whole, ...page }) }, maxOutputBytes: 1_000 })
+    const tool = toolFrom(fileRead, { files: { readText: () => ({ ...whole, ...page }) }, shownBytes: () => 1_000 })
     return (await tool.invoke({ path: 'f' }, context())).output
   }
 

@@ -38,8 +38,15 @@ function fixture() {
     search: () => [],
     now: () => 0,
     maxOutputBytes,
+    shownBytes: () => maxOutputBytes,
+    result: async () => ({ ok: false, message: 'none' }),
   })
-  const execute = createExecutor({ tools, log() {}, maxOutputBytes, redact: (text) => text })
+  const execute = createExecutor({
+    tools,
+    log() {},
+    room: () => ({ bytes: maxOutputBytes, tokens: maxOutputBytes, wholeBytes: 1_000_000 }),
+    redact: (text) => text,
+  })
   const run = (name: string, input: JsonObject) => {
     scripts.set('p', String(input.command))
     const judgement = { verdict: 'allow', risk: 'low', rule: 'r', reason: 'r', plan: 'p', summary: 's', writes: [] } as const

@@ -9,10 +9,13 @@ import {
   type ChatRequest,
   type Committed,
   type Decision,
+  type Message,
   type ModelChunk,
+  type ModelWindow,
   ProviderFailure,
   type RecordEntry,
   type Redact,
+  type SummariseTurn,
 } from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
 import type { AnyUserThread } from '../../src/runtime/threads/thread.ts'
@@ -40,6 +43,12 @@ export type Script = {
   /** Awaited before a batch is kept. */
   commit?: (batch: readonly RecordEntry[]) => Promise<unknown>
   ttlMs?: number
+  window?: ModelWindow
+  summarise?: SummariseTurn
+  history?: readonly Message[]
+  tools?: readonly string[]
+  /** Called with each request; throws in place of the model. */
+  refuse?: (request: ChatRequest) => void
   /** What the record returns when a gate opens, when an approval is used, and for answers given elsewhere. */
   questions?: {
     opened?: () => Decision | undefined
@@ -69,13 +78,19 @@ export function stage(script: Script): Stage {
     threads: script.threads ?? [],
     limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
     model: 'scripted',
-    opening: () => ({ history: [], systemPrompt: 'system', tools: [], labels: script.labels ?? [] }),
+    opening: () => ({
+      history: script.history ?? [],
+      systemPrompt: 'system',
+      tools: (script.tools ?? []).map((name) => ({ name, description: name, parameters: { type: 'object' } })),
+      labels: script.labels ?? [],
+    }),
     ports: {
       provider: {
         name: 'scripted',
         capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 100_000 }),
         chat: (request, signal) => {
           requests.push(request)
+          script.refuse?.(request)
           return chat(script.replies[Math.min(requests.length, script.replies.length) - 1] ?? {}, signal, () => state.pulled++)
         },
       },
@@ -92,6 +107,8 @@ export function stage(script: Script): Stage {
         },
       },
       questions: createPendingApprovals(script.questions?.answered ?? (() => undefined)),
+      ...(script.window ? { window: script.window } : {}),
+      ...(script.summarise ? { summarise: () => script.summarise as SummariseTurn } : {}),
       log: () => {},
       redact: script.redact ?? ((value) => value),
       redactStream: () => ({ push: (piece) => piece, flush: () => '' }),

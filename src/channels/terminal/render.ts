@@ -2,7 +2,7 @@
 
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
-import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { AgentEvent, ContextUse, Ending } from '../../runtime/event.ts'
 import type { Printer } from './printer.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
@@ -13,7 +13,14 @@ export type Render = {
   end(summary: RunSummary): void
 }
 
-export type RunSummary = { readonly ending: Ending; readonly exitCode: number; readonly runId: string; readonly conversationId: string }
+export type RunSummary = {
+  readonly ending: Ending
+  readonly exitCode: number
+  readonly runId: string
+  readonly conversationId: string
+  /** The model's window, the tokens of the last request by estimate, and how often the turn was trimmed. */
+  readonly context: ContextUse | undefined
+}
 
 export type Screen = {
   readonly out: Pick<Printer, 'write' | 'data' | 'stream'>
@@ -28,8 +35,17 @@ export function createRender(format: OutputFormat, screen: Screen): Render {
   return format === 'json' ? oneJson(screen) : text(screen)
 }
 
+/** The last line waits for the summary, which adds the use of the window to it. */
 function streamJson({ out }: Screen): Render {
-  return { show: (event) => out.write(`${JSON.stringify(event)}\n`), end: () => {} }
+  const write = (line: object) => out.write(`${JSON.stringify(line)}\n`)
+  let done: AgentEvent | undefined
+  return {
+    show(event) {
+      if (event.type === 'done') done = event
+      else write(event)
+    },
+    end: ({ context }) => done && write({ ...done, ...(context?.window === undefined ? {} : { context }) }),
+  }
 }
 
 function oneJson({ out }: Screen): Render {
@@ -49,10 +65,10 @@ function oneJson({ out }: Screen): Render {
       } else if (event.type === 'error') seen.errors.push({ code: event.code, message: event.message })
       else if (event.type === 'done' && event.result !== undefined) seen.result = event.result
     },
-    end({ ending, exitCode, runId, conversationId }) {
+    end({ ending, exitCode, runId, conversationId, context }) {
       const { result, tools, errors } = seen
       out.write(
-        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors })}\n`,
+        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors, ...(context?.window === undefined ? {} : { context }) })}\n`,
       )
     },
   }

@@ -36,6 +36,12 @@ test('a question takes it away for as long as it waits, also when it fails', asy
 
 test('the end of the turn is the end of it', () => {
   const { said, active } = watched()
-  active.end({ ending: { stop: 'end_turn', code: 'answered', message: '' }, exitCode: 0, runId: 'r', conversationId: 'c' })
+  active.end({
+    ending: { stop: 'end_turn', code: 'answered', message: '' },
+    exitCode: 0,
+    context: undefined,
+    runId: 'r',
+    conversationId: 'c',
+  })
   expect(said).toEqual(['-', '(end)'])
 })

@@ -39,7 +39,13 @@ export async function turn(options: TurnOptions): Promise<number> {
     const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), prompt, show: render.show })
     const exitCode = context.exitCodeOf(ending.code)
     const told = withWayOut(conversation, ending)
-    render.end({ ending: told, exitCode, runId: conversation.runId() ?? '', conversationId: conversation.id })
+    render.end({
+      ending: told,
+      exitCode,
+      runId: conversation.runId() ?? '',
+      conversationId: conversation.id,
+      context: conversation.context(),
+    })
     if (format === 'text') explain(context, told)
     if (format === 'text' && options.sayUsage) sayUsage(setup, screen, conversation)
     status.begin('summarising')

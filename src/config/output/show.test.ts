@@ -43,6 +43,7 @@ shell_timeout_s = 14
 shell_timeout_max_s = 14.5
 http_timeout_s = 15
 max_output_bytes = 1616
+max_result_bytes = 1617
 context_tokens = 17
 max_turns_at_once = 17
 max_parallel = 18
@@ -165,6 +166,7 @@ path = "/m.sqlite"
 agent_dir = "/agent"
 history_max = 260
 history_keep = 30
+results_max_bytes = 123
 retention_days = 365
 [changes]
 keep_sets = 1

@@ -1,8 +1,10 @@
 /** Compacts a long conversation: the model that answers in it summarises its older turns. */
 
+import { errorText } from '../../kit/text.ts'
 import { summariserOf } from '../../memory/conversations/summarise.ts'
+import { turnSummaryRequest } from '../../memory/conversations/summary-words.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { Meter, Provider } from '../../runtime/port.ts'
+import type { Meter, Provider, SummariseTurn } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
 import type { Payer } from '../cost/budget.ts'
 import { counted } from '../cost/counted.ts'
@@ -40,6 +42,23 @@ export async function compactConversation({ setup, memory, conversationId, provi
       redact: redactor.text,
     })
   } catch (error) {
-    log('warn', 'compaction failed', { why: error instanceof Error ? error.message : String(error) })
+    log('warn', 'compaction failed', { why: errorText(error) })
+  }
+}
+
+export type TurnRoom = Pick<Room, 'setup' | 'memory' | 'provider' | 'payer' | 'meter'>
+
+/** Returns what summarises the middle of a turn; its cost is recorded as that of summaries is. */
+export function turnSummariser({ setup: { config, log }, memory, provider, payer, meter }: TurnRoom): SummariseTurn {
+  const summarise = summariserOf({ provider: counted(provider, { memory, payer, meter }), model: config.defaultModel })
+  return async (request, signal) => {
+    try {
+      const answer = await summarise(turnSummaryRequest(request), signal)
+      if (answer.ok) return { text: answer.text, ...(answer.usage ? { usage: answer.usage } : {}) }
+      log('warn', 'summary of the turn failed', { why: answer.message })
+    } catch (error) {
+      log('warn', 'summary of the turn failed', { why: errorText(error) })
+    }
+    return undefined
   }
 }

@@ -109,6 +109,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       addThread: agent.addThread,
       runId: agent.runId,
       usage: agent.usage,
+      context: agent.context,
       unanswered() {
         const open = memory.approvals.list({ state: 'open' })
         return open.filter(({ runId, state }) => runId === agent.runId() && state === 'open').map(({ id }) => id)
@@ -163,6 +164,8 @@ async function runnerOf(context: RunContext, { begun, provider, toolRuntime, ope
   const { home, profile, options } = context
   const { token } = profile.setup.access ?? {}
   const { config, log, redactor } = profile.setup
+  const payer = payerOf(context, begun.conversationId)
+  const meters = await metersOf(home, profile.setup, payer)
   return createRunner({
     conversationId: begun.conversationId,
     channel: options.channel,
@@ -178,7 +181,11 @@ async function runnerOf(context: RunContext, { begun, provider, toolRuntime, ope
     opening,
     ports: {
       provider,
-      meter: await metersOf(home, profile.setup, payerOf(context, begun.conversationId)),
+      meter: meters,
+      summarise: (runId) => async (asked, signal) => {
+        const { turnSummariser } = await import('./compact-conversation.ts')
+        return turnSummariser({ setup: profile.setup, memory: home.memory, provider, payer, meter: meters(runId) })(asked, signal)
+      },
       judge: async (call) => (await toolRuntime.get().catch(stripErrorPrefix)).judge(call),
       act: async (act, signal) => {
         const { act: applyEffect } = await toolRuntime.get()

@@ -56,7 +56,7 @@ export async function surveyNow(setup: Setup, { at, sandbox = 'auto', askAgain }
   const policy = policyOf(config, paths, context.env)
   const confinement = createConfinement(sandbox, { setup, policy })
   const env = cleanEnvironment({ home: policy.workspace })
-  const deps = { spawn: confinement.spawn, env, maxOutputBytes: config.limits.maxOutputBytes, ready: confinement.mode }
+  const deps = { spawn: confinement.spawn, env, maxOutputBytes: config.limits.maxResultBytes, ready: confinement.mode }
   try {
     return await surveyor(setup, at, deps, askAgain)()
   } finally {

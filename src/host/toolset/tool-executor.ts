@@ -7,7 +7,8 @@ import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { ruleOfTwo } from '../../runtime/behaviours/guards/egress.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
-import type { Act, AskLine, ChangePorts, Judge, Question, Tool } from '../../runtime/port.ts'
+import type { Act, AskLine, ChangePorts, Judge, ModelWindow, Question, Tool } from '../../runtime/port.ts'
+import { resultId } from '../../runtime/turn-messages.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { alwaysKey, hostsCovered } from '../../security/always.ts'
 import { pathRuleFor } from '../../security/changes/standing-changes.ts'
@@ -17,7 +18,7 @@ import { judgePath } from '../../security/targets/path.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
-import { createExecutor, ranOn } from '../../tools/run-tool.ts'
+import { createExecutor, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
@@ -52,7 +53,12 @@ export type ToolRuntimeOptions = {
   readonly sandboxes?: SandboxPool
   readonly tools?: ToolSelection
   readonly instructions?: Instructions
+  /** Results follow the window of the model; absent: only the configured limit holds. */
+  readonly window?: Pick<ModelWindow, 'tokens' | 'factor'>
 }
+
+/** A result has at least this room, however small the window is. */
+const leastTokens = 128
 
 /** The tools that are active until the next refresh. */
 type ActiveTools = {
@@ -76,6 +82,7 @@ export async function createToolRuntime({
   sandboxes,
   tools: { builtIn, more } = builtInTools,
   instructions,
+  window,
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
@@ -117,7 +124,10 @@ export async function createToolRuntime({
       memory?.search({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) }) ?? [],
     ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
     now: Date.now,
-    maxOutputBytes: limits.maxOutputBytes,
+    maxOutputBytes: limits.maxResultBytes,
+    shownBytes: () => room().bytes,
+    result: async (id) =>
+      (await memory?.results())?.find(conversationId, id) ?? { ok: false, message: 'this conversation keeps no results' },
   })
   const wished = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
 
@@ -126,12 +136,27 @@ export async function createToolRuntime({
     const wider = allowingToo(policy, names)
     const all = [...wished, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
-    const spoken = { log, maxOutputBytes: limits.maxOutputBytes, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
+    const keep = tools.some(({ name }) => name === 'result_read') ? keepResult : undefined
+    const spoken = { log, room, ...(keep ? { keep } : {}), redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
+  }
+
+  /** A result gets an eighth of the model's window at most, of which a token has some three bytes. */
+  function room(): ReturnType<ResultRoom> {
+    const tokens = window ? Math.max(leastTokens, Math.floor(window.tokens() / window.factor() / 8)) : limits.maxOutputBytes
+    return { bytes: Math.min(limits.maxOutputBytes, tokens * 3), tokens, wholeBytes: limits.maxResultBytes }
+  }
+
+  async function keepResult(callId: string, text: string): ReturnType<KeepResult> {
+    const run = runId()
+    if (memory === undefined || run === undefined) return undefined
+    const results = await memory.results()
+    results.keep({ runId: run, callId, conversationId, text }, Date.now(), config.memory.resultsMaxBytes)
+    return (offset) => `result_read {"id":${JSON.stringify(resultId(run, callId))},"offset":${offset}} reads on`
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
   const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: policy.allowedDomains })
-  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxOutputBytes, ready: confinement.mode })) ?? []
+  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxResultBytes, ready: confinement.mode })) ?? []
   state.kit = kitOf(await look())
   const kit = () => state.kit ?? kitOf([])
   if (more) {

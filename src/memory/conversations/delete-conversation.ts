@@ -54,6 +54,7 @@ const ofConversation = [
   'approvals',
   'conversation_titles',
   'read_labels',
+  'results',
   'summaries',
   'summary_failures',
   'channel_addresses',

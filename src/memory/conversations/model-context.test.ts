@@ -155,7 +155,7 @@ function talk(runId: string, ends = true): void {
 function readsOf(look: () => void): number {
   asked.length = 0
   look()
-  return asked.filter((text) => /^SELECT role, content/.test(text)).length
+  return asked.filter((text) => /^SELECT seq, role, content/.test(text)).length
 }
 
 test('a run that is over is read once; one that goes on, each time', () => {

@@ -1,8 +1,10 @@
 /** Builds the messages of a conversation for the model: a summary of older turns, if any, and the newest complete turns that fit. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { Clock, Message } from '../../runtime/port.ts'
+import { shorteningIn } from '../../runtime/replay/external-entry.ts'
+import { type Shortening, shorten } from '../../runtime/turn-messages.ts'
 import { foreignLine } from '../agent-files/foreign-line.ts'
 import { type Approvals, createApprovals } from '../approval-table.ts'
 import type { Role } from '../journal/turns.ts'
@@ -22,7 +24,13 @@ export type Context = {
   readonly summarisedTurns?: number
 }
 
-type Row = { readonly role: Role; readonly content: string; readonly toolResults: string | null; readonly body: string }
+type Row = {
+  readonly seq: number
+  readonly role: Role
+  readonly content: string
+  readonly toolResults: string | null
+  readonly body: string
+}
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
 const unanswered = 'No result: the run ended before this call was carried out.'
@@ -38,7 +46,7 @@ export function createContext(
   approvals: Pick<Approvals, 'get'> = createApprovals(store, { now }),
 ): (conversationId: string, tokenBudget: number) => Context {
   const toldRun = createToldRuns(store, (runId) => {
-    const told = messagesOfRun(rowsOf(store, runId))
+    const told = messagesOfRun(runId, rowsOf(store, runId), trimsOf(store, runId))
     const messages = told.length === 0 ? told : [...told, ...interruptionOf(store, runId)]
     return { messages, tokens: estimateTokens(messages) }
   })
@@ -121,7 +129,7 @@ function spelled(message: Message): string {
 function rowsOf(store: Store, runId: string): Row[] {
   return store
     .sql<Row, [string]>(
-      `SELECT role, content, tool_results AS toolResults, body FROM turns JOIN journal ON journal.seq = turns.journal_seq
+      `SELECT seq, role, content, tool_results AS toolResults, body FROM turns JOIN journal ON journal.seq = turns.journal_seq
        WHERE turns.run_id = ? AND journal.type <> '${foreignLine}' ORDER BY id`,
     )
     .all(runId)
@@ -137,13 +145,39 @@ function interruptionOf(store: Store, runId: string): Message[] {
   return [{ role: 'user', content: `[BraidClaw: the turn above was interrupted: ${why}]` }]
 }
 
-function messagesOfRun(rows: readonly Row[]): Message[] {
-  return rows.flatMap((row, at) => {
-    if (row.role === 'user') return [{ role: 'user', content: row.content }]
-    if (row.role === 'tool') return []
-    const parts = partsOf(row.body)
-    return parts.length === 0 ? [] : [{ role: 'assistant', parts }, ...answers(parts, resultsAfter(rows, at))]
-  })
+type TrimAt = { readonly seq: number; readonly trim: Shortening }
+
+/** Returns how the run's messages were shortened, oldest first. */
+function trimsOf(store: Store, runId: string): TrimAt[] {
+  const select = "SELECT seq, body FROM journal WHERE run_id = ? AND type = 'context.trimmed' ORDER BY seq"
+  return store
+    .sql<{ seq: number; body: string }, [string]>(select)
+    .all(runId)
+    .flatMap(({ seq, body }) => {
+      const trim = shorteningIn(parseJson(body))
+      return trim ? [{ seq, trim }] : []
+    })
+}
+
+/** A trim comes before a reply: when all results of the replies before it are there. */
+function messagesOfRun(runId: string, rows: readonly Row[], trims: readonly TrimAt[]): Message[] {
+  const due = [...trims]
+  let messages: Message[] = []
+  for (const [at, row] of rows.entries()) {
+    if (row.role === 'tool') continue
+    for (let [next] = due; next !== undefined && next.seq < row.seq; [next] = due) {
+      messages = shorten(messages, next.trim, runId)
+      due.shift()
+    }
+    if (row.role === 'user') messages.push({ role: 'user', content: row.content })
+    else messages.push(...replyOf(row, rows, at))
+  }
+  return messages
+}
+
+function replyOf({ body }: Row, rows: readonly Row[], at: number): Message[] {
+  const parts = partsOf(body)
+  return parts.length === 0 ? [] : [{ role: 'assistant', parts }, ...answers(parts, resultsAfter(rows, at))]
 }
 
 /** Returns one result per call, in the order of the calls, as the model received them. */

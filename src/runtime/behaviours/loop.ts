@@ -7,15 +7,17 @@ type Loop = { readonly round: number; readonly phase: 'new' | 'idle' | 'wants' |
 
 const start: Pattern<RunEvent> = { type: 'run.start' }
 const replies: readonly Pattern<RunEvent>[] = [{ type: 'model.done' }, { type: 'model.fail' }]
+/** What only a request that is being made brings about. */
+const answers: readonly Pattern<RunEvent>[] = [...replies, { type: 'context.trimmed' }]
 
 export const loop: BThread<Loop, RunEvent> = {
   name: 'loop',
   priority: 60,
   init: { round: 0, phase: 'new' },
   bid({ round, phase }) {
-    if (phase === 'new') return { wait: [start], block: replies }
-    if (phase === 'idle') return { wait: [{ type: 'observe' }, { type: 'retry' }], block: [start, ...replies] }
-    if (phase === 'wants') return { request: [{ type: 'think', round: round + 1 }], block: [start, ...replies] }
+    if (phase === 'new') return { wait: [start], block: answers }
+    if (phase === 'idle') return { wait: [{ type: 'observe' }, { type: 'retry' }], block: [start, ...answers] }
+    if (phase === 'wants') return { request: [{ type: 'think', round: round + 1 }], block: [start, ...answers] }
     return { wait: replies, block: [start] }
   },
   next({ round }, event) {

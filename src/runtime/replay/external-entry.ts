@@ -2,6 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { ExternalEvent, InternalEvent } from '../event.ts'
+import type { Shortening } from '../turn-messages.ts'
 
 /** An entry as the journal returns it. `body` is the event; for notes it is the data of the note. */
 export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
@@ -46,6 +47,25 @@ const outcome = { status: one('allowed', 'denied', 'failed'), output: text }
 const part: Check = (value) =>
   isObject(value) && (value.type === 'call' ? shape(call)(value) : one('text', 'thinking')(value.type) && text(value.text))
 
+const shortening = {
+  lines: list(text),
+  readable: flag,
+  summary: optional(shape({ from: count, until: count, text, by: one('model', 'runtime') })),
+}
+
+function isTrim(value: unknown): boolean {
+  return shape({ ...shortening, window: count, before: count, after: count, omitted: count, digest: text })(value)
+}
+
+/** Returns undefined when the value is not the body of a trim. */
+export function shorteningIn(body: unknown): Shortening | undefined {
+  return isShortening(body) ? body : undefined
+}
+
+function isShortening(body: unknown): body is Shortening {
+  return shape(shortening)(body)
+}
+
 /** The fields that the program reads of each event. */
 const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels }),
@@ -56,6 +76,7 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
     model: text,
   }),
   'model.fail': shape({ code: text, message: text }),
+  'context.trimmed': isTrim,
   'tool.done': shape({ id: text, outcome: shape(outcome) }),
   'tool.changed': shape({ id: text, call: shape(call), judgement: shape(judgement), outcome: shape(outcome), review: shape(review) }),
   'approval.decision': shape({ id: text, allow: flag, by: text, plan: text }),

@@ -52,23 +52,26 @@ export async function live(script: Script, on?: (event: AgentEvent, agent: Agent
 }
 
 function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
-  const keep = (entry: RecordEntry) => {
-    if (entry.kind === 'external') {
-      const { event } = entry
-      const body = event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event
-      write({ kind: 'external', type: event.type, body })
-    } else if (entry.kind === 'intent') write({ kind: 'intent', type: 'act', body: entry.act })
-    else if (entry.kind === 'apply') write({ kind: 'intent', type: 'apply', body: entry.apply })
-    else if (entry.kind === 'dropped') write({ kind: 'note', type: 'drop', body: { ...entry.drop, receipt: 'rcp' } })
-    else if (entry.kind === 'denied') write({ kind: 'note', type: 'deny', body: { ...entry.deny, receipt: 'rcp' } })
-    else if (entry.kind === 'finish') write({ kind: 'note', type: 'finish', body: { ...entry.finish, digest: entry.digest } })
-  }
   return {
     commit: async (_run, batch) => {
-      for (const entry of batch) keep(entry)
+      for (const entry of batch.flatMap((each) => journalled(each) ?? [])) write(entry)
       return { receipts: new Map(), earlier: new Map(), unusable: new Map() }
     },
   }
+}
+
+/** Returns what the journal has of one entry of a batch. */
+export function journalled(entry: RecordEntry): Omit<Entry, 'seq'> | undefined {
+  if (entry.kind === 'external') {
+    const { event } = entry
+    const body = event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event
+    return { kind: 'external', type: event.type, body }
+  }
+  if (entry.kind === 'intent') return { kind: 'intent', type: 'act', body: entry.act }
+  if (entry.kind === 'apply') return { kind: 'intent', type: 'apply', body: entry.apply }
+  if (entry.kind === 'dropped') return { kind: 'note', type: 'drop', body: { ...entry.drop, receipt: 'rcp' } }
+  if (entry.kind === 'denied') return { kind: 'note', type: 'deny', body: { ...entry.deny, receipt: 'rcp' } }
+  if (entry.kind === 'finish') return { kind: 'note', type: 'finish', body: { ...entry.finish, digest: entry.digest } }
 }
 
 function ports({ replies, verdicts = {}, reviews = {} }: Script): Omit<AgentConfig['ports'], 'recorder'> {

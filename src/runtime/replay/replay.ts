@@ -3,10 +3,12 @@
 import type { AnyThread } from '../../kernel/thread.ts'
 import { canonical, isObject } from '../../kit/json.ts'
 import type { AgentEvent, RunEvent } from '../event.ts'
+import type { Message } from '../port.ts'
 import { program, type RunLimits } from '../program.ts'
 import { digestLines, type Projected, project, projection } from '../project.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
 import { createProgram } from '../threads/run-to-rest.ts'
+import { messagesDigest, messagesOf, shorten } from '../turn-messages.ts'
 import { type Entry, externalOf } from './external-entry.ts'
 
 export type ReplayInput = {
@@ -48,10 +50,13 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
   const running = createProgram({ threads: [...program(limits), ...rules], threadOf })
   const stream = createStream(runId)
   const due: Consequence[] = []
+  let turn: Message[] = []
   const ended = entries.some(({ kind, type }) => kind === 'note' && type === 'finish')
 
   function take(event: RunEvent, blockers: string): void {
     stream.take(event, blockers)
+    if (event.type === 'context.trimmed') turn = shorten(turn, event, runId)
+    else turn.push(...messagesOf(event))
     const consequence = consequenceOf(event, stream.digest)
     if (consequence) due.push(consequence)
   }
@@ -64,7 +69,9 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
     const event = externalOf(entry)
     if (event === undefined) return { journalled: `${labelOf(entry)}, which is not what a run writes`, replayed: 'nothing' }
     const by = running.take(event, take)
-    return by === undefined ? undefined : { journalled: labelOf(entry), replayed: `a refusal of it by ${by}` }
+    if (by !== undefined) return { journalled: labelOf(entry), replayed: `a refusal of it by ${by}` }
+    if (event.type !== 'context.trimmed' || event.digest === messagesDigest(turn)) return undefined
+    return { journalled: `${event.type} to other messages`, replayed: event.type }
   }
 
   for (const [at, entry] of entries.entries()) {

@@ -29,6 +29,7 @@ const mustBeTaken: readonly RunEvent['type'][] = [
   'run.start',
   'model.done',
   'model.fail',
+  'context.trimmed',
   'tool.done',
   'tool.changed',
   'judged',

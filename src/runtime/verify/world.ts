@@ -97,6 +97,7 @@ const anyTime: readonly ExternalEvent[] = [
   changing(propose({ name: 'shell', input: {} }, 'ghost'), 'apply'),
   { type: 'approval.decision', id: 'ghost', allow: true, by: 'mallory', plan: 'plan-ghost' },
   judgedAs('allow', { id: 'ghost', name: 'shell', input: {} }, 'mallory'),
+  { type: 'context.trimmed', window: 1, before: 2, after: 1, lines: [], omitted: 0, readable: true, digest: '' },
   fail,
 ]
 

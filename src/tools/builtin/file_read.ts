@@ -8,7 +8,7 @@ import type { Files, Page } from './files.ts'
 
 const FOOTER_ROOM = 512
 
-type Deps = { readonly files: Pick<Files, 'readText'>; readonly maxOutputBytes: number }
+type Deps = { readonly files: Pick<Files, 'readText'>; readonly shownBytes: () => number }
 
 const parameters = {
   type: 'object',
@@ -25,8 +25,8 @@ export const fileRead = {
   timeoutMs: 30_000,
   idempotent: true,
   touches: ({ path }) => [{ kind: 'path', path: textOr(path, ''), access: 'read' }],
-  async run({ path, offset = 1, limit }, _context, { files, maxOutputBytes }) {
-    const maxBytes = Math.max(256, maxOutputBytes - FOOTER_ROOM)
+  async run({ path, offset = 1, limit }, _context, { files, shownBytes }) {
+    const maxBytes = Math.max(256, shownBytes() - FOOTER_ROOM)
     const page = files.readText(path, { offset, limit, maxBytes })
     if (!page.ok) return refused(page)
     return done(page.size === 0 ? '(empty file)' : page.text + footer(page), {

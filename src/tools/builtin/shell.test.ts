@@ -106,7 +106,7 @@ describe('a command that does not end', () => {
     const execute = createExecutor({
       tools: [tool],
       log() {},
-      maxOutputBytes: 10_000,
+      room: () => ({ bytes: 10_000, tokens: 10_000, wholeBytes: 1_000_000 }),
       redact: (text) => text,
       timeouts: { shell: { ms: 200, advice: 'raise it' } },
     })
@@ -121,7 +121,7 @@ describe('a command that does not end', () => {
       createExecutor({
         tools: [shell(folder.root, script(text, folder.root))],
         log() {},
-        maxOutputBytes: 10_000,
+        room: () => ({ bytes: 10_000, tokens: 10_000, wholeBytes: 1_000_000 }),
         redact: (text) => text,
         timeouts: { shell: { ms: usualMs, advice: 'raise it' } },
       })(act('shell', { command: 'x', timeout: 1 }), new AbortController().signal)
@@ -174,7 +174,12 @@ describe('what works', () => {
         told.push({ readOnly, view, network })
         return spawnPlain(asked)
       }
-      const deps = { spawn, planOf: () => plan, env: cleanEnvironment({ home: folder.root }), maxOutputBytes: 1_000 }
+      const deps = {
+        spawn,
+        planOf: () => plan,
+        env: cleanEnvironment({ home: folder.root }),
+        maxOutputBytes: 1_000,
+      }
       await toolFrom(shellKind, deps, shellTimes).invoke({ command: 'x', direct: true, network: ['evil.org'] }, context())
     }
     await toldBy({})

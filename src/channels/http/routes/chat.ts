@@ -34,6 +34,10 @@ const answer = z.object({
   receipts: z.array(z.string()),
   approvals: z.array(z.string()),
   usage: z.nullable(usage),
+  context: z
+    .object({ window: z.int(), used: z.int(), trimmed: z.int() })
+    .optional()
+    .openapi({ description: "The model's window, the last request by estimate, in tokens, and how often the turn was trimmed" }),
 })
 
 export function chatRoutes(app: GatewayApi, { talks, host }: Gateway): void {
@@ -94,6 +98,7 @@ function createTurnNotes() {
     told({ conversation, ending: { code, message }, host }: Ended) {
       const runId = conversation.runId()
       const used = conversation.usage()
+      const { window, used: tokens = 0, trimmed = 0 } = conversation.context() ?? {}
       return {
         conversation_id: conversation.id,
         run_id: runId ?? null,
@@ -103,6 +108,7 @@ function createTurnNotes() {
         receipts: calls.size > 0 && runId !== undefined ? [...host.receiptsOf(runId)] : [],
         approvals: [...conversation.unanswered()],
         usage: used ? snake(used) : null,
+        ...(window === undefined ? {} : { context: { window, used: tokens, trimmed } }),
       }
     },
   }

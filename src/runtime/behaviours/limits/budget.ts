@@ -24,7 +24,7 @@ export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
     priority: 21,
     init: { startedAt: 0, tokens: 0, micros: 0, reserveTokens: 0, reserveMicros: 0, wants: null, spent: false },
     bid: ({ wants, spent }) => ({
-      wait: [{ type: 'run.start' }, { type: 'model.done' }, { type: 'clock' }],
+      wait: [{ type: 'run.start' }, { type: 'model.done' }, { type: 'context.trimmed' }, { type: 'clock' }],
       block: wants || spent ? beginnings : [],
       request: wants ? [{ type: 'halt', ...wants }] : [],
     }),
@@ -34,6 +34,7 @@ export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
       if (state.wants || state.spent) return state
       if (event.type === 'clock') return overtime(state, event.at, limits)
       if (event.type === 'model.done') return settle(state, event.usage, limits, event.proposals.length > 0)
+      if (event.type === 'context.trimmed' && event.usage) return spend(state, event.usage)
       return state
     },
   }
@@ -42,6 +43,11 @@ export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
 function overtime(state: Budget, now: number, { maxMs }: BudgetLimits): Budget {
   if (!maxMs || now - state.startedAt < maxMs) return state
   return { ...state, wants: { code: 'timeout', message: `the run took longer than limits.max_run_seconds (${maxMs / 1000} s)` } }
+}
+
+/** The summary of a trim counts, but the next call is not expected to cost as much. */
+function spend(state: Budget, { inputTokens, outputTokens, costMicros = 0 }: Usage): Budget {
+  return { ...state, tokens: state.tokens + inputTokens + outputTokens, micros: state.micros + costMicros }
 }
 
 function settle(state: Budget, usage: Usage, limits: BudgetLimits, needsAnotherCall: boolean): Budget {

@@ -1,0 +1,88 @@
+/** Keeps whole results that were too long for a request, and finds them and all others again for result_read. */
+
+import { sha256 } from '../../kit/sha256.ts'
+import { resultId, resultIdParts } from '../../runtime/turn-messages.ts'
+import type { Store } from '../store.ts'
+
+export type Result = { readonly runId: string; readonly callId: string; readonly conversationId: string; readonly text: string }
+
+export type FoundResult = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }
+
+export type Results = {
+  /** Stores a result, and removes the oldest ones of the home beyond `mostBytes`, as they are stored. On disk when it returns. */
+  keep(result: Result, at: number, mostBytes: number): void
+  /** Returns a result of this conversation by its id: the whole of it, or what the model saw of it when the whole is no longer there. */
+  find(conversationId: string, id: string): FoundResult
+  /** Returns how many results are stored, and how many bytes they take. */
+  use(): { readonly count: number; readonly bytes: number }
+}
+
+type Row = { readonly packed: Uint8Array; readonly digest: string | null }
+
+export function createResults(store: Store): Results {
+  function removeBeyond(mostBytes: number): void {
+    const rows = store
+      .sql<{ rowid: number; size: number }, []>('SELECT rowid, length(packed) AS size FROM results ORDER BY at DESC, rowid DESC')
+      .all()
+    let sum = 0
+    for (const { rowid, size } of rows) {
+      sum += size
+      if (sum > mostBytes) store.sql<never, [number]>('DELETE FROM results WHERE rowid = ?').run(rowid)
+    }
+  }
+
+  function runOf(conversationId: string, end: string): string | undefined {
+    const select = 'SELECT run_id AS runId FROM runs WHERE conversation_id = ? AND substr(run_id, -length(?)) = ? ORDER BY rowid DESC'
+    return store.sql<{ runId: string }, [string, string, string]>(select).get(conversationId, end, end)?.runId
+  }
+
+  function whole(runId: string, callId: string): Row | null {
+    const select = `SELECT packed, (SELECT body ->> '$.outcome.metadata.whole.sha256' FROM journal
+      WHERE journal.run_id = results.run_id AND type IN ('tool.done', 'tool.changed') AND body ->> '$.id' = results.call_id ORDER BY seq LIMIT 1) AS digest
+      FROM results WHERE run_id = ? AND call_id = ?`
+    return store.sql<Row, [string, string]>(select).get(runId, callId)
+  }
+
+  /** Returns what the model saw, as the turn has it. */
+  function shown(runId: string, callId: string): string | undefined {
+    const select = "SELECT content FROM turns WHERE run_id = ? AND role = 'tool' AND tool_results ->> '$[0].call_id' = ? ORDER BY id DESC"
+    return store.sql<{ content: string }, [string, string]>(select).get(runId, callId)?.content
+  }
+
+  return {
+    keep({ runId, callId, conversationId, text }, at, mostBytes) {
+      const packed = Bun.zstdCompressSync(text)
+      store.write(() => {
+        store
+          .sql<never, [string, string, string, number, number, Uint8Array]>('INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)')
+          .run(runId, callId, conversationId, at, Buffer.byteLength(text), packed)
+        removeBeyond(mostBytes)
+      })
+    },
+    find(conversationId, id) {
+      const parts = resultIdParts(id)
+      const runId = parts && runOf(conversationId, parts.run)
+      if (!parts || !runId) return { ok: false, message: unknown(id) }
+      const row = whole(runId, parts.callId)
+      if (!row) {
+        const text = shown(runId, parts.callId)
+        return text === undefined ? { ok: false, message: unknown(id) } : { ok: true, text }
+      }
+      const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Bun.zstdDecompressSync(row.packed))
+      if (row.digest !== null && row.digest !== sha256(text))
+        return { ok: false, message: `the stored result ${JSON.stringify(id)} was altered after it was recorded; call the tool again` }
+      return { ok: true, text }
+    },
+    use: () =>
+      store
+        .sql<{ count: number; bytes: number }, []>('SELECT count(*) AS count, coalesce(sum(length(packed)), 0) AS bytes FROM results')
+        .get() ?? {
+        count: 0,
+        bytes: 0,
+      },
+  }
+}
+
+function unknown(id: string): string {
+  return `this conversation has no result ${JSON.stringify(id)}; ids look like ${JSON.stringify(resultId('a1b2c3', 'call_1'))} and stand in the notice of a result that was cut or left out`
+}

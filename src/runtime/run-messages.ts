@@ -1,0 +1,154 @@
+/** Holds the messages of one run, and makes each request fit into the window of its model. */
+
+import { tokensOf } from '../kit/tokens.ts'
+import type { RunEvent, Trim } from './event.ts'
+import { callList, materialOf, planTrim, type TrimPlan } from './plan-trim.ts'
+import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from './port.ts'
+import { endOf } from './think.ts'
+import { messagesDigest, messagesOf, shorten } from './turn-messages.ts'
+
+export type RunMessagesOptions = {
+  readonly runId: string
+  /** Messages of earlier turns. */
+  readonly history: readonly Message[]
+  readonly request: Omit<ChatRequest, 'messages'>
+  /** Absent: no request is trimmed. */
+  readonly window?: ModelWindow
+  /** Absent: the middle of a turn becomes a list of its calls. */
+  readonly summarise?: SummariseTurn
+  readonly redact: Redact
+}
+
+export type RunMessages = {
+  /** Adds what the event says, or shortens the messages as it says. */
+  take(event: RunEvent): void
+  all(): Message[]
+  /** Returns the estimated tokens of the next request; 0 without a window. */
+  size(): number
+  /**
+   * Returns the event that makes room before the next request; undefined when that fits, or nothing can be shortened.
+   * @param refused the model refused the request for its length; the text, if any, is for the person
+   */
+  makeRoom(
+    signal: AbortSignal,
+    refused?: { readonly note?: string | undefined },
+  ): Promise<Extract<RunEvent, { type: 'context.trimmed' }> | undefined>
+}
+
+/** A request beyond this share of the window is trimmed, to the second share in one step: each trim costs the provider's cache. */
+const fullShare = 0.7
+const goalShare = 0.4
+/** The messages get at least this share of the window, however long the system prompt and the tools are. */
+const leastShare = 0.1
+/** A message has this many tokens besides its text, and a picture so many. */
+const frameTokens = 8
+const pictureTokens = 2_000
+/** The text for a summary has at most this many characters for each token of the window. */
+const materialCharacters = 1.5
+
+export function createRunMessages({ runId, history, request, window, summarise, redact }: RunMessagesOptions): RunMessages {
+  let earlier = [...history]
+  let turn: Message[] = []
+  const readable = request.tools.some(({ name }) => name === 'result_read')
+  const sizes = new WeakMap<Message, number>()
+  const state: { fixed?: number } = {}
+
+  function sizeOf(message: Message): number {
+    const known = sizes.get(message)
+    if (known !== undefined) return known
+    const size = frameTokens + tokensOf(textOf(message)) + picturesOf(message) * pictureTokens
+    sizes.set(message, size)
+    return size
+  }
+
+  /** The system prompt and the tools do not change during a run. */
+  function fixedSize(): number {
+    state.fixed ??= tokensOf(request.systemPrompt) + tokensOf(JSON.stringify(request.tools))
+    return state.fixed
+  }
+
+  const size = () => fixedSize() + sum(earlier, sizeOf) + sum(turn, sizeOf)
+
+  async function makeRoom(signal: AbortSignal, refused?: { readonly note?: string | undefined }) {
+    if (window === undefined) return undefined
+    const [before, tokens, factor] = [size(), window.tokens(), window.factor()]
+    const room = tokens / factor
+    if (!refused && before <= room * fullShare) return undefined
+    const limitOf = (share: number) => Math.max(room * share - fixedSize(), room * leastShare)
+    const [goal, most] = [limitOf(goalShare), limitOf(fullShare)]
+    const plan = planTrim({ earlier, turn, runId, readable, sizeOf, goal, most })
+    if (plan.lines.length === 0 && plan.omitted === 0 && plan.middle === undefined) return undefined
+    const summary = plan.middle && (await summaryOf(plan, plan.middle, room, signal))
+    const change = { lines: plan.lines, readable, ...(summary ? { summary: summary.summary } : {}) }
+    const after = shorten(turn, change, runId)
+    const kept = earlier.slice(plan.omitted)
+    return {
+      type: 'context.trimmed' as const,
+      ...change,
+      window: tokens,
+      before: Math.ceil(before * factor),
+      after: Math.ceil((fixedSize() + sum(kept, sizeOf) + sum(after, sizeOf)) * factor),
+      omitted: plan.omitted,
+      ...(refused ? { refused: true as const } : {}),
+      ...(refused?.note ? { note: refused.note } : {}),
+      ...(summary?.usage ? { usage: summary.usage } : {}),
+      digest: messagesDigest(after),
+    }
+  }
+
+  /** A summary that fails, is empty or is longer than what it replaces is replaced by the list of calls. */
+  async function summaryOf(
+    { lines }: TrimPlan,
+    { from, until, tokens }: NonNullable<TrimPlan['middle']>,
+    all: number,
+    signal: AbortSignal,
+  ) {
+    const middle = shorten(turn, { lines, readable }, runId).slice(from, until)
+    const asked = { text: materialOf(middle, Math.floor(all * materialCharacters)), maxTokens: tokens }
+    // A summariser may never react to a cancel; the run does not wait for it.
+    const answer = await Promise.race([summarise?.(asked, signal), endOf(signal)])
+    const text = redact(answer?.text.trim() ?? '')
+    const usage = answer?.usage ? { usage: answer.usage } : {}
+    const place = { from, until }
+    if (text !== '' && tokensOf(text) < sum(middle, sizeOf) && tokensOf(text) <= tokens * 2)
+      return { summary: { ...place, text, by: 'model' as const }, ...usage }
+    return { summary: { ...place, text: callList(middle, tokens * 2), by: 'runtime' as const }, ...usage }
+  }
+
+  return {
+    take(event) {
+      if (event.type !== 'context.trimmed') return void turn.push(...messagesOf(event))
+      turn = shorten(turn, event, runId)
+      if (event.omitted > 0) earlier = [omittedNote(event), ...earlier.slice(event.omitted)]
+    },
+    all: () => [...earlier, ...turn],
+    size: () => (window === undefined ? 0 : Math.ceil(size() * window.factor())),
+    makeRoom,
+  }
+}
+
+function sum(messages: readonly Message[], sizeOf: (message: Message) => number): number {
+  let tokens = 0
+  for (const message of messages) tokens += sizeOf(message)
+  return tokens
+}
+
+function omittedNote({ omitted }: Pick<Trim, 'omitted'>): Message {
+  return {
+    role: 'user',
+    content: `[${omitted} earlier messages of this conversation are not shown here any more; memory_search finds them]`,
+  }
+}
+
+/** Returns what is sent of a message, without the names of its fields. */
+function textOf(message: Message): string {
+  if (message.role === 'tool') return `${message.callId} ${message.name} ${message.content}`
+  if (message.role === 'user') return message.content
+  return message.parts
+    .map((part) => (part.type === 'call' ? JSON.stringify([part.id, part.name, part.malformed ?? part.input]) : part.text))
+    .join('\n')
+}
+
+function picturesOf(message: Message): number {
+  return message.role === 'user' ? (message.pictures?.length ?? 0) : 0
+}
