@@ -9,7 +9,7 @@ import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
 import { type Context, createContext } from './conversations/model-context.ts'
-import type { Results } from './conversations/results.ts'
+import { createResults, type Results } from './conversations/results.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
@@ -61,8 +61,7 @@ export type Memory = {
   budget(): Promise<BudgetLedger>
   /** Imported on demand: only processes that stay, and the command for schedules, need it. */
   schedules(): Promise<ScheduleStore>
-  /** Imported on demand: most results are short. */
-  results(): Promise<Results>
+  readonly results: Results
   /** Imported on demand: a turn reads none of it. */
   spend(): Promise<SpendTable>
   /** Imported on demand: for backups. */
@@ -116,7 +115,7 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
       schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store, now),
-      results: async () => (await import('./conversations/results.ts')).createResults(store),
+      results: createResults(store),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
       copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,

@@ -78,7 +78,12 @@ export function createRunMessages({ runId, history, request, window, summarise, 
     const [goal, most] = [limitOf(goalShare), limitOf(fullShare)]
     const plan = planTrim({ earlier, turn, runId, readable, sizeOf, goal, most })
     if (plan.lines.length === 0 && plan.omitted === 0 && plan.middle === undefined) return undefined
-    const summary = plan.middle && (await summaryOf(plan, plan.middle, room, signal))
+    const middle = plan.middle && {
+      ...plan.middle,
+      messages: shorten(turn, { lines: plan.lines, readable }, runId).slice(plan.middle.from, plan.middle.until),
+    }
+    const characters = Math.floor(room * materialCharacters)
+    const summary = middle && (await summaryOf(middle, { characters, sizeOf, redact, signal, ...(summarise ? { summarise } : {}) }))
     const change = { lines: plan.lines, readable, ...(summary ? { summary: summary.summary } : {}) }
     const after = shorten(turn, change, runId)
     const kept = earlier.slice(plan.omitted)
@@ -96,25 +101,6 @@ export function createRunMessages({ runId, history, request, window, summarise, 
     }
   }
 
-  /** A summary that fails, is empty or is longer than what it replaces is replaced by the list of calls. */
-  async function summaryOf(
-    { lines }: TrimPlan,
-    { from, until, tokens }: NonNullable<TrimPlan['middle']>,
-    all: number,
-    signal: AbortSignal,
-  ) {
-    const middle = shorten(turn, { lines, readable }, runId).slice(from, until)
-    const asked = { text: materialOf(middle, Math.floor(all * materialCharacters)), maxTokens: tokens }
-    // A summariser may never react to a cancel; the run does not wait for it.
-    const answer = await Promise.race([summarise?.(asked, signal), endOf(signal)])
-    const text = redact(answer?.text.trim() ?? '')
-    const usage = answer?.usage ? { usage: answer.usage } : {}
-    const place = { from, until }
-    if (text !== '' && tokensOf(text) < sum(middle, sizeOf) && tokensOf(text) <= tokens * 2)
-      return { summary: { ...place, text, by: 'model' as const }, ...usage }
-    return { summary: { ...place, text: callList(middle, tokens * 2), by: 'runtime' as const }, ...usage }
-  }
-
   return {
     take(event) {
       if (event.type !== 'context.trimmed') return void turn.push(...messagesOf(event))
@@ -124,6 +110,34 @@ export function createRunMessages({ runId, history, request, window, summarise, 
     all: () => [...earlier, ...turn],
     size: () => (window === undefined ? 0 : Math.ceil(size() * window.factor())),
     makeRoom,
+  }
+}
+
+type Middle = NonNullable<TrimPlan['middle']> & { readonly messages: readonly Message[] }
+
+type SummaryPorts = Pick<RunMessagesOptions, 'summarise' | 'redact'> & {
+  /** How much of the messages the model gets. */
+  readonly characters: number
+  readonly sizeOf: (message: Message) => number
+  readonly signal: AbortSignal
+}
+
+/** A summary that fails, is empty or is longer than what it replaces is replaced by the list of calls. */
+async function summaryOf({ from, until, tokens, messages }: Middle, { summarise, redact, characters, sizeOf, signal }: SummaryPorts) {
+  const asked = { text: materialOf(messages, characters), maxTokens: tokens }
+  // A summariser may never react to a cancel; the run does not wait for it.
+  const answer = await Promise.race([summarise?.(asked, signal), endOf(signal)])
+  const text = redact(answer?.text.trim() ?? '')
+  const size = tokensOf(text)
+  const isUsable = text !== '' && size < sum(messages, sizeOf) && size <= tokens * 2
+  return {
+    summary: {
+      from,
+      until,
+      text: isUsable ? text : callList(messages, tokens * 2),
+      by: isUsable ? ('model' as const) : ('runtime' as const),
+    },
+    ...(answer?.usage ? { usage: answer.usage } : {}),
   }
 }
 

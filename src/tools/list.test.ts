@@ -22,7 +22,7 @@ const tools = createTools({
   now: () => 0,
   maxOutputBytes: 1_000,
   shownBytes: () => 1_000,
-  result: async () => ({ ok: false, message: 'none' }),
+  result: () => ({ ok: false, message: 'none' }),
 })
 
 /** The tools of a fresh clone, in the order in which the model sees them; further ones may stand before, between and behind them. */

@@ -181,7 +181,7 @@ describe('a long result', () => {
 
   test('is kept whole and redacted, and the notice says how to read on from the first byte that is missing', async () => {
     const kept: string[] = []
-    const keep: ExecutorOptions['keep'] = async (callId, text) => {
+    const keep: ExecutorOptions['keep'] = (callId, text) => {
       kept.push(callId, text)
       return (offset) => `read from ${offset}`
     }
@@ -194,7 +194,7 @@ describe('a long result', () => {
 
   test('whose kept form is too long itself keeps its beginning and end', async () => {
     const kept: string[] = []
-    const keep: ExecutorOptions['keep'] = async (_, text) => void kept.push(text) as undefined
+    const keep: ExecutorOptions['keep'] = (_, text) => void kept.push(text) as undefined
     await execute(output, { keep, room: () => ({ bytes: 1_000, tokens: 1_000, wholeBytes: 5_000 }) })
     expect(Buffer.byteLength(kept[0] ?? '')).toBeLessThanOrEqual(5_000)
   })

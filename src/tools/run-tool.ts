@@ -29,7 +29,7 @@ export type ExecutorOptions = {
 export type ResultRoom = () => { readonly bytes: number; readonly tokens: number; readonly wholeBytes: number }
 
 /** @returns how the model can read on from a byte; undefined when it cannot */
-export type KeepResult = (callId: string, text: string) => Promise<((offset: number) => string) | undefined>
+export type KeepResult = (callId: string, text: string) => ((offset: number) => string) | undefined
 
 /** The view on which the call ran; its changes wait to be applied or dropped. */
 export const ranOn = Symbol('ranOn')
@@ -124,10 +124,10 @@ function graceAfter(signal: AbortSignal): { readonly over: Promise<undefined>; e
   }
 }
 
-async function outcome(options: ExecutorOptions, callId: string, result: SandboxedResult): Promise<Executed> {
+function outcome(options: ExecutorOptions, callId: string, result: SandboxedResult): Executed {
   const status = result.deniedBy !== undefined ? 'denied' : result.success ? 'allowed' : 'failed'
   const whole = capText(clean(options, result.output), options.room().wholeBytes)
-  const { output, isCut } = await shownOf(options, callId, whole)
+  const { output, isCut } = shownOf(options, callId, whole)
   const told = trustedMetadata(options, result)
   const metadata = isCut ? { ...told, whole: { bytes: Buffer.byteLength(whole), sha256: sha256(whole) } } : told
   const view = result[confinedBy]?.view
@@ -141,16 +141,12 @@ async function outcome(options: ExecutorOptions, callId: string, result: Sandbox
 }
 
 /** Cuts a result to its room. Text that has more tokens than usual, such as base64, gets fewer bytes. */
-async function shownOf(
-  { room, keep }: ExecutorOptions,
-  callId: string,
-  whole: string,
-): Promise<{ readonly output: string; readonly isCut: boolean }> {
+function shownOf({ room, keep }: ExecutorOptions, callId: string, whole: string): { readonly output: string; readonly isCut: boolean } {
   const { bytes, tokens } = room()
   // No text has more tokens than bytes.
   const fits = Buffer.byteLength(whole) <= bytes && (whole.length <= tokens || tokensOf(whole) <= tokens)
   if (fits) return { output: whole, isCut: false }
-  const hint = await keep?.(callId, whole)
+  const hint = keep?.(callId, whole)
   for (let limit = bytes; ; limit = Math.floor(limit * 0.7)) {
     const output = capText(whole, limit, hint)
     if (limit < leastBytes || tokensOf(output) <= tokens) return { output, isCut: true }

@@ -42,7 +42,7 @@ describe('result_read', () => {
   const bytes = Buffer.byteLength(text)
   const read = (input: { id: string; offset?: number }, shown = 1_000) =>
     toolFrom(resultRead, {
-      result: async (id) => (id === 'known' ? { ok: true, text } : { ok: false, message: `no result ${id}` }),
+      result: (id) => (id === 'known' ? { ok: true, text } : { ok: false, message: `no result ${id}` }),
       shownBytes: () => shown,
     }).invoke(input, context())
 

@@ -39,7 +39,7 @@ function fixture() {
     now: () => 0,
     maxOutputBytes,
     shownBytes: () => maxOutputBytes,
-    result: async () => ({ ok: false, message: 'none' }),
+    result: () => ({ ok: false, message: 'none' }),
   })
   const execute = createExecutor({
     tools,

@@ -120,7 +120,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       search: memory.search,
       async compact(how) {
         if (!prompts.needsCompaction()) return
-        const { compactConversation } = await import('./compact-conversation.ts')
+        const { compactConversation } = await compaction()
         const payer = payerOf(opening, conversationId)
         const meters = await metersOf(home, setup, payer)
         await compactConversation({ ...how, setup, memory, conversationId, provider: answering, payer, meter: meters() })
@@ -183,7 +183,7 @@ async function runnerOf(context: RunContext, { begun, provider, toolRuntime, ope
       provider,
       meter: meters,
       summarise: (runId) => async (asked, signal) => {
-        const { turnSummariser } = await import('./compact-conversation.ts')
+        const { turnSummariser } = await compaction()
         return turnSummariser({ setup: profile.setup, memory: home.memory, provider, payer, meter: meters(runId) })(asked, signal)
       },
       judge: async (call) => (await toolRuntime.get().catch(stripErrorPrefix)).judge(call),
@@ -207,6 +207,11 @@ async function runnerOf(context: RunContext, { begun, provider, toolRuntime, ope
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
+}
+
+/** Imported on demand: most turns and conversations are short. */
+function compaction() {
+  return import('./compact-conversation.ts')
 }
 
 function payerOf({ profile: { setup }, options: { agent, channel } }: RunContext, conversationId: string): Omit<Payer, 'runId'> {

@@ -126,8 +126,7 @@ export async function createToolRuntime({
     now: Date.now,
     maxOutputBytes: limits.maxResultBytes,
     shownBytes: () => room().bytes,
-    result: async (id) =>
-      (await memory?.results())?.find(conversationId, id) ?? { ok: false, message: 'this conversation keeps no results' },
+    result: (id) => memory?.results.find(conversationId, id) ?? { ok: false, message: 'this conversation keeps no results' },
   })
   const wished = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
 
@@ -147,11 +146,10 @@ export async function createToolRuntime({
     return { bytes: Math.min(limits.maxOutputBytes, tokens * 3), tokens, wholeBytes: limits.maxResultBytes }
   }
 
-  async function keepResult(callId: string, text: string): ReturnType<KeepResult> {
+  function keepResult(callId: string, text: string): ReturnType<KeepResult> {
     const run = runId()
     if (memory === undefined || run === undefined) return undefined
-    const results = await memory.results()
-    results.keep({ runId: run, callId, conversationId, text }, Date.now(), config.memory.resultsMaxBytes)
+    memory.results.keep({ runId: run, callId, conversationId, text }, Date.now(), config.memory.resultsMaxBytes)
     return (offset) => `result_read {"id":${JSON.stringify(resultId(run, callId))},"offset":${offset}} reads on`
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */

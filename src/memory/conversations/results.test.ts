@@ -8,9 +8,9 @@ import type { Results } from './results.ts'
 
 let stage: MemoryStage
 let results: Results
-beforeEach(async () => {
+beforeEach(() => {
   stage = createMemoryStage()
-  results = await stage.memory.results()
+  results = stage.memory.results
 })
 afterEach(() => stage.remove())
 

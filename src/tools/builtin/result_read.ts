@@ -6,9 +6,7 @@ import { done, fail } from '../input.ts'
 import type { ToolKind } from '../tool-kind.ts'
 
 /** Returns the whole text of a result, or why there is none. */
-export type ReadResult = (
-  id: string,
-) => Promise<{ readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }>
+export type ReadResult = (id: string) => { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }
 
 type Deps = { readonly result: ReadResult; readonly shownBytes: () => number }
 
@@ -30,7 +28,7 @@ export const resultRead = {
   idempotent: true,
   touches: () => [],
   async run({ id, offset = 0 }, _context, { result, shownBytes }) {
-    const found = await result(id)
+    const found = result(id)
     if (!found.ok) return fail(found.message)
     const bytes = new TextEncoder().encode(found.text)
     if (offset > 0 && offset >= bytes.length) return fail(`the result has ${bytes.length} bytes, so nothing begins at offset ${offset}`)
