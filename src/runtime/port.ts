@@ -98,7 +98,7 @@ export type Provider = {
 }
 
 /**
- * `unsent`: the request did not reach the provider. A refusal for length has `windowTokens`, the window that the server named, and
+ * `unsent`: the request did not reach the provider. `unfinished`: the reply ended before its end. A refusal for length has `windowTokens`, the window that the server named, and
  * `sentTokens`, how many tokens it counted in the request, where its words hold them; `model`: the model that refused.
  */
 export type FailureDetail = {
@@ -107,6 +107,7 @@ export type FailureDetail = {
   readonly provider?: string
   readonly model?: string
   readonly unsent?: boolean
+  readonly unfinished?: boolean
   readonly windowTokens?: number
   readonly sentTokens?: number
 }
