@@ -140,20 +140,6 @@ for (const dialect of dialects) {
   })
 }
 
-test('the vendor is asked to cache the end of the tools, of the system prompt and of the conversation', async () => {
-  const [, anthropic] = dialects
-  if (anthropic === undefined) throw new Error('no dialect')
-  const fake = startFake(() => sends(anthropic.events({ text: ['hi'] })))
-  await ask(providerAt(anthropic, fake).provider)
-  fake.stop()
-  const here = { type: 'ephemeral' }
-  expect(JSON.parse(fake.asked[0]?.text ?? '{}')).toMatchObject({
-    cache_control: here,
-    system: [{ text: 'Be brief.', cache_control: here }],
-    tools: [{ name: 'file_list' }, { name: 'file_read', cache_control: here }],
-  })
-})
-
 test('thinking that is hidden goes back as it came, signature, secret and all', async () => {
   const [, anthropic] = dialects
   if (anthropic === undefined) throw new Error('no dialect')

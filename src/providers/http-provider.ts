@@ -3,8 +3,10 @@
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
 import { type Cost, metered, promptBytes } from './metered.ts'
+import { type Maker, sentMessages, signParts } from './repair/sent-messages.ts'
 import { assertUsable } from './usable-reply.ts'
 import type { Exchange, Talk, WireReply } from './wire/attempt.ts'
+import { unreadCutCall } from './wire/call-arguments.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
 import { baseUrlOf, keyHint, vendors } from './wire/dialects.ts'
 import { openWire } from './wire/exchange.ts'
@@ -81,15 +83,18 @@ async function* inTurn(
 }
 
 async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }): AsyncGenerator<ModelChunk> {
-  const { name, config, deps, deadline } = attempt
+  const { name, config, deps, request, deadline } = attempt
   const maxBytes = config.maxResponseBytes ?? defaults.maxResponseBytes
   const limits = { provider: name, deadline, maxBytes }
   const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: config.stream !== false, keyHint: keyHint(config) })
   try {
-    const { next, reply } = await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
+    const baseUrl = usableBaseUrl(attempt)
+    const maker = { provider: name, host: new URL(baseUrl).hostname, model: request.model || config.model }
+    const sent = { ...request, messages: sentMessages(request.messages, { ...maker, bindsPrefix: config.kind === 'anthropic' }) }
+    const { next, reply } = await begin({ ...attempt, request: sent, wire, maxBytes, baseUrl })
     attempt.began?.()
     for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
-    yield { type: 'done', response: respond(attempt, reply()) }
+    yield { type: 'done', response: respond(attempt, maker, reply()) }
   } catch (error) {
     throw failureFor(error, attempt)
   } finally {
@@ -105,8 +110,8 @@ async function begin(talk: Talk): Promise<Exchange> {
   return converseThrough(kind, talk)
 }
 
-function respond({ name, config, deps, request }: Attempt, reply: WireReply): ChatResponse {
-  const { parts, stop, model, rawProviderPayload } = reply
+function respond({ name, config, deps, request }: Attempt, maker: Maker, reply: WireReply): ChatResponse {
+  const { stop, model, rawProviderPayload } = reply
   const { estimated, ...counted } = usageOf({
     reported: reply.usage,
     get sentBytes() {
@@ -117,7 +122,8 @@ function respond({ name, config, deps, request }: Attempt, reply: WireReply): Ch
   })
   const usage = { ...counted, ...(estimated ? { estimated } : {}) }
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
-  return assertUsable({ parts, stop, usage, model, provider: name, rawProviderPayload })
+  const parts = stop === 'length' ? unreadCutCall(reply.parts) : reply.parts
+  return assertUsable({ parts: signParts(parts, maker), stop, usage, model, provider: name, rawProviderPayload })
 }
 
 function usableBaseUrl({ name, config }: Attempt): string {

@@ -18,7 +18,12 @@ export type Picture = { readonly type: 'image/jpeg' | 'image/png' | 'image/webp'
 /** Only an openai-compatible provider sends `pictures`. */
 export type Message =
   | { readonly role: 'user'; readonly content: string; readonly pictures?: readonly Picture[] }
-  | { readonly role: 'assistant'; readonly parts: readonly Part[] }
+  | {
+      readonly role: 'assistant'
+      readonly parts: readonly Part[]
+      /** Messages before it are no longer what they were when the model wrote it. */
+      readonly isAfterTrim?: true
+    }
   | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly content: string; readonly isError: boolean }
 
 export type ToolSpec = { readonly name: string; readonly description: string; readonly parameters: Schema }
@@ -98,7 +103,7 @@ export type Provider = {
 }
 
 /**
- * `unsent`: the request did not reach the provider. A refusal for length has `windowTokens`, the window that the server named, and
+ * `unsent`: the request did not reach the provider. `unfinished`: the reply ended before its end. A refusal for length has `windowTokens`, the window that the server named, and
  * `sentTokens`, how many tokens it counted in the request, where its words hold them; `model`: the model that refused.
  */
 export type FailureDetail = {
@@ -107,6 +112,7 @@ export type FailureDetail = {
   readonly provider?: string
   readonly model?: string
   readonly unsent?: boolean
+  readonly unfinished?: boolean
   readonly windowTokens?: number
   readonly sentTokens?: number
 }

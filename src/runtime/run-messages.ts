@@ -5,7 +5,7 @@ import type { RunEvent, Trim } from './event.ts'
 import { callList, materialOf, planTrim, type TrimPlan } from './plan-trim.ts'
 import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from './port.ts'
 import { endOf } from './think.ts'
-import { messagesDigest, messagesOf, shorten } from './turn-messages.ts'
+import { afterTrim, messagesDigest, messagesOf, shorten } from './turn-messages.ts'
 
 export type RunMessagesOptions = {
   readonly runId: string
@@ -105,7 +105,7 @@ export function createRunMessages({ runId, history, request, window, summarise, 
     take(event) {
       if (event.type !== 'context.trimmed') return void turn.push(...messagesOf(event))
       turn = shorten(turn, event, runId)
-      if (event.omitted > 0) earlier = [omittedNote(event), ...earlier.slice(event.omitted)]
+      if (event.omitted > 0) earlier = [omittedNote(event), ...afterTrim(earlier.slice(event.omitted))]
     },
     all: () => [...earlier, ...turn],
     size: () => (window === undefined ? 0 : Math.ceil(size() * window.factor())),

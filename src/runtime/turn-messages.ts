@@ -33,13 +33,18 @@ export type Shortening = Pick<Trim, 'lines' | 'summary' | 'readable'>
 export function shorten(messages: readonly Message[], { lines, summary, readable }: Shortening, runId: string): Message[] {
   const chosen = new Set(lines)
   const calls = callsIn(messages)
-  const short = messages.map((message) =>
+  const short = afterTrim(messages).map((message) =>
     message.role === 'tool' && chosen.has(message.callId)
       ? { ...message, content: resultLine(message, { call: calls.get(message.callId), runId, readable }) }
       : message,
   )
   if (summary === undefined) return short
   return [...short.slice(0, summary.from), { role: 'user', content: summaryText(summary) }, ...short.slice(summary.until)]
+}
+
+/** Marks replies, because the signature of thinking can cover all messages before it. */
+export function afterTrim(messages: readonly Message[]): Message[] {
+  return messages.map((message) => (message.role === 'assistant' && !message.isAfterTrim ? { ...message, isAfterTrim: true } : message))
 }
 
 export function callsIn(messages: readonly Message[]): ReadonlyMap<string, Call> {

@@ -4,14 +4,24 @@ import type { FailureCode, Usage } from './event.ts'
 import type { ProviderFailure } from './port.ts'
 
 /** The sum has a cost only as long as the cost of every call is known. */
-export function addUsage(sum: Usage | undefined, { inputTokens, outputTokens, costMicros }: Usage): Usage {
-  if (sum === undefined) return { inputTokens, outputTokens, ...(costMicros === undefined ? {} : { costMicros }) }
+export function addUsage(sum: Usage | undefined, { estimated: _, ...usage }: Usage): Usage {
+  if (sum === undefined) return usage
+  const { costMicros } = usage
   const known = sum.costMicros !== undefined && costMicros !== undefined
+  const cached = (sum.cachedInputTokens ?? 0) + (usage.cachedInputTokens ?? 0)
+  const written = (sum.cacheWriteTokens ?? 0) + (usage.cacheWriteTokens ?? 0)
   return {
-    inputTokens: sum.inputTokens + inputTokens,
-    outputTokens: sum.outputTokens + outputTokens,
+    inputTokens: sum.inputTokens + usage.inputTokens,
+    outputTokens: sum.outputTokens + usage.outputTokens,
+    ...(cached > 0 ? { cachedInputTokens: cached } : {}),
+    ...(written > 0 ? { cacheWriteTokens: written } : {}),
     ...(known ? { costMicros: sum.costMicros + costMicros } : {}),
   }
+}
+
+/** Returns how much of what was sent the provider read from its cache, from 0 to 1 with three digits. */
+export function cachedShare({ inputTokens, cachedInputTokens = 0 }: Pick<Usage, 'inputTokens' | 'cachedInputTokens'>): number {
+  return inputTokens > 0 ? Math.round((cachedInputTokens / inputTokens) * 1000) / 1000 : 0
 }
 
 /** Corrects token counts, because any provider may report them: whole, not negative, small enough to be added up. */

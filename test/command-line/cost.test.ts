@@ -62,6 +62,7 @@ describe('usage from the wire', () => {
       ['far/m-2', 100_238, 100_000, 503, far],
       ['near/m-1', 2006, 1920, 300, near],
     ])
+    expect(rows.map(({ cachedShare }) => cachedShare)).toEqual([0.998, 0.957])
     expect(total).toMatchObject({ calls: 2, micros: near + far, unpricedCalls: 0, tokens: 2306 + 100_741 })
     const { stdout } = await at.run(['cost', '--by', 'model'])
     expect(stdout).toContain(`$${((near + far) / 1e6).toFixed(4)}`)
@@ -73,7 +74,7 @@ describe('usage from the wire', () => {
     expect((await at.run(['agent', '-m', 'hi', '--model', 'near'])).code).toBe(0)
     expect((await costs(at)).total).toMatchObject({ tokens: 2306, micros: 0, unpricedCalls: 1 })
     const { stdout } = await at.run(['cost'])
-    expect(stdout).toMatch(/total +1 +2,006 +1,920 +300 +0 +unknown/)
+    expect(stdout).toMatch(/total +1 +2,006 +1,920 +96% +300 +0 +unknown/)
     expect(stdout).toContain('1 call without a known price')
   })
 

@@ -102,7 +102,10 @@ type OtlpSpan = {
   readonly kind: number
   readonly startTimeUnixNano: string
   readonly endTimeUnixNano: string
-  readonly attributes: readonly { readonly key: string; readonly value: { readonly stringValue?: string; readonly intValue?: string } }[]
+  readonly attributes: readonly {
+    readonly key: string
+    readonly value: { readonly stringValue?: string; readonly intValue?: string; readonly doubleValue?: number }
+  }[]
   readonly status: { readonly code?: number }
 }
 
@@ -128,7 +131,10 @@ test('the spans of a turn reach a collector that was busy at first, by the names
   using at = nest()
   using there = collector(1)
   const env = {
-    BRAIDCLAW_MOCK_FIXTURE: at.fixture([{ tool_calls: [{ name: 'time', arguments: {} }] }, { text: 'the secret answer' }]),
+    BRAIDCLAW_MOCK_FIXTURE: at.fixture([
+      { tool_calls: [{ name: 'time', arguments: {} }], usage: { input_tokens: 200, output_tokens: 3, cached_input_tokens: 150 } },
+      { text: 'the secret answer' },
+    ]),
     OTEL_EXPORTER_OTLP_ENDPOINT: there.url,
     OTEL_EXPORTER_OTLP_HEADERS: 'x-team=a%20b',
     OTEL_SERVICE_NAME: 'my-agent',
@@ -147,10 +153,15 @@ test('the spans of a turn reach a collector that was busy at first, by the names
   expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1)
   expect(chat?.traceId).toMatch(/^[0-9a-f]{32}$/)
   expect([chat?.parentSpanId, tool?.parentSpanId, turn?.parentSpanId]).toEqual([turn?.spanId, turn?.spanId, undefined])
-  expect(Object.fromEntries((chat?.attributes ?? []).map(({ key, value }) => [key, value.stringValue ?? value.intValue]))).toMatchObject({
+  expect(
+    Object.fromEntries((chat?.attributes ?? []).map(({ key, value }) => [key, value.stringValue ?? value.intValue ?? value.doubleValue])),
+  ).toMatchObject({
     'gen_ai.operation.name': 'chat',
     'gen_ai.request.model': 'mock',
-    'gen_ai.usage.input_tokens': expect.stringMatching(/^\d+$/),
+    'gen_ai.usage.input_tokens': '200',
+    'gen_ai.usage.cache_read.input_tokens': '150',
+    'gen_ai.usage.cache_creation.input_tokens': '0',
+    'braidclaw.cached_share': 0.75,
   })
   expect(BigInt(turn?.endTimeUnixNano ?? 0)).toBeGreaterThanOrEqual(BigInt(turn?.startTimeUnixNano ?? 1))
 })

@@ -5,6 +5,7 @@ import { createAgent } from '../../src/agent.ts'
 import { llmCall } from '../../src/unix.ts'
 import { type Nest, nest, type Result } from '../support/cli.ts'
 import { daemon, person, stopping } from '../support/daemon.ts'
+import { gateway } from '../support/gateway.ts'
 import { chunk, document, done, type RawServer, startRaw, streamed } from '../support/raw-server.ts'
 import { shell } from '../support/shell.ts'
 import { isDeep } from '../support/tier.ts'
@@ -193,6 +194,8 @@ describe('half a reply', () => {
   const cuts: readonly (readonly [string, string])[] = [
     ['the connection breaks', streamed(half, 'cut')],
     ['the connection is closed without an end', streamed(half, 'close')],
+    ['chunks name no reason, and the body ends properly', streamed(half)],
+    ['chunks name no reason, and [DONE] comes', streamed(half + done)],
     ['an error comes', streamed(`${half}data: {"error":{"message":"model crashed"}}\n\n`)],
   ]
 
@@ -204,6 +207,30 @@ describe('half a reply', () => {
     }
     expect((await shell(setting.at, 'braidclaw agent -m hi | wc -c', {})).stdout.trim()).toBe('0')
   })
+
+  test('a call in a reply without a reason does not run, and --json says why', async () => {
+    const write = { ...list, function: { name: 'file_write', arguments: '{"path":"a.txt","content":"b"}' } }
+    using setting = asking(streamed(half + chunk({ tool_calls: [write] }) + done))
+    const { code, stdout } = await agent(setting.at, '--json')
+    const message = expect.stringContaining('ended without a finish reason')
+    expect([code, JSON.parse(stdout).errors]).toEqual([8, [{ code: 'provider.bad_response', message }]])
+    expect(await Bun.file(`${setting.at.workspace}/a.txt`).exists()).toBe(false)
+    // A pipe has shown nothing, but the provider itself has: what the model says twice may differ.
+    expect(setting.server.asked).toHaveLength(1)
+  })
+
+  test('/v1 says the error, whole and as a stream, and never that the model stopped', async () => {
+    using setting = asking(streamed(half))
+    await using serving = await gateway(setting.at)
+    const asked = { model: 'braidclaw', messages: [{ role: 'user', content: 'go' }] }
+    const whole = await serving.ask('/v1/chat/completions', asked)
+    expect([whole.status, whole.body.error.message]).toEqual([502, expect.stringContaining('ended without a finish reason')])
+    const headers = { authorization: `Bearer ${serving.token}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ ...asked, stream: true })
+    const text = await (await fetch(`${serving.url}/v1/chat/completions`, { method: 'POST', body, headers })).text()
+    expect(text).toContain('ended without a finish reason')
+    expect(text).not.toContain('"finish_reason":"stop"')
+  }, 120_000)
 
   test('stream-json keeps its pieces: they are events, and the error follows', async () => {
     using setting = asking(streamed(half, 'close'))

@@ -1,13 +1,15 @@
 /** Describes the usage of a turn for the person at the terminal. */
 
 import type { Usage } from '../../runtime/event.ts'
+import { cachedShare } from '../../runtime/usage.ts'
 
-/** Formats `1,234 tokens in, 56 out, $0.0021`; undefined when nothing was used, as with the offline helper. */
+/** Formats `1,234 tokens in (60% cached), 56 out, $0.0021`; undefined when nothing was used, as with the offline helper. */
 export function usageLine(usage: Usage | undefined): string | undefined {
   if (usage === undefined || usage.inputTokens + usage.outputTokens === 0) return undefined
   const { inputTokens, outputTokens, costMicros } = usage
   const money = costMicros === undefined ? '' : `, ${dollars(costMicros)}`
-  return `${counted(inputTokens)} ${inputTokens === 1 ? 'token' : 'tokens'} in, ${counted(outputTokens)} out${money}`
+  const cached = usage.cachedInputTokens ? ` (${Math.round(cachedShare(usage) * 100)}% cached)` : ''
+  return `${counted(inputTokens)} ${inputTokens === 1 ? 'token' : 'tokens'} in${cached}, ${counted(outputTokens)} out${money}`
 }
 
 function counted(tokens: number): string {

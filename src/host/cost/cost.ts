@@ -4,6 +4,7 @@ import type { Config } from '../../config/config.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { utcDay } from '../../memory/spend/budget-ledger.ts'
 import { type Spend, type SpendKey, type SpendRow, spendKeys } from '../../memory/spend/spend.ts'
+import { cachedShare } from '../../runtime/usage.ts'
 import { FailureError } from '../failure.ts'
 import { type BudgetState, budgetStates } from './budget-states.ts'
 
@@ -18,8 +19,12 @@ export type CostQuery = {
   readonly token?: string
 }
 
-/** `tokens` and `micros` are what counts: reservations that were never settled included. */
-export type CostRow = SpendRow & { readonly tokens: number }
+/**
+ * `tokens` and `micros` are what counts: reservations that were never settled included. `cachedShare` is the part of the input that the
+ * provider read from its cache, from 0 to 1.
+ */
+type Shares = { readonly tokens: number; readonly cachedShare: number }
+export type CostRow = SpendRow & Shares
 
 export type CostReport = {
   readonly by: SpendKey
@@ -30,7 +35,7 @@ export type CostReport = {
   readonly rows: readonly CostRow[]
   /** How many rows the limit cut off. */
   readonly more: number
-  readonly total: Spend & { readonly tokens: number }
+  readonly total: Spend & Shares
   /** Reserved by calls under way, where a limit makes them reserve. */
   readonly reserved: { readonly tokens: number; readonly micros: number }
   readonly limits: readonly BudgetState[]
@@ -57,9 +62,9 @@ export async function costOf(memory: Memory, { config }: Configured, query: Cost
     days,
     from,
     to,
-    rows: rows.map((row) => ({ ...row, tokens: tokensOf(row) })),
+    rows: rows.map((row) => ({ ...row, ...sharesOf(row) })),
     more,
-    total: whole(total),
+    total: { ...total, ...sharesOf(total) },
     reserved: token === undefined ? spend.held() : { tokens: 0, micros: 0 },
     limits: budgetStates(ledger, config.limits, config.defaultAgent ?? 'default').filter(
       ({ scope }) => token === undefined || scope === `token:${token}`,
@@ -78,10 +83,7 @@ function check({ days, by, limit }: Required<Omit<CostQuery, 'token'>>): void {
   if (problems.length > 0) throw new FailureError('usage', problems)
 }
 
-function whole(spend: Spend): CostReport['total'] {
-  return { ...spend, tokens: tokensOf(spend) }
-}
-
-function tokensOf({ inputTokens, outputTokens, unsettledTokens }: Spend): number {
-  return inputTokens + outputTokens + unsettledTokens
+function sharesOf({ inputTokens, cachedTokens, outputTokens, unsettledTokens }: Spend): Shares {
+  const tokens = inputTokens + outputTokens + unsettledTokens
+  return { tokens, cachedShare: cachedShare({ inputTokens, cachedInputTokens: cachedTokens }) }
 }

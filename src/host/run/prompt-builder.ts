@@ -7,6 +7,7 @@ import type { RunContext } from '../../runtime/create-agent.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import type { Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
+import { afterTrim } from '../../runtime/turn-messages.ts'
 import type { Trial } from '../../sandbox/trial.ts'
 import { everyone } from '../access/channel-profile.ts'
 import type { ConversationRequest, Past, Setup } from '../api.ts'
@@ -114,7 +115,7 @@ function history({ memory, conversationId, provider, setup: { config, log } }: P
   if (omittedTurns === 0) return { messages, turns }
   log('info', 'context trimmed', { conversation: conversationId, omittedTurns })
   const content = `[${omittedTurns} earlier turns of this conversation are not shown here; memory_search finds them]`
-  return { messages: [{ role: 'user' as const, content }, ...messages], turns }
+  return { messages: [{ role: 'user' as const, content }, ...afterTrim(messages)], turns }
 }
 
 type PromptFacts = {

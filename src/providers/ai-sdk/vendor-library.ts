@@ -139,13 +139,11 @@ type Library = {
   model(build: Build): Promise<LanguageModelV4>
 }
 
-const cacheHere = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const
-
 /** Lists the protocols that the vendor's own library handles, one row each, and imports the library with the first request. */
 export const libraries: { readonly [kind in LibraryKind]: Library } = {
   anthropic: {
-    // Two fixed breakpoints and the automatic one at the end; eager tool streaming would trade valid arguments for speed.
-    marks: { call: { anthropic: { ...cacheHere.anthropic, toolStreaming: false } }, prefixEnd: cacheHere },
+    // Eager tool streaming would trade valid arguments for speed.
+    marks: { call: { anthropic: { toolStreaming: false } }, prefixEnd: { anthropic: { cacheControl: { type: 'ephemeral' } } } },
     delta: { within: '"type":"text_delta"', key: '"text":"' },
     repair: repairMessages,
     async model({ baseURL, apiKey, model, fetch }) {
@@ -170,7 +168,7 @@ type Namespaced = { [provider: string]: JsonObject }
 /** Vendor-specific options besides the prompt; they go into `providerOptions`. */
 type Marks = {
   readonly call?: Namespaced
-  /** Marks the system message and the last tool: the ends of the two fixed parts of the prefix. */
+  /** Ends a prefix that the vendor is to cache. A request has at most four of these, which is all that the vendor takes. */
   readonly prefixEnd?: Namespaced
 }
 
@@ -178,7 +176,7 @@ type Marks = {
 function callOptions(at: { request: ChatRequest; config: WireConfig; marks: Marks; signal: AbortSignal }): LanguageModelV4CallOptions {
   const { request, config, marks } = at
   return {
-    prompt: [...systemMessage(request.systemPrompt, marks), ...request.messages.flatMap(messageOf)],
+    prompt: [...systemMessage(request.systemPrompt, marks), ...conversation(request.messages, marks)],
     tools: toolsOf(request.tools, marks),
     temperature: request.temperature ?? config.temperature,
     maxOutputTokens: request.maxOutputTokens ?? config.maxOutputTokens,
@@ -188,7 +186,19 @@ function callOptions(at: { request: ChatRequest; config: WireConfig; marks: Mark
 }
 
 function systemMessage(content: string, marks: Marks): LanguageModelV4Message[] {
-  return content === '' ? [] : [{ role: 'system', content, providerOptions: marks.prefixEnd }]
+  return content.trim() === '' ? [] : [{ role: 'system', content, providerOptions: marks.prefixEnd }]
+}
+
+/**
+ * Marks the last message, which the vendor then writes to its cache, and the message before the last reply, which was the last one of the
+ * request before this. So a round reads what the round before wrote, however many calls and results lie between: from one mark, the vendor
+ * looks back over no more than twenty blocks.
+ */
+function conversation(messages: readonly Message[], { prefixEnd }: Marks): LanguageModelV4Message[] {
+  const ends = prefixEnd && [messages.length - 1, messages.findLastIndex(({ role }) => role === 'assistant') - 1]
+  return messages.flatMap((message, at) =>
+    ends?.includes(at) ? messageOf(message).map((each) => ({ ...each, providerOptions: prefixEnd })) : messageOf(message),
+  )
 }
 
 /** Sorts by name, so that the order of the caller's registry does not matter. */

@@ -1,7 +1,7 @@
 /** Assembles a chat.completions reply from the events of a stream or from one complete answer. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
-import type { ChatResponse, Log, ModelChunk } from '../../runtime/port.ts'
+import { type ChatResponse, type Log, type ModelChunk, ProviderFailure } from '../../runtime/port.ts'
 import type { WireReply } from '../wire/attempt.ts'
 import { failureOf, truncated } from '../wire/failure-of-response.ts'
 import { type Block, collectParts, type PartsOptions, type RawCall } from '../wire/reply-parts.ts'
@@ -31,6 +31,11 @@ const stops: ReadonlyMap<string, ChatResponse['stop']> = new Map([
   ['function_call', 'tool_calls'],
 ])
 
+function unfinished(provider: string): ProviderFailure {
+  const message = `the reply of provider "${provider}" ended without a finish reason: it is only a part of the answer`
+  return new ProviderFailure('bad_response', message, { provider, unfinished: true })
+}
+
 export function startReply(options: PartsOptions & { readonly model: string; readonly log: Log }): ReplyReader {
   const { provider } = options
   const collection = collectParts(options)
@@ -40,6 +45,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   const chunks: ModelChunk[] = []
   let model = ''
   let finish = ''
+  let sendsFinish = false
   let refused = false
   let end: 'marked' | 'unmarked' | undefined
   let strange: unknown
@@ -103,6 +109,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
     take(event) {
       const choice = choiceOf(event)
       if (choice === undefined) return
+      sendsFinish ||= choice.finish_reason !== undefined
       if (choice.finish_reason) finish = stringIn(choice, 'finish_reason')
       if (finish === 'error') throw failureOf('the server ended the reply with an error and did not say which', provider)
       const { delta } = choice
@@ -132,6 +139,9 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       const called = calls.all()
       if (finish === '') {
         if (strange !== undefined) throw unreadable('an event without "choices"', strange)
+        // A server that sends the member would have named a reason. [DONE] says only that the stream is over: a proxy sends it, too, after
+        // the model behind it broke off. A server that never sends the member has no other way to say that a reply is whole.
+        if (end !== undefined && sendsFinish) throw unfinished(provider)
         if (end === undefined || (end === 'unmarked' && !isWhole(called))) throw truncated(provider)
         options.log('debug', 'provider gave no finish reason', { provider, end })
         finish = called.length > 0 ? 'tool_calls' : 'stop'

@@ -140,7 +140,7 @@ export function chatBody(request: ChatRequest, config: WireConfig): string {
 }
 
 function systemMessage(content: string): object[] {
-  return content === '' ? [] : [{ role: 'system', content }]
+  return content.trim() === '' ? [] : [{ role: 'system', content }]
 }
 
 function messageOf(message: Message): object[] {

@@ -10,7 +10,7 @@ if (wire === undefined) throw new Error('no dialect')
 const dialect = wire
 
 const lines = (...events: readonly string[]) => events.map((event) => (event.endsWith('\n\n') ? event : `${event}\n\n`)).join('')
-const call = (index: number, id: string, name: string, args: string) =>
+const spelled = (index: number, id: string, name: string, args: string) =>
   chunk({ role: 'assistant', content: '', tool_calls: [{ id, index, type: 'function', function: { name, arguments: args } }] })
 
 /** The result of a request to a server that sends exactly these bytes. */
@@ -38,7 +38,7 @@ describe('servers', () => {
   })
 
   test('Ollama: calls whole in one chunk, parallel ones of the same index, ended by "stop" in older versions', async () => {
-    const calls = [call(0, 'call_a', 'file_list', '{"path":"a"}'), call(0, 'call_b', 'file_list', '{"path":"b"}')]
+    const calls = [spelled(0, 'call_a', 'file_list', '{"path":"a"}'), spelled(0, 'call_b', 'file_list', '{"path":"b"}')]
     for (const finish of ['tool_calls', 'stop']) {
       const { response } = await heard(lines(...calls, chunk({ role: 'assistant', content: '' }, finish), done))
       expect(response?.parts).toMatchObject([{ input: { path: 'a' } }, { input: { path: 'b' } }])
@@ -80,8 +80,10 @@ describe('servers', () => {
   })
 })
 
-describe('an end without finish_reason', () => {
-  const half = chunk({ content: 'Hello' })
+describe('an end without finish_reason, where the server never sends that member,', () => {
+  const bare = (event: string) => event.replace(',"finish_reason":null', '')
+  const half = bare(chunk({ content: 'Hello' }))
+  const call = (...args: Parameters<typeof spelled>) => bare(spelled(...args))
 
   test('is one when the last event says so, however the body ends', async () => {
     for (const end of ['chunked', 'length', 'close', 'cut'] as const) expect(await textOf(lines(half, done), end)).toBe('Hello')
@@ -105,7 +107,7 @@ describe('an end without finish_reason', () => {
     ['the last event is cut', `${lines(half)}data: {"choices":[{"index":0,"delta":{"cont`, 'chunked'],
     ['a call is not finished', lines(call(0, 'a', 'time', '{"zone":"Eur')), 'chunked'],
     ['a call has no arguments yet', lines(call(0, 'a', 'time', '')), 'chunked'],
-    ['nothing was said', lines(chunk({ role: 'assistant', content: '' })), 'chunked'],
+    ['nothing was said', lines(bare(chunk({ role: 'assistant', content: '' }))), 'chunked'],
   ])('is none when %s', async (_, body, end) => {
     const { code, response } = await heard(body, end)
     expect([code, response]).toEqual(['network', undefined])
@@ -115,6 +117,73 @@ describe('an end without finish_reason', () => {
     expect(await textOf(lines(half, 'data: {"detail":"model crashed"}'))).toContain('{"detail":"model crashed"}')
     expect(await textOf(lines(half, 'data: {"detail":"loading"}', chunk({}, 'stop')))).toBe('Hello')
   })
+})
+
+describe('an end without finish_reason, where the server sends that member as null,', () => {
+  const half = chunk({ content: 'Hello' })
+  const many = Array.from({ length: 40 }, (_, n) => chunk({ content: `word ${n} ` }))
+
+  test.each<[string, string, End]>([
+    ['the body is properly closed', lines(half), 'chunked'],
+    ['it is as long as it says', lines(half), 'length'],
+    ['[DONE] comes', lines(half, done), 'chunked'],
+    ['[DONE] comes after counts', lines(half, 'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":1}}', done), 'chunked'],
+    ['the reply is long', lines(...many, done), 'chunked'],
+    ['a call is cut', lines(half, spelled(0, 'a', 'time', '{"zone":"Eur')), 'chunked'],
+    ['a call is whole', lines(half, spelled(0, 'a', 'time', '{"zone":"UTC"}')), 'chunked'],
+    ['a call has no arguments yet', lines(half, spelled(0, 'a', 'time', ''), done), 'chunked'],
+    ['a call is whole and [DONE] comes', lines(half, spelled(0, 'a', 'time', '{}'), done), 'chunked'],
+  ])('is a part of an answer when %s', async (_, body, end) => {
+    const { code, response, shown } = await heard(body, end)
+    expect([code, response, shown !== '']).toEqual(['bad_response', undefined, true])
+  })
+
+  test('is asked again like a cut stream, but not after something was shown', async () => {
+    const silent = chunk({ role: 'assistant', content: '' })
+    const whole = lines(chunk({ content: 'Hello' }, 'stop'), done)
+    using server = startRaw([streamed(lines(silent, done), 'chunked'), streamed(lines(half), 'chunked'), streamed(whole, 'chunked')])
+    const { provider } = providerAt(dialect, server, { config: { maxRetries: 2 } })
+    const asked = () => outcomeOf(provider.chat(question, new AbortController().signal))
+    expect(await asked()).toMatchObject({
+      shown: 'Hello',
+      code: 'bad_response',
+      failure: { message: expect.stringContaining('(after 2 attempts)') },
+    })
+    expect((await asked()).response?.parts).toEqual([{ type: 'text', text: 'Hello' }])
+    expect(server.asked).toHaveLength(3)
+  })
+
+  test('does not spoil a reply whose last event names a reason', async () => {
+    expect(await textOf(lines(half, chunk({}, 'stop')))).toBe('Hello')
+  })
+})
+
+test('a call that the output limit may have cut before its first argument is not read as a call without arguments', async () => {
+  const cut = await heard(lines(spelled(0, 'a', 'time', ''), chunk({}, 'length'), done))
+  expect(cut.response?.parts).toMatchObject([{ name: 'time', input: {}, malformed: '' }])
+  const { response } = await heard(lines(spelled(0, 'a', 'time', ''), chunk({}, 'tool_calls'), done))
+  expect(response?.parts).toEqual([{ type: 'call', id: 'a', name: 'time', input: {} }])
+})
+
+test('tokens of the cache are counted under the names of each server, as a part of prompt_tokens', async () => {
+  const usages: readonly [object, object][] = [
+    [{ prompt_tokens_details: { cached_tokens: 60 } }, { cachedInputTokens: 60 }],
+    [{ prompt_cache_hit_tokens: 60, prompt_cache_miss_tokens: 40 }, { cachedInputTokens: 60 }],
+    [
+      { cache_read_input_tokens: 60, cache_creation_input_tokens: 30 },
+      { cachedInputTokens: 60, cacheWriteTokens: 30 },
+    ],
+    [{ prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } }, { cachedInputTokens: 60, cacheWriteTokens: 30 }],
+    [{ cached_tokens: 60 }, { cachedInputTokens: 60 }],
+    [{ prompt_tokens_details: { cached_tokens: 60 }, prompt_cache_hit_tokens: 1 }, { cachedInputTokens: 60 }],
+    [{ prompt_cache_hit_tokens: 600, cache_creation_input_tokens: 5 }, { cachedInputTokens: 100 }],
+    [{ prompt_cache_hit_tokens: 'many' }, {}],
+  ]
+  for (const [told, counted] of usages) {
+    const usage = `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 100, completion_tokens: 20, ...told } })}`
+    const { response } = await heard(lines(chunk({ content: 'Hi' }), chunk({}, 'stop'), usage, done))
+    expect(response?.usage).toEqual({ inputTokens: 100, outputTokens: 20, ...counted })
+  }
 })
 
 describe('a call that cannot be read', () => {

@@ -26,11 +26,16 @@ export function listIn(from: Fields, key: string): readonly unknown[] {
   return value
 }
 
-/** Ignores counts that are not numbers. */
+/**
+ * Ignores counts that are not numbers. The tokens of the cache have several names: OpenAI's, DeepSeek's, Moonshot's, and Anthropic's behind a
+ * gateway; everywhere they are a part of `prompt_tokens`.
+ */
 export function reportedIn(usage: Fields): Reported {
   const details = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {}
+  const read = [details.cached_tokens, usage.prompt_cache_hit_tokens, usage.cache_read_input_tokens, usage.cached_tokens]
+  const written = [details.cache_write_tokens, usage.cache_creation_input_tokens]
   return {
-    inputTokens: { total: numberIn(usage, 'prompt_tokens'), cacheRead: numberIn(details, 'cached_tokens') },
+    inputTokens: { total: numberIn(usage, 'prompt_tokens'), cacheRead: read.find(isNumber), cacheWrite: written.find(isNumber) },
     outputTokens: { total: numberIn(usage, 'completion_tokens') },
   }
 }
@@ -45,5 +50,9 @@ export const keepAlives: ReadonlySet<string> = new Set(['ping', 'keepalive', 'ke
 
 function numberIn(from: Fields, key: string): number | undefined {
   const value = from[key]
-  return typeof value === 'number' ? value : undefined
+  return isNumber(value) ? value : undefined
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number'
 }

@@ -5,6 +5,7 @@ import { isObject } from '../../kit/json.ts'
 import type { Part, Usage } from '../../runtime/event.ts'
 import { type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { AskBrain } from '../provider-kind.ts'
+import { sentMessages, signParts } from '../repair/sent-messages.ts'
 import { assertUsable } from '../usable-reply.ts'
 import { idMaker, readArguments, soundObject, unread } from '../wire/call-arguments.ts'
 import { cut } from '../wire/failure-of-response.ts'
@@ -18,11 +19,14 @@ export function createFifoProvider({ name, ask, contextTokens = 100_000, ...opti
     name,
     capabilities: () => ({ streaming: false, tools: true, thinking: true, contextTokens }),
     async *chat(request, signal): AsyncGenerator<ModelChunk> {
-      const said = await ask(`${payloadOf(request, options)}\n\n`, signal)
+      const model = request.model || options.model || seedModel
+      const maker = { provider: name, host: '', model }
+      const sent = { ...request, messages: sentMessages(request.messages, { ...maker, bindsPrefix: true }) }
+      const said = await ask(`${payloadOf(sent, options)}\n\n`, signal)
       if (signal.aborted) throw new ProviderFailure('aborted', `provider "${name}": cancelled`, { provider: name })
       if (!said.ok) throw silent(name, said.why)
-      const model = request.model || options.model || seedModel
-      const response = assertUsable(readAnswer(said.answer, { provider: name, model, newId: idMaker(request.messages) }))
+      const answer = readAnswer(said.answer, { provider: name, model, newId: idMaker(request.messages) })
+      const response = assertUsable({ ...answer, parts: signParts(answer.parts, maker) })
       for (const part of response.parts) if (part.type !== 'call' && part.text !== '') yield { type: part.type, text: part.text }
       yield { type: 'done', response }
     },
@@ -103,9 +107,11 @@ function usageOf(usage: unknown): Usage {
     return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0
   }
   const cached = count('cache_read_input_tokens')
+  const written = count('cache_creation_input_tokens')
   return {
-    inputTokens: count('input_tokens') + cached,
+    inputTokens: count('input_tokens') + cached + written,
     outputTokens: count('output_tokens'),
     ...(cached ? { cachedInputTokens: cached } : {}),
+    ...(written ? { cacheWriteTokens: written } : {}),
   }
 }

@@ -17,7 +17,7 @@ export function payloadOf(request: ChatRequest, { model, maxTokens = seedMaxToke
     model: request.model || model || seedModel,
     max_tokens: request.maxOutputTokens ?? maxTokens,
     ...(temperature === undefined ? {} : { temperature }),
-    ...(systemPrompt === '' ? {} : { system: systemPrompt }),
+    ...(systemPrompt.trim() === '' ? {} : { system: systemPrompt }),
     messages: turnsOf(messages),
     ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
   })

@@ -8,7 +8,7 @@ const deltas: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 's
 export function repairMessages(): StreamRepair {
   /** The indexes of dropped blocks. */
   const left = new Set<unknown>()
-  const seen: { stop?: boolean; last?: boolean; known?: boolean; unknown?: Fields } = {}
+  const seen: { member?: boolean; stop?: boolean; last?: boolean; known?: boolean; unknown?: Fields } = {}
 
   function start({ index, content_block: block }: Fields): readonly Fields[] {
     const repaired = blockOf(block)
@@ -19,9 +19,17 @@ export function repairMessages(): StreamRepair {
       : [{ type: 'content_block_start', index, content_block: opened(repaired) }, ...begun(index, repaired)]
   }
 
+  /** Notes whether this server names reasons at all, and whether it named one. */
+  function note(value: unknown): void {
+    const { stop_reason: reason } = isObject(value) ? value : {}
+    seen.member ||= reason !== undefined
+    seen.stop ||= textIn(reason) !== ''
+  }
+
   function known(event: Fields): readonly Fields[] | undefined {
     switch (event.type) {
       case 'message_start':
+        note(event.message)
         return [{ type: event.type, message: headOf(event.message) }]
       case 'content_block_start':
         return start(event)
@@ -30,11 +38,12 @@ export function repairMessages(): StreamRepair {
       case 'content_block_stop':
         return left.delete(event.index) ? [] : [event]
       case 'message_delta':
-        seen.stop ||= isObject(event.delta) && textIn(event.delta.stop_reason) !== ''
+        note(event.delta)
         return [{ type: event.type, delta: stopOf(event.delta), usage: { output_tokens: 0, ...countsOf(event.usage) } }]
       case 'message_stop':
         seen.last = true
-        return [event]
+        // A server that sends the member and names no reason broke off: without this event, the reply counts as cut.
+        return seen.member && !seen.stop ? [] : [event]
       case 'ping':
         return []
       default:

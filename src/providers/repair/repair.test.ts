@@ -67,7 +67,7 @@ describe('a stream of the Messages API', () => {
       delta(1, { type: 'text_delta', text: 'lo' }),
       stop(1),
     ]
-    expect(parts(await streams(head, ...blocks, ended(), last))).toEqual([
+    expect(parts(await streams(head, ...blocks, ended(), last))).toMatchObject([
       { type: 'thinking', text: 'hm?' },
       { type: 'text', text: 'Hello' },
     ])
@@ -84,6 +84,24 @@ describe('a stream of the Messages API', () => {
       { type: 'call', id: 'a', name: '', input: {} },
       { type: 'call', id: 'b', name: 't', input: {}, malformed: '["x"]' },
     ])
+  })
+
+  test('is a part of one when it stops without a stop_reason, unless the server never sends that member', async () => {
+    const message = { usage: {}, stop_reason: null }
+    const begun = event({ type: 'message_start', message })
+    const silent = event({ type: 'message_delta', delta: { stop_reason: null }, usage: {} })
+    const call = start(1, { type: 'tool_use', id: 'a', name: 't' }) + delta(1, { type: 'input_json_delta', partial_json: '{"pa' })
+    for (const events of [
+      [begun, text(0, 'Half'), last],
+      [begun, text(0, 'Half')],
+      [head, text(0, 'Half'), silent, last],
+      [head, text(0, 'Half'), call],
+      [begun, text(0, 'Half'), call, stop(1), last],
+    ])
+      expect(await streams(...events)).toEqual({ shown: 'Half', code: 'network', failure: expect.anything() })
+    expect(parts(await streams(head, text(0, 'Hi'), last))).toEqual([{ type: 'text', text: 'Hi' }])
+    const early = event({ type: 'message_start', message: { ...message, stop_reason: 'end_turn' } })
+    expect(parts(await streams(early, text(0, 'Hi'), last))).toEqual([{ type: 'text', text: 'Hi' }])
   })
 
   test('is still a failure when it is cut, wrong in a known place, an error, or nothing that anybody knows', async () => {
@@ -109,7 +127,7 @@ describe('a whole answer of the Messages API', () => {
     ]
     const { response } = await whole({ content, stop_reason: 'tool_use', container: 7 })
     expect([response?.model, response?.stop]).toEqual(['model-0', 'tool_calls'])
-    expect(response?.parts).toEqual([
+    expect(response?.parts).toMatchObject([
       { type: 'thinking', text: 'hm' },
       { type: 'text', text: 'Hi' },
       { type: 'call', id: 'a', name: '', input: { path: 'x' } },
@@ -125,7 +143,8 @@ describe('a whole answer of the Messages API', () => {
         { type: 'text', text: 'Hi' },
       ],
     })
-    expect(response?.parts[0]).toEqual({ type: 'thinking', text: 'hm', meta: { anthropic: { signature: 'sig' } } })
+    const maker = { provider: 'far', host: '127.0.0.1', model: 'model-0' }
+    expect(response?.parts[0]).toEqual({ type: 'thinking', text: 'hm', meta: { anthropic: { signature: 'sig' }, maker } })
   })
 
   test('is still a failure when there is no content in it, or a text is none', async () => {
@@ -146,6 +165,13 @@ describe('the Responses API', () => {
   test('may hold items that nobody knows, and a call without a name', async () => {
     const asked = serve(responses, plain(JSON.stringify({ output }), 'application/json'), { stream: false })
     expect(parts(await asked)).toMatchObject([{ text: 'Hi' }, { type: 'call', name: '', input: { path: 'x' } }])
+  })
+
+  test('is a part of an answer when its stream ends without response.completed', async () => {
+    const events = responses.events({ text: ['Half'], calls: [{ id: 'a', name: 't', args: ['{"pa', 'th":"x"}'] }] })
+    for (const upTo of [1, 2, 3].map((cut) => events.slice(0, -cut)))
+      expect(await serve(responses, () => sends(upTo))).toEqual({ shown: 'Half', code: 'network', failure: expect.anything() })
+    expect(await serve(responses, () => sends([...events.slice(0, -1), 'data: [DONE]\n\n']))).toMatchObject({ code: 'network' })
   })
 
   test('may hold keep-alives and a call without a name in a stream', async () => {

@@ -1,6 +1,7 @@
 /** Turns the arguments and the id that a model wrote for a tool call into valid JSON and a unique, portable id. */
 
 import { isObject, type Json, type JsonObject, parseJson } from '../../kit/json.ts'
+import type { Part } from '../../runtime/event.ts'
 import type { Message } from '../../runtime/port.ts'
 
 /** Refuses deeper input, because all later code (hashes, schemas) recurses over it. */
@@ -58,6 +59,16 @@ export function readArguments(raw: string): ReadArguments {
 export function unread(raw: string): ReadArguments {
   const text = raw.isWellFormed() ? raw : raw.replace(/\p{Surrogate}/gu, (half) => `\\u${half.charCodeAt(0).toString(16)}`)
   return { input: {}, malformed: text }
+}
+
+/**
+ * Marks the last call of a reply that reached its output limit as unread when it has no arguments: it may be cut before the first of them,
+ * and "no arguments" would be a call that the model did not make.
+ */
+export function unreadCutCall(parts: readonly Part[]): readonly Part[] {
+  const last = parts.at(-1)
+  if (last?.type !== 'call' || last.malformed !== undefined || Object.keys(last.input).length > 0) return parts
+  return [...parts.slice(0, -1), { ...last, ...unread('') }]
 }
 
 /** Gives each call an id that is unique in this conversation, with the letters and length that every vendor accepts. */

@@ -15,12 +15,12 @@ type Options = {
   readonly together?: boolean
 }
 
-/** Excludes `bad_response`, because the same server answers the same way again. */
+/** Excludes `bad_response`, because the same server answers the same way again, unless it is the first part of a reply. */
 const passing: ReadonlySet<FailureCode> = new Set(['rate_limit', 'network', 'server'])
 
 /** After our own `timeout`, we have already waited; a timeout that the server reports (408, 504) may be temporary. */
 function mayPass({ code, detail }: ProviderFailure): boolean {
-  return passing.has(code) || (code === 'timeout' && detail.status !== undefined)
+  return passing.has(code) || detail.unfinished === true || (code === 'timeout' && detail.status !== undefined)
 }
 
 /** Too many requests, or an overloaded server: the next call would get the same answer. */

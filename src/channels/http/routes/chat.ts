@@ -22,6 +22,7 @@ const usage = z.object({
   input_tokens: z.int(),
   output_tokens: z.int(),
   cached_input_tokens: z.int().optional(),
+  cache_write_tokens: z.int().optional(),
   cost_micros: z.int().optional(),
   estimated: z.literal(true).optional(),
 })

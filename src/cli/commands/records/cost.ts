@@ -40,7 +40,7 @@ export const cost = {
   },
 } as const satisfies Command<typeof flags>
 
-const heads = ['calls', 'tokens in', 'cached', 'tokens out', 'unsettled', 'cost'] as const
+const heads = ['calls', 'tokens in', 'cached', 'hit', 'tokens out', 'unsettled', 'cost'] as const
 
 function tableOf({ by, rows, more, total, from, to }: CostReport): string[] {
   if (rows.length === 0) return [`no model call from ${from} to ${to}`]
@@ -64,9 +64,10 @@ function nameOf({ key, title }: CostRow): string {
   return title === undefined ? name : `${name} ${visible(title).slice(0, 40)}`
 }
 
-function cellsOf(spend: Spend): string[] {
-  const { calls, inputTokens, cachedTokens, outputTokens, unsettledTokens } = spend
-  return [...[calls, inputTokens, cachedTokens, outputTokens, unsettledTokens].map((value) => value.toLocaleString('en')), money(spend)]
+function cellsOf(spend: CostReport['total']): string[] {
+  const { calls, inputTokens, cachedTokens, cachedShare, outputTokens, unsettledTokens } = spend
+  const counts = [calls, inputTokens, cachedTokens, outputTokens, unsettledTokens].map((value) => value.toLocaleString('en'))
+  return [...counts.toSpliced(3, 0, `${Math.round(cachedShare * 100)}%`), money(spend)]
 }
 
 /** `$0.0021`; with "+" what is known, where some calls have no known price; "unknown" where none has. */

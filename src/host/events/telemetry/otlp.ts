@@ -1,9 +1,10 @@
 /** Writes spans as OTLP/JSON (https://opentelemetry.io/docs/specs/otlp/) with the names of the conventions for generative AI. */
 
 import { sha256 } from '../../../kit/sha256.ts'
+import { cachedShare } from '../../../runtime/usage.ts'
 import type { Span } from './run-spans.ts'
 
-type Value = { readonly stringValue: string } | { readonly intValue: string }
+type Value = { readonly stringValue: string } | { readonly intValue: string } | { readonly doubleValue: number }
 type Attribute = { readonly key: string; readonly value: Value }
 
 export type Resource = { readonly version: string; readonly serviceName: string }
@@ -68,12 +69,18 @@ function attributesOf(span: Span): Pick<OtlpSpan, 'attributes' | 'status'> {
     }
     case 'model': {
       const { usage, provider, error } = span
-      const attributes = [
+      const attributes: Attribute[] = [
         ...shared,
         text('gen_ai.request.model', span.model),
         ...(provider === undefined ? [] : [text('gen_ai.provider.name', provider)]),
-        ...(usage ? [whole('gen_ai.usage.input_tokens', usage.inputTokens), whole('gen_ai.usage.output_tokens', usage.outputTokens)] : []),
       ]
+      if (usage) {
+        const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0 } = usage
+        attributes.push(whole('gen_ai.usage.input_tokens', inputTokens), whole('gen_ai.usage.output_tokens', outputTokens))
+        attributes.push(whole('gen_ai.usage.cache_read.input_tokens', cachedInputTokens))
+        attributes.push(whole('gen_ai.usage.cache_creation.input_tokens', cacheWriteTokens))
+        attributes.push({ key: 'braidclaw.cached_share', value: { doubleValue: cachedShare(usage) } })
+      }
       return error === undefined ? { attributes, status: {} } : failed(attributes, error)
     }
   }

@@ -35,9 +35,10 @@ export function createRunMetrics(): RunMetrics {
       modelSeconds.add(seconds)
       if (span.error !== undefined) failures.add([span.error])
       if (!span.usage) return
-      const { inputTokens, outputTokens, cachedInputTokens = 0, costMicros } = span.usage
+      const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0, costMicros } = span.usage
       tokens.add([span.model, 'input'], inputTokens)
       tokens.add([span.model, 'cached_input'], cachedInputTokens)
+      tokens.add([span.model, 'cache_write'], cacheWriteTokens)
       tokens.add([span.model, 'output'], outputTokens)
       if (costMicros === undefined) unpriced.add([span.model])
       else cost.add([span.model], costMicros / 1_000_000)
@@ -51,7 +52,7 @@ export function createRunMetrics(): RunMetrics {
       counter('braidclaw_tool_calls_total', 'Tool calls that ended, by tool and status: allowed, denied or failed.', calls),
       counter('braidclaw_tool_denials_total', 'Tool calls that were denied.', denials),
       counter('braidclaw_provider_errors_total', 'Model calls that failed, by what failed.', failures),
-      counter('braidclaw_tokens_total', 'Tokens of model calls; cached_input is a part of input.', tokens),
+      counter('braidclaw_tokens_total', 'Tokens of model calls; cached_input (the hits) and cache_write are parts of input.', tokens),
       counter('braidclaw_cost_dollars_total', 'Cost of the model calls whose prices are known, in US dollars.', cost),
       counter('braidclaw_unpriced_model_calls_total', 'Model calls whose prices are not known.', unpriced),
       histogram('braidclaw_turn_duration_seconds', 'How long turns took.', turnSeconds),
