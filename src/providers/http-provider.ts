@@ -2,7 +2,7 @@
 
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
-import { type Cost, metered, promptBytes } from './metered.ts'
+import { type Cost, metered, promptTokens } from './metered.ts'
 import { assertUsable } from './usable-reply.ts'
 import type { Exchange, Talk, WireReply } from './wire/attempt.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
@@ -109,8 +109,8 @@ function respond({ name, config, deps, request }: Attempt, reply: WireReply): Ch
   const { parts, stop, model, rawProviderPayload } = reply
   const { estimated, ...counted } = usageOf({
     reported: reply.usage,
-    get sentBytes() {
-      return promptBytes(request)
+    get sentTokens() {
+      return promptTokens(request)
     },
     gotBytes: reply.bytes,
     prices: pricesOf(config),
@@ -135,8 +135,9 @@ function isHttp(url: string): boolean {
 }
 
 /** A timeout or a cancel explains every later error, but a received status says more than a timeout. */
-function failureFor(error: unknown, { name, deadline }: Attempt): ProviderFailure {
-  const failure = libraryFailure(error, name)
+function failureFor(error: unknown, { name, config, request, deadline }: Attempt): ProviderFailure {
+  const { code, message, detail } = libraryFailure(error, name)
+  const failure = new ProviderFailure(code, message, { ...detail, model: request.model || config.model })
   const reason = deadline.signal.aborted ? ownFailure(deadline.signal.reason) : undefined
   return reason === undefined || (failure.detail.status !== undefined && reason.code === 'timeout') ? failure : reason
 }

@@ -91,7 +91,7 @@ describe('a conversation', () => {
 
   test('whose summary does not fit shows turns instead, as many as do', async () => {
     chats(6)
-    await compact(async () => ({ ok: true, text: 's'.repeat(4000), model: 'm' }))
+    await compact(async () => ({ ok: true, text: 'sum '.repeat(1000), model: 'm' }))
     expect(context(40)).toMatchObject({ omittedTurns: 3 })
     expect(contents(40)[0]).toBe('question 4')
     expect(context(1010).messages).toHaveLength(1)
