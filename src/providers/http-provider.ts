@@ -86,7 +86,8 @@ async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }):
   const limits = { provider: name, deadline, maxBytes }
   const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: config.stream !== false, keyHint: keyHint(config) })
   try {
-    const { next, reply } = await begin({ ...attempt, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
+    const request = withinRoom(attempt)
+    const { next, reply } = await begin({ ...attempt, request, wire, maxBytes, baseUrl: usableBaseUrl(attempt) })
     attempt.began?.()
     for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
     yield { type: 'done', response: respond(attempt, reply()) }
@@ -95,6 +96,20 @@ async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }):
   } finally {
     wire.close()
   }
+}
+
+/** Anthropic's library always sends a limit: the model's longest answer, which is at most this long where it is not known. */
+const longestOfAnthropic = 64_000
+/** An answer of fewer tokens says nothing, and the server refuses a prompt that leaves no room. */
+const leastAnswer = 256
+
+/** Lowers a limit that would make prompt and answer longer than the window together. */
+function withinRoom({ request, config }: Attempt): ChatRequest {
+  const usual = config.kind === 'anthropic' ? (config.longestAnswer ?? longestOfAnthropic) : undefined
+  const limit = request.maxOutputTokens ?? config.maxOutputTokens ?? usual
+  if (limit === undefined || !request.answerRoom) return request
+  const room = Math.max(leastAnswer, Math.floor(request.answerRoom()))
+  return room < limit ? { ...request, maxOutputTokens: room } : request
 }
 
 /** The openai-compatible protocol is our own code; the vendors' libraries are heavy and load only when needed. */

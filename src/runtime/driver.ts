@@ -16,6 +16,7 @@ import type {
   Judge,
   Log,
   Message,
+  ModelWindow,
   Provider,
   Question,
   Questions,
@@ -46,6 +47,8 @@ export type RunPorts = {
   /** Removes secrets from all input, before any other part processes, stores or repeats it. */
   readonly redact: Redact
   readonly redactStream: RedactStream
+  /** The window of the model; absent: requests have any length. */
+  readonly window?: ModelWindow
   /** Called with each event that the journal does not have, as it is passed to the consumer. Must not throw. */
   readonly piece?: (run: RunIdentity, event: AgentEvent) => void
 }

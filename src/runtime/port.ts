@@ -32,6 +32,8 @@ export type ChatRequest = {
   readonly temperature?: number
   /** The limit for this answer, in place of the provider's own limit. */
   readonly maxOutputTokens?: number
+  /** Returns the most tokens of an answer that the window leaves room for: a limit that is sent is no higher. Absent: nobody knows. */
+  readonly answerRoom?: () => number
   /** Hints for the router (`{ hint: "cheap" }`) and for logs; never sent to a vendor. */
   readonly metadata?: JsonObject
   /** Reserves budget for every attempt at an answer; never sent. Absent: there is no budget. */
@@ -117,7 +119,10 @@ export type ModelWindow = {
   ready(signal: AbortSignal): Promise<void>
   /** Returns the most tokens of a request and its answer together. */
   tokens(): number
-  /** Estimates the tokens of a text for this model. Linear in the length of the text. */
+  /**
+   * Estimates the tokens of a text for this model. Linear in the length of the text. All estimates can change with `ready`, `replied` and
+   * `refused`, by one factor: keep none of them across these, or keep them in proportion to the estimate of one long text.
+   */
   estimate(text: string): number
   /** Learns from a reply to a request that `estimate` put at `estimated` tokens. */
   replied(estimated: number, reply: Pick<ChatResponse, 'usage' | 'model' | 'provider'>): void

@@ -6,12 +6,14 @@ import type { Meter, Provider } from '../../runtime/port.ts'
 import type { Setup } from '../api.ts'
 import type { Payer } from '../cost/budget.ts'
 import { counted } from '../cost/counted.ts'
+import type { LearntModelWindow } from '../cost/model-window.ts'
 
 export type Room = {
   readonly setup: Setup
   readonly memory: Memory
   readonly conversationId: string
   readonly provider: Provider
+  readonly window: LearntModelWindow
   readonly payer: Omit<Payer, 'runId'>
   /** Absent when there is no budget. */
   readonly meter: Meter | undefined
@@ -19,13 +21,25 @@ export type Room = {
   readonly signal: AbortSignal
 }
 
-/** The most bytes of a conversation that go to the model at a time; the rest waits for the next turn. */
-const portionBytes = 262_144
+/** The most bytes of a conversation that go to the model at a time, about half of its window; the rest waits for the next turn. */
+const mostBytes = 262_144
+const bytesOfHalf = 1.5
 
 /** Any failure leaves the conversation unchanged, and the next turn tries again. */
-export async function compactConversation({ setup, memory, conversationId, provider, payer, meter, tell, signal }: Room): Promise<void> {
+export async function compactConversation({
+  setup,
+  memory,
+  conversationId,
+  provider,
+  window,
+  payer,
+  meter,
+  tell,
+  signal,
+}: Room): Promise<void> {
   const { config, log, redactor } = setup
   const { historyMax: max, historyKeep: keep } = config.memory
+  const portionBytes = Math.floor(Math.min(mostBytes, (window.tokens() * bytesOfHalf) / window.scale()))
   const summarise = summariserOf({ provider: counted(provider, { memory, payer, meter }), model: config.defaultModel })
   try {
     const summaries = await memory.summaries()

@@ -1,0 +1,278 @@
+/** Learns the window of each model of a home, and how dense its tokens are, from what servers tell, count and refuse. */
+
+import { isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
+import { tokensOf } from '../../kit/tokens.ts'
+import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/model-windows.ts'
+import { promptTokens } from '../../providers/metered.ts'
+import { baseUrlOf, vendors } from '../../providers/wire/dialects.ts'
+import type { AskedWindow } from '../../providers/wire/facts/ask-window.ts'
+import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
+import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
+import { pause } from '../../service/sleep.ts'
+import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
+import type { Setup } from '../api.ts'
+import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
+
+/** One model that may answer a request. */
+export type AskedModel = {
+  readonly key: ModelKey
+  /** The window when nothing is known of it. */
+  readonly usual: number
+  /** What the configuration and the table of known models say. */
+  readonly known?: Fact<number> | undefined
+  /** Whether `context_tokens` can be set for its provider; what was learnt of another one is not kept. */
+  readonly isConfigured: boolean
+  /** Asks the server; absent: there is none to ask. */
+  readonly ask?: (signal: AbortSignal) => Promise<AskedWindow>
+}
+
+/** `scale`: by how much the tokens of the model exceed the plain estimate. */
+export type LearntModelWindow = ModelWindow & { scale(): number }
+
+export type ModelWindows = {
+  /** Returns the window of requests that any of these models may answer: the smallest of theirs. */
+  of(models: readonly AskedModel[]): LearntModelWindow
+  /** Writes what is not on disk yet. Throws the errors of the disk. */
+  flush(): void
+}
+
+type WindowsOptions = {
+  readonly table: WindowTable
+  /** Writes with the next record of the process. */
+  readonly add: (step: () => void) => Promise<void>
+  readonly transaction: (step: () => void) => void
+}
+
+/** The bounds of a factor: a server that counts otherwise does not tell the truth, or not all of it. */
+const bounded = (factor: number) => Math.min(4, Math.max(0.75, factor))
+/** Of a factor that is too high, the part that each reply takes away; one that is too low rises at once. */
+const fall = 0.05
+/** Fewer tokens say more about the frame of a request than about the text in it. */
+const fewTokens = 256
+/** A factor is written when it differs by more than this part from the one on disk. */
+const worthWriting = 0.1
+/** No model has a smaller window, whatever its server says; the configuration allows no smaller one either. */
+const leastWindow = 1024
+/** How often a process asks a server for a model that the server has not loaded yet. */
+const mostQuestions = 3
+
+/**
+ * What this process knows of one model, shared by its conversations. `proved`: the factor that refusals proved. `isGuess`: the server had
+ * not loaded the model. `written`: what is on disk.
+ */
+type Learner = KnownModel & { factor: number; window?: LearntWindow } & {
+  proved: number
+  isGuess: boolean
+  questions: number
+  asking?: Promise<void> | undefined
+  written: KnownModel
+}
+
+type Write = (news: Partial<KnownModel>) => void
+
+export function createModelWindows({ table, add, transaction }: WindowsOptions): ModelWindows {
+  const learners = new Map<string, Learner>()
+  const unwritten = new Map<Learner, { readonly key: ModelKey; readonly news: Partial<KnownModel> }>()
+
+  function learnerOf({ key }: AskedModel): Learner {
+    const id = JSON.stringify(key)
+    const learner = learners.get(id) ?? { factor: 1, proved: 0, isGuess: false, questions: 0, written: { factor: 1 } }
+    learners.set(id, learner)
+    return learner
+  }
+
+  /** Takes over what another process learnt since. */
+  function refresh(learner: Learner, { key, isConfigured }: AskedModel): void {
+    const row = isConfigured && !unwritten.has(learner) ? table.get(key) : undefined
+    if (row === undefined) return
+    if (row.factor !== learner.written.factor) learner.factor = bounded(row.factor)
+    if (row.window !== undefined && JSON.stringify(row.window) !== JSON.stringify(learner.written.window)) learner.window = row.window
+    learner.written = row
+  }
+
+  function write(learner: Learner, { key, isConfigured }: AskedModel, news: Partial<KnownModel>): void {
+    if (!isConfigured) return
+    learner.written = { ...learner.written, ...news }
+    const mine = { key, news: { ...unwritten.get(learner)?.news, ...news } }
+    unwritten.set(learner, mine)
+    const written = () => void (unwritten.get(learner) === mine && unwritten.delete(learner))
+    void add(() => table.put(key, mine.news)).then(written, () => {})
+  }
+
+  return {
+    of: (models) =>
+      windowOver(
+        models.map((model) => {
+          const learner = learnerOf(model)
+          refresh(learner, model)
+          return { model, learner, write: (news) => write(learner, model, news), refresh: () => refresh(learner, model) }
+        }),
+      ),
+    flush() {
+      if (unwritten.size > 0) transaction(() => unwritten.forEach(({ key, news }) => void table.put(key, news)))
+      unwritten.clear()
+    },
+  }
+}
+
+type Learning = { readonly model: AskedModel; readonly learner: Learner; readonly write: Write; readonly refresh: () => void }
+
+/** Combines the models of a request: each learns from its own replies and refusals. */
+function windowOver(models: readonly Learning[]): LearntModelWindow {
+  const state = { scale: 1 }
+  const rescale = () => {
+    state.scale = Math.max(...models.map(({ learner }) => learner.factor))
+  }
+  const named = (provider = '') => (models.length === 1 ? models[0] : models.find(({ model }) => model.key.provider === provider))
+  rescale()
+  return {
+    async ready(signal) {
+      for (const { refresh } of models) refresh()
+      await Promise.all(models.map((each) => ask(each, signal).catch(() => {})))
+      rescale()
+    },
+    tokens: () => Math.min(...models.map((each) => tokensIn(each))),
+    scale: () => state.scale,
+    estimate: (text) => Math.ceil(tokensOf(text) * state.scale),
+    replied(estimated, { usage, provider }) {
+      const answering = named(provider)
+      if (!answering || usage.estimated || !(Math.min(estimated, usage.inputTokens) >= fewTokens)) return
+      count(answering, usage.inputTokens / (estimated / state.scale))
+      accept(answering, Math.min(estimated, usage.inputTokens))
+      rescale()
+    },
+    refused(estimated, failure) {
+      const refusing = named(failure.provider)
+      if (!refusing) return undefined
+      const said = refuse(refusing, { estimated, plain: estimated / state.scale }, failure)
+      rescale()
+      return said
+    },
+  }
+}
+
+function tokensIn({ model, learner }: Learning): number {
+  return windowOf({ ...model, learnt: learner.window }).tokens
+}
+
+/** A server is asked once, and again only when it had not loaded the model; a server that is silent is not asked again. */
+async function ask(each: Learning, signal: AbortSignal): Promise<void> {
+  const { model, learner } = each
+  if (!model.ask || model.known || (learner.window && !learner.isGuess)) return
+  learner.asking ??= question(each, model.ask(signal), signal)
+  await learner.asking
+}
+
+async function question(each: Learning, asked: Promise<AskedWindow>, signal: AbortSignal): Promise<void> {
+  const { isServer, tokens, isLoaded = true } = await asked
+  const { learner } = each
+  learner.questions += 1
+  if (signal.aborted || (!isLoaded && learner.questions < mostQuestions)) delete learner.asking
+  if (signal.aborted || !isServer) return
+  if (isLoaded) learn(each, { tokens: tokens ?? 0, source: tokens === undefined ? 'unknown' : 'server', basis: 0 })
+  else if (tokens !== undefined) Object.assign(learner, { window: { tokens, source: 'server', basis: 0 }, isGuess: true })
+}
+
+function learn({ learner, write }: Learning, window: LearntWindow): void {
+  Object.assign(learner, { window, isGuess: false })
+  write({ window })
+}
+
+function count({ learner, write }: Learning, factor: number): void {
+  const target = bounded(Math.max(learner.proved, factor))
+  learner.factor = target > learner.factor ? target : learner.factor - (learner.factor - target) * fall
+  if (Math.abs(learner.factor / learner.written.factor - 1) > worthWriting) write({ factor: learner.factor })
+}
+
+/** Only a window that was concluded from a refusal can have been taken for too small. */
+function accept(each: Learning, tokens: number): void {
+  const { window } = each.learner
+  if (window?.source === 'inferred' && tokens > tokensIn(each)) learn(each, { ...window, tokens })
+}
+
+type Refused = { readonly estimated: number; readonly plain: number }
+
+/** A named window that is no smaller explains a refusal only by a request that was longer than estimated. */
+function refuse(each: Learning, { estimated, plain }: Refused, { windowTokens, sentTokens }: FailureDetail): string | undefined {
+  const { learner, model } = each
+  const before = tokensIn(each)
+  const sent = sentTokens ?? (windowTokens !== undefined && windowTokens >= before ? Math.max(windowTokens, estimated) : undefined)
+  if (sent !== undefined && plain >= fewTokens) {
+    learner.proved = Math.max(learner.proved, sent / plain)
+    count(each, learner.proved)
+  }
+  const guess = Math.min(sent ?? estimated, before) * (learner.window?.source === 'inferred' ? 0.5 : 0.75)
+  const tokens = Math.max(leastWindow, windowTokens ?? Math.floor(guess))
+  if (tokens >= before) return undefined
+  learn(each, { tokens, source: windowTokens === undefined ? 'inferred' : 'named', basis: model.known?.value ?? 0 })
+  return sayWindow(model, { before, tokens, isNamed: windowTokens !== undefined })
+}
+
+type Smaller = { readonly before: number; readonly tokens: number; readonly isNamed: boolean }
+
+function sayWindow({ key, isConfigured }: AskedModel, { before, tokens, isNamed }: Smaller): string {
+  const [less, more] = [tokens, before].map((value) => value.toLocaleString('en'))
+  const why = isNamed ? 'says its server' : 'because a longer request was refused'
+  const setting = isConfigured ? `; to set it, write context_tokens = ${tokens} under [providers.models.${key.provider}]` : ''
+  return `the window of ${key.provider}/${key.model} is ${less} tokens and not ${more}, ${why}${setting}`
+}
+
+type WindowFacts = Pick<AskedModel, 'known' | 'usual'> & { readonly learnt: LearntWindow | undefined }
+
+/** Returns the window that counts, and its origin for people. A refusal beats what was configured when it came, and nothing set later. */
+export function windowOf({ known, learnt, usual }: WindowFacts): { readonly tokens: number; readonly from: string } {
+  const isRefusal = learnt?.source === 'named' || learnt?.source === 'inferred'
+  if (learnt && isRefusal && learnt.basis === (known?.value ?? 0))
+    return { tokens: learnt.tokens, from: learnt.source === 'named' ? 'named in a refusal of its server' : 'a longer request was refused' }
+  if (known) return { tokens: known.value, from: `${known.origin.name}${known.origin.date ? `, ${known.origin.date}` : ''}` }
+  return learnt?.source === 'server' ? { tokens: learnt.tokens, from: 'its server says so' } : { tokens: usual, from: 'assumed' }
+}
+
+/** A caller's own model does not say what it takes. */
+const usualOfCaller = 128_000
+
+type Around = Pick<Setup, 'config' | 'context'>
+
+/** Returns the models that may answer when `provider` is asked, which is the configured one or the caller's own. */
+export async function askedModels(around: Around, provider: Provider): Promise<readonly AskedModel[]> {
+  const { config } = around
+  const leaves = reachableProviders(config, provider.name).filter(({ kind }) => kind !== 'reliable' && kind !== 'router')
+  const usual = provider.capabilities().contextTokens || usualOfCaller
+  if (!leaves.some(isWireProvider)) return [otherModel(provider.name, config.defaultModel, usual)]
+  return Promise.all(
+    leaves.map((leaf) => (isWireProvider(leaf) ? wireModel(around, leaf) : otherModel(leaf.name, leaf.name, Number.POSITIVE_INFINITY))),
+  )
+}
+
+function otherModel(provider: string, model: string, usual: number): AskedModel {
+  return { key: { provider, address: '', model }, usual, isConfigured: false }
+}
+
+/** Returns the model that a provider over the network is asked for. */
+export async function wireModel({ config, context }: Around, found: WireProvider): Promise<AskedModel> {
+  const model = found.name === config.defaultProvider ? config.defaultModel : found.model
+  const { contextTokens: known } = await factsOf(found, model, await factsFileOf(context.home))
+  const { origin = '', hostname = '', pathname = '' } = URL.parse(baseUrlOf(found) ?? '') ?? {}
+  const isAsked = found.kind === 'openai-compatible' && origin !== '' && !Object.hasOwn(vendorHosts, hostname)
+  return {
+    key: { provider: found.name, address: `${origin}${pathname}`, model },
+    usual: vendors[found.kind].contextTokens,
+    known,
+    isConfigured: true,
+    ...(isAsked ? { ask: (signal) => askServer(found, model, { signal, apiKey: context.env[found.apiKeyEnv ?? ''] }) } : {}),
+  }
+}
+
+type Asking = { readonly signal: AbortSignal; readonly apiKey: string | undefined }
+
+async function askServer(found: WireProvider, model: string, { signal, apiKey }: Asking): Promise<AskedWindow> {
+  const { askWindow } = await import('../../providers/wire/facts/ask-window.ts')
+  const deps = { fetch: createProviderFetch({ baseUrl: found.baseUrl ?? '' }), sleep: pause }
+  return askWindow({ name: found.name, config: { ...found, ...(apiKey ? { apiKey } : {}) }, model, deps, signal })
+}
+
+/** Returns the same provider; where it sends a limit of the answer, prompt and answer fit in the window together. */
+export function withAnswerRoom(provider: Provider, window: LearntModelWindow): Provider {
+  const roomOf = (request: Parameters<Provider['chat']>[0]) => window.tokens() - Math.ceil(promptTokens(request) * window.scale())
+  return { ...provider, chat: (request, signal) => provider.chat({ answerRoom: () => roomOf(request), ...request }, signal) }
+}
