@@ -217,6 +217,9 @@ function sayWindow({ key, isConfigured }: AskedModel, { before, tokens, isNamed 
   return `the window of ${key.provider}/${key.model} is ${less} tokens and not ${more}, ${why}${setting}`
 }
 
+/** The origin of a window of which nothing is known. */
+export const assumed = 'assumed'
+
 type WindowFacts = Pick<AskedModel, 'known' | 'usual'> & { readonly learnt: LearntWindow | undefined }
 
 /** Returns the window that counts, and its origin for people. A refusal beats what was configured when it came, and nothing set later. */
@@ -225,7 +228,7 @@ export function windowOf({ known, learnt, usual }: WindowFacts): { readonly toke
   if (learnt && isRefusal && learnt.basis === (known?.value ?? 0))
     return { tokens: learnt.tokens, from: learnt.source === 'named' ? 'named in a refusal of its server' : 'a longer request was refused' }
   if (known) return { tokens: known.value, from: `${known.origin.name}${known.origin.date ? `, ${known.origin.date}` : ''}` }
-  return learnt?.source === 'server' ? { tokens: learnt.tokens, from: 'its server says so' } : { tokens: usual, from: 'assumed' }
+  return learnt?.source === 'server' ? { tokens: learnt.tokens, from: 'its server says so' } : { tokens: usual, from: assumed }
 }
 
 /** A caller's own model does not say what it takes. */
