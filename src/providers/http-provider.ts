@@ -98,18 +98,13 @@ async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }):
   }
 }
 
-/** Anthropic's library always sends a limit: the model's longest answer, which is at most this long where it is not known. */
-const longestOfAnthropic = 64_000
-/** An answer of fewer tokens says nothing, and the server refuses a prompt that leaves no room. */
-const leastAnswer = 256
-
-/** Lowers a limit that would make prompt and answer longer than the window together. */
+/** Lowers a limit with which prompt and answer would exceed the window. Anthropic's library always sends one: the model's longest answer. */
 function withinRoom({ request, config }: Attempt): ChatRequest {
-  const usual = config.kind === 'anthropic' ? (config.longestAnswer ?? longestOfAnthropic) : undefined
+  const usual = config.kind === 'anthropic' ? (config.longestAnswer ?? 64_000) : undefined
   const limit = request.maxOutputTokens ?? config.maxOutputTokens ?? usual
-  if (limit === undefined || !request.answerRoom) return request
-  const room = Math.max(leastAnswer, Math.floor(request.answerRoom()))
-  return room < limit ? { ...request, maxOutputTokens: room } : request
+  // An answer of less than 256 tokens says nothing; the server refuses a prompt that leaves less room.
+  const room = limit === undefined ? undefined : request.answerRoom && Math.max(256, Math.floor(request.answerRoom()))
+  return room !== undefined && room < Number(limit) ? { ...request, maxOutputTokens: room } : request
 }
 
 /** The openai-compatible protocol is our own code; the vendors' libraries are heavy and load only when needed. */

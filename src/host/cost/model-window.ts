@@ -58,93 +58,86 @@ const mostQuestions = 3
 
 /**
  * What this process knows of one model, shared by its conversations. `proved`: the factor that refusals proved. `isGuess`: the server had
- * not loaded the model. `written`: what is on disk.
+ * not loaded the model. `onDisk`: what is written, or about to be; `unwritten`: the part that waits.
  */
-type Learner = KnownModel & { factor: number; window?: LearntWindow } & {
+type Learner = {
+  factor: number
+  window?: LearntWindow
   proved: number
-  isGuess: boolean
+  isGuess?: boolean
   questions: number
-  asking?: Promise<void> | undefined
-  written: KnownModel
+  asking?: Promise<void>
+  onDisk: KnownModel
+  unwritten?: Partial<KnownModel>
 }
 
-type Write = (news: Partial<KnownModel>) => void
+/** One model as one conversation sees it. */
+type Learning = { readonly model: AskedModel; readonly learner: Learner; readonly write: (news: Partial<KnownModel>) => void }
 
 export function createModelWindows({ table, add, transaction }: WindowsOptions): ModelWindows {
   const learners = new Map<string, Learner>()
-  const unwritten = new Map<Learner, { readonly key: ModelKey; readonly news: Partial<KnownModel> }>()
 
-  function learnerOf({ key }: AskedModel): Learner {
-    const id = JSON.stringify(key)
-    const learner = learners.get(id) ?? { factor: 1, proved: 0, isGuess: false, questions: 0, written: { factor: 1 } }
+  /** Starts with what this and other processes learnt. */
+  function learning(model: AskedModel): Learning {
+    const id = JSON.stringify(model.key)
+    const learner = learners.get(id) ?? { factor: 1, proved: 0, questions: 0, onDisk: { factor: 1 } }
     learners.set(id, learner)
-    return learner
-  }
-
-  /** Takes over what another process learnt since. */
-  function refresh(learner: Learner, { key, isConfigured }: AskedModel): void {
-    const row = isConfigured && !unwritten.has(learner) ? table.get(key) : undefined
-    if (row === undefined) return
-    if (row.factor !== learner.written.factor) learner.factor = bounded(row.factor)
-    if (row.window !== undefined && JSON.stringify(row.window) !== JSON.stringify(learner.written.window)) learner.window = row.window
-    learner.written = row
-  }
-
-  function write(learner: Learner, { key, isConfigured }: AskedModel, news: Partial<KnownModel>): void {
-    if (!isConfigured) return
-    learner.written = { ...learner.written, ...news }
-    const mine = { key, news: { ...unwritten.get(learner)?.news, ...news } }
-    unwritten.set(learner, mine)
-    const written = () => void (unwritten.get(learner) === mine && unwritten.delete(learner))
-    void add(() => table.put(key, mine.news)).then(written, () => {})
+    const row = model.isConfigured && !learner.unwritten ? table.get(model.key) : undefined
+    if (row && row.factor !== learner.onDisk.factor) learner.factor = bounded(row.factor)
+    if (row?.window && !Bun.deepEquals(row.window, learner.onDisk.window)) learner.window = row.window
+    if (row) learner.onDisk = row
+    const write = (news: Partial<KnownModel>) => {
+      if (!model.isConfigured) return
+      Object.assign(learner, { onDisk: { ...learner.onDisk, ...news }, unwritten: { ...learner.unwritten, ...news } })
+      const { unwritten = news } = learner
+      void add(() => table.put(model.key, unwritten)).then(
+        () => learner.unwritten === unwritten && delete learner.unwritten,
+        () => {},
+      )
+    }
+    return { model, learner, write }
   }
 
   return {
-    of: (models) =>
-      windowOver(
-        models.map((model) => {
-          const learner = learnerOf(model)
-          refresh(learner, model)
-          return { model, learner, write: (news) => write(learner, model, news), refresh: () => refresh(learner, model) }
-        }),
-      ),
+    of: (models) => windowOver(() => models.map(learning)),
     flush() {
-      if (unwritten.size > 0) transaction(() => unwritten.forEach(({ key, news }) => void table.put(key, news)))
-      unwritten.clear()
+      const waiting = [...learners].filter(([, { unwritten }]) => unwritten)
+      if (waiting.length > 0) transaction(() => waiting.forEach(([id, { unwritten = {} }]) => void table.put(JSON.parse(id), unwritten)))
     },
   }
 }
 
-type Learning = { readonly model: AskedModel; readonly learner: Learner; readonly write: Write; readonly refresh: () => void }
-
 /** Combines the models of a request: each learns from its own replies and refusals. */
-function windowOver(models: readonly Learning[]): LearntModelWindow {
-  const state = { scale: 1 }
+function windowOver(look: () => readonly Learning[]): LearntModelWindow {
+  const state = { models: look(), scale: 1 }
   const rescale = () => {
-    state.scale = Math.max(...models.map(({ learner }) => learner.factor))
+    state.scale = Math.max(...state.models.map(({ learner }) => learner.factor))
   }
-  const named = (provider = '') => (models.length === 1 ? models[0] : models.find(({ model }) => model.key.provider === provider))
+  const named = (provider = '') =>
+    state.models.length === 1 ? state.models[0] : state.models.find(({ model }) => model.key.provider === provider)
   rescale()
   return {
     async ready(signal) {
-      for (const { refresh } of models) refresh()
-      await Promise.all(models.map((each) => ask(each, signal).catch(() => {})))
+      state.models = look()
+      await Promise.all(state.models.map((each) => ask(each, signal).catch(() => {})))
       rescale()
     },
-    tokens: () => Math.min(...models.map((each) => tokensIn(each))),
+    tokens: () => Math.min(...state.models.map(tokensIn)),
     scale: () => state.scale,
     estimate: (text) => Math.ceil(tokensOf(text) * state.scale),
     replied(estimated, { usage, provider }) {
       const answering = named(provider)
-      if (!answering || usage.estimated || !(Math.min(estimated, usage.inputTokens) >= fewTokens)) return
-      count(answering, usage.inputTokens / (estimated / state.scale))
-      accept(answering, Math.min(estimated, usage.inputTokens))
+      const least = Math.min(estimated, usage.inputTokens)
+      if (!answering || usage.estimated || !(least >= fewTokens)) return
+      count(answering, (usage.inputTokens * state.scale) / estimated)
+      const { window } = answering.learner
+      // Only a window that was concluded from a refusal can have been taken for too small.
+      if (window?.source === 'inferred' && least > tokensIn(answering)) learn(answering, { ...window, tokens: least })
       rescale()
     },
     refused(estimated, failure) {
       const refusing = named(failure.provider)
-      if (!refusing) return undefined
-      const said = refuse(refusing, { estimated, plain: estimated / state.scale }, failure)
+      const said = refusing && refuse(refusing, { estimated, scale: state.scale }, failure)
       rescale()
       return said
     },
@@ -152,25 +145,21 @@ function windowOver(models: readonly Learning[]): LearntModelWindow {
 }
 
 function tokensIn({ model, learner }: Learning): number {
-  return windowOf({ ...model, learnt: learner.window }).tokens
+  return windowOf(model, learner.window).tokens
 }
 
-/** A server is asked once, and again only when it had not loaded the model; a server that is silent is not asked again. */
+/** A server is asked once, and again only when it had not loaded the model. */
 async function ask(each: Learning, signal: AbortSignal): Promise<void> {
   const { model, learner } = each
-  if (!model.ask || model.known || (learner.window && !learner.isGuess)) return
-  learner.asking ??= question(each, model.ask(signal), signal)
+  if (!model.ask || model.known || (learner.window?.basis === 0 && !learner.isGuess)) return
+  learner.asking ??= model.ask(signal).then(({ isServer, tokens, isLoaded = true }) => {
+    learner.questions += 1
+    if (signal.aborted || (!isLoaded && learner.questions < mostQuestions)) delete learner.asking
+    if (signal.aborted || !isServer) return
+    if (isLoaded) learn(each, { tokens: tokens ?? 0, source: tokens === undefined ? 'unknown' : 'server', basis: 0 })
+    else Object.assign(learner, { window: { tokens, source: 'server', basis: 0 }, isGuess: true })
+  })
   await learner.asking
-}
-
-async function question(each: Learning, asked: Promise<AskedWindow>, signal: AbortSignal): Promise<void> {
-  const { isServer, tokens, isLoaded = true } = await asked
-  const { learner } = each
-  learner.questions += 1
-  if (signal.aborted || (!isLoaded && learner.questions < mostQuestions)) delete learner.asking
-  if (signal.aborted || !isServer) return
-  if (isLoaded) learn(each, { tokens: tokens ?? 0, source: tokens === undefined ? 'unknown' : 'server', basis: 0 })
-  else if (tokens !== undefined) Object.assign(learner, { window: { tokens, source: 'server', basis: 0 }, isGuess: true })
 }
 
 function learn({ learner, write }: Learning, window: LearntWindow): void {
@@ -181,54 +170,44 @@ function learn({ learner, write }: Learning, window: LearntWindow): void {
 function count({ learner, write }: Learning, factor: number): void {
   const target = bounded(Math.max(learner.proved, factor))
   learner.factor = target > learner.factor ? target : learner.factor - (learner.factor - target) * fall
-  if (Math.abs(learner.factor / learner.written.factor - 1) > worthWriting) write({ factor: learner.factor })
+  if (Math.abs(learner.factor / learner.onDisk.factor - 1) > worthWriting) write({ factor: learner.factor })
 }
 
-/** Only a window that was concluded from a refusal can have been taken for too small. */
-function accept(each: Learning, tokens: number): void {
-  const { window } = each.learner
-  if (window?.source === 'inferred' && tokens > tokensIn(each)) learn(each, { ...window, tokens })
-}
-
-type Refused = { readonly estimated: number; readonly plain: number }
+type Refused = { readonly estimated: number; readonly scale: number }
 
 /** A named window that is no smaller explains a refusal only by a request that was longer than estimated. */
-function refuse(each: Learning, { estimated, plain }: Refused, { windowTokens, sentTokens }: FailureDetail): string | undefined {
+function refuse(each: Learning, { estimated, scale }: Refused, { windowTokens, sentTokens }: FailureDetail): string | undefined {
   const { learner, model } = each
   const before = tokensIn(each)
   const sent = sentTokens ?? (windowTokens !== undefined && windowTokens >= before ? Math.max(windowTokens, estimated) : undefined)
-  if (sent !== undefined && plain >= fewTokens) {
-    learner.proved = Math.max(learner.proved, sent / plain)
+  if (sent !== undefined && estimated >= fewTokens) {
+    learner.proved = Math.max(learner.proved, (sent * scale) / estimated)
     count(each, learner.proved)
   }
   const guess = Math.min(sent ?? estimated, before) * (learner.window?.source === 'inferred' ? 0.5 : 0.75)
   const tokens = Math.max(leastWindow, windowTokens ?? Math.floor(guess))
   if (tokens >= before) return undefined
   learn(each, { tokens, source: windowTokens === undefined ? 'inferred' : 'named', basis: model.known?.value ?? 0 })
-  return sayWindow(model, { before, tokens, isNamed: windowTokens !== undefined })
-}
-
-type Smaller = { readonly before: number; readonly tokens: number; readonly isNamed: boolean }
-
-function sayWindow({ key, isConfigured }: AskedModel, { before, tokens, isNamed }: Smaller): string {
+  const { provider } = model.key
   const [less, more] = [tokens, before].map((value) => value.toLocaleString('en'))
-  const why = isNamed ? 'says its server' : 'because a longer request was refused'
-  const setting = isConfigured ? `; to set it, write context_tokens = ${tokens} under [providers.models.${key.provider}]` : ''
-  return `the window of ${key.provider}/${key.model} is ${less} tokens and not ${more}, ${why}${setting}`
+  const why = windowTokens === undefined ? 'because a longer request was refused' : 'says its server'
+  const setting = model.isConfigured ? `; to set it, write context_tokens = ${tokens} under [providers.models.${provider}]` : ''
+  return `the window of ${provider}/${model.key.model} is ${less} tokens and not ${more}, ${why}${setting}`
 }
 
 /** The origin of a window of which nothing is known. */
 export const assumed = 'assumed'
 
-type WindowFacts = Pick<AskedModel, 'known' | 'usual'> & { readonly learnt: LearntWindow | undefined }
-
 /** Returns the window that counts, and its origin for people. A refusal beats what was configured when it came, and nothing set later. */
-export function windowOf({ known, learnt, usual }: WindowFacts): { readonly tokens: number; readonly from: string } {
-  const isRefusal = learnt?.source === 'named' || learnt?.source === 'inferred'
-  if (learnt && isRefusal && learnt.basis === (known?.value ?? 0))
-    return { tokens: learnt.tokens, from: learnt.source === 'named' ? 'named in a refusal of its server' : 'a longer request was refused' }
+export function windowOf(
+  { known, usual }: Pick<AskedModel, 'known' | 'usual'>,
+  learnt: LearntWindow | undefined,
+): { readonly tokens: number; readonly from: string } {
+  const { source = 'unknown', tokens = usual, basis } = learnt ?? {}
+  const isRefusal = (source === 'named' || source === 'inferred') && basis === (known?.value ?? 0)
+  if (isRefusal) return { tokens, from: source === 'named' ? 'named in a refusal of its server' : 'a longer request was refused' }
   if (known) return { tokens: known.value, from: `${known.origin.name}${known.origin.date ? `, ${known.origin.date}` : ''}` }
-  return learnt?.source === 'server' ? { tokens: learnt.tokens, from: 'its server says so' } : { tokens: usual, from: assumed }
+  return source === 'server' ? { tokens, from: 'its server says so' } : { tokens: usual, from: assumed }
 }
 
 /** A caller's own model does not say what it takes. */

@@ -125,7 +125,6 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         const { compactConversation } = await import('./compact-conversation.ts')
         const payer = payerOf(opening, conversationId)
         const meters = await metersOf(home, setup, payer)
-        await window.ready(how.signal)
         await compactConversation({ ...how, setup, memory, conversationId, provider: answering, window, payer, meter: meters() })
       },
       async readPictures(pictures, signal) {

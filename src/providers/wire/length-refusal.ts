@@ -1,7 +1,4 @@
-/**
- * Recognises that a server refused a request for its length, and reads from its words how long the request was and what fits. Each vendor
- * words it in its own way.
- */
+/** Recognises the refusals of a request for its length, and reads from each vendor's words how long the request was and what fits. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
 import type { FailureDetail } from '../../runtime/port.ts'
@@ -26,7 +23,7 @@ const words: readonly RegExp[] = [
 const others =
   /per[ -]?(?:minute|min|hour|day|second)\b|\bTPM\b|rate.?limit|in the last (?:minute|hour)|(?:supports at most|maximum allowed number of) .{0,20}(?:completion|output) tokens|(?:output|completion) token limit/i
 
-/** In these cases another code explains the refusal, whatever the words. */
+/** These statuses explain the refusal, whatever the words. */
 const otherStatuses: ReadonlySet<number> = new Set([401, 402, 403, 407, 408, 429, 504])
 
 /**
@@ -64,49 +61,30 @@ function plain(text: string): string {
   return text.replace(/(?<=\d)[,._'\u00a0\u202f](?=\d{3}(?!\d))/g, '').replace(/\s+/g, ' ')
 }
 
-/** Both numbers in one phrase. */
-const pairs: readonly RegExp[] = [
+/** Of each number the first phrase counts; the tokens of the prompt alone come before a sum of prompt and answer. */
+const phrases: readonly RegExp[] = [
   /context limit:? (?<sent>\d+) \+ \d+ > (?<window>\d+)/i,
   /(?<sent>\d+) tokens? > (?<window>\d+)/i,
   /\(\d+ > (?<window>\d+) - (?<sent>\d+)\)/i,
   /\((?<sent>\d+)(?: tokens)?\) exceeds? [^.(]{0,80}\((?<window>\d+)(?: tokens)?\)/i,
   /n_prompt_tokens: (?<sent>\d+) n_ctx: (?<window>\d+)/,
-]
-
-const windows: readonly RegExp[] = [
-  new RegExp(`\\b${size}(?: of this model)?(?: is| of| to|:| =|=)?(?: only)? ?\\(?(\\d+)`, 'i'),
-  /(\d+) (?:tokens? )?maximum context/i,
-  /(?:token|model|context) limit(?: is| of|:)? ?(\d+)/i,
-  /(?:limit of|cannot exceed|tokens allowed \(?) ?(\d+)/i,
-]
-
-/** The prompt alone comes before a sum of prompt and answer. */
-const sents: readonly RegExp[] = [
-  /(\d+) (?:in the messages|in the prompt|of text input)/i,
-  /(?:has|contains) (?:at least )?(\d+) (?:input |prompt )?tokens/i,
-  /(\d+) input tokens/i,
-  /(?:resulted in|first|prompt contains) (\d+) tokens/i,
-  /(?:total length |prompt ?= ?|input length )(\d+)/i,
-  /requested (?:about )?(\d+) tokens/i,
+  new RegExp(`\\b${size}(?: of this model)?(?: is| of| to|:| =|=)?(?: only)? ?\\(?(?<window>\\d+)`, 'i'),
+  /(?<window>\d+) (?:tokens? )?maximum context/i,
+  /(?:(?:token|model|context) limit(?: is| of|:)?|limit of|cannot exceed) ?(?<window>\d+)/i,
+  /(?<sent>\d+) (?:in the messages|in the prompt|of text input)/i,
+  /(?:has|contains) (?:at least )?(?<sent>\d+) (?:input |prompt )?tokens/i,
+  /(?<sent>\d+) input tokens|(?:resulted in|first) (?<tokens>\d+) tokens/i,
+  /(?:total length |prompt ?= ?|input length |requested (?:about )?)(?<sent>\d+)/i,
 ]
 
 function lengthsIn(said: string): Lengths {
-  for (const pattern of pairs) {
-    const { sent, window } = pattern.exec(said)?.groups ?? {}
-    if (sent !== undefined) return lengthsOf(sent, window)
+  const found: { [name: string]: string | undefined } = {}
+  for (const pattern of phrases) {
+    const { sent, tokens = sent, window } = pattern.exec(said)?.groups ?? {}
+    found.sentTokens ??= tokens
+    found.windowTokens ??= window
   }
-  return lengthsOf(first(sents, said), first(windows, said))
-}
-
-function first(patterns: readonly RegExp[], said: string): string | undefined {
-  for (const pattern of patterns) {
-    const found = pattern.exec(said)?.[1]
-    if (found !== undefined) return found
-  }
-}
-
-/** A number that is no count of tokens of any model is not believed. */
-function lengthsOf(sent: string | undefined, window: string | undefined): Lengths {
-  const [sentTokens, windowTokens] = [Number(sent), Number(window)].map((count) => (count >= 16 && count <= 1e9 ? count : undefined))
-  return { ...(windowTokens === undefined ? {} : { windowTokens }), ...(sentTokens === undefined ? {} : { sentTokens }) }
+  // A number that is no count of tokens of any model is not believed.
+  const counts = Object.entries(found).filter(([, count]) => Number(count) >= 16 && Number(count) <= 1e9)
+  return Object.fromEntries(counts.map(([name, count]) => [name, Number(count)]))
 }

@@ -7,6 +7,7 @@ import { factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/
 import { assumed, windowOf, wireModel } from '../../../host/cost/model-window.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
+import { proseBytes } from '../../../kit/tokens.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
 import type { Finding } from './doctor-finding.ts'
@@ -60,26 +61,19 @@ export async function costFindings({ config, context }: CliSetup): Promise<Findi
   }
 }
 
-/** Bytes of prose that the plain estimate counts as a token. */
-const bytesOfProse = 3.5
-
 /** Says how long the requests of each model can be, and from what that is known. */
 export async function windowFindings({ config, context }: CliSetup, memory: Pick<Memory, 'windows'> | undefined): Promise<Finding[]> {
   const asked = reachableProviders(config, config.defaultProvider).filter(isWireProvider)
   // An error in models.toml is a finding of its own.
   const models = await Promise.all(asked.map((provider) => wireModel({ config, context }, provider))).catch(() => [])
   return models.map((model): Finding => {
+    const { provider, model: name } = model.key
     const learnt = memory?.windows.get(model.key)
-    const { tokens, from } = windowOf({ ...model, learnt: learnt?.window })
-    const dense = learnt ? `; about ${(bytesOfProse / learnt.factor).toFixed(1)} bytes of prose a token` : ''
-    const says = `${model.key.provider}/${model.key.model}: ${tokens.toLocaleString('en')} tokens (${from})${dense}`
-    if (from !== assumed) return { what: 'window', state: 'ok', says }
-    return {
-      what: 'window',
-      state: 'note',
-      says,
-      remedy: [`[providers.models.${model.key.provider}] context_tokens = …, where you know it`],
-    }
+    const { tokens, from } = windowOf(model, learnt?.window)
+    const dense = learnt ? `; about ${(proseBytes / learnt.factor).toFixed(1)} bytes of prose a token` : ''
+    const remedy = from === assumed ? [`[providers.models.${provider}] context_tokens = …, where you know it`] : []
+    const says = `${provider}/${name}: ${tokens.toLocaleString('en')} tokens (${from})${dense}`
+    return { what: 'window', state: from === assumed ? 'note' : 'ok', says, remedy }
   })
 }
 

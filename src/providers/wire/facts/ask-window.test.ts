@@ -59,6 +59,11 @@ describe('Ollama', () => {
       { tokens: 8192, isLoaded: true },
     ],
     [
+      'does not have what another model was loaded with',
+      { '/api/show': shown('num_ctx 16384'), '/api/ps': { models: [{ name: 'other:latest', context_length: 2048 }] } },
+      { tokens: 16_384, isLoaded: true },
+    ],
+    [
       'has the whole of a model elsewhere',
       { '/api/show': shown(undefined, { remote_host: 'https://ollama.com:443' }) },
       { tokens: 40_960, isLoaded: true },

@@ -3,7 +3,7 @@
 import { isObject } from '../../../kit/json.ts'
 import { ProviderFailure } from '../../../runtime/port.ts'
 import { startDeadline } from '../deadline.ts'
-import { baseUrlOf, keyHint, vendors } from '../dialects.ts'
+import { baseUrlOf, vendors } from '../dialects.ts'
 import { openWire } from '../exchange.ts'
 import type { ProviderDeps, WireConfig } from '../provider-settings.ts'
 
@@ -19,26 +19,24 @@ export type AskOptions = {
 }
 
 /** All questions together may take this time, and each answer may have this many bytes (its framing eight times as much). */
-const [limitS, limitBytes] = [1, 262_144]
+const [limitS, maxBytes] = [1, 262_144]
 
 /** Never rejects: a server that does not answer, or answers something else, is asked in vain. */
 export async function askWindow({ name, config, model, deps, signal }: AskOptions): Promise<AskedWindow> {
   const base = baseUrlOf(config) ?? ''
   const root = base.replace(/\/v1$/, '')
   const deadline = startDeadline({ provider: name, signal, totalS: limitS, idleS: limitS, deps })
-  const limits = { provider: name, deadline, maxBytes: limitBytes, fetch: deps.fetch, now: Date.now, keyHint: keyHint(config) }
   const headers = { 'content-type': 'application/json', ...(config.apiKey ? vendors[config.kind].headers(config.apiKey) : {}) }
   const heard = { isServer: false }
 
   async function answer(url: string, init: RequestInit = {}): Promise<unknown> {
-    const wire = openWire({ ...limits, streaming: false })
+    const wire = openWire({ provider: name, deadline, maxBytes, fetch: deps.fetch, now: Date.now, streaming: false, keyHint: '' })
     try {
       const document = await wire.ask(url, { ...init, headers })
       heard.isServer = true
       return document.type === 'document' ? document.value : undefined
     } catch (error) {
-      if (error instanceof ProviderFailure && !['network', 'timeout', 'aborted'].includes(error.code)) heard.isServer = true
-      return undefined
+      heard.isServer ||= error instanceof ProviderFailure && !['network', 'timeout', 'aborted'].includes(error.code)
     } finally {
       wire.close()
     }
@@ -52,61 +50,56 @@ export async function askWindow({ name, config, model, deps, signal }: AskOption
     answer(`${root}/api/v0/models`),
   ])
   deadline.end()
-  const found = [ofOllama(shown, running, model), ofLlamaCpp(props), ofVllm(listed, model), ofLmStudio(studio, model)]
-  const [smallest] = found.flatMap((each) => each ?? []).toSorted((a, b) => a.tokens - b.tokens)
+  const found = [
+    ofOllama(shown, itemOf(running, model, false)),
+    ofLlamaCpp(props),
+    ofVllm(itemOf(listed, model)),
+    ofLmStudio(itemOf(studio, model)),
+  ]
+  const [smallest] = found.filter(({ tokens }) => tokens !== undefined).toSorted((a, b) => Number(a.tokens) - Number(b.tokens))
   return { ...heard, ...smallest }
 }
 
-type Found = { readonly tokens: number; readonly isLoaded: boolean }
+type Found = { readonly tokens?: number | undefined; readonly isLoaded: boolean }
+type Item = { readonly [key: string]: unknown }
 
-/** What Ollama and LM Studio load a model with when nothing is set; Ollama takes more on a machine with more than 24 GB of video memory. */
+/** What Ollama and LM Studio load a model with when nothing is set; Ollama takes more on a machine with 24 GB of video memory. */
 const usualLoad = 4096
 
-/** A loaded model has the window it was loaded with. Ollama cuts what is longer without a word. */
-function ofOllama(shown: unknown, running: unknown, model: string): Found | undefined {
-  const names = [model, `${model}:latest`]
-  const loaded = countIn(
-    itemsOf(running, 'models').find(({ name, model: id }) => names.includes(String(name)) || names.includes(String(id)))?.context_length,
-  )
-  if (loaded !== undefined) return { tokens: loaded, isLoaded: true }
-  if (!isObject(shown) || !isObject(shown.model_info)) return undefined
-  const own = countIn(Object.entries(shown.model_info).find(([key]) => key.endsWith('.context_length'))?.[1]) ?? Number.POSITIVE_INFINITY
-  const set = countIn(/^\s*num_ctx\s+(\d+)/m.exec(String(shown.parameters))?.[1])
-  if (set !== undefined) return { tokens: Math.min(own, set), isLoaded: true }
-  const isElsewhere = typeof shown.remote_host === 'string' && own !== Number.POSITIVE_INFINITY
-  return isElsewhere ? { tokens: own, isLoaded: true } : { tokens: Math.min(own, usualLoad), isLoaded: false }
+/** A loaded model has the window that it was loaded with. Ollama cuts what is longer without a word. */
+function ofOllama(shown: unknown, running: Item): Found {
+  const { model_info: info, parameters, remote_host: isElsewhere } = isObject(shown) ? shown : {}
+  const own = countIn(isObject(info) && Object.entries(info).find(([key]) => key.endsWith('.context_length'))?.[1])
+  const set =
+    countIn(running.context_length) ?? countIn(/^\s*num_ctx\s+(\d+)/m.exec(String(parameters))?.[1]) ?? (isElsewhere ? own : undefined)
+  if (!isObject(info) || set !== undefined) return { tokens: set && Math.min(set, own ?? set), isLoaded: true }
+  return { tokens: Math.min(own ?? usualLoad, usualLoad), isLoaded: false }
 }
 
-function ofLlamaCpp(props: unknown): Found | undefined {
+function ofLlamaCpp(props: unknown): Found {
   const settings = isObject(props) ? props.default_generation_settings : undefined
-  return loadedWith(isObject(settings) ? settings.n_ctx : undefined)
+  return { tokens: countIn(isObject(settings) && settings.n_ctx), isLoaded: true }
 }
 
 /** Other servers than vLLM name it too, each in its own way. */
-function ofVllm(listed: unknown, model: string): Found | undefined {
-  const models = itemsOf(listed, 'data')
-  const found = models.find(({ id }) => id === model) ?? (models.length === 1 ? models[0] : undefined)
-  return loadedWith(found?.max_model_len ?? found?.context_length ?? found?.context_window)
+function ofVllm({ max_model_len: vllm, context_length: openRouter, context_window: groq }: Item): Found {
+  return { tokens: countIn(vllm ?? openRouter ?? groq), isLoaded: true }
 }
 
-function ofLmStudio(studio: unknown, model: string): Found | undefined {
-  const found = itemsOf(studio, 'data').find(({ id }) => id === model)
-  const most = countIn(found?.max_context_length)
-  if (found?.state === 'not-loaded' && most !== undefined) return { tokens: Math.min(most, usualLoad), isLoaded: false }
-  return loadedWith(found?.loaded_context_length ?? most)
+function ofLmStudio({ state, loaded_context_length: loaded, max_context_length: longest }: Item): Found {
+  const [most, isLoaded] = [countIn(longest), state !== 'not-loaded']
+  return { tokens: isLoaded ? (countIn(loaded) ?? most) : most && Math.min(most, usualLoad), isLoaded }
 }
 
-function loadedWith(value: unknown): Found | undefined {
-  const tokens = countIn(value)
-  return tokens === undefined ? undefined : { tokens, isLoaded: true }
+/** Returns the entry of the model, or the `only` one: a server with one model answers for it under any name. */
+function itemOf(reply: unknown, model: string, only = true): Item {
+  const list = isObject(reply) ? (reply.data ?? reply.models) : undefined
+  const items = Array.isArray(list) ? list.filter(isObject) : []
+  const isIt = (name: unknown) => name === model || name === `${model}:latest`
+  return items.find((item) => isIt(item.id) || isIt(item.name)) ?? (only && items.length === 1 ? items[0] : undefined) ?? {}
 }
 
-function itemsOf(reply: unknown, member: string): readonly { readonly [key: string]: unknown }[] {
-  const list = isObject(reply) ? reply[member] : undefined
-  return Array.isArray(list) ? list.filter(isObject) : []
-}
-
-/** A window is at least as long as the configuration allows. */
+/** A window is within the bounds of the configuration. */
 function countIn(value: unknown): number | undefined {
   const count = Number(value)
   return Number.isInteger(count) && count >= 1024 && count <= 10_000_000 ? count : undefined
