@@ -10,8 +10,8 @@ const [separator, letter, capital, digit] = [1, 2, 3, 4]
 
 /** Which kind of a run's character each ASCII character is; 0: it ends the run. */
 const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
-  const found = /([+/=_-])|([a-z])|([A-Z])|(\d)/.exec(String.fromCharCode(code)) ?? []
-  return Math.max(0, found.lastIndexOf(found[0] ?? ''))
+  const character = String.fromCharCode(code)
+  return [/[+/=_-]/, /[a-z]/, /[A-Z]/, /\d/].findIndex((kind) => kind.test(character)) + 1
 })
 
 /**

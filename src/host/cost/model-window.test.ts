@@ -6,10 +6,13 @@ import fc from 'fast-check'
 import { repetitions } from '../../../test/support/tier.ts'
 import { ask, testDeps, wireConfig } from '../../../test/support/vendor-fake.ts'
 import { startWindowServer, type WindowServerOptions, type Wording } from '../../../test/support/window-server.ts'
+import { configOf } from '../../config/load.fixture.ts'
 import { type Memory, openMemory } from '../../memory/memory.ts'
 import { createWired } from '../../providers/http-provider.ts'
+import { modelCallProvider } from '../../providers/model-call.ts'
 import { type ChatRequest, type Provider, ProviderFailure } from '../../runtime/port.ts'
-import { type AskedModel, createModelWindows, type LearntModelWindow, withAnswerRoom } from './model-window.ts'
+import { createHostContext } from '../setup/context.ts'
+import { type AskedModel, askedModels, createModelWindows, type LearntModelWindow, withAnswerRoom } from './model-window.ts'
 
 let folder = ''
 let memory: Memory
@@ -396,4 +399,58 @@ test('a limit of the answer leaves room for the prompt, and one that fits is sen
   expect((cut?.answer ?? 0) + (cut?.tokens ?? 0)).toBeLessThanOrEqual(8192)
   await ask(provider, { ...question(['short']), maxOutputTokens: 100_000 }).catch(() => {})
   expect(server.requests.at(-1)?.answer).toBeLessThan(8192)
+})
+
+describe('the models that may answer', () => {
+  const near = '[providers.models.near]\nkind = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n'
+  const far = '[providers.models.far]\nkind = "openai"\nmodel = "gpt-4"\n'
+  const named = (name: string, contextTokens = 32_768): Provider => ({
+    ...modelCallProvider(async function* () {}),
+    name,
+    capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens }),
+  })
+  const modelsOf = (text: string, provider: Provider) =>
+    askedModels(
+      { config: configOf({ user: text }), context: createHostContext({ env: { BRAIDCLAW_HOME: folder }, channels: [], say: () => {} }) },
+      provider,
+    )
+
+  test('are one for a provider, with its address, and a local server can be asked', async () => {
+    const [model] = await modelsOf(`default_provider = "near"\ndefault_model = "other"\n${near}`, named('near'))
+    expect(model).toMatchObject({
+      key: { provider: 'near', address: 'http://127.0.0.1:9/v1', model: 'other' },
+      usual: 32_768,
+      known: undefined,
+    })
+    expect(model?.ask).toBeFunction()
+  })
+
+  test('of a vendor are known from the table, and nobody asks its server', async () => {
+    const [model] = await modelsOf(`default_provider = "far"\ndefault_model = "gpt-4"\n${far}`, named('far'))
+    expect(model).toMatchObject({ key: { provider: 'far', model: 'gpt-4' }, usual: 128_000, known: { value: 8192 } })
+    const router = near.replace('http://127.0.0.1:9/v1', 'https://openrouter.ai/api/v1')
+    for (const each of [model, ...(await modelsOf(`default_provider = "near"\ndefault_model = "m"\n${router}`, named('near')))])
+      expect(each).not.toHaveProperty('ask')
+  })
+
+  test('are all that stand behind a fallback and a router', async () => {
+    const both = `default_provider = "both"\n${near}${far}[providers.models.both]\nkind = "router"\ndefault = "safe"\nroutes = { hard = "far", none = "local" }\n[providers.models.safe]\nkind = "reliable"\nproviders = ["near", "far"]\n[providers.models.local]\nkind = "mock"\n`
+    const models = await modelsOf(both, named('both'))
+    expect(models.map(({ key }) => `${key.provider}/${key.model}`)).toEqual(['near/m', 'far/gpt-4', 'local/local'])
+    expect(process().of(models).tokens()).toBe(8192)
+  })
+
+  test('are the provider itself when it is not configured over the network: a caller without a window has 128,000 tokens', async () => {
+    const text = 'default_provider = "local"\n[providers.models.local]\nkind = "mock"\n'
+    expect(
+      process()
+        .of(await modelsOf(text, named('local', 32_768)))
+        .tokens(),
+    ).toBe(32_768)
+    const own = await modelsOf(
+      text,
+      modelCallProvider(async function* () {}),
+    )
+    expect([process().of(own).tokens(), own[0]?.isConfigured]).toEqual([128_000, false])
+  })
 })

@@ -7,8 +7,9 @@ type Pages = { readonly [path: string]: unknown }
 
 /** Asks a server that has these pages and answers 404 to everything else. */
 async function asked(pages: Pages, model = 'm') {
-  const fake = startFake(({ path }) =>
-    Object.hasOwn(pages, path) ? Response.json(pages[path]) : Response.json({ error: 'not found' }, { status: 404 }),
+  const fake = startFake(
+    ({ path }) => (Object.hasOwn(pages, path) ? Response.json(pages[path]) : Response.json({ error: 'not found' }, { status: 404 })),
+    { questions: true },
   )
   try {
     const deps = { ...testDeps(), fetch: createProviderFetch({ baseUrl: fake.url }) }
@@ -156,7 +157,7 @@ describe('without an answer', () => {
   })
 
   test('a silent server costs a second, and a cancelled turn nothing', async () => {
-    const fake = startFake(() => new Promise<Response>(() => {}))
+    const fake = startFake(() => new Promise<Response>(() => {}), { questions: true })
     const start = performance.now()
     expect(await ask(fake.url)).toEqual({ isServer: false })
     expect(performance.now() - start).toBeWithin(900, 3_000)
@@ -167,14 +168,17 @@ describe('without an answer', () => {
   })
 
   test('an endless answer is not read, a redirect to another host is not followed', async () => {
-    const endless = startFake(() => {
-      const stream = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(new Uint8Array(65_536).fill(123)) })
-      return new Response(stream, { headers: { 'content-type': 'application/json' } })
-    })
+    const endless = startFake(
+      () => {
+        const stream = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(new Uint8Array(65_536).fill(123)) })
+        return new Response(stream, { headers: { 'content-type': 'application/json' } })
+      },
+      { questions: true },
+    )
     expect(await ask(endless.url)).not.toHaveProperty('tokens')
     endless.stop()
-    const trap = startFake(() => Response.json({ data: [{ id: 'm', max_model_len: 2048 }] }))
-    const moved = startFake(({ path }) => Response.redirect(trap.url.replace('/v1', path), 307))
+    const trap = startFake(() => Response.json({ data: [{ id: 'm', max_model_len: 2048 }] }), { questions: true })
+    const moved = startFake(({ path }) => Response.redirect(trap.url.replace('/v1', path), 307), { questions: true })
     expect(await ask(moved.url)).not.toHaveProperty('tokens')
     expect(trap.asked).toEqual([])
     moved.stop()
