@@ -8,7 +8,6 @@ import type { ChannelProfile } from '../host/access/channel-profile.ts'
 import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { type AgentProfile, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
-import { historyTokens } from '../host/setup/run-limits.ts'
 import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
 import { summariserOf } from '../memory/conversations/summarise.ts'
 import type { Provider } from '../runtime/port.ts'
@@ -43,7 +42,7 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
   const common = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
 
   async function own(): Promise<AnsweringConversation> {
-    const past = async () => ({ ...(await words()), history: history() })
+    const past = async (tokens: number) => ({ ...(await words()), history: history(tokens) })
     const conversation = await host.conversation(sessionOf(agentProfile), {
       ...common,
       channel: 'daemon',
@@ -70,8 +69,8 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
     return { conversation, compact: () => conversation.compact({ tell: (line) => log('info', line), signal }) }
   }
 
-  function history() {
-    const { messages, omittedTurns } = recall.context(historyTokens(setup.config, provider))
+  function history(tokens: number) {
+    const { messages, omittedTurns } = recall.context(tokens)
     if (omittedTurns > 0) log('debug', 'context trimmed', { omittedTurns })
     return messages
   }

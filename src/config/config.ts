@@ -45,6 +45,14 @@ export function providerNamed(config: Config, name: string): ProviderConfig | un
   return Object.hasOwn(models, name) ? models[name] : undefined
 }
 
+/** Returns a provider and all providers that it passes requests to. The configuration has no cycles. */
+export function reachableProviders(config: Config, name: string): readonly ProviderConfig[] {
+  const found = providerNamed(config, name)
+  if (!found) return []
+  const next = found.kind === 'reliable' ? found.providers : found.kind === 'router' ? [found.default, ...Object.values(found.routes)] : []
+  return [...new Set([found, ...next.flatMap((other) => reachableProviders(config, other))])]
+}
+
 /** Returns the settings of [channels.NAME], typed by the rows of that channel. */
 export function channelSettings<const R extends Rows>(
   { channels }: Pick<Config, 'channels'>,

@@ -104,8 +104,8 @@ export type ConversationOptions = {
   readonly soul?: string
   /** The agent whose files get the log of the runs. */
   readonly agent?: RunAgent
-  /** Replaces the history, soul and system prompt above; called before each run. */
-  readonly past?: () => Past | Promise<Past>
+  /** Replaces the history, soul and system prompt above; called before each run with the most tokens that a history may have. */
+  readonly past?: (historyTokens: number) => Past | Promise<Past>
 }
 
 /** The choice of a conversation together with its options. */

@@ -19,6 +19,7 @@ import { createJournal, createReadLabels, type Journal, type ReadLabels } from '
 import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
 import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
 import { sealedSince } from './migrations.ts'
+import { createWindowTable, type WindowTable } from './model-windows.ts'
 import type { Projections } from './rebuild/rebuild.ts'
 import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
@@ -38,6 +39,7 @@ export type Memory = {
   readonly labels: ReadLabels
   readonly tokens: TokenTable
   readonly replies: ReplyTable
+  readonly windows: WindowTable
   /** The files of agents. */
   readonly files: LazyProjector
   context(conversationId: string, tokenBudget: number): Context
@@ -105,6 +107,7 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       labels: createReadLabels(store),
       tokens: createTokenTable(store, now),
       replies: createReplyTable(store, now),
+      windows: createWindowTable(store, now),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store, now, approvals),
       search: createSearch(store, now),

@@ -229,6 +229,14 @@ CREATE TABLE results(
 ) STRICT;
 CREATE INDEX results_by_age ON results(at);
 `,
+  // What was learnt of the window of a model, and since when; `factor`: by how much its tokens exceed our estimate.
+  `
+CREATE TABLE model_windows(
+  provider TEXT NOT NULL, address TEXT NOT NULL, model TEXT NOT NULL, factor REAL NOT NULL DEFAULT 1, tokens INTEGER,
+  source TEXT CHECK (source IN ('server', 'named', 'inferred', 'unknown')), basis INTEGER, at INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (provider, address, model)
+) STRICT, WITHOUT ROWID;
+`,
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

@@ -89,15 +89,16 @@ for (const dialect of dialects) {
     })
 
     test('a server that falls silent in its list of models is a timeout', async () => {
-      const fake = startFake(() => sends(['{"data":['], 'hold'))
+      const fake = startFake(() => sends(['{"data":['], 'hold'), { questions: true })
       const list = await listModels('far', wireConfig(dialect.kind, fake.url, { totalTimeoutS: 0.05 }), testDeps())
       fake.stop()
       expect(list).toMatchObject({ ok: false, failure: { code: 'timeout' } })
     })
 
     test('the models of a server are listed with the key, or the failure told', async () => {
-      const fake = startFake((_, n) =>
-        n === 0 ? new Response('no', { status: 403 }) : Response.json({ data: [{ id: 'b' }, { id: 'a' }, { no: 'id' }, 7] }),
+      const fake = startFake(
+        (_, n) => (n === 0 ? new Response('no', { status: 403 }) : Response.json({ data: [{ id: 'b' }, { id: 'a' }, { no: 'id' }, 7] })),
+        { questions: true },
       )
       const list = () => listModels('far', wireConfig(dialect.kind, fake.url), testDeps())
       expect(await list()).toMatchObject({ ok: false, failure: { code: 'auth' } })

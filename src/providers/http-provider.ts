@@ -2,7 +2,7 @@
 
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
-import { type Cost, metered, promptBytes } from './metered.ts'
+import { type Cost, metered, promptTokens } from './metered.ts'
 import { type Maker, sentMessages, signParts } from './repair/sent-messages.ts'
 import { assertUsable } from './usable-reply.ts'
 import type { Exchange, Talk, WireReply } from './wire/attempt.ts'
@@ -90,7 +90,10 @@ async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }):
   try {
     const baseUrl = usableBaseUrl(attempt)
     const maker = { provider: name, host: new URL(baseUrl).hostname, model: request.model || config.model }
-    const sent = { ...request, messages: sentMessages(request.messages, { ...maker, bindsPrefix: config.kind === 'anthropic' }) }
+    const sent = {
+      ...withinRoom(attempt),
+      messages: sentMessages(request.messages, { ...maker, bindsPrefix: config.kind === 'anthropic' }),
+    }
     const { next, reply } = await begin({ ...attempt, request: sent, wire, maxBytes, baseUrl })
     attempt.began?.()
     for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
@@ -100,6 +103,15 @@ async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }):
   } finally {
     wire.close()
   }
+}
+
+/** Lowers a limit with which prompt and answer would exceed the window. Anthropic's library always sends one: the model's longest answer. */
+function withinRoom({ request, config }: Attempt): ChatRequest {
+  const usual = config.kind === 'anthropic' ? (config.longestAnswer ?? 64_000) : undefined
+  const limit = request.maxOutputTokens ?? config.maxOutputTokens ?? usual
+  // An answer of less than 256 tokens says nothing; the server refuses a prompt that leaves less room.
+  const room = limit === undefined ? undefined : request.answerRoom && Math.max(256, Math.floor(request.answerRoom()))
+  return room !== undefined && room < Number(limit) ? { ...request, maxOutputTokens: room } : request
 }
 
 /** The openai-compatible protocol is our own code; the vendors' libraries are heavy and load only when needed. */
@@ -114,8 +126,8 @@ function respond({ name, config, deps, request }: Attempt, maker: Maker, reply: 
   const { stop, model, rawProviderPayload } = reply
   const { estimated, ...counted } = usageOf({
     reported: reply.usage,
-    get sentBytes() {
-      return promptBytes(request)
+    get sentTokens() {
+      return promptTokens(request)
     },
     gotBytes: reply.bytes,
     prices: pricesOf(config),
@@ -141,8 +153,9 @@ function isHttp(url: string): boolean {
 }
 
 /** A timeout or a cancel explains every later error, but a received status says more than a timeout. */
-function failureFor(error: unknown, { name, deadline }: Attempt): ProviderFailure {
-  const failure = libraryFailure(error, name)
+function failureFor(error: unknown, { name, config, request, deadline }: Attempt): ProviderFailure {
+  const { code, message, detail } = libraryFailure(error, name)
+  const failure = new ProviderFailure(code, message, { ...detail, model: request.model || config.model })
   const reason = deadline.signal.aborted ? ownFailure(deadline.signal.reason) : undefined
   return reason === undefined || (failure.detail.status !== undefined && reason.code === 'timeout') ? failure : reason
 }

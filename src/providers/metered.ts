@@ -1,5 +1,6 @@
 /** Runs one model call within the budgets: reserves the cost before the call, and settles it before the last chunk is returned. */
 
+import { tokensOf } from '../kit/tokens.ts'
 import type { Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure, type Quote } from '../runtime/port.ts'
 import { costsNothing } from '../runtime/usage.ts'
@@ -22,8 +23,8 @@ export type Cost = {
 /** Longest answer under a budget when no limit is set; without a budget, the provider decides. */
 const usualOutputTokens = 16_384
 
-/** Bytes of a prompt per token, at a low estimate; English has four. */
-const bytesAToken = 3
+/** A reservation covers a prompt that has a third more tokens than estimated. */
+const reserve = 4 / 3
 
 export async function* metered(
   request: ChatRequest,
@@ -64,11 +65,11 @@ export function meteredProvider(provider: Provider, cost: Omit<Cost, 'provider'>
 /** What a picture costs in the usual models; its own bytes say nothing about that. */
 const pictureTokens = 2_000
 
-/** Returns the length of a prompt in bytes of text, from which its tokens are estimated. */
-export function promptBytes({ systemPrompt, tools, messages }: ChatRequest): number {
+/** Estimates the tokens of a prompt. */
+export function promptTokens({ systemPrompt, tools, messages }: ChatRequest): number {
   const pictures = messages.flatMap((message) => (message.role === 'user' ? (message.pictures ?? []) : []))
   const texts = pictures.length === 0 ? messages : messages.map((message) => (message.role === 'user' ? message.content : message))
-  return Buffer.byteLength(JSON.stringify([systemPrompt, tools, texts])) + pictures.length * pictureTokens * bytesAToken
+  return tokensOf(JSON.stringify([systemPrompt, tools, texts])) + pictures.length * pictureTokens
 }
 
 function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputTokens, longestAnswer, longestS }: Cost): Quote {
@@ -77,7 +78,7 @@ function quoteOf(request: ChatRequest, { provider, prices = {}, free, maxOutputT
   return {
     provider,
     model: request.model,
-    inputTokens: Math.ceil(promptBytes(request) / bytesAToken),
+    inputTokens: Math.ceil(promptTokens(request) * reserve),
     outputTokens: request.maxOutputTokens ?? maxOutputTokens ?? Math.min(usualOutputTokens, longestAnswer ?? usualOutputTokens),
     prices: known ? { input: Math.max(input, cached, cacheWrite), output } : free ? { input: 0, output: 0 } : null,
     longestMs: (longestS ?? defaults.totalTimeoutS) * 1000,

@@ -75,8 +75,10 @@ export const wireRows = {
     min: 1024,
     max: 10_000_000,
     unit: 'tokens',
-    absent: "of the model's facts (docs/cost.md), else openai 128,000, anthropic 200,000, openai-compatible 32,768",
-    about: "The model's context window: what limits.context_tokens follows where that is not set.",
+    absent:
+      "of the model's facts (docs/cost.md), else what its server says (docs/context.md), else openai 128,000, anthropic 200,000, openai-compatible 32,768",
+    about:
+      "The model's context window: the most tokens of a request and its answer together. A refusal for length can prove that it is smaller.",
   },
   temperature: {
     type: 'number',

@@ -50,10 +50,10 @@ export type RunPorts = {
   /** Removes secrets from all input, before any other part processes, stores or repeats it. */
   readonly redact: Redact
   readonly redactStream: RedactStream
+  /** The window of the model; absent: requests have any length. */
+  readonly window?: ModelWindow
   /** Called with each event that the journal does not have, as it is passed to the consumer. Must not throw. */
   readonly piece?: (run: RunIdentity, event: AgentEvent) => void
-  /** Absent: requests are sent as they are. */
-  readonly window?: ModelWindow
   /** Returns what summarises the middle of this run, at the run's cost. */
   readonly summarise?: (runId: string) => SummariseTurn
 }

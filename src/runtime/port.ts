@@ -37,6 +37,8 @@ export type ChatRequest = {
   readonly temperature?: number
   /** The limit for this answer, in place of the provider's own limit. */
   readonly maxOutputTokens?: number
+  /** Returns the most tokens of an answer that the window leaves room for: a limit that is sent is no higher. Absent: nobody knows. */
+  readonly answerRoom?: () => number
   /** Hints for the router (`{ hint: "cheap" }`) and for logs; never sent to a vendor. */
   readonly metadata?: JsonObject
   /** Reserves budget for every attempt at an answer; never sent. Absent: there is no budget. */
@@ -123,9 +125,9 @@ export type ModelWindow = {
   ready(signal: AbortSignal): Promise<void>
   /** Returns the most tokens of a request and its answer together. */
   tokens(): number
-  /** Returns how many tokens the model counts for each one that tokensOf estimates, as far as its replies showed. */
-  factor(): number
-  /** Learns from a reply to a request that was estimated at `estimated` tokens, the factor included. */
+  /** Returns by how much the tokens of the model exceed what tokensOf estimates, as far as is known. */
+  scale(): number
+  /** Learns from a reply to a request that was estimated at `estimated` tokens, the scale included. */
   replied(estimated: number, reply: Pick<ChatResponse, 'usage' | 'model' | 'provider'>): void
   /**
    * Learns from a refusal for length. @returns what a person should know, with the setting to write, when a smaller window is assumed from

@@ -20,7 +20,7 @@ function windowOf(assumed: number): ModelWindow & { readonly refusals: FailureDe
     refusals,
     ready: async () => {},
     tokens: () => state.tokens,
-    factor: () => 1,
+    scale: () => 1,
     replied: () => {},
     refused(estimated, failure) {
       refusals.push(failure)

@@ -71,7 +71,7 @@ export function createRunMessages({ runId, history, request, window, summarise, 
 
   async function makeRoom(signal: AbortSignal, refused?: { readonly note?: string | undefined }) {
     if (window === undefined) return undefined
-    const [before, tokens, factor] = [size(), window.tokens(), window.factor()]
+    const [before, tokens, factor] = [size(), window.tokens(), window.scale()]
     const room = tokens / factor
     if (!refused && before <= room * fullShare) return undefined
     const limitOf = (share: number) => Math.max(room * share - fixedSize(), room * leastShare)
@@ -108,7 +108,7 @@ export function createRunMessages({ runId, history, request, window, summarise, 
       if (event.omitted > 0) earlier = [omittedNote(event), ...afterTrim(earlier.slice(event.omitted))]
     },
     all: () => [...earlier, ...turn],
-    size: () => (window === undefined ? 0 : Math.ceil(size() * window.factor())),
+    size: () => (window === undefined ? 0 : Math.ceil(size() * window.scale())),
     makeRoom,
   }
 }

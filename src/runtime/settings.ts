@@ -76,10 +76,10 @@ export const limitRows = {
     min: 0,
     max: 10_000_000,
     unit: 'tokens',
-    absent: "128,000, or three quarters of the model's context window where that is less",
+    absent: "128,000, or two fifths of the model's context window where that is less",
     project: 'free',
     example: 128_000,
-    about: 'How much of the earlier conversation goes along with a question.',
+    about: 'How much of the earlier conversation goes along with a question; never more than two fifths of the window.',
   },
   max_turns_at_once: {
     type: 'whole',

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAgent } from '../../src/agent.ts'
 import { chunk, document, done, streamed } from '../support/raw-server.ts'
+import { unknownQuestionIn } from '../support/window-questions.ts'
 
 let dir: string
 beforeEach(() => {
@@ -27,6 +28,8 @@ function serve(answer: (request: number) => string) {
         socket.data = { heard: '', asked: false }
       },
       async data(socket, bytes) {
+        const unknown = unknownQuestionIn(bytes)
+        if (unknown) return void socket.end(unknown)
         socket.data.heard += bytes.toString('latin1')
         const [head = '', body = ''] = socket.data.heard.split('\r\n\r\n')
         if (socket.data.asked || body.length < Number(/content-length: *(\d+)/i.exec(head)?.[1] ?? 1)) return

@@ -6,6 +6,7 @@ import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
 import { gateway } from '../support/gateway.ts'
 import { isDeep } from '../support/tier.ts'
 import { everyTool, home, scripted } from '../support/turns.ts'
+import { unknownQuestion } from '../support/window-questions.ts'
 
 const test = always.if(hasBrowser)
 /** The deep tier alone; the fast one drives a browser through one case of each kind. */
@@ -20,7 +21,8 @@ function heldModel() {
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
-    fetch: () =>
+    fetch: (request) =>
+      unknownQuestion(request) ??
       new Response(new ReadableStream<string>({ start: (controller) => held.resolve(controller) }).pipeThrough(new TextEncoderStream()), {
         headers: { 'content-type': 'text/event-stream' },
       }),

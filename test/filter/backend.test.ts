@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { executable, type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { until } from '../support/until.ts'
+import { unknownQuestion } from '../support/window-questions.ts'
 
 /** A model of the chat wire that answers when it is told to, and remembers what it was asked. */
 function model({ waits = false } = {}) {
@@ -17,6 +18,8 @@ function model({ waits = false } = {}) {
     hostname: '127.0.0.1',
     idleTimeout: 60,
     async fetch(request) {
+      const unknown = unknownQuestion(request)
+      if (unknown) return unknown
       models.push(String(Object(await request.json()).model))
       await answer.promise
       return Response.json({ choices: [{ message: { role: 'assistant', content: 'hi\u001b[2J' }, finish_reason: 'stop' }] })

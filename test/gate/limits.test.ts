@@ -59,7 +59,7 @@ describe('which limits hold', () => {
     expect(shown).toContain('max_tool_rounds = 100  # default: without a config file\n')
     expect(shown).toContain('max_same_results = 5  # default: without a config file\n')
     expect(shown).toContain('shell_timeout_s = 120  # default: without a config file\n')
-    expect(shown).toContain("# context_tokens is not set: 128,000, or three quarters of the model's context window where that is less\n")
+    expect(shown).toContain("# context_tokens is not set: 128,000, or two fifths of the model's context window where that is less\n")
   })
 
   test('init writes them out, each with what holds without its line', async () => {

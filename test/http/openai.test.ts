@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import OpenAI, { APIError, NotFoundError } from 'openai'
 import { type Gateway, gateway } from '../support/gateway.ts'
 import { call, home, scripted } from '../support/turns.ts'
+import { unknownQuestion } from '../support/window-questions.ts'
 
 const client = ({ url, token }: Pick<Gateway, 'url' | 'token'>) => new OpenAI({ baseURL: `${url}/v1`, apiKey: token, maxRetries: 0 })
 const ask = (content: string) => ({ model: 'braidclaw', messages: [{ role: 'user' as const, content }] })
@@ -68,6 +69,8 @@ test('the history of the client reaches the model, and a stream has the text in 
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
+      const unknown = unknownQuestion(request)
+      if (unknown) return unknown
       asked.push(JSON.parse(await request.text()))
       const chunks = ['One ', 'two ', 'three.'].map(
         (content) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`,

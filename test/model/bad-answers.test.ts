@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { type Nest, nest, type Result } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { call, home, refused, turn } from '../support/turns.ts'
+import { unknownQuestion } from '../support/window-questions.ts'
 
 const answer = { text: 'Got: {{last_tool_result}}' }
 
@@ -18,7 +19,9 @@ describe('a provider that answers', () => {
     const server = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
-      fetch() {
+      fetch(request) {
+        const unknown = unknownQuestion(request)
+        if (unknown) return unknown
         const { body, status = 200, type = 'text/event-stream' } = replies[Math.min(count++, replies.length - 1)] ?? { body: '' }
         return new Response(body, { status, headers: { 'content-type': type } })
       },

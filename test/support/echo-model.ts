@@ -2,6 +2,7 @@
 
 import { isObject } from '../../src/kit/json.ts'
 import { chunk, done } from './raw-server.ts'
+import { unknownQuestion } from './window-questions.ts'
 
 export type EchoModel = Disposable & {
   /** The lines of a configuration that define it. */
@@ -21,6 +22,8 @@ export function echoModel(delayMs = 0): EchoModel {
     port: 0,
     idleTimeout: 0,
     async fetch(request) {
+      const unknown = unknownQuestion(request)
+      if (unknown) return unknown
       const text = await request.text()
       asked.push(text)
       const [verb = '', word = ''] = lastMessage(JSON.parse(text)).split(' ')

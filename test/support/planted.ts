@@ -2,6 +2,7 @@
 
 import { minimumConfig } from './cli.ts'
 import type { Secret } from './secrets.ts'
+import { unknownQuestion } from './window-questions.ts'
 
 const random = () => crypto.getRandomValues(new Uint8Array(9)).toBase64()
 
@@ -35,6 +36,8 @@ export function vendor() {
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request) {
+      const unknown = unknownQuestion(request)
+      if (unknown) return unknown
       asked.push(await request.text())
       const key = request.headers.get('authorization')?.replace('Bearer ', '') ?? ''
       if (request.url.includes('/refuse/'))

@@ -1,6 +1,7 @@
 /** Serves exactly the given bytes on loopback, and breaks the connection where a test wants that. */
 
 import type { Socket } from 'bun'
+import { unknownQuestionIn } from './window-questions.ts'
 
 /** How a body ends: by its chunks, by its length, only by closing the connection, or cut off in the middle of its chunks. */
 export type End = 'chunked' | 'length' | 'close' | 'cut'
@@ -19,6 +20,8 @@ export function startRaw(answers: readonly string[]): RawServer {
       },
       async data(socket, bytes) {
         socket.data.heard = Buffer.concat([socket.data.heard, bytes])
+        const unknown = unknownQuestionIn(socket.data.heard)
+        if (unknown) return void socket.end(unknown)
         const body = bodyOf(socket.data.heard)
         if (body === undefined) return
         const n = asked.push(body) - 1

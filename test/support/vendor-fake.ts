@@ -7,6 +7,7 @@ import type { ProviderDeps, WireConfig, WireKind } from '../../src/providers/wir
 import type { FailureCode } from '../../src/runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Log, type ModelChunk, type Provider, ProviderFailure } from '../../src/runtime/port.ts'
 import type { Dialect } from './dialects.ts'
+import { unknownQuestion } from './window-questions.ts'
 
 export type Asked = { readonly path: string; readonly headers: Headers; readonly text: string }
 
@@ -18,8 +19,11 @@ export type Fake = {
   stop(): void
 }
 
-/** A loopback server; `answer` is called for each request with its number, counted from 0. */
-export function startFake(answer: (asked: Asked, n: number) => Response | Promise<Response>): Fake {
+/**
+ * A loopback server; `answer` is called for each request with its number, counted from 0, and for questions about the window of a model
+ * only if `questions`.
+ */
+export function startFake(answer: (asked: Asked, n: number) => Response | Promise<Response>, { questions = false } = {}): Fake {
   const asked: Asked[] = []
   const { promise: hungUp, resolve } = Promise.withResolvers<void>()
   const server = Bun.serve({
@@ -27,6 +31,8 @@ export function startFake(answer: (asked: Asked, n: number) => Response | Promis
     hostname: '127.0.0.1',
     idleTimeout: 0,
     async fetch(request) {
+      const unknown = questions ? undefined : unknownQuestion(request)
+      if (unknown) return unknown
       request.signal.addEventListener('abort', () => resolve())
       const one = { path: new URL(request.url).pathname, headers: request.headers, text: await request.text() }
       asked.push(one)

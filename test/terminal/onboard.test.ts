@@ -16,13 +16,16 @@ const secret = 'sk-planted-secret-000111222'
 let fake: Fake
 /** A server with two models that wants the secret, or no key at all. */
 beforeEach(() => {
-  fake = startFake(({ path, headers }) => {
-    const authorization = headers.get('authorization')
-    if (authorization !== null && authorization !== `Bearer ${secret}`)
-      return Response.json({ error: { message: 'Incorrect API key provided' } }, { status: 401 })
-    if (path.endsWith('/models')) return Response.json({ data: [{ id: 'alpha' }, { id: 'beta' }] })
-    return sends(dialects[0]?.events({ text: ['Hello from afar.'] }) ?? [])
-  })
+  fake = startFake(
+    ({ path, headers }) => {
+      const authorization = headers.get('authorization')
+      if (authorization !== null && authorization !== `Bearer ${secret}`)
+        return Response.json({ error: { message: 'Incorrect API key provided' } }, { status: 401 })
+      if (path.endsWith('/models')) return Response.json({ data: [{ id: 'alpha' }, { id: 'beta' }] })
+      return sends(dialects[0]?.events({ text: ['Hello from afar.'] }) ?? [])
+    },
+    { questions: true },
+  )
 })
 afterEach(() => fake.stop())
 
@@ -124,7 +127,7 @@ describe('a server on this machine', () => {
 
   test('whose models have names that would drive the terminal: they are spelled out', async () => {
     using at = nest()
-    const hostile = startFake(() => Response.json({ data: [{ id: 'al\u001b[2J\u202epha' }, { id: 'beta' }] }))
+    const hostile = startFake(() => Response.json({ data: [{ id: 'al\u001b[2J\u202epha' }, { id: 'beta' }] }), { questions: true })
     const answers = [
       ['Which model should', `${down(4)}\r`],
       ['address', `${'\u007f'.repeat(40)}${hostile.url}\r`],

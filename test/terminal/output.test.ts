@@ -5,6 +5,7 @@ import { executable, minimumConfig, type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { isDeep } from '../support/tier.ts'
 import { alone, asksFirst, call, everyTool, home, refused, turn } from '../support/turns.ts'
+import { unknownQuestion } from '../support/window-questions.ts'
 
 const json = async (at: Nest, ...args: string[]) => JSON.parse((await at.run(args)).stdout)
 
@@ -100,6 +101,8 @@ describe('agent', () => {
       port: 0,
       hostname: '127.0.0.1',
       async fetch(request) {
+        const unknown = unknownQuestion(request)
+        if (unknown) return unknown
         bodies.push(await request.text())
         return Response.json({
           id: 'x',

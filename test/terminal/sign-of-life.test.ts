@@ -6,6 +6,7 @@ import { needs } from '../support/needs.ts'
 import { ctrlC, ctrlD, talk } from '../support/talk.ts'
 import { asksFirst, call, home, scripted } from '../support/turns.ts'
 import { until } from '../support/until.ts'
+import { unknownQuestion } from '../support/window-questions.ts'
 
 const test = always.if(needs('bwrap'))
 
@@ -140,7 +141,8 @@ function slowModel(sent: { next: () => void }) {
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    fetch: () =>
+    fetch: (request) =>
+      unknownQuestion(request) ??
       new Response(
         new ReadableStream({
           start(stream) {

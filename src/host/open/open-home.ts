@@ -11,6 +11,7 @@ import type { AgentEvent } from '../../runtime/event.ts'
 import type { Redact, RunIdentity } from '../../runtime/port.ts'
 import { createRedactor, nameOfLabel, type Redactor } from '../../security/redaction/redact.ts'
 import { readStop } from '../../service/stop-file.ts'
+import { createModelWindows, type ModelWindows } from '../cost/model-window.ts'
 import { createHomePoll, type HomePoll } from '../events/home-poll.ts'
 import type { EventHub, HostEvent, Subscription } from '../events/host-event.ts'
 import type { Hub } from '../events/hub.ts'
@@ -54,6 +55,7 @@ export type HomeServices = {
 
 export type Home = HomeParts & {
   readonly recorder: OneWriter
+  readonly windows: ModelWindows
   readonly services: HomeServices
   /** Calls the listener when the emergency stop is set. @returns a function that removes the listener */
   onStop(listener: (reason: string) => void): () => void
@@ -63,6 +65,7 @@ export type Home = HomeParts & {
 
 type Shared = HomeParts & {
   readonly recorder: OneWriter
+  readonly windows: ModelWindows
   readonly services: HomeServices
   readonly redactor: HomeRedactor
   readonly listeners: Set<(reason: string) => void>
@@ -110,9 +113,11 @@ function openFirst({ open, watchStop, estop }: HomeOptions): Shared {
     services.events.lookAtStop()
     for (const listener of listeners) listener(reason)
   })
+  const recorder = createRecorder(parts.record, { ...parts.memory, committed: services.events.committed })
   return {
     ...parts,
-    recorder: createRecorder(parts.record, { ...parts.memory, committed: services.events.committed }),
+    recorder,
+    windows: createModelWindows({ table: parts.memory.windows, add: recorder.add, transaction: parts.memory.transaction }),
     services,
     redactor,
     listeners,
@@ -134,7 +139,7 @@ function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
 }
 
 function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): Home {
-  const { memory, record, recorder, services, listeners } = shared
+  const { memory, record, recorder, windows, services, listeners } = shared
   const forget = shared.redactor.learnFrom(redactor)
   const mine = { open: true }
   shared.users += 1
@@ -148,6 +153,7 @@ function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): H
     for (const [identity, each] of homes) if (each === shared) homes.delete(identity)
     shared.unwatch()
     services.sandboxes.close()
+    windows.flush()
     memory.close()
   }
 
@@ -155,6 +161,7 @@ function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): H
     memory,
     record,
     recorder,
+    windows,
     services,
     onStop(listener) {
       listeners.add(listener)

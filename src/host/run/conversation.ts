@@ -5,10 +5,11 @@ import { type Once, once } from '../../kit/once.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { OneWriter } from '../../memory/recorder.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
-import type { Log, Meter, Provider } from '../../runtime/port.ts'
+import type { Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Payer } from '../cost/budget.ts'
+import { askedModels, withAnswerRoom } from '../cost/model-window.ts'
 import type { Home } from '../open/open-home.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
@@ -50,7 +51,9 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   // The first check takes some milliseconds, so it runs in parallel with the following steps.
   const sandbox = wantsShell(setup, tools) ? profile.sandbox(options.sandbox) : undefined
-  const answering = options.provider ?? (await profile.provider())
+  const asked = options.provider ?? (await profile.provider())
+  const window = home.windows.of(await askedModels(setup, asked))
+  const answering = withAnswerRoom(asked, window)
   const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).withContractRefusals(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
   const request: ConversationRequest = { ...options, conversation: which }
@@ -68,6 +71,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     sandboxes,
     tools,
     instructions,
+    window,
   })
   await warnUnknownTools(setup, tools)
   // Discovers extra tools eagerly so that configuration errors surface before the first prompt.
@@ -77,7 +81,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     memory,
     conversationId,
     request,
-    provider,
+    window,
     workspace,
     tools,
     toolRuntime: toolRuntime.get,
@@ -85,7 +89,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     sandbox,
     sandboxState: () => profile.sandbox(options.sandbox),
   })
-  const agent = await runnerOf(opening, { begun, provider, toolRuntime, opening: prompts.next })
+  const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, opening: prompts.next })
   running.agent = agent
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
@@ -123,7 +127,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         const { compactConversation } = await compaction()
         const payer = payerOf(opening, conversationId)
         const meters = await metersOf(home, setup, payer)
-        await compactConversation({ ...how, setup, memory, conversationId, provider: answering, payer, meter: meters() })
+        await compactConversation({ ...how, setup, memory, conversationId, provider: answering, window, payer, meter: meters() })
       },
       async readPictures(pictures, signal) {
         const { readPictures } = await import('./read-pictures.ts')
@@ -156,11 +160,12 @@ async function begin({ home, profile, which, options }: RunContext): Promise<Beg
 type Runner = {
   readonly begun: Begun
   readonly provider: Provider
+  readonly window: ModelWindow
   readonly toolRuntime: Once<ToolRuntime>
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
-async function runnerOf(context: RunContext, { begun, provider, toolRuntime, opening }: Runner): Promise<Agent> {
+async function runnerOf(context: RunContext, { begun, provider, window, toolRuntime, opening }: Runner): Promise<Agent> {
   const { home, profile, options } = context
   const { token } = profile.setup.access ?? {}
   const { config, log, redactor } = profile.setup
@@ -181,6 +186,7 @@ async function runnerOf(context: RunContext, { begun, provider, toolRuntime, ope
     opening,
     ports: {
       provider,
+      window,
       meter: meters,
       summarise: (runId) => async (asked, signal) => {
         const { turnSummariser } = await compaction()

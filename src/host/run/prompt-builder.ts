@@ -5,7 +5,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RunContext } from '../../runtime/create-agent.ts'
 import type { Instruction } from '../../runtime/event.ts'
-import type { Message, Provider, ToolSpec } from '../../runtime/port.ts'
+import type { Message, ModelWindow, ToolSpec } from '../../runtime/port.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import { afterTrim } from '../../runtime/turn-messages.ts'
 import type { Trial } from '../../sandbox/trial.ts'
@@ -23,7 +23,7 @@ export type PromptBuilderOptions = {
   readonly memory: Memory
   readonly conversationId: string
   readonly request: ConversationRequest
-  readonly provider: Provider
+  readonly window: ModelWindow
   /** The real path of the workspace. */
   readonly workspace: string
   /** The requested tools, or the configured ones. */
@@ -62,7 +62,8 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
 
   async function past(): Promise<Past & { readonly history: readonly Message[] }> {
     try {
-      const given = await request.past?.()
+      if (state.begun || request.past) await options.window.ready(new AbortController().signal)
+      const given = await request.past?.(historyTokens(config, options.window))
       return { ...given, history: given?.history ?? ownHistory() }
     } catch (error) {
       throw toFailure(options.memory, error)
@@ -109,8 +110,8 @@ async function specs({ setup, tools, toolRuntime }: PromptBuilderOptions): Promi
 }
 
 /** Returns the last whole turns that fit; it tells the model and the log how many were omitted. */
-function history({ memory, conversationId, provider, setup: { config, log } }: PromptBuilderOptions) {
-  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider))
+function history({ memory, conversationId, window, setup: { config, log } }: PromptBuilderOptions) {
+  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, window))
   const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
   if (omittedTurns === 0) return { messages, turns }
   log('info', 'context trimmed', { conversation: conversationId, omittedTurns })

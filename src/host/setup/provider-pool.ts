@@ -2,6 +2,7 @@
 
 import { isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
+import { agentPaths } from '../../memory/agent-files/agent-paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
 import { createLane, type Lane } from '../../providers/wire/lane.ts'
@@ -68,10 +69,7 @@ async function connect(setup: Connecting, name: string, made: Made): Promise<Pro
 }
 
 async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>): Promise<number> {
-  const [{ nextNumber }, { agentPaths }] = await Promise.all([
-    import('../../memory/agent-files/stub-counter.ts'),
-    import('../../memory/agent-files/agent-paths.ts'),
-  ])
+  const { nextNumber } = await import('../../memory/agent-files/stub-counter.ts')
   return nextNumber(agentPaths(`${homePaths(context.home).agents}/${config.defaultAgent ?? 'default'}`).stub)
 }
 

@@ -1,26 +1,24 @@
 import { expect, test } from 'bun:test'
 import { configOf, minimum } from '../../config/load.fixture.ts'
-import type { Provider } from '../../runtime/port.ts'
 import { cpuSecondsOf } from '../toolset/sandbox/command-sandbox.ts'
 import { historyTokens, runLimits, shellTimesOf } from './run-limits.ts'
 
-const knowing = (contextTokens: number): Provider => ({
-  name: 'p',
-  capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens }),
-  chat: () => {
-    throw new Error('not asked')
-  },
-})
+const knowing = (window: number, scale = 1) => ({ tokens: () => window, scale: () => scale })
 const limitsOf = (text: string) => configOf({ user: `[limits]\n${text}` }).limits
 
-test('128,000 tokens of the conversation go along, or three quarters of a smaller window; a number in the file counts as it is', () => {
+test('earlier turns get two fifths of the window, 128,000 tokens at most, and no more than the file says', () => {
   const config = configOf({ user: minimum })
-  expect([1_000_000, 200_000, 128_000, 32_768, 0].map((window) => historyTokens(config, knowing(window)))).toEqual([
-    128_000, 128_000, 96_000, 24_576, 128_000,
+  expect([1_000_000, 200_000, 128_000, 32_768, 4096].map((window) => historyTokens(config, knowing(window)))).toEqual([
+    128_000, 80_000, 51_200, 13_107, 1638,
   ])
   const set = configOf({ user: '[limits]\ncontext_tokens = 500000' })
-  expect(historyTokens(set, knowing(32_768))).toBe(500_000)
+  expect(historyTokens(set, knowing(32_768))).toBe(13_107)
+  expect(historyTokens(set, knowing(2_000_000))).toBe(500_000)
   expect(historyTokens(configOf({ user: '[limits]\ncontext_tokens = 0' }), knowing(32_768))).toBe(0)
+})
+
+test('dense tokens leave room for less text', () => {
+  expect(historyTokens(configOf({ user: minimum }), knowing(100_000, 2))).toBe(20_000)
 })
 
 test('a run has the rule against circles where the configuration has it, and a file that is silent has none', () => {

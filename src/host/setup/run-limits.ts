@@ -2,7 +2,7 @@
 
 import type { Config } from '../../config/config.ts'
 import type { ChannelCap } from '../../runtime/behaviours/guards/channel.ts'
-import type { Provider } from '../../runtime/port.ts'
+import type { ModelWindow } from '../../runtime/port.ts'
 import type { RunLimits } from '../../runtime/program.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
 import { type ChannelProfile, isLimited } from '../access/channel-profile.ts'
@@ -28,14 +28,12 @@ function capOf({ channel, tools, level }: ChannelProfile): ChannelCap {
 /** The most tokens of history when `limits.context_tokens` is not set. */
 const usualHistory = 128_000
 
-/**
- * Returns how many tokens of earlier conversation to send. A quarter of the model's window stays free for the question, the tools and the
- * answer; a provider that does not know its window reports 0.
- */
-export function historyTokens({ limits }: Config, provider: Provider): number {
-  if (limits.contextTokens !== undefined) return limits.contextTokens
-  const { contextTokens: window } = provider.capabilities()
-  return window === 0 ? usualHistory : Math.min(usualHistory, Math.floor(window * 0.75))
+/** The largest part of the window that earlier turns may take. */
+const historyPart = 0.4
+
+/** Returns how many tokens of earlier turns to send, in tokens of the plain estimate. */
+export function historyTokens({ limits }: Config, { tokens, scale }: Pick<ModelWindow, 'tokens' | 'scale'>): number {
+  return Math.floor(Math.min(limits.contextTokens ?? usualHistory, tokens() * historyPart) / scale())
 }
 
 /** A command may always ask for the usual time, even when the configured maximum is lower. */

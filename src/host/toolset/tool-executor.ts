@@ -54,7 +54,7 @@ export type ToolRuntimeOptions = {
   readonly tools?: ToolSelection
   readonly instructions?: Instructions
   /** Results follow the window of the model; absent: only the configured limit holds. */
-  readonly window?: Pick<ModelWindow, 'tokens' | 'factor'>
+  readonly window?: Pick<ModelWindow, 'tokens' | 'scale'>
 }
 
 /** A result has at least this room, however small the window is. */
@@ -142,7 +142,7 @@ export async function createToolRuntime({
 
   /** A result gets an eighth of the model's window at most, of which a token has some three bytes. */
   function room(): ReturnType<ResultRoom> {
-    const tokens = window ? Math.max(leastTokens, Math.floor(window.tokens() / window.factor() / 8)) : limits.maxOutputBytes
+    const tokens = window ? Math.max(leastTokens, Math.floor(window.tokens() / window.scale() / 8)) : limits.maxOutputBytes
     return { bytes: Math.min(limits.maxOutputBytes, tokens * 3), tokens, wholeBytes: limits.maxResultBytes }
   }
 

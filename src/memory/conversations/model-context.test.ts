@@ -30,7 +30,7 @@ function chat(number: number, question: string, answer: string): void {
 
 test('older turns that do not fit are left out whole, and counted', () => {
   for (let number = 1; number <= 4; number += 1)
-    chat(number, `question ${number} ${'q'.repeat(400)}`, `answer ${number} ${'a'.repeat(400)}`)
+    chat(number, `question ${number} ${'ask '.repeat(100)}`, `answer ${number} ${'say '.repeat(100)}`)
   const all = memoryStage.memory.context('conversation-1', 10_000)
   expect(all).toMatchObject({ omittedTurns: 0 })
   expect(all.messages).toHaveLength(8)
@@ -118,9 +118,9 @@ test('parts come back as they went in: order, thinking, signatures, malformed ar
   )
 })
 
-test('the estimate counts UTF-8 bytes, inputs and meta', () => {
+test('the estimate counts every script, inputs and meta', () => {
   expect(estimateTokens([{ role: 'user', content: 'abcd' }])).toBe(1)
-  expect(estimateTokens([{ role: 'user', content: '東京' }])).toBe(2)
+  expect(estimateTokens([{ role: 'user', content: '東京' }])).toBe(3)
   const parts: Part[] = [{ type: 'call', ...callOf('a', { text: 'x'.repeat(4000) }), meta: { signature: 's'.repeat(4000) } }]
   expect(estimateTokens([{ role: 'assistant', parts }])).toBeGreaterThan(2000)
 })

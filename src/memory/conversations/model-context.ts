@@ -1,6 +1,7 @@
 /** Builds the messages of a conversation for the model: a summary of older turns, if any, and the newest complete turns that fit. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
+import { tokensOf } from '../../kit/tokens.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { Clock, Message } from '../../runtime/port.ts'
 import { shorteningIn } from '../../runtime/replay/external-entry.ts'
@@ -37,8 +38,7 @@ const unanswered = 'No result: the run ended before this call was carried out.'
 
 /**
  * A turn is one run: the question, its replies and their results. It is included completely or not at all, so no result loses its call; a
- * call without a result gets one that says so. Call it before the new run begins, or the new question is among the messages. Tokens are
- * estimated as UTF-8 bytes divided by four: close for English, too high for code, up to a half too low for CJK.
+ * call without a result gets one that says so. Call it before the new run begins, or the new question is among the messages.
  */
 export function createContext(
   store: Store,
@@ -118,7 +118,7 @@ function countTurns(store: Store, conversationId: string): number | undefined {
 }
 
 export function estimateTokens(messages: readonly Message[]): number {
-  return messages.reduce((sum, message) => sum + Math.ceil(Buffer.byteLength(spelled(message)) / 4), 0)
+  return messages.reduce((sum, message) => sum + tokensOf(spelled(message)), 0)
 }
 
 /** Includes meta and inputs, because they are sent too. */

@@ -3,6 +3,7 @@
 import { isObject, parseJson } from '../../kit/json.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
 import { codeOf, cut, errorText, failureOf, retryAfterMs } from './failure-of-response.ts'
+import { lengthRefusal } from './length-refusal.ts'
 import type { Fetch } from './provider-settings.ts'
 import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './reply-body.ts'
 
@@ -80,12 +81,14 @@ async function refusal(at: { options: Options; response: Response; body: Body; u
   const { text } = await at.body.text(errorBodyBytes).catch(() => ({ text: '' }))
   const moved = response.headers.get('location')
   const said = moved !== null ? `a redirect to ${cut(moved)}; set base_url to where it should go` : errorText(text) || response.statusText
-  const code = codeOf(response.status, `${text.slice(0, 2_000)} ${said}`)
+  const lengths = lengthRefusal(response.status, text)
+  const code = lengths ? 'context_length' : codeOf(response.status, `${text.slice(0, 2_000)} ${said}`)
   const hint = code === 'auth' ? `; ${options.keyHint}` : ''
   return new ProviderFailure(code, `provider "${options.provider}" answered ${response.status} at ${at.url}: ${said}${hint}`, {
     status: response.status,
     retryAfterMs: retryAfterMs(response.headers, options.now()),
     provider: options.provider,
+    ...lengths,
   })
 }
 

@@ -3,12 +3,9 @@
 import { isObject } from '../../kit/json.ts'
 import type { FailureCode } from '../../runtime/event.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
+import { lengthRefusal } from './length-refusal.ts'
 
 const words: readonly (readonly [RegExp, FailureCode])[] = [
-  [
-    /context.?(length|window)|maximum context|prompt is too long|input is too long|too many (input )?tokens|exceeds? the (model'?s )?max/i,
-    'context_length',
-  ],
   [/insufficient.?quota|billing|credit balance|payment/i, 'auth'],
   [/rate.?limit|too many requests/i, 'rate_limit'],
   [/authentication|unauthori[sz]ed|permission|forbidden|invalid.{0,3}api.?key/i, 'auth'],
@@ -17,7 +14,7 @@ const words: readonly (readonly [RegExp, FailureCode])[] = [
   [/invalid.?request|bad.?request|not.?found|unsupported/i, 'bad_request'],
 ]
 
-/** The status decides, except where the text is more precise: 400 for a full context, 429 for an empty account. */
+/** The status decides, except where the text is more precise, as with 429 for an empty account. See length-refusal.ts for a request that is too long. */
 export function codeOf(status: number | undefined, text: string): FailureCode {
   const said = words.find(([pattern]) => pattern.test(text))?.[1]
   if (status === undefined) return said ?? 'server'
@@ -25,7 +22,7 @@ export function codeOf(status: number | undefined, text: string): FailureCode {
   if (status === 429) return said === 'auth' ? 'auth' : 'rate_limit'
   if (status === 408 || status === 504) return 'timeout'
   if (status >= 500) return 'server'
-  if (status >= 400) return said === 'context_length' || (said === 'auth' && status === 400) ? said : 'bad_request'
+  if (status >= 400) return said === 'auth' && status === 400 ? said : 'bad_request'
   return 'bad_response'
 }
 
@@ -40,8 +37,9 @@ export function failureOf(error: unknown, provider: string): ProviderFailure {
   const fields = isObject(inner) ? inner : {}
   const status = [fields.statusCode, fields.status, fields.code].map(Number).find((n) => Number.isInteger(n) && n >= 400 && n <= 599)
   const text = sentence(inner) ?? cut(describe(inner))
-  const code = codeOf(status, `${word(fields.type)} ${word(fields.code)} ${text}`)
-  return new ProviderFailure(code, `provider "${provider}" reported an error: ${text}`, { status, provider })
+  const lengths = lengthRefusal(status, inner)
+  const code = lengths ? 'context_length' : codeOf(status, `${word(fields.type)} ${word(fields.code)} ${text}`)
+  return new ProviderFailure(code, `provider "${provider}" reported an error: ${text}`, { status, provider, ...lengths })
 }
 
 /** Maps an error of a dialect to a failure: our own failure passed through, the server's error, or an unreadable reply. */

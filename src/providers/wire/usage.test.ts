@@ -7,7 +7,7 @@ const reported = ({ input, output, cached }: Counts) => ({
   inputTokens: { total: input, noCache: undefined, cacheRead: cached, cacheWrite: undefined },
   outputTokens: { total: output, text: undefined, reasoning: undefined },
 })
-const usage = (counts: Counts, prices = {}) => usageOf({ reported: reported(counts), sentBytes: 400, gotBytes: 40, prices })
+const usage = (counts: Counts, prices = {}) => usageOf({ reported: reported(counts), sentTokens: 100, gotBytes: 40, prices })
 
 test('an unknown price gives no cost, rather than none', () => {
   expect(usage({ input: 10, output: 5 })).not.toHaveProperty('costMicros')

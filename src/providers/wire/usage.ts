@@ -15,8 +15,8 @@ export type Reported = {
 
 type Counted = {
   readonly reported: Reported | undefined
-  /** UTF-8 bytes sent and received, for the estimate. */
-  readonly sentBytes: number
+  /** The estimated tokens that were sent, and the UTF-8 bytes received. */
+  readonly sentTokens: number
   readonly gotBytes: number
   readonly prices?: Prices
 }
@@ -27,7 +27,7 @@ export function usageOf(counted: Counted): Omit<Usage, 'estimated'> & { readonly
   const outputs = tokens(reported?.outputTokens.total)
   // A server without token counts reports nothing or zero, and every prompt has tokens.
   const estimated = inputs === undefined || inputs === 0
-  const inputTokens = estimated ? Math.ceil(counted.sentBytes / 4) : inputs
+  const inputTokens = estimated ? counted.sentTokens : inputs
   const outputTokens = estimated || outputs === undefined || outputs === 0 ? Math.ceil(counted.gotBytes / 4) : outputs
   const cached = Math.min(tokens(reported?.inputTokens.cacheRead) ?? 0, inputTokens)
   const written = Math.min(tokens(reported?.inputTokens.cacheWrite) ?? 0, inputTokens - cached)

@@ -31,7 +31,7 @@ export function startMetered(
   { limit = null, vendors = ['openai', 'anthropic'], sleep = Bun.sleep, upstream }: Options = {},
 ): Metered {
   const plane = createStubPlane(limit)
-  const vendor = startFake(answer)
+  const vendor = startFake(answer, { questions: true })
   const logged: string[] = []
   const passThrough = createLlmPassThrough({
     plane,

@@ -1,11 +1,14 @@
 /** Checks for `doctor` the providers: their keys, and whether limits of money can hold with the prices that are known. */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
-import { type Config, isWireProvider, type LimitsConfig, providerNamed, type WireProvider } from '../../../config/config.ts'
+import { isWireProvider, type LimitsConfig, reachableProviders, type WireProvider } from '../../../config/config.ts'
 import { proposeProviders } from '../../../config/known-providers.ts'
 import { factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/cost/model-facts.ts'
+import { assumed, windowOf, wireModel } from '../../../host/cost/model-window.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
+import { proseBytes } from '../../../kit/tokens.ts'
+import type { Memory } from '../../../memory/memory.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
 import type { Finding } from './doctor-finding.ts'
 
@@ -27,10 +30,10 @@ function providers({ config, context }: CliSetup): Finding[] {
 
 /** Reports a key that is set although another provider answers: its owner most likely thinks that it is used. */
 function unusedKeys({ config, context, file }: CliSetup): Finding[] {
-  const used = reachable(config, config.defaultProvider).flatMap((name) => {
-    const model = providerNamed(config, name)
-    return [name, ...(model && isWireProvider(model) ? [model.apiKeyEnv] : [])]
-  })
+  const used = reachableProviders(config, config.defaultProvider).flatMap((model) => [
+    model.name,
+    ...(isWireProvider(model) ? [model.apiKeyEnv] : []),
+  ])
   const unused = proposeProviders(context.env).filter(({ name, apiKeyEnv }) => !used.includes(apiKeyEnv ?? name))
   const byInit = file !== undefined && isInitsChoice(file)
   return unused.map(({ name, model, because }): Finding => {
@@ -39,25 +42,9 @@ function unusedKeys({ config, context, file }: CliSetup): Finding[] {
   })
 }
 
-/** Returns a provider and all providers that it passes requests to. The configuration has no cycles. */
-function reachable(config: Config, name: string): readonly string[] {
-  const found = providerNamed(config, name)
-  const next = !found
-    ? []
-    : found.kind === 'reliable'
-      ? found.providers
-      : found.kind === 'router'
-        ? [found.default, ...Object.values(found.routes)]
-        : []
-  return [name, ...next.flatMap((other) => reachable(config, other))]
-}
-
 /** Looks at every model that can be asked without naming one. */
 export async function costFindings({ config, context }: CliSetup): Promise<Finding[]> {
-  const asked = [...new Set(reachable(config, config.defaultProvider))].flatMap((name) => {
-    const found = providerNamed(config, name)
-    return found && isWireProvider(found) ? [found] : []
-  })
+  const asked = reachableProviders(config, config.defaultProvider).filter(isWireProvider)
   try {
     const file = await factsFileOf(context.home)
     const each = asked.map(async (provider) => {
@@ -72,6 +59,22 @@ export async function costFindings({ config, context }: CliSetup): Promise<Findi
       { what: 'cost', state: 'bad', says: error.message, remedy: ['correct models.toml (docs/cost.md); until then no model is asked'] },
     ]
   }
+}
+
+/** Says how long the requests of each model can be, and from what that is known. */
+export async function windowFindings({ config, context }: CliSetup, memory: Pick<Memory, 'windows'> | undefined): Promise<Finding[]> {
+  const asked = reachableProviders(config, config.defaultProvider).filter(isWireProvider)
+  // An error in models.toml is a finding of its own.
+  const models = await Promise.all(asked.map((provider) => wireModel({ config, context }, provider))).catch(() => [])
+  return models.map((model): Finding => {
+    const { provider, model: name } = model.key
+    const learnt = memory?.windows.get(model.key)
+    const { tokens, from } = windowOf(model, learnt?.window)
+    const dense = learnt ? `; about ${(proseBytes / learnt.factor).toFixed(1)} bytes of prose a token` : ''
+    const remedy = from === assumed ? [`[providers.models.${provider}] context_tokens = …, where you know it`] : []
+    const says = `${provider}/${name}: ${tokens.toLocaleString('en')} tokens (${from})${dense}`
+    return { what: 'window', state: from === assumed ? 'note' : 'ok', says, remedy }
+  })
 }
 
 type Priced = { readonly provider: WireProvider; readonly model: string; readonly known: KnownFacts; readonly limits: LimitsConfig }

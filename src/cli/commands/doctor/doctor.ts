@@ -19,7 +19,7 @@ import type { Finding } from './doctor-finding.ts'
 import { gatewayFindings } from './doctor-gateway.ts'
 import { homeFindings, leftovers, recordFindings, stopFinding } from './doctor-home.ts'
 import { machineFindings } from './doctor-machine.ts'
-import { costFindings, providerFindings } from './doctor-providers.ts'
+import { costFindings, providerFindings, windowFindings } from './doctor-providers.ts'
 import { sandboxFindings } from './doctor-sandbox.ts'
 import { scheduleFindings } from './doctor-schedules.ts'
 import { serviceFindings } from './doctor-service.ts'
@@ -70,6 +70,7 @@ async function recorded(setup: CliSetup, memory: Memory | undefined, problem: Fi
   const installed = existsSync(manager.file)
   const gateway = await gatewayFindings({ memory, settings: gatewaySettings(setup, installed ? manager.argv() : []), installed })
   return [
+    ...(await windowFindings(setup, memory)),
     ...(problem ? [problem] : []),
     ...(memory ? [...recordFindings(setup, memory), ...(await scheduleFindings(setup, memory))] : []),
     ...(await serviceFindings(manager)),
