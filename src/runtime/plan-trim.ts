@@ -1,8 +1,7 @@
 /** Plans one trim: which results become a line, which earlier messages are left out, and which middle of the turn becomes a summary. */
 
-import { flat } from '../kit/text.ts'
 import type { Message } from './port.ts'
-import { callsIn, resultLine } from './turn-messages.ts'
+import { callsIn, resultLine, shortInput } from './turn-messages.ts'
 
 /** Messages of earlier turns, and those of this turn. */
 export type Conversation = { readonly earlier: readonly Message[]; readonly turn: readonly Message[] }
@@ -141,7 +140,7 @@ export function callList(messages: readonly Message[], bytes: number): string {
   const ok = new Map(messages.flatMap((message) => (message.role === 'tool' ? [[message.callId, !message.isError] as const] : [])))
   const earlier = messages.flatMap((message) => (message.role === 'user' ? [message.content] : []))
   const calls = [...callsIn(messages).values()].map(
-    ({ id, name, input }) => `- ${name} ${flat(JSON.stringify(input)).slice(0, 80)}: ${ok.get(id) ? 'done' : 'failed'}`,
+    ({ id, name, input }) => `- ${name} ${shortInput(input)}: ${ok.get(id) ? 'done' : 'failed'}`,
   )
   const all = [...earlier, ...calls].join('\n')
   return (all.length <= bytes ? all : `[… ${calls.length} calls in all …]\n${all.slice(-bytes)}`).toWellFormed()

@@ -39,7 +39,7 @@ export function shorten(messages: readonly Message[], { lines, summary, readable
       : message,
   )
   if (summary === undefined) return short
-  return [...short.slice(0, summary.from), { role: 'user', content: summaryText(summary) }, ...short.slice(summary.until)]
+  return [...short.slice(0, summary.from), { role: 'user', content: summaryText(summary, readable) }, ...short.slice(summary.until)]
 }
 
 /** Marks replies, because the signature of thinking can cover all messages before it. */
@@ -60,10 +60,14 @@ const longestArguments = 100
 
 /** Returns the line that stands for a result which the request no longer has. */
 export function resultLine({ callId, name, content, isError }: ToolMessage, { call, runId, readable }: LineFacts): string {
-  const whole = flat(JSON.stringify(call?.input ?? {}))
-  const shown = whole.length > longestArguments ? `${whole.slice(0, longestArguments)}…` : whole
   const again = readable ? `result_read {"id":${JSON.stringify(resultId(runId, callId))}} reads it again` : 'call it again if you need it'
-  return `[${isError ? 'error' : 'result'} of ${name} ${shown}, ${Buffer.byteLength(content)} bytes, left out to save room; ${again}]`.toWellFormed()
+  return `[${isError ? 'error' : 'result'} of ${name} ${shortInput(call?.input)}, ${Buffer.byteLength(content)} bytes, left out to save room; ${again}]`.toWellFormed()
+}
+
+/** Returns the arguments of a call on one line, cut at 100 characters. */
+export function shortInput(input: unknown = {}): string {
+  const whole = flat(JSON.stringify(input))
+  return whole.length > longestArguments ? `${whole.slice(0, longestArguments)}…`.toWellFormed() : whole
 }
 
 /** Names a result within its conversation: the end of the run's id and the call's own id, which may be used again in another run. */
@@ -79,9 +83,10 @@ export function resultIdParts(id: string): { readonly run: string; readonly call
 
 const runEnd = 6
 
-function summaryText({ text, by }: NonNullable<Trim['summary']>): string {
+function summaryText({ text, by }: NonNullable<Trim['summary']>, readable: boolean): string {
   const author = by === 'model' ? 'a summary of it, written by the model' : 'its calls, without their results'
-  return `[BraidClaw left out the middle of this turn to save room; this is ${author}. The task above still holds.]\n${text}`
+  const again = readable ? ' result_read without an id lists the results that can be read again.' : ''
+  return `[BraidClaw left out the middle of this turn to save room; this is ${author}. The task above still holds.${again}]\n${text}`
 }
 
 /** Returns the digest of a turn's messages, which a replay compares. */

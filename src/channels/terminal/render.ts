@@ -108,7 +108,8 @@ function text({ out, err, color, terminal }: Screen): Render {
       beginLine()
       if (event.type === 'tool_use') dim(`· ${oneLine(event.toolName || '(no name)')} ${oneLine(JSON.stringify(event.input))}`)
       else if (event.type === 'tool_result' && event.status === 'failed') dim(`✗ ${oneLine(String(event.output ?? ''))}`)
-      else if (event.type === 'error') err.write(`${event.recoverable ? 'warning' : 'error'}: ${event.message}\n`)
+      else if (event.type === 'error')
+        err.write(`${event.code === 'context.trimmed' ? 'note' : event.recoverable ? 'warning' : 'error'}: ${event.message}\n`)
     },
     end: () => {},
   }

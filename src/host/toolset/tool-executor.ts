@@ -126,7 +126,10 @@ export async function createToolRuntime({
     now: Date.now,
     maxOutputBytes: limits.maxResultBytes,
     shownBytes: () => room().bytes,
-    result: (id) => memory?.results.find(conversationId, id) ?? { ok: false, message: 'this conversation keeps no results' },
+    result: (id) => {
+      if (!memory) return { ok: false, message: 'this conversation keeps no results' }
+      return id === undefined ? { ok: true, text: memory.results.list(conversationId) } : memory.results.find(conversationId, id)
+    },
   })
   const wished = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
 

@@ -60,6 +60,13 @@ test('a whole result comes back, and without it what the model saw; each run has
   expect(results.find('conversation-1', 'run-2.a')).toEqual({ ok: true, text: 'shown 2' })
 })
 
+test('the list has the calls of this conversation that ran, the newest first', () => {
+  turn(1, 'one')
+  turn(2, 'two')
+  turn(3, 'three', { conversationId: 'of-others' })
+  expect(results.list('conversation-1')).toBe('run-2.a file_read {"path":"a.txt"}\nrun-1.a file_read {"path":"a.txt"}')
+})
+
 test('the oldest results make room, and a result larger than all the room keeps nothing', () => {
   const random = (seed: number) => Array.from({ length: 2_000 }, (_, at) => sha256(`${seed} ${at}`)).join('')
   for (const number of [1, 2, 3, 4]) {

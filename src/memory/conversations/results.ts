@@ -1,7 +1,8 @@
 /** Keeps whole results that were too long for a request, and finds them and all others again for result_read. */
 
+import { parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { resultId, resultIdParts } from '../../runtime/turn-messages.ts'
+import { resultId, resultIdParts, shortInput } from '../../runtime/turn-messages.ts'
 import type { Store } from '../store.ts'
 
 export type Result = { readonly runId: string; readonly callId: string; readonly conversationId: string; readonly text: string }
@@ -13,9 +14,14 @@ export type Results = {
   keep(result: Result, at: number, mostBytes: number): void
   /** Returns a result of this conversation by its id: the whole of it, or what the model saw of it when the whole is no longer there. */
   find(conversationId: string, id: string): FoundResult
+  /** Returns a line for each call of the conversation that ran, the newest first: id, tool, arguments. */
+  list(conversationId: string): string
   /** Returns how many results are stored, and how many bytes they take. */
   use(): { readonly count: number; readonly bytes: number }
 }
+
+/** A list of more would not help a model, and the query stays fast in a long conversation. */
+const mostListed = 1_000
 
 type Row = { readonly packed: Uint8Array; readonly digest: string | null }
 
@@ -72,6 +78,12 @@ export function createResults(store: Store): Results {
       if (row.digest !== null && row.digest !== sha256(text))
         return { ok: false, message: `the stored result ${JSON.stringify(id)} was altered after it was recorded; call the tool again` }
       return { ok: true, text }
+    },
+    list(conversationId) {
+      const select = `SELECT run_id AS runId, body ->> '$.id' AS callId, body ->> '$.call.name' AS name, body ->> '$.call.input' AS input FROM journal
+        WHERE type = 'act' AND kind = 'intent' AND run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY seq DESC LIMIT ${mostListed}`
+      const calls = store.sql<{ runId: string; callId: string; name: string; input: string }, [string]>(select).all(conversationId)
+      return calls.map(({ runId, callId, name, input }) => `${resultId(runId, callId)} ${name} ${shortInput(parseJson(input))}`).join('\n')
     },
     use: () =>
       store

@@ -5,8 +5,10 @@ import type { Schema } from '../../runtime/port.ts'
 import { done, fail } from '../input.ts'
 import type { ToolKind } from '../tool-kind.ts'
 
-/** Returns the whole text of a result, or why there is none. */
-export type ReadResult = (id: string) => { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }
+/** Returns the whole text of a result, or why there is none; without an id a list of the results, a line each. */
+export type ReadResult = (
+  id: string | undefined,
+) => { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }
 
 type Deps = { readonly result: ReadResult; readonly shownBytes: () => number }
 
@@ -15,13 +17,12 @@ const FOOTER_ROOM = 128
 const parameters = {
   type: 'object',
   properties: { id: { type: 'string' }, offset: { type: 'integer', minimum: 0 } },
-  required: ['id'],
   additionalProperties: false,
 } as const satisfies Schema
 
 export const resultRead = {
   name: 'result_read',
-  description: 'Read an earlier result that was cut or left out; id: as the notice says, offset: first byte.',
+  description: 'Read an earlier result that was cut or left out; id: as the notice says (none: list them), offset: first byte.',
   parameters,
   risk: 'low',
   timeoutMs: 30_000,

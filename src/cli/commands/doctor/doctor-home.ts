@@ -6,7 +6,7 @@ import { describeProblem } from '../../../config/config.ts'
 import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
-import { count } from '../../../kit/count.ts'
+import { count, grouped } from '../../../kit/count.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/owner/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
@@ -85,6 +85,7 @@ export function recordFindings(setup: CliSetup, memory: Memory): Finding[] {
             says: chain.problems.slice(0, 1).map(brokenChain).join(),
             remedy: ['all that is wrong: braidclaw receipt verify --deep', 'a copy from before: braidclaw home restore BACKUP --to FOLDER'],
           },
+    ...resultFindings(setup, memory),
     {
       what: 'backup',
       state: 'note',
@@ -92,6 +93,14 @@ export function recordFindings(setup: CliSetup, memory: Memory): Finding[] {
       remedy: ['make one now, also while a server runs: braidclaw home backup ~/backups/NAME.tar.gz'],
     },
   ]
+}
+
+function resultFindings({ config }: CliSetup, memory: Memory): Finding[] {
+  const { count: stored, bytes } = memory.results.use()
+  if (stored === 0) return []
+  const most = config.memory.resultsMaxBytes
+  const says = `${count(stored, 'long result')} kept whole for result_read, ${grouped(bytes)} bytes of ${grouped(most)} (memory.results_max_bytes)`
+  return [{ what: 'results', state: 'ok', says }]
 }
 
 export function stopFinding({ paths }: CliSetup): Finding {
