@@ -252,12 +252,14 @@ describe('a server', () => {
   })
 
   test('is not asked for a window that is configured, or that a refusal taught', async () => {
-    const asks = modelOf({ ask: () => Promise.reject(new Error('asked')), ...configured(8192) })
-    await process().of([asks]).ready(never)
-    process().of([modelOf()]).refused(9000, { windowTokens: 8192 })
     const asked: string[] = []
+    const ask = async () => ({ isServer: asked.push('again') > 0 })
     await process()
-      .of([modelOf({ ask: async () => ({ isServer: asked.push('again') > 0 }) })])
+      .of([modelOf({ ask, ...configured(8192) })])
+      .ready(never)
+    process().of([modelOf()]).refused(9000, { windowTokens: 8192 })
+    await process()
+      .of([modelOf({ ask })])
       .ready(never)
     expect(asked).toEqual([])
   })
