@@ -10,8 +10,10 @@ const [separator, letter, capital, digit] = [1, 2, 3, 4]
 
 /** Which kind of a run's character each ASCII character is; 0: it ends the run. */
 const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
-  const character = String.fromCharCode(code)
-  return [/[+/=_-]/, /[a-z]/, /[A-Z]/, /\d/].findIndex((kind) => kind.test(character)) + 1
+  if (code < 48) return code === 43 || code === 45 || code === 47 ? separator : 0
+  if (code < 58) return digit
+  if (code < 65 || code > 122) return code === 61 ? separator : 0
+  return code < 91 ? capital : code > 96 ? letter : code === 95 ? separator : 0
 })
 
 /**

@@ -26,7 +26,7 @@ type Row = { readonly [Name in keyof LearntWindow]: LearntWindow[Name] | null } 
 /** A window is believed for a week: servers are updated and started with other settings. */
 const believedMs = 7 * 86_400_000
 
-export function createWindowTable({ sql }: Store, now: Clock) {
+export function createWindowTable({ sql, write }: Store, now: Clock) {
   return {
     get({ provider, address, model }: ModelKey): KnownModel | undefined {
       const rows = sql<Row, string[]>('SELECT * FROM model_windows WHERE provider = ? AND address = ? AND model = ?')
@@ -34,16 +34,17 @@ export function createWindowTable({ sql }: Store, now: Clock) {
       const isBelieved = typeof tokens === 'number' && source && Math.abs(now() - at) < believedMs
       return factor > 0 ? { factor, ...(isBelieved ? { window: { tokens, source, basis: basis ?? 0 } } : {}) } : undefined
     },
-    /** Call it inside a transaction. What is absent stays as it is. */
+    /** Leaves what is absent as it is. */
     put(
       { provider, address, model }: ModelKey,
       { factor = null, window }: { readonly factor?: number | null; readonly window?: LearntWindow },
     ) {
       const { tokens = null, source = null, basis = null } = window ?? {}
-      sql<never, (string | number | null)[]>(
+      const put = sql<never, (string | number | null)[]>(
         `INSERT INTO model_windows VALUES (?1, ?2, ?3, coalesce(?4, 1), ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE SET factor = coalesce(?4, factor),
          tokens = coalesce(?5, tokens), source = coalesce(?6, source), basis = coalesce(?7, basis), at = iif(?5 IS NULL, at, ?8)`,
-      ).run(provider, address, model, factor, tokens, source, basis, now())
+      )
+      write(() => put.run(provider, address, model, factor, tokens, source, basis, now()), 'briefly')
     },
   }
 }

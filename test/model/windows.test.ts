@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { nest } from '../support/cli.ts'
-import { startWindowServer, type WindowServerOptions } from '../support/window-server.ts'
+import { callOf, startWindowServer, type WindowServerOptions } from '../support/window-server.ts'
 
 const server = (options: Partial<WindowServerOptions> = {}) =>
   startWindowServer({
@@ -42,10 +42,10 @@ test('a local server is asked once for a home and a model, and doctor says what 
 })
 
 test('a window that is configured is not asked for', async () => {
-  using far = server()
+  using far = server({ reply: (_, n) => (n === 0 ? callOf('call_1', 'file_list', { path: '.' }) : 'Done.') })
   using at = homeOf(far.url, 'context_tokens = 16384\n')
   await at.agent('hello')
   await at.agent('go on', '-c')
-  expect(far.others).toEqual([])
+  expect([far.others, far.requests.length]).toEqual([[], 3])
   expect(await at.window()).toEqual(['ok near/m-1: 16,384 tokens ([providers.models.near])'])
 })

@@ -41,10 +41,10 @@ function process(run = true) {
   const steps: (() => void)[] = []
   const add = async (step: () => void) => {
     steps.push(step)
-    if (run) memory.transaction(step)
+    if (run) step()
     else await new Promise(() => {})
   }
-  return { ...createModelWindows({ table: memory.windows, add, transaction: memory.transaction }), steps }
+  return { ...createModelWindows(memory.windows, add), steps }
 }
 
 const modelOf = (more: Partial<AskedModel> = {}): AskedModel => ({
@@ -193,7 +193,7 @@ describe('the tokens of a text', () => {
   test('are known to the next process, and bounded when the row is not', () => {
     process().of([modelOf()]).replied(1000, reply(3000))
     expect(process().of([modelOf()]).scale()).toBe(3)
-    memory.transaction(() => memory.windows.put(modelOf().key, { factor: 1e9 }))
+    memory.windows.put(modelOf().key, { factor: 1e9 })
     expect(process().of([modelOf()]).scale()).toBe(4)
   })
 })
@@ -221,7 +221,14 @@ describe('what is written', () => {
     await window.ready(never)
     expect([window.scale(), window.tokens()]).toEqual([3, 8192])
     expect(process().of([modelOf()]).tokens()).toBe(32_768)
+    memory.close()
     one.flush()
+    open()
+    expect(process().of([modelOf()]).tokens()).toBe(32_768)
+    const two = process(false)
+    two.of([modelOf()]).refused(9000, { windowTokens: 8192 })
+    two.of([modelOf()]).replied(1000, reply(3000))
+    two.flush()
     const next = process().of([modelOf()])
     expect([next.scale(), next.tokens()]).toEqual([3, 8192])
   })
@@ -248,12 +255,14 @@ describe('a server', () => {
   })
 
   test('is not asked for a window that is configured, or that a refusal taught', async () => {
-    const asks = modelOf({ ask: () => Promise.reject(new Error('asked')), ...configured(8192) })
-    await process().of([asks]).ready(never)
-    process().of([modelOf()]).refused(9000, { windowTokens: 8192 })
     const asked: string[] = []
+    const ask = async () => ({ isServer: asked.push('again') > 0 })
     await process()
-      .of([modelOf({ ask: async () => ({ isServer: asked.push('again') > 0 }) })])
+      .of([modelOf({ ask, ...configured(8192) })])
+      .ready(never)
+    process().of([modelOf()]).refused(9000, { windowTokens: 8192 })
+    await process()
+      .of([modelOf({ ask })])
       .ready(never)
     expect(asked).toEqual([])
   })

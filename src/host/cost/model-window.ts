@@ -25,19 +25,7 @@ export type AskedModel = {
   readonly ask?: (signal: AbortSignal) => Promise<AskedWindow>
 }
 
-export type ModelWindows = {
-  /** Returns the window of requests that any of these models may answer: the smallest of theirs. */
-  of(models: readonly AskedModel[]): ModelWindow
-  /** Writes what is not on disk yet. Throws the errors of the disk. */
-  flush(): void
-}
-
-type WindowsOptions = {
-  readonly table: WindowTable
-  /** Writes with the next record of the process. */
-  readonly add: (step: () => void) => Promise<void>
-  readonly transaction: (step: () => void) => void
-}
+export type ModelWindows = ReturnType<typeof createModelWindows>
 
 /** The bounds of a factor: a server that counts otherwise does not tell the truth, or not all of it. */
 const bounded = (factor: number) => Math.min(4, Math.max(0.75, factor))
@@ -70,7 +58,8 @@ type Learner = {
 /** One model as one conversation sees it. */
 type Learning = { readonly model: AskedModel; readonly learner: Learner; readonly write: (news: Partial<KnownModel>) => void }
 
-export function createModelWindows({ table, add, transaction }: WindowsOptions): ModelWindows {
+/** @param add writes with the next record of the process */
+export function createModelWindows(table: WindowTable, add: (step: () => void) => Promise<void>) {
   const learners = new Map<string, Learner>()
 
   /** Starts with what this and other processes learnt. */
@@ -84,21 +73,22 @@ export function createModelWindows({ table, add, transaction }: WindowsOptions):
     if (row) learner.onDisk = row
     const write = (news: Partial<KnownModel>) => {
       if (!model.isConfigured) return
-      Object.assign(learner, { onDisk: { ...learner.onDisk, ...news }, unwritten: { ...learner.unwritten, ...news } })
-      const { unwritten = news } = learner
-      void add(() => table.put(model.key, unwritten)).then(
-        () => learner.unwritten === unwritten && delete learner.unwritten,
-        () => {},
-      )
+      const unwritten = { ...learner.unwritten, ...news }
+      Object.assign(learner, { onDisk: { ...learner.onDisk, ...news }, unwritten })
+      const done = () => learner.unwritten === unwritten && delete learner.unwritten
+      void add(() => table.put(model.key, unwritten)).then(done, () => {})
     }
     return { model, learner, write }
   }
 
   return {
-    of: (models) => windowOver(() => models.map(learning)),
+    /** Returns the window of requests that any of these models may answer: the smallest of theirs. */
+    of: (models: readonly AskedModel[]) => windowOver(() => models.map(learning)),
+    /** Writes what is not on disk yet; what cannot be written is learnt again. */
     flush() {
-      const waiting = [...learners].filter(([, { unwritten }]) => unwritten)
-      if (waiting.length > 0) transaction(() => waiting.forEach(([id, { unwritten = {} }]) => void table.put(JSON.parse(id), unwritten)))
+      try {
+        for (const [id, { unwritten }] of learners) if (unwritten) table.put(JSON.parse(id), unwritten)
+      } catch {}
     },
   }
 }
@@ -114,8 +104,12 @@ function windowOver(look: () => readonly Learning[]): ModelWindow {
   rescale()
   return {
     async ready(signal) {
-      state.models = look()
-      await Promise.all(state.models.map((each) => ask(each, signal).catch(() => {})))
+      try {
+        state.models = look()
+        await Promise.all(state.models.map((each) => ask(each, signal)))
+      } catch {
+        // A database that cannot be read is reported by whoever needs it.
+      }
       rescale()
     },
     tokens: () => Math.min(...state.models.map(tokensIn)),

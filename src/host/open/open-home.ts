@@ -117,7 +117,7 @@ function openFirst({ open, watchStop, estop }: HomeOptions): Shared {
   return {
     ...parts,
     recorder,
-    windows: createModelWindows({ table: parts.memory.windows, add: recorder.add, transaction: parts.memory.transaction }),
+    windows: createModelWindows(parts.memory.windows, recorder.add),
     services,
     redactor,
     listeners,
