@@ -8,7 +8,7 @@ import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
-import { type Context, createContext } from './conversations/model-context.ts'
+import { createContext } from './conversations/model-context.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
 import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
@@ -39,7 +39,7 @@ export type Memory = {
   readonly replies: ReplyTable
   /** The files of agents. */
   readonly files: LazyProjector
-  context(conversationId: string, tokenBudget: number): Context
+  context: ReturnType<typeof createContext>
   search(request: SearchRequest): Hit[]
   /** Yields the attempts of one run, or of all. */
   attempts(runId?: string): Generator<Attempt>

@@ -3,7 +3,7 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { notApplied } from './attempt/change-outcome.ts'
 import { createGates } from './attempt/gates.ts'
-import type { AgentEvent, Ending, ExternalEvent, InternalEvent, RunEvent, ToolOutcome, Usage } from './event.ts'
+import type { AgentEvent, Continued, Ending, ExternalEvent, InternalEvent, RunEvent, ToolOutcome, Usage } from './event.ts'
 import { createQueue } from './event-queue.ts'
 import type {
   Act,
@@ -117,7 +117,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
   })
   const appointments: (() => void)[] = []
   const settled = Promise.withResolvers<void>()
-  const state: { ending?: Ending; usage?: Usage; thoughts: string[]; pumping: boolean; stopping: boolean } = {
+  const state: { ending?: Ending; usage?: Usage; note: Message[]; thoughts: string[]; pumping: boolean; stopping: boolean } = {
+    note: [],
     thoughts: [],
     pumping: false,
     stopping: false,
@@ -187,7 +188,9 @@ export function createRun({ identity, threads, joining, ports, request, history,
   }
 
   function applyEffect({ event, shown }: SelectedEvent, { earlier, unusable }: Committed): void {
-    messages.push(...messagesOf(event))
+    if (event.type === 'run.start' && event.continues) goOn(event.prompt, event.continues)
+    else messages.push(...messagesOf(event))
+    if (event.type === 'think') messages.push(...state.note.splice(0))
     if (event.type === 'model.done') state.usage = addUsage(state.usage, event.usage)
     for (const each of unseen(event, shown)) void queue.push(each)
     logEvent(event, log)
@@ -203,6 +206,12 @@ export function createRun({ identity, threads, joining, ports, request, history,
       log('info', 'memory persisted', { conversation: identity.conversationId, run: identity.runId })
       close(event.ending)
     }
+  }
+
+  /** The results of the calls come first: they belong to a reply of the history. */
+  function goOn(prompt: string, { proposals }: Continued): void {
+    for (const { call } of proposals) usedIds.add(call.id)
+    if (prompt !== '') state.note.push({ role: 'user', content: prompt })
   }
 
   /** Registers an effect. Effects that begin between a stop and its record are aborted from the start. */

@@ -4,7 +4,7 @@ import { allowedTools } from '../../config/config.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RunContext } from '../../runtime/create-agent.ts'
-import type { Instruction } from '../../runtime/event.ts'
+import type { Continued, Instruction } from '../../runtime/event.ts'
 import type { Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import type { Trial } from '../../sandbox/trial.ts'
@@ -37,7 +37,7 @@ export type PromptBuilderOptions = {
 
 export type PromptBuilder = {
   /** @throws FailureError when memory cannot be read, or the workspace is gone */
-  next(): Promise<RunContext>
+  next(continues?: Continued): Promise<RunContext>
   /** Whether the conversation is long enough that its beginning needs a summary. */
   needsCompaction(): boolean
 }
@@ -50,19 +50,21 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
   const isOfOthers = setup.access?.users.includes(everyone) === true
   const state = { begun: request.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 
-  function ownHistory(): readonly Message[] {
+  function ownHistory(open?: ReadonlySet<string>): readonly Message[] {
     const isFirst = !state.begun
     state.begun = true
     if (isFirst) return []
-    const { messages, turns } = history(options)
+    const { messages, turns } = history(options, open)
     state.long = (turns + 1) * 2 > config.memory.historyMax
     return messages
   }
 
-  async function past(): Promise<Past & { readonly history: readonly Message[] }> {
+  async function past(open?: ReadonlySet<string>): Promise<Past & { readonly history: readonly Message[] }> {
     try {
       const given = await request.past?.()
-      return { ...given, history: given?.history ?? ownHistory() }
+      // A history from elsewhere holds no interrupted turn.
+      const turn = open && given?.history ? options.memory.context(options.conversationId, 0, open).messages : []
+      return { ...given, history: given?.history ? [...given.history, ...turn] : ownHistory(open) }
     } catch (error) {
       throw toFailure(options.memory, error)
     }
@@ -83,10 +85,14 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
   }
 
   return {
-    async next() {
+    async next(continues) {
       state.runs += 1
       if (hasTools(options.tools)) assertWorkspaceExists(config)
-      const { history, soul = request.soul, systemPrompt: words = request.systemPrompt } = await past()
+      const {
+        history,
+        soul = request.soul,
+        systemPrompt: words = request.systemPrompt,
+      } = await past(continues && new Set(continues.proposals.map(({ call }) => call.id)))
       const { autonomy } = config.security
       const project = words === undefined ? await options.instructions?.root() : undefined
       return {
@@ -108,8 +114,8 @@ async function specs({ setup, tools, toolRuntime }: PromptBuilderOptions): Promi
 }
 
 /** Returns the last whole turns that fit; it tells the model and the log how many were omitted. */
-function history({ memory, conversationId, provider, setup: { config, log } }: PromptBuilderOptions) {
-  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider))
+function history({ memory, conversationId, provider, setup: { config, log } }: PromptBuilderOptions, open?: ReadonlySet<string>) {
+  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, provider), open)
   const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
   if (omittedTurns === 0) return { messages, turns }
   log('info', 'context trimmed', { conversation: conversationId, omittedTurns })

@@ -67,7 +67,11 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge,
     if (event === undefined) continue
     before.push(event)
     if (event.type === 'tool.changed') after.push(await reviewed(event, at + 1))
-    else after.push(event.type === 'model.done' || event.type === 'judged' ? await again(event, at + 1) : event)
+    else if (event.type === 'run.start') after.push(await startedAgain(event, at + 1))
+    else
+      after.push(
+        event.type === 'model.done' || event.type === 'judged' ? { ...event, proposals: await again(event.proposals, at + 1) } : event,
+      )
   }
 
   async function reviewed(event: ToolChanged, number: number): Promise<ToolChanged> {
@@ -76,15 +80,20 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge,
     return said === undefined ? event : { ...event, review: { ...event.review, ...sayingOfChanges(said) } }
   }
 
-  async function again(event: Extract<ExternalEvent, { type: 'model.done' } | { type: 'judged' }>, number: number): Promise<ExternalEvent> {
+  async function startedAgain(event: Extract<ExternalEvent, { type: 'run.start' }>, number: number): Promise<ExternalEvent> {
+    const { continues } = event
+    return continues === undefined ? event : { ...event, continues: { ...continues, proposals: await again(continues.proposals, number) } }
+  }
+
+  async function again(made: readonly Proposal[], number: number): Promise<readonly Proposal[]> {
     const proposals: Proposal[] = []
-    for (const { call, judgement } of event.proposals) {
+    for (const { call, judgement } of made) {
       const said = await judge(call)
       const { labels: _, ...before } = judgement
       calls.push(told(number, { call, judgement }, said))
       proposals.push({ call, judgement: { ...before, ...sayingOf(said), ...(said.labels ? { labels: said.labels } : {}) } })
     }
-    return { ...event, proposals }
+    return proposals
   }
 
   function happenings(externals: readonly ExternalEvent[]): string[] {
