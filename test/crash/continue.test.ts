@@ -113,6 +113,24 @@ describe('a turn that was killed goes on', () => {
       }
     }, 600_000)
 
+  test('with a yes that was given meanwhile: it counts once', async () => {
+    const home = fresh()
+    const write = (id: string) => ({ tool_calls: [{ id, name: 'file_write', arguments: { path: 'd.txt', content: 'd\n' } }] })
+    const open = async () => /run_\w+\/\w+/.exec((await start(home, ['approvals', 'list']).result).stdout)?.[0]
+    // The question is open after one of the first commits.
+    let question: string | undefined
+    for (let commit = 2; commit < 8 && question === undefined; commit += 1) {
+      await start(home, ['agent', '-m', 'write'], [write('w')], `${commit}:after`).result
+      question = await open()
+    }
+    if (question === undefined) throw new Error('no question was open')
+    expect((await start(home, ['approvals', 'allow', question]).result).code).toBe(0)
+    const { code } = await start(home, ['agent', '--continue-turn'], [write('again'), { text: 'done' }]).result
+    expect([code, lines(home, 'd.txt')]).toEqual([4, 1])
+    const results = withMemory(home, ({ attempts }) => [...attempts()].map(({ callId, status }) => `${callId} ${status}`))
+    expect(results).toEqual(['w allowed', 'again denied'])
+  })
+
   const kills = Number(process.env.CRASH_KILLS ?? repetitions({ fast: 2, deep: 300 }))
   test(`at ${kills} random instants, and while it goes on`, async () => {
     console.log(`CRASH_SEED=${seed}`)

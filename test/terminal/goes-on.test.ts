@@ -1,7 +1,7 @@
 /** A turn goes on: `--continue-turn`, `/continue`, the question at the start of a conversation, and what cannot go on. */
 
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
 import { alone, call, home, refused, scripted, turn } from '../support/turns.ts'
@@ -76,6 +76,23 @@ describe('a turn that ran out', () => {
   })
 })
 
+test('the files of an agent have the question once, and the answer of the run that went on', async () => {
+  using at = home()
+  const soul = join(at.home, '.braidclaw/agents/coder/soul.md')
+  mkdirSync(join(soul, '..'), { recursive: true })
+  writeFileSync(soul, 'You write.')
+  const write = call('file_write', { path: 'x.txt', content: 'x' })
+  const options = ['--agent', 'coder', '--approve-all-medium']
+  expect((await turn(at, [call('time', {}), write], [...options, '--max-turns', '1'])).code).toBe(5)
+  expect((await goOn(at, [{ text: 'it is written' }], options)).code).toBe(0)
+  const said = (await at.run(['session', 'load', '--agent', 'coder', '--json'])).stdout.trim().split('\n')
+  expect(said.map((line) => JSON.parse(line)).map(({ role, content }) => [role, content])).toEqual([
+    ['user', 'go'],
+    ['assistant', 'it is written'],
+  ])
+  expect((await at.run(['rebuild', '--check'])).code).toBe(0)
+})
+
 describe('nothing goes on', () => {
   test('in a home without a conversation, after an answer, with a message, and after a later turn', async () => {
     using at = home()
@@ -87,6 +104,16 @@ describe('nothing goes on', () => {
     expect((await turn(at, [{ text: 'something else' }], ['-c'])).code).toBe(0)
     refused(await goOn(at, [{ text: 'never' }]), 2, 'was answered')
     expect(lines(at)).toEqual(['sent'])
+  })
+
+  test('in another folder than its own, so that its calls never act on other files', async () => {
+    using at = home()
+    await dieInCommand(at)
+    const id = /conversation_\w+/.exec((await at.run(['run', 'list'])).stdout)?.[0] ?? ''
+    const other = join(at.home, 'other')
+    mkdirSync(other)
+    refused(await goOn(at, [{ text: 'never' }], ['--resume', id, '--workspace', other]), 2, `it belongs to the folder ${at.workspace}`)
+    expect(existsSync(join(other, 'ledger.txt'))).toBe(false)
   })
 
   test('after the person cancelled it', async () => {

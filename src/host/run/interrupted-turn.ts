@@ -4,50 +4,51 @@ import { outcomeUnknown } from '../../memory/journal/calls/interrupted-call.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { broughtBy } from '../../runtime/behaviours/start-events.ts'
-import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
+import type { Proposal, ToolOutcome } from '../../runtime/event.ts'
 import { consequenceIn, type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
 import type { InterruptedTurn } from '../api.ts'
 
 export type TurnOptions = {
-  readonly memory: Pick<Memory, 'journal'>
+  readonly memory: Pick<Memory, 'journal' | 'conversations'>
   readonly conversationId: string
+  /** The real path. */
+  readonly workspace: string
   /** Tells whether a tool may run again after a crash. */
   readonly isIdempotent: (tool: string) => Promise<boolean>
 }
 
 /** @returns why nothing can go on, if so */
-export async function interruptedTurn({
-  memory: { journal },
-  conversationId,
-  isIdempotent,
-}: TurnOptions): Promise<InterruptedTurn | string> {
+export async function interruptedTurn({ memory, conversationId, isIdempotent, workspace }: TurnOptions): Promise<InterruptedTurn | string> {
+  const { journal, conversations } = memory
   const run = journal.latestTurn(conversationId)
   if (run === undefined) return 'nothing was asked in this conversation yet'
   const isOpen = run.ended === null || journal.unfinished().some(({ runId }) => runId === run.runId)
   if (isOpen) return `its last turn (${run.runId}) is under way, or its changes are not settled yet`
   if (!diedOf(run) && !ranOut.includes(run.code ?? '')) return `its last turn (${run.runId}) ${whyOver(run)}`
+  const folder = conversations.folderOf(conversationId) ?? workspace
+  if (folder !== workspace) return `it belongs to the folder ${folder}, and its calls are not repeated in ${workspace}; go on there (-C)`
   const last = lastStep(journal.events(run.runId))
   if (last === undefined) return `the journal of its last turn (${run.runId}) was cleared`
   const { proposals, ends, asked, note, count } = last
-  const ended = (wanted: End) => proposals.filter(({ call }) => (ends.get(call.id) ?? 'open') === wanted)
-  const unsure = await Promise.all(
-    ended('unknown').map(async (one) => ({ one, again: leftNothing(one) || (await isIdempotent(one.call.name)) })),
-  )
-  const unknown = unsure.flatMap(({ one, again }) => (again ? [] : [one]))
-  const reachedNothing = ended('dropped').filter(({ judgement }) => !sends(judgement))
-  const again = [...ended('open'), ...reachedNothing, ...unsure.flatMap(({ one, again }) => (again ? [one] : []))]
+  const again: Proposal[] = []
+  const unknown: Proposal[] = []
+  for (const one of proposals) {
+    const end = ends.get(one.call.id) ?? 'open'
+    const isHarmless = end === 'open' || leftNothing(one, end) || (end === 'unknown' && (await isIdempotent(one.call.name)))
+    if (isHarmless) again.push(one)
+    else if (end === 'unknown') unknown.push(one)
+  }
   return {
     calls: count,
     diedOf: diedOf(run),
     unknown,
     goOn(answers) {
-      const repeated = unknown.filter(({ call }) => answers.get(call.id) === 'again')
-      const made = [...again, ...repeated].map(({ call }) => call.id)
-      const lines = unknown.filter((one) => !repeated.includes(one)).map((one) => sentence(one, answers.get(one.call.id)))
+      const isMade = (one: Proposal) => again.includes(one) || answers.get(one.call.id) === 'again'
+      const lines = unknown.filter((one) => !isMade(one)).map((one) => sentence(one, answers.get(one.call.id)))
       const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and goes on. ${lines.join(' ')}]`])]
       return {
         prompt: prompt.filter(Boolean).join('\n'),
-        continues: { run: run.runId, asked, proposals: proposals.filter(({ call }) => made.includes(call.id)) },
+        continues: { run: run.runId, asked, proposals: proposals.filter(isMade) },
       }
     },
   }
@@ -69,11 +70,10 @@ function whyOver({ code, message }: RunRecord): string {
 }
 
 /** A command on a private view without network reached nothing when its process died: the view went with it. */
-function leftNothing({ judgement }: Proposal): boolean {
-  return (judgement.rule === 'autonomy.transaction' || judgement.rule === 'autonomy.dropped') && !sends(judgement)
+function leftNothing({ judgement: { rule, labels = [] } }: Proposal, end: End): boolean {
+  const hadView = end === 'dropped' || (end === 'unknown' && ['autonomy.transaction', 'autonomy.dropped'].includes(rule))
+  return hadView && !labels.includes('sends')
 }
-
-const sends = ({ labels = [] }: Judgement) => labels.includes('sends')
 
 /** What became of a call; `open`: it never began; `dropped`: the crash took what it had changed on its view. */
 type End = 'open' | 'unknown' | 'dropped' | 'known'
@@ -94,8 +94,7 @@ function lastStep(entries: readonly Entry[]): Step | undefined {
   for (const entry of entries) {
     const event = externalOf(entry)
     if (event?.type === 'run.start') {
-      const { prompt, continues } = event
-      const [asked, note] = continues === undefined ? [prompt, ''] : [continues.asked, prompt]
+      const [asked, note] = event.continues ? [event.continues.asked, event.prompt] : [event.prompt, '']
       step = { asked, note, proposals: broughtBy(event) ?? [], ends: new Map(), count: 0 }
     } else if (step && event && broughtBy(event)) step = { ...step, note: '', proposals: broughtBy(event) ?? [], ends: new Map() }
     const ended = endIn(entry)

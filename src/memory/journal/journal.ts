@@ -165,14 +165,6 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return store.sql<RunRecord, [string]>(`SELECT ${runColumns} FROM runs WHERE run_id = ?`).get(runId) ?? undefined
   }
 
-  function latestTurn(conversationId: string, except = ''): RunRecord | undefined {
-    const latest = store.sql<RunRecord, [string, string]>(
-      `SELECT ${runColumns} FROM runs WHERE conversation_id = ? AND run_id <> ?
-       AND EXISTS (SELECT 1 FROM journal WHERE journal.run_id = runs.run_id AND type = 'run.start') ORDER BY rowid DESC LIMIT 1`,
-    )
-    return latest.get(conversationId, except) ?? undefined
-  }
-
   function prompt(runId: string): string | undefined {
     const said = store.sql<{ prompt: string | null }, [string]>(
       `SELECT substr(coalesce(json_extract(body, '$.continues.asked'), json_extract(body, '$.prompt')), 1, 200) AS prompt FROM journal WHERE run_id = ? AND type = 'run.start' LIMIT 1`,
@@ -260,7 +252,8 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     events,
     runs,
     run,
-    latestTurn,
+    latestTurn: (conversation, except) =>
+      runs({ limit: 50, conversation }).find(({ runId }) => runId !== except && prompt(runId) !== undefined),
     prompt,
     unfinished,
     openIntent,

@@ -83,8 +83,8 @@ export const agent = {
 } as const satisfies Command<typeof flags>
 
 async function forControlPlane(context: CliContext, given: AgentFlags): Promise<void> {
-  const { message, continue: latest, resume, attempts, agent, role, workspace, model, autonomy, approveAllMedium } = given
-  if ([message, latest, resume, attempts].some((each) => each !== undefined))
+  const { message, continue: latest, continueTurn, resume, attempts, agent, role, workspace, model, autonomy, approveAllMedium } = given
+  if ([message, latest, continueTurn, resume, attempts].some((each) => each !== undefined))
     throw new CliExit(exitCodes.usage, 'error: --control takes its tasks from the control plane; leave out -m, -c, --resume and --attempts')
   const { workFor } = await import('../control/worker-command.ts')
   await workFor(context, { agent, role, workspace, model, autonomy, approveAllMedium, runner: 'own' })
