@@ -189,11 +189,12 @@ test('where turns go on, a run that had begun goes on in its conversation, three
   for (const owner of ['a', 'b', 'c', 'd']) {
     const { store, scheduler } = await at.process(owner, dying, true)
     if (owner === 'a') store.schedules.add(hourly)
-    at.clock.now = noon + hour
+    at.clock.now = at.clock.now === noon ? noon + hour : at.clock.now + minute
     scheduler.tick()
     await at.kill(owner)
     if (owner === 'a') at.ran({ runId: 'run_1', conversationId: 'conversation_1' }, noon + hour)
   }
+  at.clock.now += minute
   const last = await at.process('e', dying, true)
   last.scheduler.tick()
   expect(continued).toEqual([undefined, 'conversation_1', 'conversation_1', 'conversation_1'])
