@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../support/needs.ts'
 import { isDeep, repetitions } from '../support/tier.ts'
+import { until } from '../support/until.ts'
 import { createHome, type Home, randomFrom } from './home.ts'
 import { withMemory } from './oracle.ts'
 
@@ -116,6 +117,23 @@ describe('a turn that was killed goes on', () => {
       expect(hits.length).toBeGreaterThanOrEqual(tried.length - 4)
       expect(hits).not.toEqual([])
     }, 600_000)
+
+  test('while the changes of a command enter the workspace: all of them are there, once', async () => {
+    const home = fresh()
+    const names = Array.from({ length: 150 }, (_, at) => `f${at}.txt`)
+    const many = [{ tool_calls: [shell('m', `for at in $(seq 0 ${names.length - 1}); do echo x >> f$at.txt; done`)] }, { text: 'done' }]
+    const running = start(home, turn('views'), many)
+    await until(() => names.some((name) => existsSync(join(home.workspace, name))))
+    running.kill()
+    expect((await running.result).code).toBe(null)
+    const { code } = await start(home, goOn('views'), many.slice(1)).result
+    expect([code, names.filter((name) => lines(home, name) !== 1)]).toEqual([0, []])
+    for (const check of [
+      ['receipt', 'verify', '--deep'],
+      ['replay', '--all'],
+    ])
+      expect((await start(home, check).result).code).toBe(0)
+  })
 
   test('with a yes that was given meanwhile: it counts once', async () => {
     const home = fresh()
