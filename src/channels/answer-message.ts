@@ -1,12 +1,13 @@
 /** Answers one message of a channel: it runs the turn, sends the answer, and only then compacts the history. */
 
 import type { Conversation } from '../host/api.ts'
+import { FailureError } from '../host/failure.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
 import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
 import { type Reply, replyOf } from './outbox/reply-text.ts'
-import { refusedBy, takeTurn } from './take-turn.ts'
+import { goOnWith, refusedBy, takeTurn } from './take-turn.ts'
 
 /** A conversation that answers messages. */
 export type AnsweringConversation = {
@@ -58,9 +59,11 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     const seen: { result?: string } = {}
     const text = message.complete ? await message.complete({ conversation, access }) : message.text
     if (text === undefined) return { text: '[stopped]' }
+    const asked = text.trim() === '/continue' ? await goOnWith(conversation).catch(refusalOf) : { prompt: text }
+    if (typeof asked === 'string') return { text: `[${asked}]` }
     const ending = await takeTurn({
       conversation,
-      prompt: text,
+      ...asked,
       show: (event) => note(seen, event),
       onGate: message.asks ? (gateId, proposal) => questions.ask(message, { conversation, gateId, proposal }) : refusedBy(conversation),
     })
@@ -78,6 +81,11 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
   }
 
   return { take, settled: async () => void (await Promise.all(compacting.values())) }
+}
+
+function refusalOf(error: unknown): string {
+  if (error instanceof FailureError && error.code === 'usage') return error.message
+  throw error
 }
 
 async function showWorking<T>({ working }: AdmittedMessage, work: () => Promise<T>): Promise<T> {

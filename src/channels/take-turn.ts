@@ -1,11 +1,15 @@
 /** Runs one turn for a follower: it shows events as they arrive, and passes questions to whoever can answer. */
 
 import type { Conversation } from '../host/api.ts'
-import type { AgentEvent, Ending, Proposal } from '../runtime/event.ts'
+import { FailureError } from '../host/failure.ts'
+import type { AgentEvent, Continued, Ending, Proposal } from '../runtime/event.ts'
+import type { AskLine } from '../runtime/port.ts'
 
 export type Turn = {
   readonly conversation: Conversation
   readonly prompt: string
+  /** The interrupted turn that goes on; see `goOnWith`. */
+  readonly continues?: Continued | undefined
   readonly show: (event: AgentEvent) => void
   /** Gets an open question answered, now or later. */
   readonly onGate: (gateId: string, proposal: Proposal) => Promise<void>
@@ -23,8 +27,8 @@ const advice: { readonly [rule: string]: string } = {
   'egress.rule_of_two': nobody,
 }
 
-export async function takeTurn({ conversation, prompt, show, onGate, gone = () => false }: Turn): Promise<Ending> {
-  for await (const event of conversation.run(prompt)) {
+export async function takeTurn({ conversation, prompt, continues, show, onGate, gone = () => false }: Turn): Promise<Ending> {
+  for await (const event of conversation.run(prompt, undefined, continues)) {
     show(event)
     const proposal = event.type === 'approval_gate' ? conversation.gate(event.gateId) : undefined
     if (event.type === 'approval_gate' && proposal) {
@@ -34,6 +38,26 @@ export async function takeTurn({ conversation, prompt, show, onGate, gone = () =
     if (gone()) break
   }
   return conversation.ending() ?? { stop: 'error', code: 'error', message: 'the run ended without an ending' }
+}
+
+const outcomes: { readonly [letter: string]: 'done' | 'again' | 'skip' } = { d: 'done', r: 'again', s: 'skip' }
+
+/**
+ * Prepares the last turn to go on, and asks a person about each call that may have happened. @throws FailureError `usage` when it cannot go
+ * on
+ */
+export async function goOnWith({ interrupted }: Conversation, ask?: AskLine): Promise<Pick<Turn, 'prompt' | 'continues'>> {
+  const turn = await interrupted()
+  if (typeof turn === 'string') throw new FailureError('usage', `nothing to go on with: ${turn}`)
+  const answers = new Map<string, 'done' | 'again' | 'skip'>()
+  for (const { call, judgement } of ask ? turn.unknown : []) {
+    const line = await ask?.(
+      `The turn was interrupted while this ran:\n  ${judgement.summary}\nWas it done? [d]one / [r]un again / [s]kip, else the model checks: `,
+    )
+    const answer = outcomes[line?.trim().toLowerCase()[0] ?? '']
+    if (answer !== undefined) answers.set(call.id, answer)
+  }
+  return turn.goOn(answers)
 }
 
 /** Refuses the call when nobody can be asked; an operator elsewhere can still answer the open question. */

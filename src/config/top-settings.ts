@@ -34,6 +34,14 @@ export const topRows = {
     example: 'coder',
     about: 'Whose soul, session and log a turn has: a folder under ~/.braidclaw/agents.',
   },
+  continue_turns: {
+    type: 'choice',
+    values: ['ask', 'auto', 'never'],
+    absent: '"ask" in a conversation at a terminal, "auto" for schedules, "never" elsewhere',
+    example: 'auto',
+    about:
+      'Whether a turn that a crash or a stop interrupted goes on at the next start. Its calls are judged again, and none is done twice.',
+  },
 } as const satisfies Rows
 
 /** The helper that reads the text of pictures which people send; the one that answers need not see. */

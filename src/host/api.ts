@@ -7,7 +7,7 @@ import type { ReplyTable } from '../memory/access/replies.ts'
 import type { TokenTable } from '../memory/access/tokens.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
-import type { AgentEvent, ContextUse, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
+import type { AgentEvent, ContextUse, Continued, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
 import type { AskLine, Decision, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/confinement.ts'
@@ -124,9 +124,11 @@ export type Conversation = {
   /**
    * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs one turn
    * at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn waits while too
-   * many turns run in this process.
+   * many turns run in this process. With `continues` it goes on with an interrupted turn; see `InterruptedTurn.goOn`.
    */
-  run(message: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
+  run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent>
+  /** Returns the last turn when it can go on, else the reason why it cannot. */
+  interrupted(): Promise<InterruptedTurn | string>
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used) */
   approve(gateId: string, decision: Decision): Promise<string | undefined>
   /** Returns the proposal that an open gate asks about. */
@@ -171,6 +173,21 @@ export type Conversation = {
   readsUntrusted(): Promise<void>
   /** Cancels the running turn, and resolves when it has ended. */
   close(): Promise<void>
+}
+
+/** A turn that can go on at its first step without a receipt. */
+export type InterruptedTurn = {
+  /** How many of its calls have ended. */
+  readonly calls: number
+  /** What ended it from outside; undefined when a limit or the provider did. */
+  readonly diedOf: string | undefined
+  /** The calls that nobody may repeat unasked: they had begun, and whether they happened is unknown. */
+  readonly unknown: readonly Proposal[]
+  /**
+   * Returns what `run` takes to go on. `answers`, by call id: the call was done, runs again, or is left out; without an answer the model is
+   * told to check.
+   */
+  goOn(answers: ReadonlyMap<string, 'done' | 'again' | 'skip'>): { readonly prompt: string; readonly continues: Continued }
 }
 
 export type PictureText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string }

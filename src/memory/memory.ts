@@ -8,7 +8,7 @@ import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
-import { type Context, createContext } from './conversations/model-context.ts'
+import { createContext } from './conversations/model-context.ts'
 import { createResults, type Results } from './conversations/results.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
@@ -42,7 +42,7 @@ export type Memory = {
   readonly windows: WindowTable
   /** The files of agents. */
   readonly files: LazyProjector
-  context(conversationId: string, tokenBudget: number): Context
+  context: ReturnType<typeof createContext>
   search(request: SearchRequest): Hit[]
   /** Yields the attempts of one run, or of all. */
   attempts(runId?: string): Generator<Attempt>

@@ -35,8 +35,8 @@ export type RecordWriterOptions = {
   readonly redact: <T>(event: T) => T
 }
 
-/** Errors of the disk, not of the data on it. */
-const ofTheDisk = ['full', 'locked', 'read_only', 'unreadable']
+/** Errors of the disk, or of the moment, not of the data on it. */
+const harmless = ['full', 'locked', 'read_only', 'unreadable', 'superseded']
 
 /**
  * Thrown by a recorder when the record cannot be stored; the database then contains nothing of that step. The run ends with `integrity`
@@ -45,7 +45,7 @@ const ofTheDisk = ['full', 'locked', 'read_only', 'unreadable']
 export class RecordFailure extends Error {
   override readonly name = 'RecordFailure'
   get integrity(): boolean {
-    return !ofTheDisk.includes(this.code)
+    return !harmless.includes(this.code)
   }
   constructor(
     readonly code: string,
@@ -159,10 +159,18 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   /** @returns the receipt of a result */
   function external(run: RunIdentity, event: ExternalEvent): string | undefined {
     const clean = withoutSecrets(event)
+    if (clean.type === 'run.start' && clean.continues) assertLatest(run, clean.continues.run)
     if (clean.type === 'run.start') memory.files.begin(run, { now, redact: withoutSecrets })
     if (clean.type === 'tool.done') return calls.done(run, clean).outcome.receipt
     journal.append({ run, kind: 'external', type: clean.type, at: now(), body: clean })
     if (clean.type === 'approval.decision') approvals.decided(run, clean)
+  }
+
+  /** Two processes may go on with one turn at the same time; only the first one does, because this runs under the write lock. */
+  function assertLatest({ conversationId, runId }: RunIdentity, continued: string): void {
+    const latest = journal.latestTurn(conversationId, runId)
+    if (latest?.runId === continued && latest.ended !== null && journal.unfinished().every((each) => each.runId !== continued)) return
+    throw new RecordFailure('superseded', `nothing was done: a later turn of this conversation began after ${continued}`)
   }
 
   function finished(run: RunIdentity, finish: Extract<InternalEvent, { type: 'finish' }>, digest: string): void {

@@ -15,7 +15,7 @@ export function createRecorder(
   { write, transaction, separate, follow, abandon }: RecordWriter,
   { lockWait, committed: tell = () => {} }: RecorderOptions,
 ): OneWriter {
-  const endsGroup = (error: unknown) => !(error instanceof RecordFailure && ['no_intent', 'no_receipt'].includes(error.code))
+  const endsGroup = (error: unknown) => !(error instanceof RecordFailure && ['no_intent', 'no_receipt', 'superseded'].includes(error.code))
   const isLocked = (error: unknown) => error instanceof RecordFailure && error.code === 'locked'
   const queue = createCommitQueue({ transaction: (body) => transaction(body, 'briefly'), separate, endsGroup, isLocked, lockWait })
   async function commit(run: RunIdentity, batch: readonly RecordEntry[]): Promise<Committed> {

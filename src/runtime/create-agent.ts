@@ -3,11 +3,12 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/id.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, ContextUse, Ending, Label, Mode, RunEvent, Usage } from './event.ts'
+import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, Proposal, RunEvent, Usage } from './event.ts'
 import type { ChatRequest, Decision, Message, Meter, Question, RunAgent, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import type { JournalledRules } from './rules/journalled-rules.ts'
+import { judgeFor } from './think.ts'
 import { prepareThread, prepareThreads } from './threads/prepare-thread.ts'
 import type { AnyUserThread } from './threads/thread.ts'
 import { ThreadFailure } from './threads/thread-failure.ts'
@@ -15,6 +16,8 @@ import { ThreadFailure } from './threads/thread-failure.ts'
 /** What precedes the prompt of a run; it does not change during the run. */
 export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
   readonly history: readonly Message[]
+  /** How many messages at the end of it belong to the turn that goes on. */
+  readonly openMessages?: number
   /** What was read earlier in the conversation, and whether the prompt is of others; see `egress`. */
   readonly labels?: readonly Label[]
   /** The project's instruction files that are part of the system prompt, for the journal. */
@@ -24,8 +27,8 @@ export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
 export type AgentConfig = {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array; readonly meter?: (runId: string) => Meter | undefined }
   readonly model: string
-  /** Returns the conversation so far, the system prompt and the tools; called before each run. */
-  readonly opening: () => RunContext | Promise<RunContext>
+  /** Called before each run. With `continues` the history ends with that interrupted run, without results of its `proposals`. */
+  readonly opening: (continues?: Continued) => RunContext | Promise<RunContext>
   readonly limits: RunLimits
   readonly approvalTtlMs: number
   readonly conversationId: string
@@ -48,8 +51,11 @@ export type AgentConfig = {
 
 export type Agent = {
   readonly conversationId: string
-  /** Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. @throws if a run is under way */
-  run(prompt: string): AsyncGenerator<AgentEvent>
+  /**
+   * Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. With `continues` it goes on with that
+   * run: its `proposals` are judged again and made before the model is asked. @throws if a run is under way
+   */
+  run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent>
   /**
    * Adds a thread to the current run, if any, and to all later runs.
    * @returns undefined when the thread takes part and the journal has that on disk, else why it does not
@@ -89,10 +95,11 @@ export function createAgent(config: AgentConfig): Agent {
   const state: { run?: Run | undefined; ended?: Ended; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
   let joining = prepareThreads(config.threads ?? [])
 
-  async function* run(prompt: string): AsyncGenerator<AgentEvent> {
+  async function* run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
-    const { history, systemPrompt, tools, labels = [], instructions = [] } = await config.opening()
+    const { history, openMessages = 0, systemPrompt, tools, labels = [], instructions = [] } = await config.opening(continues)
+    const goesOn = continues && { continues: { ...continues, proposals: (await Promise.all(continues.proposals.map(judgeAgain))).flat() } }
     const meter = ports.meter?.(identity.runId)
     const current = createRun({
       identity,
@@ -101,13 +108,20 @@ export function createAgent(config: AgentConfig): Agent {
       ports,
       request: { systemPrompt, tools, model, ...(meter ? { meter } : {}) },
       history,
+      openMessages,
       approvalTtlMs: config.approvalTtlMs,
       maxMs: limits.maxMs ?? 0,
     })
     state.run = current
     state.identity = identity
     void current.settled.then(() => keepEnd(current))
-    yield* current.events({ ...startOf(prompt, labels), ...(instructions.length > 0 ? { instructions } : {}) })
+    yield* current.events({ ...startOf(prompt, labels), ...(instructions.length > 0 ? { instructions } : {}), ...goesOn })
+  }
+
+  /** Keeps a refusal, because its reason, such as a secret in the arguments, may be gone from the record. */
+  async function judgeAgain(proposal: Proposal): Promise<readonly Proposal[]> {
+    if (proposal.judgement.verdict === 'deny') return [proposal]
+    return (await judgeFor({ by: '', call: proposal.call, judge: ports.judge, redact: ports.redact, usedIds: new Set() })).proposals
   }
 
   async function addThread(given: AnyUserThread): Promise<string | undefined> {

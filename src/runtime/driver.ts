@@ -67,6 +67,8 @@ export type RunOptions = {
   /** The chat request without its messages, which grow during the run. */
   readonly request: Omit<ChatRequest, 'messages'>
   readonly history: readonly Message[]
+  /** See RunContext. */
+  readonly openMessages: number
   readonly approvalTtlMs: number
   /** Wall-clock limit of the run; zero means none. */
   readonly maxMs: number
@@ -101,11 +103,12 @@ type Sent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: strin
 const queueCapacity = 256
 const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: new Map() }
 
-export function createRun({ identity, threads, joining, ports, request, history, approvalTtlMs, maxMs }: RunOptions): Run {
+export function createRun({ identity, threads, joining, ports, request, history, openMessages, approvalTtlMs, maxMs }: RunOptions): Run {
   const { recorder, questions, log } = ports
   const messages = createRunMessages({
     runId: identity.runId,
     history,
+    openMessages,
     request,
     redact: ports.redact,
     ...(ports.window ? { window: ports.window } : {}),
@@ -205,6 +208,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
 
   function applyEffect({ event, shown }: SelectedEvent, { earlier, unusable }: Committed): void {
     messages.take(event)
+    // Their ids belong to a reply of the history.
+    if (event.type === 'run.start') for (const { call } of event.continues?.proposals ?? []) usedIds.add(call.id)
     if (event.type === 'model.done') {
       state.usage = addUsage(state.usage, event.usage)
       state.context = { ...state.context, ...event.context }

@@ -107,6 +107,12 @@ export type WindowUse = { readonly window: number; readonly used: number }
 /** The window of a run's latest request, and how often the run was trimmed; `window` and `used` are absent before the first reply. */
 export type ContextUse = Partial<WindowUse> & { readonly trimmed: number }
 
+/**
+ * The interrupted run that another run goes on with. `asked` is the question of that turn; `proposals` are the calls of its last reply that
+ * have no result, judged again.
+ */
+export type Continued = { readonly run: string; readonly asked: string; readonly proposals: readonly Proposal[] }
+
 /** Why a run ended, for exit codes and machines; `stop` is the coarser stop reason of AgentEvent. */
 export type Ending = {
   readonly stop: StopReason
@@ -136,6 +142,8 @@ export type ExternalEvent =
       readonly model: string
       /** What was read earlier in the conversation, and whether the prompt itself is of others. */
       readonly labels?: readonly Label[]
+      /** Absent: the run begins a turn. Else the prompt is a note for the model, empty in most runs. */
+      readonly continues?: Continued
     }
   | {
       readonly type: 'model.done'

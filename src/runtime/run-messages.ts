@@ -9,8 +9,9 @@ import { afterTrim, messagesDigest, messagesOf, shorten } from './turn-messages.
 
 export type RunMessagesOptions = {
   readonly runId: string
-  /** Messages of earlier turns. */
+  /** Messages of earlier turns; the last `openMessages` of them belong to the turn that goes on. */
   readonly history: readonly Message[]
+  readonly openMessages: number
   readonly request: Omit<ChatRequest, 'messages'>
   /** Absent: no request is trimmed. */
   readonly window?: ModelWindow
@@ -46,9 +47,11 @@ const pictureTokens = 2_000
 /** The text for a summary has at most this many characters for each token of the window. */
 const materialCharacters = 1.5
 
-export function createRunMessages({ runId, history, request, window, summarise, redact }: RunMessagesOptions): RunMessages {
-  let earlier = [...history]
-  let turn: Message[] = []
+export function createRunMessages({ runId, history, openMessages, request, window, summarise, redact }: RunMessagesOptions): RunMessages {
+  let earlier = history.slice(0, history.length - openMessages)
+  let turn = history.slice(history.length - openMessages)
+  /** The note of a run that goes on: the results of its calls come first, because they belong to a reply of the history. */
+  let note: Message[] = []
   const readable = request.tools.some(({ name }) => name === 'result_read')
   const sizes = new WeakMap<Message, number>()
   const state: { fixed?: number } = {}
@@ -103,6 +106,8 @@ export function createRunMessages({ runId, history, request, window, summarise, 
 
   return {
     take(event) {
+      if (event.type === 'run.start' && event.continues && event.prompt !== '') note = [{ role: 'user', content: event.prompt }]
+      if (event.type === 'think') turn.push(...note.splice(0))
       if (event.type !== 'context.trimmed') return void turn.push(...messagesOf(event))
       turn = shorten(turn, event, runId)
       if (event.omitted > 0) earlier = [omittedNote(event), ...afterTrim(earlier.slice(event.omitted))]

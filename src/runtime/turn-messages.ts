@@ -13,7 +13,7 @@ import type { Message } from './port.ts'
 export function messagesOf(event: RunEvent): Message[] {
   switch (event.type) {
     case 'run.start':
-      return [{ role: 'user', content: event.prompt }]
+      return event.continues ? [] : [{ role: 'user', content: event.prompt }]
     case 'model.done':
     case 'judged':
       return [{ role: 'assistant', parts: event.parts }]

@@ -1,6 +1,8 @@
 /** Schedules through the real executable: a daemon starts what is due, checks it, and sends the answer; a crash doubles and loses nothing. */
 
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
 import { daemon, launch, person, stopping } from '../support/daemon.ts'
 import { gateway, tokenOf } from '../support/gateway.ts'
@@ -81,8 +83,8 @@ test('what needs a yes is refused, because nobody is there, and that is no succe
   expect(await Bun.file(`${at.workspace}/report.md`).exists()).toBe(false)
 })
 
-test('kill -9 in the middle of a run: the next daemon says so, tells the channel, and does not run it again', async () => {
-  using at = home()
+/** Kills a daemon in the middle of a run; the next one has this answer. */
+async function killInRun(at: Nest, use: (heard: string, runs: readonly { readonly state: string }[]) => void): Promise<void> {
   const slow = scripted(at, [{ text: 'never', delay_ms: 60_000 }])
   const first = await daemon(at, [], slow)
   await add(at, 'report')
@@ -92,8 +94,23 @@ test('kill -9 in the middle of a run: the next daemon says so, tells the channel
   await first.kill()
   await using agent = stopping(launch(at, [], scripted(at, [{ text: 'hello' }])))
   await using me = await person(agent.dir)
-  expect((await me.hear()).text).toMatch(/^\[schedule "report": interrupted: the process ended during the run run_\w+\]$/)
-  expect((await runsOf(at, 'report')).map(({ state }) => state)).toEqual(['interrupted'])
+  use((await me.hear()).text, await runsOf(at, 'report'))
+}
+
+test('kill -9 in the middle of a run: the next daemon goes on with it, and the channel gets the answer once', async () => {
+  using at = home()
+  await killInRun(at, (heard, runs) => expect([heard, runs.map(({ state }) => state)]).toEqual(['hello', ['good', 'interrupted']]))
+  const { stdout } = await at.run(['memory', 'show', 'last'])
+  expect(stdout.match(/\] user\n/g)).toHaveLength(1)
+})
+
+test('where turns do not go on, the next daemon says so, tells the channel, and does not run it again', async () => {
+  using at = home()
+  at.config(`continue_turns = "never"\n${readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8')}`)
+  await killInRun(at, (heard, runs) => {
+    expect(heard).toMatch(/^\[schedule "report": interrupted: the process ended during the run run_\w+\]$/)
+    expect(runs.map(({ state }) => state)).toEqual(['interrupted'])
+  })
 })
 
 test('what was due while no daemon was up is run once when one comes', async () => {

@@ -27,7 +27,7 @@ export type Receiver = {
 }
 
 const greeting =
-  'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on.'
+  'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on; /continue goes on with one that was interrupted.'
 
 export function createReceiver({ host, api, outbox, ledger, addresses, settings, signal }: ReceiverOptions): Receiver {
   const { log } = host.setup

@@ -5,6 +5,7 @@ import type { Flags } from '../../config/layers/flags.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
+import type { AskLine } from '../../runtime/port.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
@@ -86,7 +87,7 @@ async function converse({ host, repl, options, begun }: Talking): Promise<void> 
     return conversation
   }
 
-  const say = async (prompt: string) => {
+  const say = async (prompt?: string) => {
     const { conversation } = state
     await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
   }
@@ -94,10 +95,24 @@ async function converse({ host, repl, options, begun }: Talking): Promise<void> 
   const take = async (line: string): Promise<'on' | 'exit'> => {
     const outcome = await slash({ line, ...state, fresh: replace, host, ask: repl.ask })
     if (outcome === 'message') await say(line)
+    if (outcome === 'continue') await say()
     return outcome === 'exit' ? 'exit' : 'on'
   }
 
-  await repl.run((line) => take(line).catch((error) => complain(setup, error)))
+  // The space keeps the line out of the history of the editor.
+  const line = first.kind !== 'new' && (await wantsToGoOn(state, repl.ask)) ? ' /continue' : undefined
+  await repl.run((line) => take(line).catch((error) => complain(setup, error)), line)
+}
+
+/** Asks once, at the start of a conversation, whether a turn that something interrupted goes on. */
+async function wantsToGoOn({ setup: { config }, conversation }: Current, ask: AskLine): Promise<boolean> {
+  if (config.continueTurns === 'never') return false
+  const turn = await conversation.interrupted()
+  if (typeof turn === 'string' || turn.diedOf === undefined) return false
+  if (config.continueTurns === 'auto') return true
+  const calls = `${turn.calls} ${turn.calls === 1 ? 'call' : 'calls'}`
+  const line = await ask(`The last turn was interrupted after ${calls} (${turn.diedOf}). Go on with it? [y/N] `)
+  return /^y(es)?$/i.test(line?.trim() ?? '')
 }
 
 /** Reports an error of one line and continues. */

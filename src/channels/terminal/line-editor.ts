@@ -11,7 +11,7 @@ import { runEditor } from './questions/run-editor.ts'
 
 export type Repl = {
   /** Passes each line to `take`, one at a time, until it returns exit or the input ends. */
-  run(take: (line: string) => Promise<'on' | 'exit'>): Promise<void>
+  run(take: (line: string) => Promise<'on' | 'exit'>, first?: string): Promise<void>
   readonly ask: AskPerson
   close(): void
 }
@@ -95,7 +95,9 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
     })
   }
 
-  async function run(take: (line: string) => Promise<'on' | 'exit'>): Promise<void> {
+  /** `first` is taken before the first line that is typed. */
+  async function run(take: (line: string) => Promise<'on' | 'exit'>, first?: string): Promise<void> {
+    if (first !== undefined) typed.unshift(first)
     for (;;) {
       if (!state.closed) editor.prompt()
       const raw = await nextLine()

@@ -3,7 +3,7 @@
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
-import { takeTurn } from '../take-turn.ts'
+import { goOnWith, takeTurn } from '../take-turn.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
 import type { AskPerson } from './questions/approval-prompt.ts'
@@ -18,7 +18,8 @@ export type TurnOptions = {
   readonly conversation: Conversation
   readonly setup: CliSetup
   readonly format: OutputFormat
-  readonly prompt: string
+  /** Absent: the last turn goes on. */
+  readonly prompt?: string | undefined
   readonly ask?: AskPerson
   /** Replaces the usual renderer of the format. */
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
@@ -30,13 +31,14 @@ export type TurnOptions = {
 export async function turn(options: TurnOptions): Promise<number> {
   const { conversation, format, prompt, ask, renderer = createRender, setup } = options
   const { context } = setup
+  const asked = prompt === undefined ? await goOnWith(conversation, ask) : { prompt }
   const screen = screenOf(context)
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
   const render = withActivity(renderer(format, screen), status)
   const { signal, stop } = onInterrupt(conversation.cancel)
   const asking = ask && pausing(ask, render.paused)
   try {
-    const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), prompt, show: render.show })
+    const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, show: render.show })
     const exitCode = context.exitCodeOf(ending.code)
     const told = withWayOut(conversation, ending)
     render.end({

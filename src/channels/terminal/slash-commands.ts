@@ -17,11 +17,13 @@ export type Slash = {
   readonly fresh: (model?: string) => Promise<Conversation>
 }
 
-export type Outcome = 'message' | 'done' | 'exit'
+/** `continue`: the last turn goes on. */
+export type Outcome = 'message' | 'continue' | 'done' | 'exit'
 
 export const slashCommands: readonly (readonly [string, string])[] = [
   ['/help', 'this list'],
   ['/exit', 'leave (also Ctrl-D)'],
+  ['/continue', 'go on with the last turn, which was interrupted'],
   ['/tools', 'list the active tools'],
   ['/memory QUERY', 'search all conversations'],
   ['/policy', 'autonomy and workspace boundary'],
@@ -44,6 +46,8 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
     case '/exit':
     case '/quit':
       return 'exit'
+    case '/continue':
+      return 'continue'
     case '/help':
       write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
       write('Asked [y/N/a]: y is yes, a is yes from now on, n and a reason is no, anything else is no. About changes: ? lists the keys.\n')

@@ -5,6 +5,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import { changesOf, dropOutcome } from '../../runtime/attempt/change-outcome.ts'
+import { askedIn, broughtBy } from '../../runtime/behaviours/start-events.ts'
 import type { ChangeReview } from '../../runtime/changes.ts'
 import type { AgentEvent, ExternalEvent, Judgement, Proposal, RunEvent } from '../../runtime/event.ts'
 import { gateIdOf } from '../../runtime/gate-id.ts'
@@ -51,12 +52,14 @@ export function createRunProjection({ runId, conversationId }: { readonly runId:
   }
 
   function external(event: ExternalEvent): readonly Told[] {
-    if (event.type === 'run.start') return [{ type: 'run_started', message: event.prompt, model: event.model }, ...show(event)]
-    if (event.type === 'model.done' || event.type === 'judged') {
-      for (const proposal of event.proposals) proposals.set(proposal.call.id, proposal)
-      waiting = [...event.proposals]
-      return [...show(event), ...propose()]
+    const brought = broughtBy(event)
+    if (brought !== undefined) {
+      for (const proposal of brought) proposals.set(proposal.call.id, proposal)
+      waiting = [...brought]
     }
+    if (event.type === 'run.start')
+      return [{ type: 'run_started', message: askedIn(event), model: event.model }, ...show(event), ...propose()]
+    if (brought !== undefined) return [...show(event), ...propose()]
     if (event.type === 'model.fail') state.failed = true
     if (event.type === 'tool.changed') reviews.set(event.id, event.review)
     if (event.type === 'approval.decision') return closed(event.id, { allow: event.allow, by: event.by, note: event.note })

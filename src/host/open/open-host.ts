@@ -85,11 +85,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   })
 
   const schedules = once(async () => {
-    const [{ createSchedules }, { tellRuns }, store] = await Promise.all([
-      import('../schedules/schedules.ts'),
-      import('../schedules/told-runs.ts'),
-      home.memory.schedules(),
-    ])
+    const [{ createSchedules, tellRuns }, store] = await Promise.all([import('../schedules/schedules.ts'), home.memory.schedules()])
     return createSchedules({ setup, store: tellRuns(store, home.services.events.committed), now: Date.now })
   })
 

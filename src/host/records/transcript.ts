@@ -3,6 +3,7 @@
 import { isObject } from '../../kit/json.ts'
 import type { JournalEntry } from '../../memory/journal/journal-entry.ts'
 import { changesOf, dropOutcome } from '../../runtime/attempt/change-outcome.ts'
+import { askedIn } from '../../runtime/behaviours/start-events.ts'
 import type { ExternalEvent, Proposal, Usage } from '../../runtime/event.ts'
 import { gateIdOf } from '../../runtime/gate-id.ts'
 import { type Consequence, consequenceIn, externalOf } from '../../runtime/replay/external-entry.ts'
@@ -66,8 +67,10 @@ export function transcriptOf(runId: string, entries: readonly JournalEntry[]): T
 
   function external(entry: JournalEntry, event: ExternalEvent): void {
     const { seq, at } = entry
-    if (event.type === 'run.start') steps.push({ seq, at, type: 'message', text: event.prompt })
-    else if (event.type === 'model.done') reply(entry, event)
+    if (event.type === 'run.start') {
+      steps.push({ seq, at, type: 'message', text: askedIn(event) })
+      propose(entry, event.continues?.proposals ?? [])
+    } else if (event.type === 'model.done') reply(entry, event)
     else if (event.type === 'judged') propose(entry, event.proposals)
     else if (event.type === 'model.fail' && event.code !== 'aborted')
       steps.push({ seq, at, type: 'error', code: event.code === 'budget' ? event.code : `provider.${event.code}`, message: event.message })

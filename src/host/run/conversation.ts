@@ -109,6 +109,11 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         const proposal = agent.gate(gateId)
         return proposal && toolRuntime.made()?.changesOf(proposal)
       },
+      async interrupted() {
+        const { interruptedTurn } = await import('./interrupted-turn.ts')
+        const isIdempotent = async (name: string) => (await toolRuntime.get()).tools.some((tool) => tool.name === name && tool.idempotent)
+        return interruptedTurn({ memory, conversationId, workspace, isIdempotent })
+      },
       setMode: agent.setMode,
       addThread: agent.addThread,
       runId: agent.runId,

@@ -6,6 +6,13 @@ import type { Memory } from '../../memory/memory.ts'
 import type { ConversationChoice } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
+/** There is no conversation that a turn could go on with. */
+export class NoConversation extends FailureError {
+  constructor(problem: string) {
+    super('error', problem)
+  }
+}
+
 export type Begun = {
   readonly conversationId: string
   /** The folder where the conversation was begun: the current one, unless it continues from another folder. */
@@ -39,7 +46,7 @@ function knownFor(memory: Memory, request: ConversationChoice, here: string): st
   if (found !== undefined) return found
   const other = latestElsewhere(memory, here)
   if (other === undefined) return resolveConversation(memory, 'last')
-  throw new FailureError('error', `${other.says}; to go on with that one: braidclaw agent --resume ${other.id}`)
+  throw new NoConversation(`${other.says}; to go on with that one: braidclaw agent --resume ${other.id}`)
 }
 
 /** Returns the most recently used conversation of another folder; undefined when there is none, or when this folder has one. */
@@ -55,8 +62,5 @@ export function latestElsewhere({ conversations }: Memory, here: string): { read
 export function resolveConversation({ conversations }: Memory, id: string): string {
   const known = id === 'last' ? conversations.list({ limit: 1 })[0]?.conversationId : conversations.has(id) ? id : undefined
   if (known !== undefined) return known
-  throw new FailureError(
-    'error',
-    `${id === 'last' ? 'there is no conversation yet' : `no conversation "${id}"; see: braidclaw memory list`}`,
-  )
+  throw new NoConversation(id === 'last' ? 'there is no conversation yet' : `no conversation "${id}"; see: braidclaw memory list`)
 }

@@ -4,7 +4,7 @@ import { allowedTools } from '../../config/config.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RunContext } from '../../runtime/create-agent.ts'
-import type { Instruction } from '../../runtime/event.ts'
+import type { Continued, Instruction } from '../../runtime/event.ts'
 import type { Message, ModelWindow, ToolSpec } from '../../runtime/port.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import { afterTrim } from '../../runtime/turn-messages.ts'
@@ -38,10 +38,12 @@ export type PromptBuilderOptions = {
 
 export type PromptBuilder = {
   /** @throws FailureError when memory cannot be read, or the workspace is gone */
-  next(): Promise<RunContext>
+  next(continues?: Continued): Promise<RunContext>
   /** Whether the conversation is long enough that its beginning needs a summary. */
   needsCompaction(): boolean
 }
+
+type OwnHistory = Pick<RunContext, 'openMessages'> & { readonly history: readonly Message[] }
 
 export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilder {
   const { setup, request } = options
@@ -51,20 +53,23 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
   const isOfOthers = setup.access?.users.includes(everyone) === true
   const state = { begun: request.conversation.kind !== 'new', long: false, runs: 0, instructed: false }
 
-  function ownHistory(): readonly Message[] {
+  function ownHistory(open?: ReadonlySet<string>): OwnHistory {
     const isFirst = !state.begun
     state.begun = true
-    if (isFirst) return []
-    const { messages, turns } = history(options)
+    if (isFirst) return { history: [], openMessages: 0 }
+    const { messages, turns, openMessages } = history(options, open)
     state.long = (turns + 1) * 2 > config.memory.historyMax
-    return messages
+    return { history: messages, openMessages }
   }
 
-  async function past(): Promise<Past & { readonly history: readonly Message[] }> {
+  async function past(open?: ReadonlySet<string>): Promise<Past & OwnHistory> {
     try {
       if (state.begun || request.past) await options.window.ready(new AbortController().signal)
       const given = await request.past?.(historyTokens(config, options.window))
-      return { ...given, history: given?.history ?? ownHistory() }
+      if (!given?.history) return { ...given, ...ownHistory(open) }
+      // A history from elsewhere holds no interrupted turn.
+      const turn = open ? options.memory.context(options.conversationId, 0, open).messages : []
+      return { ...given, history: [...given.history, ...turn], openMessages: turn.length }
     } catch (error) {
       throw toFailure(options.memory, error)
     }
@@ -85,14 +90,20 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
   }
 
   return {
-    async next() {
+    async next(continues) {
       state.runs += 1
       if (hasTools(options.tools)) assertWorkspaceExists(config)
-      const { history, soul = request.soul, systemPrompt: words = request.systemPrompt } = await past()
+      const {
+        history,
+        openMessages,
+        soul = request.soul,
+        systemPrompt: words = request.systemPrompt,
+      } = await past(continues && new Set(continues.proposals.map(({ call }) => call.id)))
       const { autonomy } = config.security
       const project = words === undefined ? await options.instructions?.root() : undefined
       return {
         history,
+        openMessages,
         tools: await tools(),
         systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}), ...(project ? { project } : {}) }),
         labels: [...options.memory.labels.of(options.conversationId), ...(isOfOthers ? (['reads_untrusted'] as const) : [])],
@@ -110,13 +121,13 @@ async function specs({ setup, tools, toolRuntime }: PromptBuilderOptions): Promi
 }
 
 /** Returns the last whole turns that fit; it tells the model and the log how many were omitted. */
-function history({ memory, conversationId, window, setup: { config, log } }: PromptBuilderOptions) {
-  const { messages, omittedTurns } = memory.context(conversationId, historyTokens(config, window))
+function history({ memory, conversationId, window, setup: { config, log } }: PromptBuilderOptions, open?: ReadonlySet<string>) {
+  const { messages, omittedTurns, openMessages = 0 } = memory.context(conversationId, historyTokens(config, window), open)
   const turns = messages.filter(({ role }) => role === 'user').length + omittedTurns
-  if (omittedTurns === 0) return { messages, turns }
+  if (omittedTurns === 0) return { messages, turns, openMessages }
   log('info', 'context trimmed', { conversation: conversationId, omittedTurns })
   const content = `[${omittedTurns} earlier turns of this conversation are not shown here; memory_search finds them]`
-  return { messages: [{ role: 'user' as const, content }, ...afterTrim(messages)], turns }
+  return { messages: [{ role: 'user' as const, content }, ...afterTrim(messages)], turns, openMessages }
 }
 
 type PromptFacts = {

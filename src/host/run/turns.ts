@@ -1,7 +1,7 @@
 /** Runs the turns of one conversation: one at a time, each waiting for a slot in the process-wide queue, and each cancelled as a whole. */
 
 import type { Agent } from '../../runtime/create-agent.ts'
-import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { AgentEvent, Continued, Ending } from '../../runtime/event.ts'
 import type { Conversation } from '../api.ts'
 import type { TurnQueue } from './turn-queue.ts'
 
@@ -37,7 +37,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
     if (turn.begun) agent.cancel(by)
   }
 
-  async function* run(message: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
+  async function* run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent> {
     if (state.closed) return yield* refusal('closed', 'this conversation is closed; open it again')
     if (state.running) return yield* refusal('busy', 'a turn is under way in this conversation; wait for it or cancel it')
     const turn: Turn = { waiting: new AbortController(), started: Promise.withResolvers(), begun: false }
@@ -49,15 +49,15 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
       const leave = await queue.enter(most, turn.waiting.signal)
       if (!leave) return yield* givenUp(turn)
       turn.leave = leave
-      yield* events(turn, message)
+      yield* events(turn, message, continues)
     } finally {
       signal?.removeEventListener('abort', stop)
       over(turn)
     }
   }
 
-  async function* events(turn: Turn, message: string): AsyncGenerator<AgentEvent> {
-    for await (const event of agent.run(message)) {
+  async function* events(turn: Turn, message: string, continues?: Continued): AsyncGenerator<AgentEvent> {
+    for await (const event of agent.run(message, continues)) {
       // A cancel that came before the run could be cancelled.
       if (!turn.begun && turn.by !== undefined) agent.cancel(turn.by)
       turn.begun = true

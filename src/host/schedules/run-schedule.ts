@@ -1,9 +1,9 @@
 /** Runs a schedule once: an ordinary turn that nobody attends, and then the check that decides whether the run counts as good. */
 
 import type { FiredEnd, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
-import type { AgentEvent, Ending, Proposal } from '../../runtime/event.ts'
+import type { AgentEvent, Continued, Ending, Proposal } from '../../runtime/event.ts'
 import { autonomyLevels } from '../../security/settings.ts'
-import type { Conversation, ConversationOptions, Host, Setup } from '../api.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { activeAgentOf } from '../setup/agent-profile.ts'
 import { directCall } from '../toolset/direct-call.ts'
@@ -14,6 +14,7 @@ export type UnattendedTurns = {
   takeTurn(turn: {
     readonly conversation: Conversation
     readonly prompt: string
+    readonly continues?: Continued | undefined
     readonly show: (event: AgentEvent) => void
     readonly onGate: (gateId: string, proposal: Proposal) => Promise<void>
   }): Promise<Ending>
@@ -32,6 +33,8 @@ export type RunProgress = {
   /** Called before the run begins. */
   opened(conversation: Pick<Conversation, 'id' | 'cancel'>): void
   began(runId: string): void
+  /** The conversation whose last turn goes on: an earlier attempt at this run was interrupted in it. */
+  readonly continues?: string | undefined
   /** Receives the events of the turn. */
   show?(event: AgentEvent): void
 }
@@ -68,8 +71,7 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
   try {
     const setup = setupOf(host.setup, row)
     const agent = setup.config.defaultAgent === undefined ? {} : (await activeAgentOf(setup)).request
-    const which = row.conversation === 'same' ? ({ kind: 'called', name: row.id } as const) : ({ kind: 'new' } as const)
-    const conversation = await host.conversation(which, { ...conversationOptions(common, setup), ...agent })
+    const conversation = await host.conversation(whichOf(row, progress), { ...conversationOptions(common, setup), ...agent })
     try {
       progress.opened(conversation)
       const show = (event: AgentEvent) => {
@@ -77,7 +79,11 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
         if (event.type === 'done' && event.result !== undefined) seen.answer = event.result
         progress.show?.(event)
       }
-      const ending = await turns.takeTurn({ conversation, prompt: row.message, show, onGate: turns.refusedBy(conversation) })
+      const interrupted = progress.continues === undefined ? undefined : await conversation.interrupted()
+      if (typeof interrupted === 'string')
+        return { ending: { stop: 'cancelled', code: 'cancelled', message: `interrupted, and it cannot go on: ${interrupted}` } }
+      const asked = interrupted?.goOn(new Map()) ?? { prompt: row.message }
+      const ending = await turns.takeTurn({ conversation, ...asked, show, onGate: turns.refusedBy(conversation) })
       return { ending, ...seen, unanswered: conversation.unanswered(), usage: conversation.usage() }
     } finally {
       await conversation.close()
@@ -86,6 +92,11 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
     const code = error instanceof FailureError && error.code !== 'usage' ? error.code : 'error'
     return { ending: { stop: 'error', code, message: error instanceof Error ? error.message : String(error) } }
   }
+}
+
+function whichOf({ conversation, id }: ScheduleRow, { continues }: RunProgress): ConversationChoice {
+  if (continues !== undefined) return { kind: 'resume', id: continues }
+  return conversation === 'same' ? { kind: 'called', name: id } : alone
 }
 
 const alone = { kind: 'new' } as const

@@ -1,9 +1,10 @@
 import { expect, test } from 'bun:test'
-import { createMemoryStage, noon } from '../../memory/fixture.ts'
+import { createMemoryStage, noon, runOf } from '../../memory/fixture.ts'
 import { isAlive, ownerOf } from '../../memory/journal/process-owner.ts'
 import { openMemory } from '../../memory/memory.ts'
 import type { FiredEnd, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
+import type { RunIdentity } from '../../runtime/port.ts'
 import type { RunProgress } from './run-schedule.ts'
 import { createScheduler } from './scheduler.ts'
 
@@ -33,7 +34,11 @@ async function home() {
   const children = new Map<string, Bun.Subprocess>()
   const opened: { close(): void }[] = []
   /** Each scheduler believes to be a process of the machine, which the test can kill. */
-  async function process(label: string, end: (row: ScheduleRow, progress: RunProgress) => Promise<typeof good> | typeof good = () => good) {
+  async function process(
+    label: string,
+    end: (row: ScheduleRow, progress: RunProgress) => Promise<typeof good> | typeof good = () => good,
+    goesOn = false,
+  ) {
     const memory = openMemory({ path: stage.path, log: () => {}, now: () => clock.now })
     if (!memory.ok) throw new Error(memory.failure.message)
     opened.push(memory.memory)
@@ -47,6 +52,7 @@ async function home() {
       now: () => clock.now,
       owner: ownerOf(child.pid),
       isAlive,
+      goesOn,
       async run(row, progress) {
         started.push(new Date(clock.now).toISOString().slice(11, 16))
         return end(row, progress)
@@ -60,6 +66,9 @@ async function home() {
   }
   return {
     ...{ clock, log, process, kill },
+    /** What the journal has of a run. */
+    ran: (run: Partial<RunIdentity>, at: number) =>
+      stage.memory.journal.append({ run: runOf(1, run), kind: 'external', type: 'run.start', at, body: {} }),
     async [Symbol.asyncDispose]() {
       for (const label of children.keys()) await kill(label)
       for (const each of opened) each.close()
@@ -164,6 +173,32 @@ test('a run that had begun is never started again after a crash, and its channel
     message: 'the process ended during the run run_1',
     unsent: '[schedule "report": interrupted: the process ended during the run run_1]',
   })
+})
+
+test('where turns go on, a run that had begun goes on in its conversation, three times at most, and its message is never asked again', async () => {
+  await using at = await home()
+  const continued: (string | undefined)[] = []
+  const dying = (_row: ScheduleRow, progress: RunProgress) => {
+    continued.push(progress.continues)
+    if (continued.length === 1) {
+      progress.opened({ id: 'conversation_1', cancel: () => {} })
+      progress.began('run_1')
+    }
+    return new Promise<never>(() => {})
+  }
+  for (const owner of ['a', 'b', 'c', 'd']) {
+    const { store, scheduler } = await at.process(owner, dying, true)
+    if (owner === 'a') store.schedules.add(hourly)
+    at.clock.now = at.clock.now === noon ? noon + hour : at.clock.now + minute
+    scheduler.tick()
+    await at.kill(owner)
+    if (owner === 'a') at.ran({ runId: 'run_1', conversationId: 'conversation_1' }, noon + hour)
+  }
+  at.clock.now += minute
+  const last = await at.process('e', dying, true)
+  last.scheduler.tick()
+  expect(continued).toEqual([undefined, 'conversation_1', 'conversation_1', 'conversation_1'])
+  expect(states(last.store)).toEqual([1, 2, 3, 4].map((attempt) => `13:00 ${attempt} interrupted`))
 })
 
 test('with the policy skip an interrupted due time is not made up for', async () => {

@@ -22,6 +22,8 @@ export type SchedulerOptions = {
   readonly owner: string
   readonly isAlive: (owner: string) => boolean
   readonly run: (row: ScheduleRow, progress: RunProgress) => Promise<Omit<FiredEnd, 'ended'>>
+  /** Whether a run that had begun when its process ended goes on. */
+  readonly goesOn?: boolean
   /** Called when a run has ended and its text may be sent. */
   readonly ended?: () => void
 }
@@ -44,10 +46,10 @@ type Started = FiredKey & Pick<FiredRow, 'startedBy'>
 const longestMs = 60_000
 /** How often a process that holds no lease looks whether it can have it. */
 const followMs = 5_000
-/** A run that did not begin because its process ended is started again so many times at most. */
-const mostAttempts = 3
+/** A run whose process ended is started again, or goes on, so many times at most. */
+const mostTimes = 3
 
-export function createScheduler({ store, log, now, owner, isAlive, run, ended = () => {} }: SchedulerOptions): Scheduler {
+export function createScheduler({ store, log, now, owner, isAlive, run, goesOn = false, ended = () => {} }: SchedulerOptions): Scheduler {
   const { schedules, fired, lease, transaction, noteFired } = store
   const running = new Map<string, { readonly over: Promise<void>; cancel?: (by?: string) => void }>()
 
@@ -93,7 +95,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, ended = 
     }
   }
 
-  function dispatch(row: ScheduleRow, key: Started, progress: Pick<RunProgress, 'show'> = {}): Promise<void> {
+  function dispatch(row: ScheduleRow, key: Started, progress: Pick<RunProgress, 'show' | 'continues'> = {}): Promise<void> {
     const name = keyName(key)
     log('info', 'schedule started', { schedule: row.name, due: iso(key.due), ...(key.attempt > 1 ? { attempt: key.attempt } : {}) })
     const entry: { over: Promise<void>; conversationId?: string; cancel?: (by?: string) => void } = { over: Promise.resolve() }
@@ -142,7 +144,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, ended = 
     if (pausing) log('warn', 'schedule paused', { schedule: name, how: `braidclaw schedule resume ${name}` })
   }
 
-  /** Runs whose process has died: one that had not begun is started again if the schedule makes up for missed due times. */
+  /** Runs whose process has died: one that had not begun is started again if the schedule makes up for missed due times, others go on. */
   function recover(): void {
     for (const row of fired.running()) if (row.owner !== owner && !isAlive(row.owner)) interrupt(row)
   }
@@ -150,20 +152,27 @@ export function createScheduler({ store, log, now, owner, isAlive, run, ended = 
   function interrupt(dead: FiredRow): void {
     const row = schedules.named(dead.scheduleId)
     const runId = dead.runId ?? fired.runOf(dead)
-    const begins =
-      runId === undefined && row !== undefined && row.state !== 'paused' && row.missed !== 'skip' && dead.attempt < mostAttempts
+    const isFree = row !== undefined && row.state !== 'paused'
+    const continues = runId === undefined ? undefined : (dead.conversationId ?? undefined)
+    const isDue = runId === undefined && row?.missed !== 'skip' && dead.attempt < mostTimes
+    const begins = isFree && (isDue || (goesOn && continues !== undefined && dead.attempt <= mostTimes))
+    // With the time of the first attempt the begun run is found again, whenever the next attempt dies.
+    const since = continues === undefined ? now() : dead.fired
     const why = runId === undefined ? 'the process ended before the run began' : `the process ended during the run ${runId}`
-    const again = { ...dead, attempt: dead.attempt + 1, state: 'running', fired: now(), owner, message: '' } as const
+    const again = { ...dead, attempt: dead.attempt + 1, state: 'running', fired: since, owner, message: '' } as const
     const isMine = transaction(() => {
       if (!lease.hold(owner, now())) return false
       if (runId !== undefined) fired.setRun(dead, runId)
       const unsent = row && row.channel !== null && !begins ? interruptedReport(row.name, why) : null
       const told = { ending: null, message: why, checked: null, tokens: null, micros: null, unsent }
-      return fired.end(dead, { state: 'interrupted', ended: now(), ...told }) && (!begins || fired.fire(again))
+      if (!fired.end(dead, { state: 'interrupted', ended: now(), ...told })) return false
+      const isNew = !begins || fired.fire(again)
+      if (begins && continues !== undefined) fired.setConversation(again, continues)
+      return isNew
     })
     if (!isMine) return
     log('warn', 'schedule interrupted', { schedule: row?.name ?? dead.scheduleId, due: iso(dead.due), why })
-    if (begins) void dispatch(row, again)
+    if (begins) void dispatch(row, again, { continues })
   }
 
   function runNow(id: string, progress?: Pick<RunProgress, 'show'>): StartedRun {

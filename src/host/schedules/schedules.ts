@@ -2,6 +2,7 @@
 
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import { createId } from '../../kit/id.ts'
+import type { FiredTable } from '../../memory/schedules/fired-table.ts'
 import type { ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Setup } from '../api.ts'
@@ -97,4 +98,16 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
       local.scheduler = scheduler
     },
   }
+}
+
+/** Tells those who follow the events of a home at once when a run begins or ends: `committed` looks at the journal after the transaction. */
+export function tellRuns(store: ScheduleStore, committed: () => void): ScheduleStore {
+  const { fired } = store
+  const after = <Value>(value: Value): Value => {
+    committed()
+    return value
+  }
+  const fire: FiredTable['fire'] = (firing) => after(fired.fire(firing))
+  const end: FiredTable['end'] = (key, how) => after(fired.end(key, how))
+  return { ...store, fired: { ...fired, fire, end } }
 }

@@ -1,6 +1,7 @@
 /** Computes the lines that a run adds to its agent's files from its journal alone, so that every rebuild gives the same lines. */
 
 import { isObject } from '../../kit/json.ts'
+import { askedIn, broughtBy } from '../../runtime/behaviours/start-events.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import { rememberedOf } from '../../runtime/history-text.ts'
 import type { RunAgent } from '../../runtime/port.ts'
@@ -19,7 +20,8 @@ export type RunLine = { readonly file: AgentFile; readonly text: string; readonl
 type Seen = {
   said: Projected
   readonly calls: Map<string, { readonly name: string; readonly input: unknown }>
-  question?: { readonly text: string; readonly at: number }
+  /** `goesOn`: an earlier run wrote the question into the session. */
+  question?: { readonly text: string; readonly at: number; readonly goesOn: boolean }
   failed: boolean
 }
 
@@ -36,16 +38,16 @@ export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEnt
   function external(entry: JournalEntry): readonly RunLine[] {
     const event = externalOf(entry)
     if (!event) return []
+    const made = event.type === 'judged' ? [] : (broughtBy(event) ?? [])
+    for (const { call } of made) seen.calls.set(call.id, call)
+    const called = made.map(({ call }) => trace(entry.at, 'tool_call', spelled(call)))
     if (event.type === 'run.start') {
-      seen.question = { text: event.prompt, at: entry.at }
-      return [trace(entry.at, 'user_input', event.prompt)]
+      seen.question = { text: event.continues?.asked ?? event.prompt, at: entry.at, goesOn: event.continues !== undefined }
+      return [trace(entry.at, event.continues ? 'continued' : 'user_input', askedIn(event)), ...called]
     }
     seen.said = project(seen.said, event)
-    const shown = seen.said.events.flatMap((each) => resultLine(entry.at, each))
     if (event.type === 'model.fail') seen.failed = true
-    if (event.type !== 'model.done') return shown
-    for (const { call } of event.proposals) seen.calls.set(call.id, call)
-    return [...event.proposals.map(({ call }) => trace(entry.at, 'tool_call', spelled(call))), ...shown]
+    return [...called, ...seen.said.events.flatMap((each) => resultLine(entry.at, each))]
   }
 
   function resultLine(at: number, event: AgentEvent): RunLine[] {
@@ -79,7 +81,8 @@ export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEnt
     const { question } = seen
     if (!question) return []
     const said = (role: string, content: string, when: number): RunLine => ({ file: 'session', text: sessionLine({ role, content }, when) })
-    return [said('user', question.text, question.at), ...(answer === undefined ? [] : [said('assistant', answer, at)])]
+    const asked = question.goesOn ? [] : [said('user', question.text, question.at)]
+    return [...asked, ...(answer === undefined ? [] : [said('assistant', answer, at)])]
   }
 
   function history(answer: string | undefined): RunLine[] {

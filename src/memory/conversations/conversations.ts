@@ -7,7 +7,7 @@ import { homeRun, noteInHome } from '../journal/feed/home-notes.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/runs/spent-of-run.ts'
-import { isFromFile, type Role, type Turn } from '../journal/turns.ts'
+import { isQuestion, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import {
   type Conversation,
@@ -173,7 +173,7 @@ export type ConversationLine = Omit<Conversation, 'conversationId'> & { readonly
 
 /** Returns the line after one more turn. */
 export function enterLine(line: ConversationLine | undefined, turn: TurnLine, { seq, at }: Place): ConversationLine {
-  const asks = turn.role === 'user' && !isFromFile(turn)
+  const asks = isQuestion(turn)
   const { started = at, updated = at, turns = 0, title = '' } = line ?? {}
   return {
     started,

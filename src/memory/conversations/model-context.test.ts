@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import type { Part } from '../../runtime/event.ts'
+import type { ExternalEvent, Part } from '../../runtime/event.ts'
 import type { Message } from '../../runtime/port.ts'
 import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
 import { createJournal } from '../journal/journal.ts'
@@ -20,6 +20,8 @@ afterEach(() => memoryStage.remove())
 
 const recorder = () =>
   recordSteps({ memory: memoryStage.memory, log: () => {}, now: () => memoryStage.clock.now++, redact: (event) => event })
+
+const startedWith = (prompt: string) => started(prompt) as Extract<ExternalEvent, { type: 'run.start' }>
 
 function chat(number: number, question: string, answer: string): void {
   const { external, finished } = recorder()
@@ -47,6 +49,68 @@ test('a turn that is too big also hides the smaller ones before it: no holes', (
   chat(3, 'small', 'small')
   const { messages, omittedTurns } = memoryStage.memory.context('conversation-1', 1000)
   expect([messages.length, omittedTurns]).toEqual([2, 2])
+})
+
+/** Run 1 made two calls and died in the second; run 2 goes on. */
+function interrupted() {
+  const [first, { external, intent }] = [runOf(1), recorder()]
+  const calls = ['a', 'b'].map((id) => callOf(id))
+  external(first, started('go'))
+  external(first, replied(calls.map((call) => ({ type: 'call' as const, ...call }))))
+  for (const call of calls) {
+    intent(first, acting(call))
+    external(first, { type: 'tool.done', id: call.id, outcome: { status: 'allowed', output: `${call.id} of the first run` } })
+  }
+  return { external, intent, b: callOf('b') }
+}
+
+const shown = (open?: ReadonlySet<string>, budget = 10_000) => {
+  const { messages, omittedTurns } = memoryStage.memory.context('conversation-1', budget, open)
+  return [omittedTurns, ...messages.map((message) => (message.role === 'assistant' ? 'reply' : message.content))]
+}
+
+test('a turn that goes on ends as it stood, without results of the calls that are made now, and however long it is', () => {
+  chat(0, 'earlier', 'answer')
+  interrupted()
+  expect(shown(new Set(['b']))).toEqual([0, 'earlier', 'reply', 'go', 'reply', 'a of the first run'])
+  expect(shown(new Set(['b']), 1)).toEqual([1, 'go', 'reply', 'a of the first run'])
+})
+
+test('a run that went on belongs to the turn of the first: the last result of a call counts, and its note stands behind the results', () => {
+  const { external, intent, b } = interrupted()
+  const continues = { run: 'run-1', asked: 'go', proposals: [{ call: b, judgement: acting(b).judgement }] }
+  memoryStage.memory.journal.end('run-1', { at: 1, code: 'error', message: 'died', digest: null })
+  external(runOf(2), { ...startedWith('look first'), continues })
+  expect(shown(new Set(['b']))).toEqual([0, 'go', 'reply', 'a of the first run'])
+  intent(runOf(2), acting(b))
+  external(runOf(2), { type: 'tool.done', id: 'b', outcome: { status: 'allowed', output: 'b of the second run' } })
+  external(runOf(2), replied([{ type: 'text', text: 'done' }]))
+  expect(shown()).toEqual([0, 'go', 'reply', 'a of the first run', 'b of the second run', 'look first', 'reply'])
+  const [line] = memoryStage.memory.conversations.list()
+  expect([line?.turns, line?.title]).toEqual([1, 'go'])
+})
+
+test('a note that no reply followed is told once, by the run that goes on next', () => {
+  const { external } = interrupted()
+  const goesOn = (run: string) => ({ ...startedWith('look first'), continues: { run, asked: 'go', proposals: [] } })
+  const died = (run: string) => memoryStage.memory.journal.end(run, { at: 1, code: 'error', message: 'died', digest: null })
+  died('run-1')
+  external(runOf(2), goesOn('run-1'))
+  died('run-2')
+  expect(shown(new Set())).toEqual([0, 'go', 'reply', 'a of the first run', 'b of the first run'])
+  external(runOf(3), goesOn('run-2'))
+  external(runOf(3), replied([{ type: 'text', text: 'done' }]))
+  expect(shown()).toEqual([0, 'go', 'reply', 'a of the first run', 'b of the first run', 'look first', 'reply'])
+})
+
+test('of two runs that go on with one turn the second is not recorded, and neither is one after a later turn', () => {
+  const { external } = interrupted()
+  const continues = { run: 'run-1', asked: 'go', proposals: [] }
+  expect(() => external(runOf(2), { ...startedWith(''), continues })).toThrow('nothing was done')
+  memoryStage.memory.journal.end('run-1', { at: 1, code: 'error', message: 'died', digest: null })
+  external(runOf(2), { ...startedWith(''), continues })
+  expect(() => external(runOf(3), { ...startedWith(''), continues })).toThrow('a later turn of this conversation began after run-1')
+  expect(memoryStage.memory.journal.run('run-3')).toBeUndefined()
 })
 
 test('an unknown conversation is an empty one', () => {

@@ -23,6 +23,8 @@ export type Context = {
   readonly omittedTurns: number
   readonly estimatedTokens: number
   readonly summarisedTurns?: number
+  /** How many messages at the end belong to the turn that goes on. */
+  readonly openMessages?: number
 }
 
 type Row = {
@@ -36,31 +38,36 @@ type ToolMessage = Extract<Message, { role: 'tool' }>
 
 const unanswered = 'No result: the run ended before this call was carried out.'
 
+/** `open`: the latest turn goes on; its history ends as it stood, without results of these calls. */
+type ReadContext = (conversationId: string, tokenBudget: number, open?: ReadonlySet<string>) => Context
+
 /**
- * A turn is one run: the question, its replies and their results. It is included completely or not at all, so no result loses its call; a
- * call without a result gets one that says so. Call it before the new run begins, or the new question is among the messages.
+/**
+ * A turn is one run, or a run with those that went on with it: the question, its replies and their results. It is included completely or
+ * not at all, so no result loses its call; a call without a result gets one that says so. Call it before the new run begins, or the new
+ * question is among the messages.
  */
-export function createContext(
-  store: Store,
-  now: Clock,
-  approvals: Pick<Approvals, 'get'> = createApprovals(store, { now }),
-): (conversationId: string, tokenBudget: number) => Context {
-  const toldRun = createToldRuns(store, (runId) => {
-    const told = messagesOfRun(runId, rowsOf(store, runId), trimsOf(store, runId))
-    const messages = told.length === 0 ? told : [...told, ...interruptionOf(store, runId)]
-    return { messages, tokens: estimateTokens(messages) }
+export function createContext(store: Store, now: Clock, approvals: Pick<Approvals, 'get'> = createApprovals(store, { now })): ReadContext {
+  const toldTurn = createToldTurns(store, (runIds, open) => {
+    const parts = runIds.map((runId) => rowsOf(store, runId))
+    const trims = runIds.flatMap((runId) => trimsOf(store, runId))
+    const told = messagesOfTurn(turnRows(parts, open !== undefined), trims, open)
+    const messages = told.length === 0 || open ? told : [...told, ...interruptionOf(store, runIds.at(-1) ?? '')]
+    return { messages, tokens: estimateTokens(messages), goesOn: goesOn(store, runIds[0] ?? '', parts[0]) }
   })
-  return (conversationId, tokenBudget) => {
+  return (conversationId, tokenBudget, open) => {
     const turns = countTurns(store, conversationId)
     if (turns === undefined) return { messages: [], omittedTurns: 0, estimatedTokens: 0 }
     const summary = summaryThatFits(store, conversationId, tokenBudget)
     const taken: Told[] = []
     let tokens = summary.tokens
-    for (const { runId, started } of runsOf(store, conversationId, summary.place)) {
-      const { messages, tokens: more } = toldRun(runId)
-      const late = lateDecisions(store, approvals, runId, now())
+    for (const { runIds, started, alone } of turnsOf(runsOf(store, conversationId, summary.place), toldTurn)) {
+      const isOpen = open !== undefined && !taken.some(({ messages }) => messages.length > 0)
+      const { messages, tokens: more } = isOpen ? toldTurn(runIds, open) : (alone ?? toldTurn(runIds))
+      // The calls of a turn that goes on have no results yet, so nothing may follow them.
+      const late = isOpen ? [] : runIds.flatMap((each) => lateDecisions(store, approvals, each, now()))
       const all = more + estimateTokens(late.map(({ message }) => message))
-      if (tokens + all > tokenBudget) break
+      if (!isOpen && tokens + all > tokenBudget) break
       tokens += all
       taken.unshift({ started, messages, late })
     }
@@ -70,6 +77,7 @@ export function createContext(
       omittedTurns: Math.max(0, omittedTurns),
       estimatedTokens: tokens,
       ...(summary.turns > 0 ? { summarisedTurns: summary.turns } : {}),
+      ...(open ? { openMessages: taken.findLast(({ messages }) => messages.length > 0)?.messages.length ?? 0 } : {}),
     }
   }
 }
@@ -111,6 +119,23 @@ function* runsOf(store: Store, conversationId: string, after: number): Generator
   }
 }
 
+/** The runs of a turn, oldest first; `alone` when it has only one. */
+type TurnRow = { readonly runIds: readonly string[]; readonly started: number; readonly alone?: ToldTurn }
+
+/** Groups runs, newest first, into turns: a run that went on with an earlier one belongs to it. */
+function* turnsOf(runs: Iterable<RunRow>, toldTurn: ReadTurn): Generator<TurnRow> {
+  let turn: TurnRow | undefined
+  for (const { runId, started } of runs) {
+    const told = toldTurn([runId])
+    turn = turn ? { runIds: [runId, ...turn.runIds], started } : { runIds: [runId], started, alone: told }
+    if (told.goesOn) continue
+    yield turn
+    turn = undefined
+  }
+  // A summary stands for the beginning of this one.
+  if (turn) yield turn
+}
+
 /** Returns the number of questions; a run without a question is not a turn. Undefined for a conversation without turns. */
 function countTurns(store: Store, conversationId: string): number | undefined {
   const row = store.sql<{ turns: number }, [string]>('SELECT turns FROM conversations WHERE conversation_id = ?').get(conversationId)
@@ -145,7 +170,7 @@ function interruptionOf(store: Store, runId: string): Message[] {
   return [{ role: 'user', content: `[BraidClaw: the turn above was interrupted: ${why}]` }]
 }
 
-type TrimAt = { readonly seq: number; readonly trim: Shortening }
+type TrimAt = { readonly seq: number; readonly runId: string; readonly trim: Shortening }
 
 /** Returns how the run's messages were shortened, oldest first. */
 function trimsOf(store: Store, runId: string): TrimAt[] {
@@ -155,35 +180,63 @@ function trimsOf(store: Store, runId: string): TrimAt[] {
     .all(runId)
     .flatMap(({ seq, body }) => {
       const trim = shorteningIn(parseJson(body))
-      return trim ? [{ seq, trim }] : []
+      return trim ? [{ seq, runId, trim }] : []
     })
 }
 
+/** Tells whether the run went on with an earlier one. Only runs without a question of their own need a look into the journal. */
+function goesOn(store: Store, runId: string, rows: readonly Row[] = []): boolean {
+  if (rows[0]?.role === 'user' && !rows[0].body.includes('"continues":{')) return false
+  const select = `SELECT 1 FROM journal WHERE run_id = ? AND type = 'run.start' AND json_extract(body, '$.continues.run') IS NOT NULL`
+  return store.sql(select).get(runId) !== null
+}
+
+/**
+ * Joins the rows of a turn: the note of a run that goes on stands behind the results of its calls, and it replaces a note that no reply
+ * followed. `isOpen`: one more run goes on.
+ */
+function turnRows(parts: readonly (readonly Row[])[], isOpen: boolean): readonly Row[] {
+  const withoutNote = (rows: readonly Row[]) => (rows.length > 1 && rows.at(-1)?.role === 'user' ? rows.slice(0, -1) : rows)
+  const joined = parts.reduce((before, part) => {
+    const notes = part.filter(({ role }) => role === 'user')
+    const rest = part.filter(({ role }) => role !== 'user')
+    const replied = rest.findIndex(({ role }) => role === 'assistant')
+    const results = replied === -1 ? rest.length : replied
+    return [...withoutNote(before), ...rest.slice(0, results), ...notes, ...rest.slice(results)]
+  })
+  return isOpen ? withoutNote(joined) : joined
+}
+
 /** A trim comes before a reply: when all results of the replies before it are there. */
-function messagesOfRun(runId: string, rows: readonly Row[], trims: readonly TrimAt[]): Message[] {
+function messagesOfTurn(rows: readonly Row[], trims: readonly TrimAt[], open?: ReadonlySet<string>): Message[] {
   const due = [...trims]
   let messages: Message[] = []
-  for (const [at, row] of rows.entries()) {
-    if (row.role === 'tool') continue
-    for (let [next] = due; next !== undefined && next.seq < row.seq; [next] = due) {
-      messages = shorten(messages, next.trim, runId)
+  const trimBefore = (seq: number) => {
+    for (let [next] = due; next !== undefined && next.seq < seq; [next] = due) {
+      messages = shorten(messages, next.trim, next.runId)
       due.shift()
     }
-    if (row.role === 'user') messages.push({ role: 'user', content: row.content })
-    else messages.push(...replyOf(row, rows, at))
   }
+  for (const [at, row] of rows.entries()) {
+    if (row.role === 'assistant') trimBefore(row.seq)
+    if (row.role === 'user') messages.push({ role: 'user', content: row.content })
+    else if (row.role === 'assistant') messages.push(...replyOf(row, rows, { at, open }))
+  }
+  trimBefore(Number.POSITIVE_INFINITY)
   return messages
 }
 
-function replyOf({ body }: Row, rows: readonly Row[], at: number): Message[] {
+type Place = { readonly at: number; readonly open: ReadonlySet<string> | undefined }
+
+function replyOf({ body }: Row, rows: readonly Row[], { at, open = new Set() }: Place): Message[] {
   const parts = partsOf(body)
-  return parts.length === 0 ? [] : [{ role: 'assistant', parts }, ...answers(parts, resultsAfter(rows, at))]
+  return parts.length === 0 ? [] : [{ role: 'assistant', parts }, ...answers(parts, resultsAfter(rows, at), open)]
 }
 
 /** Returns one result per call, in the order of the calls, as the model received them. */
-function answers(parts: readonly Part[], results: ReadonlyMap<string, ToolMessage>): Message[] {
+function answers(parts: readonly Part[], results: ReadonlyMap<string, ToolMessage>, open: ReadonlySet<string>): Message[] {
   return parts.flatMap((part) => {
-    if (part.type !== 'call') return []
+    if (part.type !== 'call' || open.has(part.id)) return []
     return [results.get(part.id) ?? { role: 'tool', callId: part.id, name: part.name, content: unanswered, isError: true }]
   })
 }
@@ -212,14 +265,15 @@ function isPart(value: unknown): value is Part {
   return (value.type === 'text' || value.type === 'thinking') && typeof value.text === 'string'
 }
 
-type OpenRun = { readonly messages: readonly Message[]; readonly tokens: number }
+type ToldTurn = { readonly messages: readonly Message[]; readonly tokens: number; readonly goesOn: boolean }
+type ReadTurn = (runIds: readonly string[], open?: ReadonlySet<string>) => ToldTurn
 
 /** The cache keeps the newest runs, up to this many tokens. */
 const mostTokens = 1_000_000
 
-/** Caches the messages of ended runs between the turns of a long-lived process: their rows change only when another connection writes. */
-function createToldRuns(store: Store, read: (runId: string) => OpenRun): (runId: string) => OpenRun {
-  const kept = new Map<string, OpenRun>()
+/** Caches the messages of ended turns between the turns of a long-lived process: their rows change only when another connection writes. */
+function createToldTurns(store: Store, read: ReadTurn): ReadTurn {
+  const kept = new Map<string, ToldTurn>()
   const state = { tokens: 0, version: -1 }
 
   /** Changes with every commit of another connection, in this process or not. */
@@ -227,8 +281,8 @@ function createToldRuns(store: Store, read: (runId: string) => OpenRun): (runId:
     return store.sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? -1
   }
 
-  function keep(runId: string, told: OpenRun): void {
-    kept.set(runId, told)
+  function keep(key: string, told: ToldTurn): void {
+    kept.set(key, told)
     state.tokens += told.tokens
     for (const [oldest, { tokens }] of kept) {
       if (state.tokens <= mostTokens) return
@@ -237,16 +291,18 @@ function createToldRuns(store: Store, read: (runId: string) => OpenRun): (runId:
     }
   }
 
-  return (runId) => {
+  return (runIds, open) => {
+    if (open) return read(runIds, open)
     const now = version()
     if (now !== state.version) {
       kept.clear()
       Object.assign(state, { tokens: 0, version: now })
     }
-    const known = kept.get(runId)
+    const key = runIds.join(' ')
+    const known = kept.get(key)
     if (known) return known
-    const told = read(runId)
-    if (isOver(store, runId)) keep(runId, told)
+    const told = read(runIds)
+    if (isOver(store, runIds.at(-1) ?? '')) keep(key, told)
     return told
   }
 }

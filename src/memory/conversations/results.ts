@@ -37,9 +37,17 @@ export function createResults(store: Store): Results {
     }
   }
 
-  function runOf(conversationId: string, end: string): string | undefined {
-    const select = 'SELECT run_id AS runId FROM runs WHERE conversation_id = ? AND substr(run_id, -length(?)) = ? ORDER BY rowid DESC'
-    return store.sql<{ runId: string }, [string, string, string]>(select).get(conversationId, end, end)?.runId
+  /** Returns the runs of a turn to look in, the named one first: a run that goes on names results of those before it by its own id. */
+  function runsOf(conversationId: string, end: string): readonly string[] {
+    const named = 'SELECT run_id AS runId FROM runs WHERE conversation_id = ? AND substr(run_id, -length(?)) = ? ORDER BY rowid DESC'
+    const before = "SELECT body ->> '$.continues.run' AS runId FROM journal WHERE run_id = ? AND type = 'run.start'"
+    const found = new Set<string>()
+    let next = store.sql<{ runId: string | null }, string[]>(named).get(conversationId, end, end)?.runId
+    while (next && !found.has(next)) {
+      found.add(next)
+      next = store.sql<{ runId: string | null }, string[]>(before).get(next)?.runId
+    }
+    return [...found]
   }
 
   function whole(runId: string, callId: string): Row | null {
@@ -55,6 +63,17 @@ export function createResults(store: Store): Results {
     return store.sql<{ content: string }, [string, string]>(select).get(runId, callId)?.content
   }
 
+  function resultIn(runId: string, callId: string, id: string): FoundResult | undefined {
+    const row = whole(runId, callId)
+    if (!row) {
+      const text = shown(runId, callId)
+      return text === undefined ? undefined : { ok: true, text }
+    }
+    const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Bun.zstdDecompressSync(row.packed))
+    if (row.digest === null || row.digest === sha256(text)) return { ok: true, text }
+    return { ok: false, message: `the stored result ${JSON.stringify(id)} was altered after it was recorded; call the tool again` }
+  }
+
   return {
     keep({ runId, callId, conversationId, text }, at, mostBytes) {
       const packed = Bun.zstdCompressSync(text)
@@ -67,17 +86,11 @@ export function createResults(store: Store): Results {
     },
     find(conversationId, id) {
       const parts = resultIdParts(id)
-      const runId = parts && runOf(conversationId, parts.run)
-      if (!parts || !runId) return { ok: false, message: unknown(id) }
-      const row = whole(runId, parts.callId)
-      if (!row) {
-        const text = shown(runId, parts.callId)
-        return text === undefined ? { ok: false, message: unknown(id) } : { ok: true, text }
+      for (const runId of parts ? runsOf(conversationId, parts.run) : []) {
+        const found = parts && resultIn(runId, parts.callId, id)
+        if (found) return found
       }
-      const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Bun.zstdDecompressSync(row.packed))
-      if (row.digest !== null && row.digest !== sha256(text))
-        return { ok: false, message: `the stored result ${JSON.stringify(id)} was altered after it was recorded; call the tool again` }
-      return { ok: true, text }
+      return { ok: false, message: unknown(id) }
     },
     list(conversationId) {
       const select = `SELECT run_id AS runId, body ->> '$.id' AS callId, body ->> '$.call.name' AS name, body ->> '$.call.input' AS input FROM journal

@@ -88,9 +88,12 @@ function isThinking(entries: readonly JournalEntry[]): boolean {
   const waiting = new Set<unknown>()
   const state = { thinking: false }
   for (const { type, body } of entries) {
+    const start = type === 'run.start' && isObject(body) ? body.continues : undefined
     if (type === 'model.done' || type === 'judged') for (const id of proposedIn(body)) waiting.add(id)
+    for (const id of proposedIn(start)) waiting.add(id)
     const isResult = (type === 'tool.done' || type === 'deny' || type === 'drop') && waiting.delete(idOf(body))
-    state.thinking = type === 'run.start' || (isResult && waiting.size === 0) || (state.thinking && !endsCall.has(type))
+    state.thinking =
+      (type === 'run.start' && waiting.size === 0) || (isResult && waiting.size === 0) || (state.thinking && !endsCall.has(type))
   }
   return state.thinking
 }

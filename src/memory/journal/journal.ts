@@ -61,6 +61,8 @@ export type Journal = {
   /** Newest first. */
   runs(filter: RunsAsked): RunRecord[]
   run(runId: string): RunRecord | undefined
+  /** Returns the latest run of the conversation that asked or went on with something, besides `except`. */
+  latestTurn(conversationId: string, except?: string): RunRecord | undefined
   /** What the run was asked, shortened to 200 characters. */
   prompt(runId: string): string | undefined
   /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
@@ -165,7 +167,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
 
   function prompt(runId: string): string | undefined {
     const said = store.sql<{ prompt: string | null }, [string]>(
-      `SELECT substr(json_extract(body, '$.prompt'), 1, 200) AS prompt FROM journal WHERE run_id = ? AND type = 'run.start' LIMIT 1`,
+      `SELECT substr(coalesce(json_extract(body, '$.continues.asked'), json_extract(body, '$.prompt')), 1, 200) AS prompt FROM journal WHERE run_id = ? AND type = 'run.start' LIMIT 1`,
     )
     return said.get(runId)?.prompt ?? undefined
   }
@@ -250,6 +252,8 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     events,
     runs,
     run,
+    latestTurn: (conversation, except) =>
+      runs({ limit: 50, conversation }).find(({ runId }) => runId !== except && prompt(runId) !== undefined),
     prompt,
     unfinished,
     openIntent,

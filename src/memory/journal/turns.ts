@@ -43,7 +43,9 @@ export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[])
 export function turnOf(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => string | undefined): Turn | undefined {
   const { body } = entry
   if (entry.kind === 'external' && entry.type === 'run.start') {
-    return turn(run, entry, { role: 'user', content: textOf(body, 'prompt'), metadata: pick(body, ['mode']) })
+    const [content, continues] = [textOf(body, 'prompt'), textOf(member(body, 'continues'), 'run')]
+    if (continues !== '' && content === '') return undefined
+    return turn(run, entry, { role: 'user', content, metadata: { ...pick(body, ['mode']), ...(continues === '' ? {} : { continues }) } })
   }
   if (entry.kind === 'external' && (entry.type === 'model.done' || entry.type === 'judged')) return reply(run, entry)
   if (entry.kind === 'external' && entry.type === 'tool.done') return result(run, entry, toolOf)
@@ -102,6 +104,11 @@ function fromFile(run: RunIdentity, entry: EntryBody): Turn | undefined {
 /** Tells whether a turn came from a file instead of a run. */
 export function isFromFile({ metadata }: Pick<Turn, 'metadata'>): boolean {
   return metadata.file !== undefined
+}
+
+/** Tells whether somebody asks something here; a note for a turn that goes on asks nothing. */
+export function isQuestion(turn: Pick<Turn, 'role' | 'metadata'>): boolean {
+  return turn.role === 'user' && !isFromFile(turn) && turn.metadata.continues === undefined
 }
 
 /** Returns the text that the runtime's `calls` thread sends to the model, so that a resumed conversation reads as before. */

@@ -3,6 +3,7 @@
 import type { BThread } from '../../kernel/thread.ts'
 import { dropText, outcomeText } from '../attempt/outcome-text.ts'
 import type { Changed, Proposal, RunEvent, ToolReport } from '../event.ts'
+import { broughtBy } from './start-events.ts'
 
 type Phase = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'resolved'
 /** `approval`: who said yes to what comes next, the act or the changes; `part`: to which part of the changes. */
@@ -24,6 +25,7 @@ export const calls: BThread<Calls, RunEvent> = {
   init: { round: 0, entries: [], stop: null },
   bid: ({ round, entries, stop }) => ({
     wait: [
+      { type: 'run.start' },
       { type: 'think' },
       { type: 'model.done' },
       { type: 'judged' },
@@ -45,9 +47,10 @@ export const calls: BThread<Calls, RunEvent> = {
     switch (event.type) {
       case 'think':
         return { ...state, round: event.round }
+      case 'run.start':
       case 'model.done':
       case 'judged':
-        return { ...state, entries: event.proposals.map((proposal) => ({ ...proposal, phase: 'new' })) }
+        return { ...state, entries: (broughtBy(event) ?? []).map((proposal) => ({ ...proposal, phase: 'new' })) }
       case 'propose':
         return advance(state, event.id, { phase: 'proposed' })
       case 'approval.decision':

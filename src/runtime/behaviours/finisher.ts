@@ -3,6 +3,7 @@
 import type { BThread } from '../../kernel/thread.ts'
 import type { Ending, FailureCode, RunEvent } from '../event.ts'
 import { isKnown, vocabulary } from '../vocabulary.ts'
+import { broughtBy } from './start-events.ts'
 
 type Finisher = {
   readonly thinking: boolean
@@ -27,6 +28,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
     if (finished) return { block: everything() }
     return {
       wait: [
+        { type: 'run.start' },
         { type: 'think' },
         { type: 'model.done' },
         { type: 'model.fail' },
@@ -43,6 +45,8 @@ export const finisher: BThread<Finisher, RunEvent> = {
   },
   next(state, event) {
     switch (event.type) {
+      case 'run.start':
+        return { ...state, unresolved: broughtBy(event)?.length ?? 0 }
       case 'think':
         return { ...state, thinking: true }
       case 'model.done':

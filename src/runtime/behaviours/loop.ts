@@ -1,7 +1,11 @@
-/** Runs the model loop: a start, a finished round or a retry requests the next `think`; it rejects a reply to no request. */
+/**
+ * Runs the model loop: a start, a finished round or a retry requests the next `think`; it rejects a reply to no request. The calls that a
+ * start brings are a round.
+ */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
+import { broughtBy } from './start-events.ts'
 
 type Loop = { readonly round: number; readonly phase: 'new' | 'idle' | 'wants' | 'thinking' }
 
@@ -22,6 +26,7 @@ export const loop: BThread<Loop, RunEvent> = {
   },
   next({ round }, event) {
     if (event.type === 'think') return { round: event.round, phase: 'thinking' }
-    return { round, phase: event.type === 'model.done' || event.type === 'model.fail' ? 'idle' : 'wants' }
+    const waits = event.type === 'run.start' && (broughtBy(event) ?? []).length > 0
+    return { round, phase: waits || event.type === 'model.done' || event.type === 'model.fail' ? 'idle' : 'wants' }
   },
 }

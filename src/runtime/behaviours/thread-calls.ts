@@ -2,6 +2,7 @@
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
+import { broughtBy } from './start-events.ts'
 
 /**
  * `busy`: the model thinks, or its calls are open. `asked`: the gate judges a thread's call. `own`: that call is open. `over`: no more
@@ -21,6 +22,7 @@ export const threadCalls: BThread<ThreadCalls, RunEvent> = {
     if (event.type === 'judged') return { phase: 'own', id: null }
     if (event.type === 'model.fail') return { phase: 'over', id: null }
     if (event.type === 'think') return { phase: 'busy', id: null }
+    if (event.type === 'run.start' && (broughtBy(event) ?? []).length > 0) return { phase: 'busy', id: null }
     if (event.type === 'model.done' && event.proposals.length > 0) return state
     return { phase: 'idle', id: null }
   },

@@ -44,6 +44,8 @@ const judgement = {
 }
 const review = { digest: text, verdict: one('apply', 'ask', 'deny'), rule: text, reason: text, summary: text, count }
 const outcome = { status: one('allowed', 'denied', 'failed'), output: text }
+const proposals = list(shape({ call: shape(call), judgement: shape(judgement) }))
+const continues = optional(shape({ run: text, asked: text, proposals }))
 const part: Check = (value) =>
   isObject(value) && (value.type === 'call' ? shape(call)(value) : one('text', 'thinking')(value.type) && text(value.text))
 
@@ -68,10 +70,10 @@ function isShortening(body: unknown): body is Shortening {
 
 /** The fields that the program reads of each event. */
 const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
-  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels }),
+  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels, continues }),
   'model.done': shape({
     parts: list(part),
-    proposals: list(shape({ call: shape(call), judgement: shape(judgement) })),
+    proposals,
     usage: shape({ inputTokens: count, outputTokens: count }),
     model: text,
   }),
@@ -86,7 +88,7 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   clock: shape({ at: count }),
   'mode.set': shape({ mode: one('structured', 'wiggum') }),
   'thread.add': shape({ name: text, digest: text }),
-  judged: shape({ id: text, by: text, parts: list(part), proposals: list(shape({ call: shape(call), judgement: shape(judgement) })) }),
+  judged: shape({ id: text, by: text, parts: list(part), proposals }),
 }
 
 /** Returns undefined when the body is not the event that the entry names. */

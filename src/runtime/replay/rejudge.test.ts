@@ -43,4 +43,14 @@ describe('what another policy would have done', () => {
     const { divergence } = await rejudge({ entries, limits, judge: ({ id }) => judge(id === 'b' ? 'deny' : 'allow')() })
     expect(divergence).toEqual({ before: 'gate.open c', after: 'act c' })
   })
+
+  test('the calls of an interrupted run that goes on are judged too', async () => {
+    const proposals = [{ call: { id: 'a', name: 'tool', input: {} }, judgement: judge('allow')() }]
+    const continues = { run: 'run_0', asked: 'go', proposals }
+    const body = { type: 'run.start', prompt: '', mode: 'structured', at: 0, model: 'm', continues }
+    const entries = [{ seq: 1, kind: 'external', type: 'run.start', body } as const]
+    const { calls, divergence } = await rejudge({ entries, limits, judge: judge('deny') })
+    expect(calls.map(({ id, after }) => [id, after.verdict])).toEqual([['a', 'deny']])
+    expect(divergence).toEqual({ before: 'act a', after: 'deny a' })
+  })
 })

@@ -4,6 +4,7 @@
  */
 
 import type { AnyThread } from '../../kernel/thread.ts'
+import { broughtBy } from '../behaviours/start-events.ts'
 import type { ChangeReview } from '../changes.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
@@ -66,8 +67,7 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge,
     const event = externalOf(entry)
     if (event === undefined) continue
     before.push(event)
-    if (event.type === 'tool.changed') after.push(await reviewed(event, at + 1))
-    else after.push(event.type === 'model.done' || event.type === 'judged' ? await again(event, at + 1) : event)
+    after.push(event.type === 'tool.changed' ? await reviewed(event, at + 1) : await again(event, at + 1))
   }
 
   async function reviewed(event: ToolChanged, number: number): Promise<ToolChanged> {
@@ -76,15 +76,17 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge,
     return said === undefined ? event : { ...event, review: { ...event.review, ...sayingOfChanges(said) } }
   }
 
-  async function again(event: Extract<ExternalEvent, { type: 'model.done' } | { type: 'judged' }>, number: number): Promise<ExternalEvent> {
+  /** Judges the calls again that the event brings into the run, if it brings any. */
+  async function again(event: ExternalEvent, number: number): Promise<ExternalEvent> {
     const proposals: Proposal[] = []
-    for (const { call, judgement } of event.proposals) {
+    for (const { call, judgement } of broughtBy(event) ?? []) {
       const said = await judge(call)
       const { labels: _, ...before } = judgement
       calls.push(told(number, { call, judgement }, said))
       proposals.push({ call, judgement: { ...before, ...sayingOf(said), ...(said.labels ? { labels: said.labels } : {}) } })
     }
-    return { ...event, proposals }
+    if (event.type === 'run.start' && event.continues) return { ...event, continues: { ...event.continues, proposals } }
+    return event.type === 'model.done' || event.type === 'judged' ? { ...event, proposals } : event
   }
 
   function happenings(externals: readonly ExternalEvent[]): string[] {

@@ -51,6 +51,8 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
   const stream = createStream(runId)
   const due: Consequence[] = []
   let turn: Message[] = []
+  // The messages of a turn that goes on begin in the journal of another run.
+  const isContinuation = entries.some((entry) => entry.type === 'run.start' && isObject(entry.body) && entry.body.continues !== undefined)
   const ended = entries.some(({ kind, type }) => kind === 'note' && type === 'finish')
 
   function take(event: RunEvent, blockers: string): void {
@@ -70,7 +72,7 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
     if (event === undefined) return { journalled: `${labelOf(entry)}, which is not what a run writes`, replayed: 'nothing' }
     const by = running.take(event, take)
     if (by !== undefined) return { journalled: labelOf(entry), replayed: `a refusal of it by ${by}` }
-    if (event.type !== 'context.trimmed' || event.digest === messagesDigest(turn)) return undefined
+    if (event.type !== 'context.trimmed' || isContinuation || event.digest === messagesDigest(turn)) return undefined
     return { journalled: `${event.type} to other messages`, replayed: event.type }
   }
 

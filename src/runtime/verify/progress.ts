@@ -1,6 +1,7 @@
 /** Defines what must happen in a run: every call is resolved once (P7), and an unfinished run waits for somebody (P8). */
 
 import type { Property, Rest } from '../../kernel/property.ts'
+import { broughtBy } from '../behaviours/start-events.ts'
 import type { RunEvent } from '../event.ts'
 
 type Stage = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'done'
@@ -22,8 +23,8 @@ export const resolvedOnce: Property<RunEvent, { readonly calls: { readonly [id: 
   next(ledger, { event }) {
     const { calls } = ledger
     const open = Object.values(calls).some((stage) => stage !== 'done')
-    if (event.type === 'model.done' || event.type === 'judged')
-      return { calls: Object.fromEntries(event.proposals.map(({ call }) => [call.id, 'new'])), broken: open }
+    const brought = broughtBy(event)
+    if (brought) return { calls: Object.fromEntries(brought.map(({ call }) => [call.id, 'new'])), broken: open }
     if (event.type === 'observe') return { calls: {}, broken: open || event.results.length !== Object.keys(calls).length }
     if (event.type === 'finish') return { ...ledger, broken: open }
     const move = moves[event.type]

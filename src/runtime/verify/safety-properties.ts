@@ -2,7 +2,8 @@
 
 import type { Property } from '../../kernel/property.ts'
 import { canonical } from '../../kit/json.ts'
-import type { RunEvent } from '../event.ts'
+import { broughtBy } from '../behaviours/start-events.ts'
+import type { Proposal, RunEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { LATE } from './world.ts'
 
@@ -25,8 +26,8 @@ export const onlyWhatTheGateLets = never<Permitted>(
   { calls: [], changes: {} },
   (monitor, event) => {
     const { calls, changes } = monitor
-    if (event.type === 'model.done' || event.type === 'judged')
-      return { calls: event.proposals.filter(({ judgement }) => judgement.verdict !== 'deny').map(({ call }) => call.id), changes: {} }
+    const brought = broughtBy(event)
+    if (brought) return { calls: brought.filter(({ judgement }) => judgement.verdict !== 'deny').map(({ call }) => call.id), changes: {} }
     if (event.type === 'act') return calls.includes(event.id) ? monitor : broken
     if (event.type === 'apply') return changes[event.id] === event.review.digest ? monitor : broken
     if (event.type !== 'tool.changed' || event.review.verdict === 'deny') return monitor
@@ -47,7 +48,8 @@ export const onlyAfterAYes = never<Asked>(
   { plans: {}, asks: [], shown: [], allowed: [] },
   (monitor, event) => {
     const { plans, asks, shown, allowed } = monitor
-    if (event.type === 'model.done' || event.type === 'judged') return judged(event)
+    const brought = broughtBy(event)
+    if (brought) return judged(brought)
     if (event.type === 'tool.changed') return changed(monitor, event)
     if (event.type === 'gate.open')
       return plans[event.id] === event.judgement.plan ? { ...monitor, asks: [...asks, event.id], shown: [...shown, event.id] } : broken
@@ -60,7 +62,7 @@ export const onlyAfterAYes = never<Asked>(
 
 const without = (ids: readonly string[], id: string) => ids.filter((each) => each !== id)
 
-function judged({ proposals }: Pick<Extract<RunEvent, { type: 'model.done' }>, 'proposals'>): Asked {
+function judged(proposals: readonly Proposal[]): Asked {
   return {
     plans: Object.fromEntries(proposals.map(({ call, judgement }) => [call.id, judgement.plan])),
     asks: proposals.flatMap(({ call, judgement }) => (judgement.verdict === 'ask' ? [call.id] : [])),

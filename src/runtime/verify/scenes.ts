@@ -83,6 +83,7 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
       outcomes: ['allowed'],
       reviews: ['apply', 'ask'],
     },
+    { name: 'goes on', limits: once, replies: alone([read]), carried: [[risky, read], [forbidden]], tokens: 0, outcomes: ['allowed'] },
     { name: 'in circles', limits: circling, replies: [[read], [write], [read, forbidden]], tokens: 0, outcomes: ['allowed'] },
     ...(own.length === 0
       ? []

@@ -58,6 +58,17 @@ describe('the program', () => {
 
 describe('without a guard there is a counterexample', () => {
   test.each([
+    ['the model is asked while calls of an interrupted run are open', loop, 'P7'],
+    ['the run does not wait for calls of an interrupted run', finisher, 'P8'],
+  ])('%s', (_, thread: Thread, property) => {
+    const forgetful: Thread = {
+      ...thread,
+      next: (state, event) => thread.next(state, event.type === 'run.start' ? { ...event, continues: undefined } : event),
+    }
+    expect(broken(verifyProgram({ without: [thread.name], rules: [forgetful], scenes: ['goes on'] }))).toBe(property)
+  })
+
+  test.each([
     ['estop', 'P3', 'rounds'],
     ['cancel', 'P3', 'rounds'],
     ['safety', 'P1', 'rounds'],

@@ -2,6 +2,7 @@
 
 import type { History } from '../../kernel/explore.ts'
 import type { JsonObject } from '../../kit/json.ts'
+import { broughtBy } from '../behaviours/start-events.ts'
 import type { ChangeReview } from '../changes.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } from '../event.ts'
 
@@ -34,12 +35,13 @@ export const memory: History<RunEvent, Seen> = {
         return { ...seen, thinking: true, round: event.round }
       case 'judge':
         return { ...seen, judging: { call: event.call, by: event.by } }
+      case 'run.start':
       case 'model.done':
       case 'judged':
         return {
           ...seen,
           ...(event.type === 'judged' ? { judging: null } : { thinking: false }),
-          calls: event.proposals.map(({ call, judgement }) => ({ call, judgement, id: call.id, plan: judgement.plan, phase: 'new' })),
+          calls: (broughtBy(event) ?? []).map((each) => ({ ...each, id: each.call.id, plan: each.judgement.plan, phase: 'new' })),
         }
       case 'model.fail':
         return { ...seen, thinking: false }
@@ -83,9 +85,14 @@ function changing(proposal: Proposal, verdict: ChangeReview['verdict'], digest =
 
 const fail: ExternalEvent = { type: 'model.fail', code: 'server', message: 'the model failed' }
 
+/** With calls it goes on with an interrupted run whose last reply made them. */
+function start(carried?: readonly Sample[]): ExternalEvent {
+  const continues = carried && { run: 'run_0', asked: 'go', proposals: proposals(carried, 0) }
+  return { type: 'run.start', prompt: 'go', mode: 'structured', at: 0, model: 'hostile', ...(continues ? { continues } : {}) }
+}
+
 /** Events that may arrive at any moment, whether they make sense or not. */
 const anyTime: readonly ExternalEvent[] = [
-  { type: 'run.start', prompt: 'go', mode: 'structured', at: 0, model: 'hostile' },
   { type: 'cancel', by: 'user' },
   { type: 'estop', reason: 'stopped' },
   { type: 'clock', at: 1 },
@@ -108,12 +115,15 @@ export type WorldOptions = {
   readonly tokens: number
   /** The ways in which a call may end. */
   readonly outcomes: readonly ToolOutcome['status'][]
+  /** The calls that a start may bring, because it goes on with an interrupted run; absent: it begins a turn. */
+  readonly carried?: readonly (readonly Sample[] | undefined)[]
   /** The reviews that the changes of a call may get; absent: calls run on no view. */
   readonly reviews?: readonly ChangeReview['verdict'][]
 }
 
 /** It creates replies once per round and reuses them, so that states recur by reference. */
-export function createWorld({ replies, tokens, outcomes, reviews = [] }: WorldOptions) {
+export function createWorld({ replies, tokens, outcomes, carried = [undefined], reviews = [] }: WorldOptions) {
+  const starts = carried.map(start)
   const results = endings.filter(({ status }) => outcomes.includes(status))
   const rounds = new Map<number, readonly ExternalEvent[]>()
 
@@ -129,6 +139,7 @@ export function createWorld({ replies, tokens, outcomes, reviews = [] }: WorldOp
     return [
       ...(thinking ? thoughts : thoughts.slice(-1)),
       ...(judging ? judgementsOf(judging) : []),
+      ...starts,
       ...anyTime,
       ...calls.flatMap((call) => [...about(call, results), ...(reviews.length === 0 ? [] : changesOf(call, reviews))]),
       ...stale(round),
@@ -179,8 +190,12 @@ function stale(round: number): ExternalEvent[] {
 }
 
 function reply(samples: readonly Sample[], round: number, tokens: number): ExternalEvent {
-  const proposals = samples.map((sample, at) => propose(sample, `${'abcdefgh'[at] ?? at}${round}`))
-  return { type: 'model.done', parts: [], proposals, usage: { inputTokens: tokens, outputTokens: 0 }, model: 'hostile' }
+  const usage = { inputTokens: tokens, outputTokens: 0 }
+  return { type: 'model.done', parts: [], proposals: proposals(samples, round), usage, model: 'hostile' }
+}
+
+function proposals(samples: readonly Sample[], round: number): Proposal[] {
+  return samples.map((sample, at) => propose(sample, `${'abcdefgh'[at] ?? at}${round}`))
 }
 
 function propose({ name, input, ...said }: Sample, id: string): Proposal {

@@ -7,6 +7,7 @@ import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts
 import type { LoopOptions } from '../../../channels/terminal/conversation-loop.ts'
 import { cliChannel } from '../../../channels/terminal/settings.ts'
 import { channelSettings } from '../../../config/config.ts'
+import { NoConversation } from '../../../host/run/find-conversation.ts'
 import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
@@ -20,6 +21,11 @@ import { noteOffline } from '../../offline-notice.ts'
 const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
   ...turnFlags,
+  continueTurn: {
+    type: 'boolean',
+    about:
+      'Go on with the last turn of the conversation (-c, which is the default, or --resume), which was interrupted or ran into a limit',
+  },
   attempts: {
     type: 'whole',
     min: 2,
@@ -41,6 +47,7 @@ export const agent = {
     ['', 'a conversation in the terminal'],
     ['-m "What files are in this project?"', 'one turn'],
     ['-c -m "And the largest?"', 'go on with the latest conversation'],
+    ['--continue-turn', 'go on with the turn that a crash, a stop or a limit ended'],
     ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
     ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
@@ -50,6 +57,8 @@ export const agent = {
   async run(context, given) {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
+    if (given.continueTurn && [given.message, given.attempts].some((each) => each !== undefined))
+      throw new CliExit(exitCodes.usage, 'error: --continue-turn goes on with a turn that was asked already; leave out -m and --attempts')
     if (given.role !== undefined) throw new CliExit(exitCodes.usage, 'error: --role belongs to --control')
     const setup = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
     if (!channelSettings(setup.config, cliChannel).enabled)
@@ -58,21 +67,24 @@ export const agent = {
       setup.config.defaultAgent === undefined
         ? undefined
         : await (await import('../../../host/setup/agent-profile.ts')).activeAgentOf(setup)
-    const message = await messageOf({ message: given.message, advice }, context)
+    const message = given.continueTurn ? undefined : await messageOf({ message: given.message, advice }, context)
     noteOffline(setup)
     sayWhere(setup)
     const talk: Talk = { setup, flags: given, ...(activeAgent ? { activeAgent } : {}) }
     if (given.attempts !== undefined) return attempt(talk, message)
     if (given.keep !== undefined) throw new CliExit(exitCodes.usage, 'error: --keep belongs to --attempts')
-    if (message === undefined) return converse(talk)
-    const exitCode = await oneTurn(talk, message)
+    if (message === undefined && !given.continueTurn) return converse(talk)
+    const exitCode = await oneTurn(talk, message).catch((error: unknown) => {
+      if (!(error instanceof NoConversation) || !given.continueTurn) throw error
+      throw new CliExit(exitCodes.usage, `error: nothing to go on with: ${error.message}`)
+    })
     if (exitCode !== 0) throw new CliExit(exitCode)
   },
 } as const satisfies Command<typeof flags>
 
 async function forControlPlane(context: CliContext, given: AgentFlags): Promise<void> {
-  const { message, continue: latest, resume, attempts, agent, role, workspace, model, autonomy, approveAllMedium } = given
-  if ([message, latest, resume, attempts].some((each) => each !== undefined))
+  const { message, continue: latest, continueTurn, resume, attempts, agent, role, workspace, model, autonomy, approveAllMedium } = given
+  if ([message, latest, continueTurn, resume, attempts].some((each) => each !== undefined))
     throw new CliExit(exitCodes.usage, 'error: --control takes its tasks from the control plane; leave out -m, -c, --resume and --attempts')
   const { workFor } = await import('../control/worker-command.ts')
   await workFor(context, { agent, role, workspace, model, autonomy, approveAllMedium, runner: 'own' })
@@ -101,9 +113,11 @@ async function attempt({ setup, flags }: Talk, prompt: string | undefined): Prom
   await compareAttempts({ setup, prompt, count, keep, json: format === 'json', setupIn })
 }
 
-async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string): Promise<number> {
+/** Without a prompt the last turn goes on. */
+async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string | undefined): Promise<number> {
   const ask = terminalPrompt(setup.context)
-  const which = conversationOf(flags, activeAgent?.session)
+  const latest = flags.continue || (flags.continueTurn && flags.resume === undefined)
+  const which = conversationOf({ ...flags, continue: latest }, activeAgent?.session)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }

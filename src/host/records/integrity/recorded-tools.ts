@@ -5,6 +5,7 @@
 
 import type { Config } from '../../../config/config.ts'
 import { changesOf } from '../../../runtime/attempt/change-outcome.ts'
+import { broughtBy } from '../../../runtime/behaviours/start-events.ts'
 import type { Proposal } from '../../../runtime/event.ts'
 import type { Tool } from '../../../runtime/port.ts'
 import { type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
@@ -46,7 +47,7 @@ function wasOnView(entry: Entry): boolean {
 
 function proposalsOf(entry: Entry): readonly Proposal[] {
   const event = externalOf(entry)
-  return event?.type === 'model.done' || event?.type === 'judged' ? event.proposals : []
+  return (event && broughtBy(event)) ?? []
 }
 
 /**

@@ -12,7 +12,9 @@ export type InterruptedCall = { readonly outcome: ToolOutcome; readonly drop?: E
 
 type Changed = Extract<ExternalEvent, { type: 'tool.changed' }>
 
-const unknown: ToolOutcome = { status: 'failed', output: '', error: 'interrupted: outcome unknown' }
+export const outcomeUnknown = 'interrupted: outcome unknown'
+
+const unknown: ToolOutcome = { status: 'failed', output: '', error: outcomeUnknown }
 const tooSoon = 'interrupted: the process ended before the changes were applied'
 const noAnswer = 'interrupted: the process ended before the changes were decided'
 

@@ -1,0 +1,38 @@
+import { expect, test } from 'bun:test'
+import type { Conversation, InterruptedTurn } from '../host/api.ts'
+import { createAnswers } from './answer-message.ts'
+import type { AdmittedMessage } from './inbox/admission.ts'
+
+const continues = { run: 'run_1', asked: 'go', proposals: [] }
+const turn: InterruptedTurn = { calls: 1, diedOf: 'its process ended', unknown: [], goOn: () => ({ prompt: 'check', continues }) }
+
+/** Answers one message over a conversation whose last turn is this; returns what was run and answered. */
+async function answered(text: string, interrupted: InterruptedTurn | string) {
+  const [runs, answers]: [unknown[], string[]] = [[], []]
+  const conversation: Partial<Conversation> = {
+    interrupted: async () => interrupted,
+    async *run(message, _signal, goesOn) {
+      runs.push([message, goesOn])
+      yield { type: 'done', stopReason: 'end_turn', result: 'here it is' }
+    },
+    ending: () => ({ stop: 'end_turn', code: 'answered', message: '' }),
+    unanswered: () => [],
+  }
+  const { take } = createAnswers({
+    log: () => {},
+    answering: async () => ({ conversation: conversation as Conversation, compact: async () => {} }),
+    questions: {} as Parameters<typeof createAnswers>[0]['questions'],
+  })
+  await take({ channel: 'c', from: 'test', text, asks: false, answer: async (said: string) => void answers.push(said) } as AdmittedMessage)
+  return { runs, answers }
+}
+
+test('/continue in a chat goes on with the interrupted turn, and any other text is a message', async () => {
+  expect(await answered(' /continue ', turn)).toEqual({ runs: [['check', continues]], answers: ['here it is'] })
+  expect(await answered('/continue it', turn)).toEqual({ runs: [['/continue it', undefined]], answers: ['here it is'] })
+})
+
+test('/continue says why nothing goes on', async () => {
+  const { runs, answers } = await answered('/continue', 'its last turn was answered')
+  expect([runs, answers]).toEqual([[], ['[nothing to go on with: its last turn was answered]']])
+})

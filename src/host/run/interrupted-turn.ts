@@ -1,0 +1,125 @@
+/** Finds the step at which the last turn of a conversation goes on: the first one without a receipt. */
+
+import { outcomeUnknown } from '../../memory/journal/calls/interrupted-call.ts'
+import type { RunRecord } from '../../memory/journal/journal.ts'
+import type { Memory } from '../../memory/memory.ts'
+import { broughtBy } from '../../runtime/behaviours/start-events.ts'
+import type { Proposal, ToolOutcome } from '../../runtime/event.ts'
+import { consequenceIn, type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import type { InterruptedTurn } from '../api.ts'
+
+export type TurnOptions = {
+  readonly memory: Pick<Memory, 'journal' | 'conversations'>
+  readonly conversationId: string
+  /** The real path. */
+  readonly workspace: string
+  /** Tells whether a tool may run again after a crash. */
+  readonly isIdempotent: (tool: string) => Promise<boolean>
+}
+
+/** @returns why nothing can go on, if so */
+export async function interruptedTurn({ memory, conversationId, isIdempotent, workspace }: TurnOptions): Promise<InterruptedTurn | string> {
+  const { journal, conversations } = memory
+  const run = journal.latestTurn(conversationId)
+  if (run === undefined) return 'nothing was asked in this conversation yet'
+  const isOpen = run.ended === null || journal.unfinished().some(({ runId }) => runId === run.runId)
+  if (isOpen) return `its last turn (${run.runId}) is under way, or its changes are not settled yet`
+  if (!diedOf(run) && !ranOut.includes(run.code ?? '')) return `its last turn (${run.runId}) ${whyOver(run)}`
+  const folder = conversations.folderOf(conversationId) ?? workspace
+  if (folder !== workspace) return `it belongs to the folder ${folder}, and its calls are not repeated in ${workspace}; go on there (-C)`
+  const last = lastStep(journal.events(run.runId))
+  if (last === undefined) return `the journal of its last turn (${run.runId}) was cleared`
+  const { proposals, ends, asked, note, count } = last
+  const again: Proposal[] = []
+  const unknown: Proposal[] = []
+  for (const one of proposals) {
+    const end = ends.get(one.call.id) ?? 'open'
+    const isHarmless = end === 'open' || leftNothing(one, end) || (end === 'unknown' && (await isIdempotent(one.call.name)))
+    if (isHarmless) again.push(one)
+    else if (end === 'unknown') unknown.push(one)
+  }
+  return {
+    calls: count,
+    diedOf: diedOf(run),
+    unknown,
+    goOn(answers) {
+      const isMade = (one: Proposal) => again.includes(one) || answers.get(one.call.id) === 'again'
+      const lines = unknown.filter((one) => !isMade(one)).map((one) => sentence(one, answers.get(one.call.id)))
+      const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and goes on. ${lines.join(' ')}]`])]
+      return {
+        prompt: prompt.filter(Boolean).join('\n'),
+        continues: { run: run.runId, asked, proposals: proposals.filter(isMade) },
+      }
+    },
+  }
+}
+
+const ranOut: readonly string[] = ['limit', 'budget', 'timeout', 'provider']
+
+/** Returns what ended the run from outside: its process died, or a signal stopped it. */
+function diedOf({ code, digest, message }: RunRecord): string | undefined {
+  if (code === 'error' && digest === null) return 'its process ended'
+  const [, signal] = code === 'cancelled' ? (/^cancelled by (SIGTERM|SIGHUP)$/.exec(message ?? '') ?? []) : []
+  return signal && `it was stopped (${signal})`
+}
+
+function whyOver({ code, message }: RunRecord): string {
+  if (code === 'answered') return 'was answered'
+  if (code === 'denied' || code === 'approval_needed') return `was answered after a refusal: ${message}`
+  return `ended for good (${code}): ${message}`
+}
+
+/** A command on a private view without network reached nothing when its process died: the view went with it. */
+function leftNothing({ judgement: { rule, labels = [] } }: Proposal, end: End): boolean {
+  const hadView = end === 'dropped' || (end === 'unknown' && ['autonomy.transaction', 'autonomy.dropped'].includes(rule))
+  return hadView && !labels.includes('sends')
+}
+
+/** What became of a call; `open`: it never began; `dropped`: the crash took what it had changed on its view. */
+type End = 'open' | 'unknown' | 'dropped' | 'known'
+
+type Step = {
+  readonly asked: string
+  /** The calls of the last reply; none when the model had read their results. */
+  readonly proposals: readonly Proposal[]
+  readonly ends: ReadonlyMap<string, End>
+  /** What the model was to be told and has not answered. */
+  readonly note: string
+  /** How many calls of the run have ended. */
+  readonly count: number
+}
+
+function lastStep(entries: readonly Entry[]): Step | undefined {
+  let step: Step | undefined
+  for (const entry of entries) {
+    const event = externalOf(entry)
+    if (event?.type === 'run.start') {
+      const [asked, note] = event.continues ? [event.continues.asked, event.prompt] : [event.prompt, '']
+      step = { asked, note, proposals: broughtBy(event) ?? [], ends: new Map(), count: 0 }
+    } else if (step && event && broughtBy(event)) step = { ...step, note: '', proposals: broughtBy(event) ?? [], ends: new Map() }
+    const ended = endIn(entry)
+    if (step && ended) step = { ...step, ends: new Map([...step.ends, ended]), count: step.count + 1 }
+  }
+  return step
+}
+
+/** These refused a call only because the run was about to end. */
+const stops: readonly string[] = ['cancel', ...ranOut, 'limits.max_tool_rounds']
+
+function endIn(entry: Entry): readonly [string, End] | undefined {
+  const event = externalOf(entry) ?? consequenceIn(entry)
+  if (event?.type === 'tool.done') return [event.id, endOf(event.outcome)]
+  if (event?.type === 'deny') return [event.id, stops.includes(event.by) ? 'open' : 'known']
+  return event?.type === 'drop' ? [event.id, event.by === 'interrupted' ? 'dropped' : 'known'] : undefined
+}
+
+function endOf({ error, metadata }: ToolOutcome): End {
+  if (error === outcomeUnknown) return 'unknown'
+  return error?.startsWith('interrupted: ') && metadata?.changes === 'dropped' ? 'dropped' : 'known'
+}
+
+function sentence({ judgement: { summary } }: Proposal, answer: string | undefined): string {
+  if (answer === 'done') return `The person says that this call was done: ${summary}.`
+  if (answer === 'skip') return `The person does not want this call to be repeated: ${summary}.`
+  return `Nobody knows whether this call was done, so check before you repeat it: ${summary}.`
+}
