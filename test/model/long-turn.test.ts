@@ -53,23 +53,42 @@ function reader(rounds: number) {
   return { state, reply }
 }
 
+/** Reads one file a round, whatever the process that asks. `seen` is called with each request before it is answered. */
+function steadyReader(rounds: number, seen: (n: number, isSummary: boolean) => void) {
+  const state = { round: 0, n: 0 }
+  return (request: WindowRequest) => {
+    const isSummary = !isObject(request.body) || !Array.isArray(request.body.tools)
+    seen(state.n++, isSummary)
+    if (isSummary) return 'Files were read.'
+    state.round += 1
+    const call = {
+      id: `call_${state.round}`,
+      type: 'function',
+      function: { name: 'file_read', arguments: `{"path":"f${state.round}.txt"}` },
+    }
+    return state.round <= rounds ? { tool_calls: [call] } : 'The answer'
+  }
+}
+
 type Case = { readonly window: number; readonly calls: number; readonly wording?: Wording; readonly bytes?: number }
 
 const kinds = ['some words of prose', 'QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0NTY3ODk', 'コードを読んで直す', '{"a":[1,2,{"b":null}]}']
+
+const configFor = (url: string, workspace: string) => `default_provider = "w"
+workspace_dir = "${workspace}"
+[providers.models.w]
+kind = "openai-compatible"
+base_url = "${url}"
+model = "m"
+[limits]
+max_tool_rounds = 1000
+`
 
 async function longTurn({ window, calls, wording = 'openai', bytes = 65_536 }: Case): Promise<void> {
   const { state, reply } = reader(calls)
   using server = startWindowServer({ window, wording, reply })
   using at = nest()
-  at.config(`default_provider = "w"
-workspace_dir = "${at.workspace}"
-[providers.models.w]
-kind = "openai-compatible"
-base_url = "${server.url}"
-model = "m"
-[limits]
-max_tool_rounds = 1000
-`)
+  at.config(configFor(server.url, at.workspace))
   for (let number = 1; number <= calls; number += 1) {
     const kind = kinds[number % kinds.length] ?? ''
     const lines = Math.ceil((number % 3 === 0 ? bytes : bytes / 20) / Buffer.byteLength(kind))
@@ -100,3 +119,37 @@ describe('a turn of many calls ends answered', () => {
   for (const each of isDeep ? deep : fast)
     test(`in a window of ${each.window}: ${each.calls} calls`, async () => await longTurn(each), 120_000)
 })
+
+test('kill -9 while the middle is summarised, right after a trim and at other requests: the turn goes on, shortened as it was, and every request fits', async () => {
+  const rounds = 24
+  const dieAt = { any: [3, 6] as number[], summary: 1, afterSummary: 1 }
+  const process = { pid: 0 }
+  let last = false
+  const die = () => globalThis.process.kill(process.pid, 'SIGKILL')
+  const reply = steadyReader(rounds, (n, isSummary) => {
+    if (dieAt.any.includes(n)) {
+      dieAt.any.splice(dieAt.any.indexOf(n), 1)
+      die()
+    } else if (isSummary && dieAt.summary-- > 0) die()
+    else if (!isSummary && last && dieAt.afterSummary-- > 0) die()
+    last = isSummary
+  })
+  using server = startWindowServer({ window: 4_000, reply })
+  using at = nest()
+  at.config(`${configFor(server.url, at.workspace).replace('model = "m"', 'model = "m"\ncontext_tokens = 4000')}`)
+  for (let number = 1; number <= rounds * 2; number += 1) at.file(`f${number}.txt`, `file ${number}\n${'some words of prose\n'.repeat(80)}`)
+  const codes: (number | null)[] = []
+  for (let args = ['agent', '-m', 'read the files']; codes.at(-1) !== 0 && codes.length < 8; args = ['agent', '--continue-turn']) {
+    const started = at.start(args)
+    process.pid = started.pid
+    codes.push((await started.result).code)
+  }
+  expect(codes.filter((code) => code === null).length).toBe(4)
+  expect(codes.at(-1)).toBe(0)
+  expect(server.requests.filter(({ outcome }) => outcome !== 'answered')).toEqual([])
+  expect(server.requests.flatMap(unpaired)).toEqual([])
+  const asking = server.requests.filter(({ body }) => isObject(body) && Array.isArray(body.tools))
+  for (const request of asking) expect(messagesOf(request)[1]).toMatchObject({ role: 'user', content: 'read the files' })
+  expect((await at.run(['replay', '--all'])).code).toBe(0)
+  expect((await at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
+}, 60_000)
