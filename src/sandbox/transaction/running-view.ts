@@ -1,0 +1,332 @@
+/** Writes what changes in the workspace into the view of a command that still runs, so that its watchers notice, and reads what it changed so far. */
+
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  ftruncateSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { sha256 } from '../../kit/sha256.ts'
+import type { Change, EntryState } from '../../runtime/changes.ts'
+import { isCacheName } from '../../security/changes/cache-names.ts'
+import type { FollowedPath, PrivateView, RunningView } from '../confinement.ts'
+import type { Libc } from '../libc.ts'
+import { bytePath, bytesOf, createAttributes } from './layer-files.ts'
+import { pauseProcesses } from './pause-processes.ts'
+import { isWhiteout, join } from './walk-upper.ts'
+
+type Running = {
+  /** The first process of the command's PID namespace. */
+  readonly pid: number
+  /** The folder of the transaction, and an empty one for a copy of what it wrote. */
+  readonly folder: string
+  readonly workspace: string
+  readonly libc: Libc
+  /** Whether commands must not read this absolute path. */
+  readonly isHidden: (path: string) => boolean
+  /** Creates a folder of a transaction for a copy of the layer, and its view. */
+  readonly prepare: () => { readonly folder: string; view(): PrivateView; drop(): void }
+}
+
+export type OpenView = RunningView & {
+  /** Leaves out of the changes what only followed the workspace. Call it when every process of the command has ended. */
+  end(view: PrivateView): PrivateView
+  close(): void
+}
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
+// node:fs does not export these two; the values are those of x86-64, arm64 and riscv64.
+const FOLDER = 0o10000000 | O_DIRECTORY | O_NOFOLLOW | 0o2000000
+const OVERLAY = 0x794c7630
+/** A larger file is not written into views: every layer above would hold a copy of it. */
+const LARGEST = 16 * 2 ** 20
+/** The most entries of a new folder that are followed at once. */
+const MOST = 2_000
+const SET_UP_MS = 5_000
+
+/** What is at a path, in one word: with the digest of a file, or the target of a link. */
+type State = string
+const GONE: State = 'gone'
+
+/**
+ * Call it before the command starts: it waits until the sandbox is set up. Every part of a path is opened without following links, so the
+ * command cannot lead a write out of its view. @returns why it does not work, as the end of a sentence
+ */
+export async function openRunningView(running: Running): Promise<OpenView | string> {
+  const { folder, workspace, libc, isHidden } = running
+  const view = (await viewRoot(running.pid, workspace)) ?? -1
+  if (view < 0) return 'its view of the workspace could not be opened'
+  const lower = openSync(workspace, FOLDER)
+  const up = openSync(`${folder}/up`, FOLDER)
+  const began = statSync(`${folder}/start`, { bigint: true }).ctimeNs
+  const attributes = createAttributes(libc)
+  /** The state of each path as we last wrote it; the folders among them that the view had not. */
+  const written = new Map<string, State>()
+  const made = new Set<string>()
+
+  /** @returns false when the command changed the path itself, or it could not be written */
+  function follow(path: string, was: State | undefined, left: { entries: number }): boolean {
+    if (!isFollowed(path) || left.entries-- <= 0) return true
+    try {
+      const now = stateAt(lower, path)
+      const own = ownState({ up, folder: `${folder}/up`, made, attributes }, path)
+      if (own !== undefined && own !== now && own !== written.get(path) && own !== was) return false
+      if (own !== now) put(path, now, was, left)
+      written.set(path, now)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  function isFollowed(path: string): boolean {
+    const parts = path.split('/')
+    const has = (folder: string) => (sibling: string) => stateAt(lower, join(folder, sibling)) !== GONE
+    return (
+      parts.every((part) => part !== '' && part !== '.' && part !== '..') &&
+      !parts.includes('.git') &&
+      !parts.some((part, at) => isCacheName(part, parts[at - 1] ?? '', has(parts.slice(0, at).join('/')))) &&
+      !isHidden(`${workspace}/${bytesOf(path).toString()}`)
+    )
+  }
+
+  function put(path: string, now: State, was: State | undefined, left: { entries: number }): void {
+    const above = parentOf(path)
+    if (above !== '' && now !== GONE && stateAt(view, above) === GONE) follow(above, GONE, left)
+    if (now === GONE) {
+      if (above === '' || stateAt(view, above) === 'folder') within(view, path, (slot) => remove(slot, was))
+      return
+    }
+    const isNew = within(view, path, (slot) => within(lower, path, (from) => write({ slot, from, now, was })))
+    if (!isNew) return
+    made.add(path)
+    for (const name of within(lower, path, (from) => readdirSync(from, { encoding: 'buffer' })))
+      follow(join(path, name.toString('latin1')), GONE, left)
+  }
+
+  /** Passes on what the command itself changed. @throws Error when somebody else changed one of these paths too */
+  function own(view: PrivateView, layer: string): PrivateView {
+    const known = { written: new Map(written), made: new Set(made) }
+    return {
+      ...view,
+      async changes(signal) {
+        const all = await view.changes(signal)
+        const [held, base] = [openSync(layer, FOLDER), openSync(workspace, FOLDER)]
+        try {
+          const changes = all.filter((change) => !isOurs(change, held))
+          const twice = changes.filter((change) => isChangedTwice(change, base)).map(({ path }) => JSON.stringify(path))
+          if (twice.length === 0) return changes
+          throw new Error(`the command changed ${twice.slice(0, 10).join(', ')}, and so did somebody else meanwhile`)
+        } finally {
+          closeSync(held)
+          closeSync(base)
+        }
+      },
+    }
+
+    function isOurs({ after, ...change }: Change, up: number): boolean {
+      const path = rawPath(change)
+      const last = known.written.get(path)
+      if (last === undefined) return after === undefined && foldersAbove(path).some((folder) => known.made.has(folder))
+      return ownState({ up, folder: layer, made: known.made, attributes }, path) === last
+    }
+
+    /** Compares with the beginning of the command, or with what it was given since. */
+    function isChangedTwice({ before, ...change }: Change, base: number): boolean {
+      if (before === undefined || before.kind === 'folder') return false
+      const path = rawPath(change)
+      const changed = within(base, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false })?.ctimeNs)
+      return changed !== undefined && changed > began && stateAt(base, path) !== known.written.get(path)
+    }
+  }
+
+  return {
+    follow(changes) {
+      const left = { entries: MOST }
+      const gone = ({ path }: { path: string }) => stateAt(lower, path) === GONE
+      const all = changes.map(({ was, ...change }) => ({ path: rawPath(change), was: was === 'nothing' ? GONE : was && stateOf(was) }))
+      // What is deleted goes first, from the depth, so that a folder is empty when it goes.
+      const ordered = all.sort((a, b) => (a.path < b.path ? -1 : 1))
+      const deleted = ordered.filter(gone).reverse()
+      return [...deleted, ...ordered.filter((each) => !gone(each))].flatMap(({ path, was }) =>
+        follow(path, was, left) ? [] : [bytesOf(path).toString()],
+      )
+    },
+    async copy() {
+      const target = running.prepare()
+      try {
+        using _ = await pauseProcesses(running.pid)
+        const copied = Bun.spawn(['cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`], { stdio: ['ignore', 'ignore', 'pipe'] })
+        if ((await copied.exited) !== 0) throw new Error(`what it wrote could not be copied: ${(await copied.stderr.text()).trim()}`)
+        return own(target.view(), `${target.folder}/up`)
+      } catch (error) {
+        target.drop()
+        throw error
+      }
+    },
+    end: (view) => own(view, `${folder}/up`),
+    close() {
+      for (const fd of [view, lower, up]) closeSync(fd)
+    },
+  }
+}
+
+/** Waits for the overlay at the place of the workspace in the sandbox's own mounts. */
+async function viewRoot(pid: number, workspace: string): Promise<number | undefined> {
+  for (const until = performance.now() + SET_UP_MS; performance.now() < until; await Bun.sleep(1)) {
+    try {
+      const root = openSync(`/proc/${pid}/root`, 0o10000000 | O_DIRECTORY | 0o2000000)
+      try {
+        const fd = within(root, bytePath(workspace).slice(1), (slot) => openSync(slot, FOLDER))
+        if (statfsSync(`/proc/self/fd/${fd}`).type === OVERLAY) return fd
+        closeSync(fd)
+      } finally {
+        closeSync(root)
+      }
+    } catch (error) {
+      if (lstatSync(`/proc/${pid}`, { throwIfNoEntry: false }) === undefined) return undefined
+      if (!(error instanceof Error)) throw error
+    }
+  }
+}
+
+/** Names the entry through the descriptor of its folder, which no rename or link can redirect. @throws the system's error */
+function within<T>(root: number, path: string, work: (slot: Buffer) => T): T {
+  const parts = path.split('/')
+  const held: number[] = []
+  const slot = (name: string) => bytesOf(`/proc/self/fd/${held.at(-1) ?? root}/${name}`)
+  try {
+    for (const part of parts.slice(0, -1)) held.push(openSync(slot(part), FOLDER))
+    return work(slot(parts.at(-1) ?? ''))
+  } finally {
+    for (const fd of held) closeSync(fd)
+  }
+}
+
+function stateAt(root: number, path: string): State {
+  try {
+    return within(root, path, (slot) => stateIn(slot))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return GONE
+    throw error
+  }
+}
+
+function stateIn(slot: Buffer): State {
+  const stat = lstatSync(slot, { throwIfNoEntry: false })
+  if (stat === undefined || isWhiteout(stat)) return GONE
+  const mode = stat.mode & 0o777
+  if (stat.isDirectory()) return 'folder'
+  if (stat.isSymbolicLink()) return `link ${readlinkSync(slot, { encoding: 'buffer' }).toString('latin1')}`
+  return stat.isFile() && stat.size <= LARGEST ? `file ${mode} ${sha256(contentOf(slot))}` : `large ${mode} ${stat.size} ${stat.mtimeMs}`
+}
+
+function contentOf(slot: Buffer): Buffer {
+  const fd = openSync(slot, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  try {
+    return readFileSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function stateOf({ kind, mode, sha256, target }: EntryState): State | undefined {
+  if (kind === 'folder') return kind
+  if (kind === 'link') return `link ${bytePath(target ?? '')}`
+  return sha256 === undefined ? undefined : `file ${mode & 0o777} ${sha256}`
+}
+
+type Upper = {
+  readonly up: number
+  readonly folder: string
+  readonly made: ReadonlySet<string>
+  readonly attributes: ReturnType<typeof createAttributes>
+}
+
+/** @returns undefined when the layer has nothing at the path, so that the view shows the workspace there */
+function ownState({ up, folder, made, attributes }: Upper, path: string): State | undefined {
+  let isCovered = false
+  for (const above of foldersAbove(path)) {
+    const stat = within(up, above, (slot) => lstatSync(slot, { throwIfNoEntry: false }))
+    if (stat === undefined) return isCovered ? GONE : undefined
+    if (!stat.isDirectory()) return GONE
+    isCovered ||= !made.has(above) && attributes.isOpaque(`${bytePath(folder)}/${above}`)
+  }
+  const isThere = within(up, path, (slot) => lstatSync(slot, { throwIfNoEntry: false })) !== undefined
+  return isThere ? stateAt(up, path) : isCovered ? GONE : undefined
+}
+
+type Writing = { readonly slot: Buffer; readonly from: Buffer; readonly now: State; readonly was: State | undefined }
+
+/** @returns true for a folder that the view had not */
+function write({ slot, from, now, was }: Writing): boolean {
+  const there = lstatSync(slot, { throwIfNoEntry: false })
+  if (now === 'folder' && there?.isDirectory()) return false
+  if (there?.isDirectory()) rmdirSync(slot)
+  else if (there !== undefined && !(there.isFile() && now.startsWith('file ') && was !== GONE)) unlinkSync(slot)
+  if (now === 'folder') mkdirSync(slot, lstatSync(from).mode & 0o777)
+  else if (now.startsWith('link ')) symlinkSync(bytesOf(now.slice(5)), slot)
+  else if (now.startsWith('file ')) writeFile(slot, contentOf(from), Number(now.split(' ')[1]))
+  else throw new Error('too large, or not a file')
+  return now === 'folder'
+}
+
+/** An event tells a watcher to look at the folder again, also when the view no longer shows the file. */
+function remove(slot: Buffer, was: State | undefined): void {
+  const there = lstatSync(slot, { throwIfNoEntry: false })
+  if (there?.isDirectory()) return rmdirSync(slot)
+  if (there === undefined && was === 'folder') return
+  if (there === undefined) closeSync(openSync(slot, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW))
+  unlinkSync(slot)
+}
+
+/** Writes in place, because a watcher of the file watches its inode; one write keeps a reader from seeing an empty file. */
+function writeFile(slot: Buffer, content: Buffer, mode: number): void {
+  const fd = openForWriting(slot)
+  try {
+    for (let at = 0; at < content.length; ) at += writeSync(fd, content, at, content.length - at, at)
+    ftruncateSync(fd, content.length)
+    if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function openForWriting(slot: Buffer): number {
+  try {
+    return openSync(slot, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EACCES')) throw error
+    unlinkSync(slot)
+    return openSync(slot, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  }
+}
+
+function foldersAbove(path: string): string[] {
+  const parts = path.split('/').slice(0, -1)
+  return parts.map((_, at) => parts.slice(0, at + 1).join('/'))
+}
+
+function parentOf(path: string): string {
+  const above = dirname(path)
+  return above === '.' ? '' : above
+}
+
+/** One character per byte. */
+function rawPath({ path, bytes }: Pick<FollowedPath, 'path' | 'bytes'>): string {
+  return bytes === undefined ? bytePath(path) : Buffer.from(bytes, 'base64').toString('latin1')
+}
