@@ -157,6 +157,8 @@ export type Conversation = {
   isStanding(question: Question): boolean
   /** The tools and their gate, loaded on first use. */
   tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>
+  /** The commands in its background; undefined before the first call of a tool. */
+  jobs(): Pick<ToolRuntime['jobs'], 'list' | 'end'> | undefined
   search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]
   /** Summarises the older turns when the conversation has become long, and announces that through `tell`. Never rejects. */
   compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>

@@ -1,0 +1,295 @@
+/** Keeps the commands that run in the background of one conversation: what they print, what they change, and when they end. */
+
+import { type FSWatcher, watch } from 'node:fs'
+import { count, grouped } from '../../kit/count.ts'
+import { cut } from '../../kit/text.ts'
+import type { Log, ToolResult } from '../../runtime/port.ts'
+import type { CommandMode } from '../../security/autonomy.ts'
+import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
+import type { Redactor } from '../../security/redaction/redact.ts'
+import { commandResult, FLOOD_BYTES } from '../../tools/builtin/shell.ts'
+import type { Jobs as JobTools, Starting } from '../../tools/builtin/shell_output.ts'
+import { sandboxed } from '../../tools/confined.ts'
+import { createOutputLog, type OutputLog } from '../../tools/output-limit.ts'
+import type { Ended, FollowedPath, PrivateView, RunningView, Spawn, SpawnPlan } from '../../tools/process.ts'
+
+export type JobsOptions = {
+  readonly workspace: string
+  readonly spawn: Spawn
+  readonly mode: () => Promise<CommandMode>
+  /** Lets commands without hosts share one network. @returns why they cannot */
+  readonly shareNetwork: () => Promise<string | undefined>
+  readonly redactor: Redactor
+  readonly log: Log
+  readonly limits: { readonly maxBackground: number; readonly jobOutputBytes: number; readonly maxOutputBytes: number }
+}
+
+export type JobSummary = {
+  readonly id: string
+  readonly command: string
+  /** Milliseconds since 1970. */
+  readonly started: number
+  readonly state: 'running' | 'ended'
+  /** How it ended. */
+  readonly end?: string
+  readonly bytes: number
+}
+
+export type Jobs = JobTools & {
+  list(): JobSummary[]
+  /** Ends one for a person; the model still gets its output and its changes. @returns false when there is no such job that runs */
+  end(id: string, by: string): Promise<boolean>
+  /** Writes what changed in the workspace into the views of the running commands. */
+  follow(paths: readonly FollowedPath[]): void
+  /** Returns the call that started the command of this view. */
+  callOf(view: PrivateView): string | undefined
+  /** Ends all, and drops what nobody took of their changes. */
+  endAll(why: string): Promise<void>
+}
+
+type Job = {
+  readonly id: string
+  readonly about: Starting
+  readonly started: number
+  readonly output: OutputLog
+  readonly stop: AbortController
+  readonly done: Promise<void>
+  view?: RunningView
+  ended?: Ended
+  /** Why somebody ended it. */
+  why?: string
+  /** Its end, with its changes, was handed over. */
+  reported?: boolean
+  /** Where the last reading ended. */
+  read: number
+  /** What was not written into its view. */
+  readonly left: Set<string>
+}
+
+/** A server says within this time that its port is taken. */
+const MOMENT_MS = 700
+/** An editor saves a file in several steps. */
+const SAVED_MS = 40
+const NOTE_ROOM = 512
+/** Ended commands whose output can still be read. */
+const ENDED_KEPT = 16
+
+export function createJobs(options: JobsOptions): Jobs {
+  const { workspace, limits, log } = options
+  const jobs = new Map<string, Job>()
+  const calls = new WeakMap<PrivateView, string>()
+  const state: { number: number; watcher?: FSWatcher | undefined } = { number: 0 }
+  const running = () => [...jobs.values()].filter(({ ended }) => ended === undefined)
+
+  async function start(plan: Parameters<JobTools['start']>[0], about: Starting): Promise<ToolResult> {
+    const mode = await options.mode()
+    if (!mode.transaction) return refusal(`a command in the background needs a sandbox with a private view of the workspace: ${mode.why}`)
+    const others = running()
+    if (limits.maxBackground === 0) return refusal('commands in the background are off (limits.max_background = 0)')
+    if (others.length >= limits.maxBackground)
+      return refusal(`${count(others.length, 'command')} run in the background already: ${named(others)}; end one with shell_stop first (limits.max_background)`)
+    const job = begin(plan, about)
+    const moment = Promise.withResolvers<void>()
+    const timer = setTimeout(moment.resolve, MOMENT_MS)
+    const cancel = () => job.stop.abort()
+    about.signal.addEventListener('abort', cancel, { once: true })
+    await Promise.race([job.done, moment.promise])
+    about.signal.removeEventListener('abort', cancel)
+    clearTimeout(timer)
+    return told(job, {})
+  }
+
+  function begin(plan: Parameters<JobTools['start']>[0], about: Starting): Job {
+    const id = `job-${++state.number}`
+    const output = createOutputLog(limits.jobOutputBytes)
+    const stop = new AbortController()
+    const { promise: done, resolve } = Promise.withResolvers<void>()
+    const job: Job = { id, about, started: Date.now(), output, stop, done, read: 0, left: new Set() }
+    jobs.set(id, job)
+    for (const old of [...jobs.values()].filter(({ reported }) => reported).slice(0, -ENDED_KEPT)) jobs.delete(old.id)
+    startWatching()
+    void run(job, plan).then((ended) => {
+      job.ended = ended
+      delete job.view
+      if (ended.ok && ended.view) calls.set(ended.view, about.callId)
+      if (running().length === 0) state.watcher = void state.watcher?.close()
+      log('info', 'background command ended', { id, how: endOf(job) })
+      resolve()
+    })
+    return job
+  }
+
+  async function run(job: Job, { network, ...plan }: Parameters<JobTools['start']>[0]): Promise<Ended> {
+    const { output, stop } = job
+    const alone = network ? 'it may reach hosts, so it has a network of its own' : await options.shareNetwork()
+    if (alone !== undefined) output.push(`[no other command reaches its ports: ${alone}]\n`)
+    const printed = printer(job, options.redactor)
+    const onOutput: SpawnPlan['onOutput'] = (chunk, from) => printed.push(chunk, from)
+    const onView = (view: RunningView) => Object.assign(job, { view })
+    const ended = await options
+      .spawn({ ...plan, ...(network ? { network } : {}), view: 'private', signal: stop.signal, onOutput, onView })
+      .catch((error: unknown): Ended => ({ ok: false, message: String(error) }))
+    printed.flush()
+    return ended
+  }
+
+  /** Tells what is new of it: with its changes when it has ended, or when they were asked for. */
+  async function told(job: Job, { since = job.read, changes = false }: Parameters<JobTools['read']>[1]): Promise<ToolResult> {
+    const { id, output, view } = job
+    const { text, from, next } = output.read(since, Math.max(256, limits.maxOutputBytes - NOTE_ROOM))
+    job.read = next
+    const dropped = from > since ? `[${grouped(from - since)} bytes before this are not kept]\n` : ''
+    const more = next < output.total() ? `${grouped(output.total() - next)} bytes more` : ''
+    const at = `${[more, `since ${next}`].filter((part) => part !== '').join(', ')}`
+    const metadata = { job: id, running: job.ended === undefined, next, bytes: output.total() }
+    const shown = (note: string) => `${dropped}${text}${text === '' || text.endsWith('\n') ? '' : '\n'}[${id} ${note}; ${at}]`
+    const { ended } = job
+    if (ended === undefined) {
+      const result: ToolResult = { success: true, output: shown('runs in the background'), metadata }
+      if (!changes) return result
+      if (view === undefined) return { ...result, success: false, error: 'its view is not ready yet; ask again' }
+      return copied(job, view, result)
+    }
+    if (job.reported) return { success: true, output: shown(`ended before: ${endOf(job)}`), metadata }
+    job.reported = true
+    const flooded = job.why === flood
+    const result = commandResult({ ended, output: shown(`ended: ${endOf(job)}`), bytes: output.total(), flooded, stopped: false })
+    const asked = job.why !== undefined && !flooded && ended.ok && ended.stopped === undefined
+    const { error: _, ...rest } = result
+    return sandboxed({ ...(asked ? { ...rest, success: true } : result), metadata: { ...result.metadata, ...metadata } }, ended)
+  }
+
+  async function copied({ about }: Job, view: RunningView, result: ToolResult): Promise<ToolResult> {
+    try {
+      const copy = await view.copy()
+      calls.set(copy, about.callId)
+      return sandboxed(result, { ok: true, code: null, leftBehind: false, sandbox: 'bubblewrap', mode: 'transaction', view: copy })
+    } catch (error) {
+      return { ...result, success: false, error: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  async function end(job: Job, why: string): Promise<void> {
+    job.why ??= why
+    job.stop.abort()
+    await job.done
+  }
+
+  function known(id: string): Job | ToolResult {
+    const all = [...jobs.values()]
+    return jobs.get(id) ?? refusal(`there is no ${JSON.stringify(id)} in the background; there is ${named(all) || 'nothing'}`)
+  }
+
+  /** The best that can be had: the system may forget events, and what is ignored here shows in the view where the command did not look before. */
+  function startWatching(): void {
+    const saved = new Set<string>()
+    const settle = () => {
+      const paths = [...saved].map((path) => ({ path }))
+      saved.clear()
+      follow(paths)
+    }
+    try {
+      state.watcher ??= watch(workspace, { recursive: true, persistent: false }, (_, name) => {
+        if (name === null || name.split('/').includes('.git')) return
+        if (saved.size === 0) setTimeout(settle, SAVED_MS).unref()
+        saved.add(name)
+      }).on('error', (error) => log('debug', 'the workspace is not watched', { why: String(error) }))
+    } catch (error) {
+      log('debug', 'the workspace is not watched', { why: String(error) })
+    }
+  }
+
+  function follow(paths: readonly FollowedPath[]): void {
+    for (const { view, output, left } of running()) {
+      const stay = (view?.follow(paths) ?? []).filter((path) => !left.has(path))
+      for (const path of stay) left.add(path)
+      if (stay.length > 0) output.push(`[not updated in the view of this command, which changed it itself: ${cut(stay.join(', '), 500)}]\n`)
+    }
+  }
+
+  return {
+    start,
+    async read(id, how) {
+      const job = known(id)
+      return 'done' in job ? told(job, how) : job
+    },
+    async stop(id) {
+      const job = known(id)
+      if (!('done' in job)) return job
+      await end(job, 'shell_stop')
+      return told(job, {})
+    },
+    list: () =>
+      [...jobs.values()].map((job) => ({
+        id: job.id,
+        command: options.redactor.text(job.about.command),
+        started: job.started,
+        state: job.ended === undefined ? 'running' : 'ended',
+        ...(job.ended && { end: endOf(job) }),
+        bytes: job.output.total(),
+      })),
+    async end(id, by) {
+      const job = jobs.get(id)
+      if (job === undefined || job.ended !== undefined) return false
+      await end(job, `by ${by}`)
+      return true
+    },
+    follow,
+    callOf: (view) => calls.get(view),
+    async endAll(why) {
+      await Promise.all(running().map((job) => end(job, why)))
+      for (const job of jobs.values()) {
+        const view = job.ended?.ok === true && !job.reported ? job.ended.view : undefined
+        if (view) log('warn', `the changes of ${job.id} were dropped`, { command: cut(job.about.command, 100), why })
+        view?.drop()
+        job.reported = true
+      }
+    },
+  }
+}
+
+const flood = 'it printed too much'
+/** A command may print as much in this time as one in the foreground altogether. */
+const FLOOD_MS = 60_000
+
+/** Redacts before anything is cut, and ends a command that prints without end: it would keep a processor busy. */
+function printer(job: Job, redactor: Redactor) {
+  const streams = { stdout: streamOf(redactor), stderr: streamOf(redactor) }
+  const window = { began: performance.now(), bytes: 0 }
+  return {
+    push(chunk: Uint8Array, from: 'stdout' | 'stderr') {
+      if (performance.now() - window.began > FLOOD_MS) Object.assign(window, { began: performance.now(), bytes: 0 })
+      window.bytes += chunk.length
+      if (window.bytes > FLOOD_BYTES) {
+        job.why ??= flood
+        job.stop.abort()
+      } else job.output.push(streams[from].push(chunk))
+    },
+    flush() {
+      for (const { end } of Object.values(streams)) job.output.push(end())
+    },
+  }
+}
+
+function streamOf(redactor: Redactor) {
+  const decoder = new TextDecoder()
+  const redacted = createStreamRedactor(redactor)
+  return {
+    push: (chunk: Uint8Array) => redacted.push(decoder.decode(chunk, { stream: true })),
+    end: () => redacted.push(decoder.decode()) + redacted.flush(),
+  }
+}
+
+function endOf({ ended, why }: Job): string {
+  if (ended?.ok === false) return ended.message
+  const how = ended?.stopped ?? (ended?.signal === undefined ? `exit code ${ended?.code}` : ended.signal)
+  return why === undefined ? how : `stopped (${why})`
+}
+
+function named(jobs: readonly Job[]): string {
+  return jobs.map(({ id, about }) => `${id} (${cut(about.command, 60)})`).join(', ')
+}
+
+function refusal(error: string): ToolResult {
+  return { success: false, output: '', error }
+}
