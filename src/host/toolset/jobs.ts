@@ -1,17 +1,19 @@
 /** Keeps the commands that run in the background of one conversation: what they print, what they change, and when they end. */
 
 import { type FSWatcher, watch } from 'node:fs'
+import { basename } from 'node:path'
 import { count, grouped } from '../../kit/count.ts'
 import { cut } from '../../kit/text.ts'
 import type { Log, ToolResult } from '../../runtime/port.ts'
 import type { CommandMode } from '../../security/autonomy.ts'
-import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
+import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'
 import { commandResult, FLOOD_BYTES } from '../../tools/builtin/shell.ts'
 import type { Jobs as JobTools, Starting } from '../../tools/builtin/shell_output.ts'
 import { sandboxed } from '../../tools/confined.ts'
 import { createOutputLog, type OutputLog } from '../../tools/output-limit.ts'
 import type { Ended, FollowedPath, PrivateView, RunningView, Spawn, SpawnPlan } from '../../tools/process.ts'
+import { isTemporaryName } from '../../workspace/sweep.ts'
 
 export type JobsOptions = {
   readonly workspace: string
@@ -21,6 +23,8 @@ export type JobsOptions = {
   readonly shareNetwork: () => Promise<string | undefined>
   readonly redactor: Redactor
   readonly log: Log
+  /** How long a start waits for an end: a server says within this time that its port is taken. */
+  readonly momentMs?: number
   readonly limits: { readonly maxBackground: number; readonly jobOutputBytes: number; readonly maxOutputBytes: number }
 }
 
@@ -66,7 +70,6 @@ type Job = {
   readonly left: Set<string>
 }
 
-/** A server says within this time that its port is taken. */
 const MOMENT_MS = 700
 /** An editor saves a file in several steps. */
 const SAVED_MS = 40
@@ -75,7 +78,7 @@ const NOTE_ROOM = 512
 const ENDED_KEPT = 16
 
 export function createJobs(options: JobsOptions): Jobs {
-  const { workspace, limits, log } = options
+  const { workspace, limits, log, momentMs = MOMENT_MS } = options
   const jobs = new Map<string, Job>()
   const calls = new WeakMap<PrivateView, string>()
   const state: { number: number; watcher?: FSWatcher | undefined } = { number: 0 }
@@ -87,10 +90,12 @@ export function createJobs(options: JobsOptions): Jobs {
     const others = running()
     if (limits.maxBackground === 0) return refusal('commands in the background are off (limits.max_background = 0)')
     if (others.length >= limits.maxBackground)
-      return refusal(`${count(others.length, 'command')} run in the background already: ${named(others)}; end one with shell_stop first (limits.max_background)`)
+      return refusal(
+        `${count(others.length, 'command')} run in the background already: ${named(others)}; end one with shell_stop first (limits.max_background)`,
+      )
     const job = begin(plan, about)
     const moment = Promise.withResolvers<void>()
-    const timer = setTimeout(moment.resolve, MOMENT_MS)
+    const timer = setTimeout(moment.resolve, momentMs)
     const cancel = () => job.stop.abort()
     about.signal.addEventListener('abort', cancel, { once: true })
     await Promise.race([job.done, moment.promise])
@@ -190,7 +195,7 @@ export function createJobs(options: JobsOptions): Jobs {
     }
     try {
       state.watcher ??= watch(workspace, { recursive: true, persistent: false }, (_, name) => {
-        if (name === null || name.split('/').includes('.git')) return
+        if (name === null || name.split('/').includes('.git') || isTemporaryName(basename(name))) return
         if (saved.size === 0) setTimeout(settle, SAVED_MS).unref()
         saved.add(name)
       }).on('error', (error) => log('debug', 'the workspace is not watched', { why: String(error) }))

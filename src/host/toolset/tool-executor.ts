@@ -214,7 +214,8 @@ export async function createToolRuntime({
       const settled = await views.get()
       const changed = settled.changesOf(event.id)?.changes ?? []
       const outcome = await settled.apply(event, signal, ran)
-      if (outcome.status === 'allowed') jobs.follow(changed.map(({ before, ...change }): FollowedPath => ({ ...change, was: before ?? 'nothing' })))
+      if (outcome.status === 'allowed')
+        jobs.follow(changed.map(({ before, ...change }): FollowedPath => ({ ...change, was: before ?? 'nothing' })))
       return outcome
     },
     drop: (event) => views.made()?.drop(event),

@@ -46,8 +46,7 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
   })
 
   const state: { opening?: Promise<Loopback | string>; loopback?: Loopback } = {}
-  const shared = (network: readonly string[] = []) =>
-    state.loopback?.isOpen() && network.length === 0 ? { loopback: state.loopback } : {}
+  const shared = (network: readonly string[] = []) => (state.loopback?.isOpen() && network.length === 0 ? { loopback: state.loopback } : {})
 
   const confined: Spawn = async (plan) => {
     const [{ env, readablePaths }, mode] = await Promise.all([git.get(), confinement.mode()])

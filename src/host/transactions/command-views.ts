@@ -71,7 +71,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
         return withFate(ran, 'none')
       }
       const look = createLook({ workspace, upper: `${view.folder}/up`, changes })
-      const about = { ...aboutOf(act), call: asked.call.id }
+      const about = { ...aboutOf(act), call: aboutOf(asked).call }
       waiting.set(id, { act, view, changes, look, about, held: false })
       const { review: found, judged } = await review(act, { changes, look, upper: `${view.folder}/up` })
       const applicable = changes.filter(isApplicable)

@@ -110,7 +110,16 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
     )
     return guards.ok
-      ? { ok: true, wanted: { ...guards.mounts, view, caches: plan.caches, loopback: plan.loopback, key: `${startOf(view, plan)}${guards.mounts.key}` } }
+      ? {
+          ok: true,
+          wanted: {
+            ...guards.mounts,
+            view,
+            caches: plan.caches,
+            loopback: plan.loopback,
+            key: `${startOf(view, plan)}${guards.mounts.key}`,
+          },
+        }
       : guards
   }
   const isUnread = forbiddenReads({ patterns: settings.forbiddenReads ?? [], workspace: places.workspace, home: places.home })

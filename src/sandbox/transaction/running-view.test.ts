@@ -141,27 +141,31 @@ describe('changes of the workspace', () => {
   })
 
   real('come back as nobody’s change, even where the view was left behind, and its own are read when it has ended', async () => {
-    await withJob(`${ready} while [ ! -e go ]; do sleep 0.02; done; echo x > own; echo more >> src/a; echo done; sleep 60`, { 'src/a': '1\n', b: '1' }, async (job) => {
-      const { workspace, view, prints, stop } = job
-      await prints('ready')
-      writeFileSync(join(workspace, 'src/a'), '2\n')
-      mkdirSync(join(workspace, 'made/deep'), { recursive: true })
-      writeFileSync(join(workspace, 'made/deep/f'), '2')
-      writeFileSync(join(workspace, 'b'), '2')
-      view.follow([{ path: 'src/a' }, { path: 'made' }, { path: 'b' }])
-      // These are not followed.
-      writeFileSync(join(workspace, 'b'), '3')
-      writeFileSync(join(workspace, 'made/other'), '3')
-      writeFileSync(join(workspace, 'go'), '')
-      view.follow([{ path: 'go', was: 'nothing' }])
-      await prints('done')
-      const copied = await view.copy()
-      expect((await copied.changes()).map(({ path }) => path)).toEqual(['own', 'src/a'])
-      expect(readFileSync(join(copied.folder, 'up/src/a'), 'utf8')).toBe('2\nmore\n')
-      copied.drop()
-      const ended = await stop()
-      expect(await changesOf(ended)).toEqual(['own', 'src/a'])
-      ended.view?.drop()
-    })
+    await withJob(
+      `${ready} while [ ! -e go ]; do sleep 0.02; done; echo x > own; echo more >> src/a; echo done; sleep 60`,
+      { 'src/a': '1\n', b: '1' },
+      async (job) => {
+        const { workspace, view, prints, stop } = job
+        await prints('ready')
+        writeFileSync(join(workspace, 'src/a'), '2\n')
+        mkdirSync(join(workspace, 'made/deep'), { recursive: true })
+        writeFileSync(join(workspace, 'made/deep/f'), '2')
+        writeFileSync(join(workspace, 'b'), '2')
+        view.follow([{ path: 'src/a' }, { path: 'made' }, { path: 'b' }])
+        // These are not followed.
+        writeFileSync(join(workspace, 'b'), '3')
+        writeFileSync(join(workspace, 'made/other'), '3')
+        writeFileSync(join(workspace, 'go'), '')
+        view.follow([{ path: 'go', was: 'nothing' }])
+        await prints('done')
+        const copied = await view.copy()
+        expect((await copied.changes()).map(({ path }) => path)).toEqual(['own', 'src/a'])
+        expect(readFileSync(join(copied.folder, 'up/src/a'), 'utf8')).toBe('2\nmore\n')
+        copied.drop()
+        const ended = await stop()
+        expect(await changesOf(ended)).toEqual(['own', 'src/a'])
+        ended.view?.drop()
+      },
+    )
   })
 })

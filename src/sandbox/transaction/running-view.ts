@@ -7,6 +7,7 @@ import {
   fstatSync,
   ftruncateSync,
   lstatSync,
+  lutimesSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -85,7 +86,7 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
       const now = stateAt(lower, path)
       const own = ownState({ up, folder: `${folder}/up`, made, attributes }, path)
       if (own !== undefined && own !== now && own !== written.get(path) && own !== was) return false
-      if (own !== now) put(path, now, was, left)
+      if (own !== now) put(path, now, now === 'folder' && isNewFolder(path) ? GONE : was, left)
       written.set(path, now)
       return true
     } catch {
@@ -105,17 +106,25 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
   }
 
   function put(path: string, now: State, was: State | undefined, left: { entries: number }): void {
+    const unseen = now === GONE ? undefined : foldersAbove(path).find((folder) => !written.has(folder) && isNewFolder(folder))
+    if (unseen !== undefined) follow(unseen, GONE, left)
     const above = parentOf(path)
-    if (above !== '' && now !== GONE && stateAt(view, above) === GONE) follow(above, GONE, left)
     if (now === GONE) {
       if (above === '' || stateAt(view, above) === 'folder') within(view, path, (slot) => remove(slot, was))
       return
     }
-    const isNew = within(view, path, (slot) => within(lower, path, (from) => write({ slot, from, now, was })))
-    if (!isNew) return
-    made.add(path)
+    const how = within(view, path, (slot) => within(lower, path, (from) => write({ slot, from, now, was })))
+    if (how === 'made') made.add(path)
+    if (how === undefined) return
+    written.set(path, now)
     for (const name of within(lower, path, (from) => readdirSync(from, { encoding: 'buffer' })))
       follow(join(path, name.toString('latin1')), GONE, left)
+  }
+
+  /** It is not older than the command: a watcher that knows the folder above does not know it. */
+  function isNewFolder(path: string): boolean {
+    const stat = within(lower, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false }))
+    return stat?.isDirectory() === true && stat.birthtimeNs > began
   }
 
   /** Passes on what the command itself changed. @throws Error when somebody else changed one of these paths too */
@@ -170,7 +179,9 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
       const target = running.prepare()
       try {
         using _ = await pauseProcesses(running.pid)
-        const copied = Bun.spawn(['cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`], { stdio: ['ignore', 'ignore', 'pipe'] })
+        const copied = Bun.spawn(['cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`], {
+          stdio: ['ignore', 'ignore', 'pipe'],
+        })
         if ((await copied.exited) !== 0) throw new Error(`what it wrote could not be copied: ${(await copied.stderr.text()).trim()}`)
         return own(target.view(), `${target.folder}/up`)
       } catch (error) {
@@ -272,26 +283,30 @@ function ownState({ up, folder, made, attributes }: Upper, path: string): State 
 
 type Writing = { readonly slot: Buffer; readonly from: Buffer; readonly now: State; readonly was: State | undefined }
 
-/** @returns true for a folder that the view had not */
-function write({ slot, from, now, was }: Writing): boolean {
+/** @returns how a folder came that the command did not know: into the view, or only into the sight of a watcher */
+function write({ slot, from, now, was }: Writing): 'made' | 'touched' | undefined {
   const there = lstatSync(slot, { throwIfNoEntry: false })
-  if (now === 'folder' && there?.isDirectory()) return false
+  if (now === 'folder' && there?.isDirectory()) {
+    if (was !== GONE) return
+    lutimesSync(slot, there.atime, there.mtime)
+    return 'touched'
+  }
   if (there?.isDirectory()) rmdirSync(slot)
   else if (there !== undefined && !(there.isFile() && now.startsWith('file ') && was !== GONE)) unlinkSync(slot)
   if (now === 'folder') mkdirSync(slot, lstatSync(from).mode & 0o777)
   else if (now.startsWith('link ')) symlinkSync(bytesOf(now.slice(5)), slot)
   else if (now.startsWith('file ')) writeFile(slot, contentOf(from), Number(now.split(' ')[1]))
   else throw new Error('too large, or not a file')
-  return now === 'folder'
+  return now === 'folder' ? 'made' : undefined
 }
 
 /** An event tells a watcher to look at the folder again, also when the view no longer shows the file. */
 function remove(slot: Buffer, was: State | undefined): void {
   const there = lstatSync(slot, { throwIfNoEntry: false })
-  if (there?.isDirectory()) return rmdirSync(slot)
-  if (there === undefined && was === 'folder') return
+  if (there === undefined && (was === undefined || was === 'folder')) return
   if (there === undefined) closeSync(openSync(slot, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW))
-  unlinkSync(slot)
+  if (there?.isDirectory()) rmdirSync(slot)
+  else unlinkSync(slot)
 }
 
 /** Writes in place, because a watcher of the file watches its inode; one write keeps a reader from seeing an empty file. */

@@ -53,7 +53,7 @@ const parameters = {
 } as const satisfies Schema
 
 const description =
-  'Run a bash command in the workspace. No stdin. network: hosts it needs. direct: on the real files (open databases); asks. background: keeps running (servers, watchers); returns an id.'
+  'Run a bash command in the workspace. No stdin. network: hosts it needs. direct: on the real files (open databases); asks. background: for servers, watchers.'
 
 export const shell = {
   name: 'shell',
