@@ -48,6 +48,19 @@ async function opened(host: Host, more: object = {}): Promise<Omit<Scene, 'host'
     if (id) logs.set(id, (logs.get(id) ?? '') + result)
     return result
   }
+  /** Reading costs a turn, so it happens when there is something to read. */
+  const seen = new Map<string, string>()
+  const printsMore = async (id: string, log: string) => {
+    const facts = () =>
+      JSON.stringify(
+        conversation
+          .jobs()
+          ?.list()
+          .find((job) => job.id === id),
+      )
+    while (seen.get(id) === `${facts()} ${log}`) await Bun.sleep(2)
+    seen.set(id, `${facts()} ${log}`)
+  }
   return {
     conversation,
     turn,
@@ -59,6 +72,7 @@ async function opened(host: Host, more: object = {}): Promise<Omit<Scene, 'host'
         if (at >= 0) logs.set(id, log.slice(at + text.length))
         if (at >= 0) return log.slice(0, at + text.length)
         if (/\[job-\d+ ended/.test(log)) throw new Error(log)
+        await printsMore(id, log)
         await call('shell_output', { id })
       }
     },
@@ -223,8 +237,7 @@ describe('a server and a watcher notice each edit, the first and the second', ()
       ] as const
       for (const [name, content] of all) {
         await call('file_write', { path: `src/${name}`, content })
-        // A folder is watched only after its own event.
-        await until('job-2', content === 'new' && name.startsWith('more') ? 'data: more' : `data: ${name} is ${content}\n`)
+        await until('job-2', `data: ${name} is ${content}\n`)
       }
       await call('file_delete', { path: 'src/b.js' })
       await until('job-2', 'data: b.js is ENOENT')
@@ -321,6 +334,19 @@ describe('it ends', () => {
     while (running('sleep 430') + running('echo $$; read line') - holders > 0) await Bun.sleep(5)
     // What it wrote goes with the next start.
     await at.host().close()
+  })
+
+  real('with its budget', async () => {
+    const config = `${full}max_conversation_tokens = 20000\n`
+    await scene(
+      {},
+      async ({ conversation, call }) => {
+        expect(await call('shell', stays(4401))).toContain('job-1 runs')
+        while (conversation.ending()?.code === 'answered') await call('time', {})
+        expect([conversation.ending()?.code, running('sleep 4401')]).toEqual(['budget', 0])
+      },
+      { config },
+    )
   })
 
   real('with its conversation, and with the emergency stop', async () => {
