@@ -4,6 +4,7 @@ import type { Conversation } from '../host/api.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
+import { jobsCommand } from './jobs-command.ts'
 import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
 import { type Reply, replyOf } from './outbox/reply-text.ts'
 import { refusedBy, takeTurn } from './take-turn.ts'
@@ -58,6 +59,8 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     const seen: { result?: string } = {}
     const text = message.complete ? await message.complete({ conversation, access }) : message.text
     if (text === undefined) return { text: '[stopped]' }
+    const jobs = await jobsCommand(text, conversation, from)
+    if (jobs !== undefined) return { text: jobs }
     const ending = await takeTurn({
       conversation,
       prompt: text,

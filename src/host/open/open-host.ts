@@ -126,6 +126,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       found?.conversation.cancel(by)
       return found !== undefined
     },
+    jobs: (id) =>
+      [...open]
+        .flatMap(({ conversation }) => (conversation.id === id ? (conversation.jobs() ?? []) : []))
+        .find((jobs) => jobs.list().length > 0),
     hasConversation: home.memory.conversations.has,
     async telemetry(version) {
       const { openTelemetry } = await import('../events/telemetry/open-telemetry.ts')
