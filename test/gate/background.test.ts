@@ -333,7 +333,12 @@ describe('it ends', () => {
     await child.exited
     while (running('sleep 430') + running('echo $$; read line') - holders > 0) await Bun.sleep(5)
     // What it wrote goes with the next start.
-    await at.host().close()
+    const views = () => [...new Bun.Glob('**/tx-*').scanSync({ cwd: at.home, onlyFiles: false, dot: true })]
+    expect(views().length).toBeGreaterThan(0)
+    const host = at.host()
+    await (await opened(host)).call('time', {})
+    expect(views()).toEqual([])
+    await host.close()
   })
 
   real('with its budget', async () => {
