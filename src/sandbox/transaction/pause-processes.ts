@@ -6,42 +6,40 @@ import { statFields } from '../../kit/proc.ts'
 const LONGEST_MS = 2_000
 
 /**
- * All processes of a PID namespace descend from its first one, and whoever loses its parent becomes a child of the first. None can ignore
- * the signal; new ones are looked for until none runs. @throws Error when that takes too long
+ * All processes of a PID namespace descend from its first one. None can ignore the signal; new ones are looked for until none runs.
+ * @throws Error when that takes too long
  */
 export async function pauseProcesses(first: number): Promise<Disposable> {
-  const stopped = new Set<number>()
-  const goOn = () => {
-    for (const pid of stopped) signal(pid, 'SIGCONT')
+  const paused = new Set<number>()
+  const resume = () => {
+    for (const pid of paused) signal(pid, 'SIGCONT')
   }
   for (const until = performance.now() + LONGEST_MS; performance.now() < until; await Bun.sleep(1)) {
-    const running = descendantsOf(first).filter(({ state }) => !'TtZX'.includes(state))
-    if (running.length === 0) return { [Symbol.dispose]: goOn }
-    for (const { pid } of running) if (signal(pid, 'SIGSTOP')) stopped.add(pid)
+    const running = descendantsOf(first).filter(([, state]) => !'TtZX'.includes(state))
+    if (running.length === 0) return { [Symbol.dispose]: resume }
+    for (const [pid] of running) if (signal(pid, 'SIGSTOP')) paused.add(pid)
   }
-  goOn()
+  resume()
   throw new Error('its processes could not be paused')
 }
 
-type Process = { readonly pid: number; readonly parent: number; readonly state: string }
-
-function descendantsOf(first: number): Process[] {
-  const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? processOf(Number(name)) : []))
-  const found: Process[] = []
-  const known = new Set([first])
-  for (let more = true; more; ) {
-    const next = all.filter(({ pid, parent }) => known.has(parent) && !known.has(pid))
-    for (const each of next) known.add(each.pid)
-    found.push(...next)
-    more = next.length > 0
-  }
-  return found
+/** @returns each process with its state */
+function descendantsOf(first: number): (readonly [pid: number, state: string])[] {
+  const children = Map.groupBy(
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap(processOf),
+    ({ parent }) => parent,
+  )
+  const below = (pid: number): (readonly [number, string])[] =>
+    (children.get(pid) ?? []).flatMap((each) => [[each.pid, each.state] as const, ...below(each.pid)])
+  return below(first)
 }
 
-function processOf(pid: number): Process[] {
+function processOf(name: string) {
   try {
-    const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
-    return [{ pid, parent: Number(field(4)), state: field(3) ?? 'X' }]
+    const field = statFields(readFileSync(`/proc/${name}/stat`, 'latin1'))
+    return [{ pid: Number(name), parent: Number(field(4)), state: field(3) }]
   } catch {
     return []
   }

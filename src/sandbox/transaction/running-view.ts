@@ -20,13 +20,12 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { FollowedPath, PrivateView, RunningView } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
-import { bytePath, bytesOf, createAttributes } from './layer-files.ts'
+import { type Attributes, bytePath, bytesOf, createAttributes } from './layer-files.ts'
 import { pauseProcesses } from './pause-processes.ts'
 import { isWhiteout, join } from './walk-upper.ts'
 
@@ -63,135 +62,133 @@ const SET_UP_MS = 5_000
 type State = string
 const GONE: State = 'gone'
 
+/** `written`: the state of each path as we last wrote it; `made`: the folders among them that the view had not. */
+type Known = { readonly written: Map<string, State>; readonly made: Set<string>; readonly attributes: Attributes }
+/** `view`, `lower` and `up` are descriptors of folders; `began` is when the command began. */
+type Following = Running & Known & { readonly view: number; readonly lower: number; readonly up: number; readonly began: bigint }
+
 /**
  * Call it before the command starts: it waits until the sandbox is set up. Every part of a path is opened without following links, so the
  * command cannot lead a write out of its view. @returns why it does not work, as the end of a sentence
  */
 export async function openRunningView(running: Running): Promise<OpenView | string> {
-  const { folder, workspace, libc, isHidden } = running
-  const view = (await viewRoot(running.pid, workspace)) ?? -1
-  if (view < 0) return 'its view of the workspace could not be opened'
-  const lower = openSync(workspace, FOLDER)
-  const up = openSync(`${folder}/up`, FOLDER)
+  const { folder, workspace, pid } = running
+  const view = await viewRoot(pid, workspace)
+  if (view === undefined) return 'its view of the workspace could not be opened'
+  const known: Known = { written: new Map(), made: new Set(), attributes: createAttributes(running.libc) }
   const began = statSync(`${folder}/start`, { bigint: true }).ctimeNs
-  const attributes = createAttributes(libc)
-  /** The state of each path as we last wrote it; the folders among them that the view had not. */
-  const written = new Map<string, State>()
-  const made = new Set<string>()
-
-  /** @returns false when the command changed the path itself, or it could not be written */
-  function follow(path: string, was: State | undefined, left: { entries: number }): boolean {
-    if (!isFollowed(path) || left.entries-- <= 0) return true
-    try {
-      const now = stateAt(lower, path)
-      const own = ownState({ up, folder: `${folder}/up`, made, attributes }, path)
-      if (own !== undefined && own !== now && own !== written.get(path) && own !== was) return false
-      if (own !== now) put(path, now, now === 'folder' && isNewFolder(path) ? GONE : was, left)
-      written.set(path, now)
-      return true
-    } catch {
-      return false
-    }
-  }
-
-  function isFollowed(path: string): boolean {
-    const parts = path.split('/')
-    const has = (folder: string) => (sibling: string) => stateAt(lower, join(folder, sibling)) !== GONE
-    return (
-      parts.every((part) => part !== '' && part !== '.' && part !== '..') &&
-      !parts.includes('.git') &&
-      !parts.some((part, at) => isCacheName(part, parts[at - 1] ?? '', has(parts.slice(0, at).join('/')))) &&
-      !isHidden(`${workspace}/${bytesOf(path).toString()}`)
-    )
-  }
-
-  function put(path: string, now: State, was: State | undefined, left: { entries: number }): void {
-    const unseen = now === GONE ? undefined : foldersAbove(path).find((folder) => !written.has(folder) && isNewFolder(folder))
-    if (unseen !== undefined) follow(unseen, GONE, left)
-    const above = parentOf(path)
-    if (now === GONE) {
-      if (above === '' || stateAt(view, above) === 'folder') within(view, path, (slot) => remove(slot, was))
-      return
-    }
-    const how = within(view, path, (slot) => within(lower, path, (from) => write({ slot, from, now, was })))
-    if (how === 'made') made.add(path)
-    if (how === undefined) return
-    written.set(path, now)
-    for (const name of within(lower, path, (from) => readdirSync(from, { encoding: 'buffer' })))
-      follow(join(path, name.toString('latin1')), GONE, left)
-  }
-
-  /** It is not older than the command: a watcher that knows the folder above does not know it. */
-  function isNewFolder(path: string): boolean {
-    const stat = within(lower, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false }))
-    return stat?.isDirectory() === true && stat.birthtimeNs > began
-  }
-
-  /** Passes on what the command itself changed. @throws Error when somebody else changed one of these paths too */
-  function own(view: PrivateView, layer: string): PrivateView {
-    const known = { written: new Map(written), made: new Set(made) }
-    return {
-      ...view,
-      async changes(signal) {
-        const all = await view.changes(signal)
-        const [held, base] = [openSync(layer, FOLDER), openSync(workspace, FOLDER)]
-        try {
-          const changes = all.filter((change) => !isOurs(change, held))
-          const twice = changes.filter((change) => isChangedTwice(change, base)).map(({ path }) => JSON.stringify(path))
-          if (twice.length === 0) return changes
-          throw new Error(`the command changed ${twice.slice(0, 10).join(', ')}, and so did somebody else meanwhile`)
-        } finally {
-          closeSync(held)
-          closeSync(base)
-        }
-      },
-    }
-
-    function isOurs({ after, ...change }: Change, up: number): boolean {
-      const path = rawPath(change)
-      const last = known.written.get(path)
-      if (last === undefined) return after === undefined && foldersAbove(path).some((folder) => known.made.has(folder))
-      return ownState({ up, folder: layer, made: known.made, attributes }, path) === last
-    }
-
-    /** Compares with the beginning of the command, or with what it was given since. */
-    function isChangedTwice({ before, ...change }: Change, base: number): boolean {
-      if (before === undefined || before.kind === 'folder') return false
-      const path = rawPath(change)
-      const changed = within(base, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false })?.ctimeNs)
-      return changed !== undefined && changed > began && stateAt(base, path) !== known.written.get(path)
-    }
-  }
-
+  const following = { ...running, ...known, view, lower: openSync(workspace, FOLDER), up: openSync(`${folder}/up`, FOLDER), began }
   return {
     follow(changes) {
       const left = { entries: MOST }
-      const gone = ({ path }: { path: string }) => stateAt(lower, path) === GONE
-      const all = changes.map(({ was, ...change }) => ({ path: rawPath(change), was: was === 'nothing' ? GONE : was && stateOf(was) }))
+      const ordered = changes.map(({ was, ...change }) => ({ path: rawPath(change), was: was === 'nothing' ? GONE : was && stateOf(was) }))
+      const isGone = ({ path }: { readonly path: string }) => stateAt(following.lower, path) === GONE
+      ordered.sort((a, b) => (a.path < b.path ? -1 : 1))
       // What is deleted goes first, from the depth, so that a folder is empty when it goes.
-      const ordered = all.sort((a, b) => (a.path < b.path ? -1 : 1))
-      const deleted = ordered.filter(gone).reverse()
-      return [...deleted, ...ordered.filter((each) => !gone(each))].flatMap(({ path, was }) =>
-        follow(path, was, left) ? [] : [bytesOf(path).toString()],
-      )
+      const all = [...ordered.filter(isGone).reverse(), ...ordered.filter((each) => !isGone(each))]
+      return all.flatMap(({ path, was }) => (follow(following, { path, was, left }) ? [] : [bytesOf(path).toString()]))
     },
     async copy() {
       const target = running.prepare()
       try {
-        using _ = await pauseProcesses(running.pid)
-        const copied = Bun.spawn(['cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`], {
-          stdio: ['ignore', 'ignore', 'pipe'],
-        })
+        using _ = await pauseProcesses(pid)
+        const words = ['cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`]
+        const copied = Bun.spawn(words, { stdio: ['ignore', 'ignore', 'pipe'] })
         if ((await copied.exited) !== 0) throw new Error(`what it wrote could not be copied: ${(await copied.stderr.text()).trim()}`)
-        return own(target.view(), `${target.folder}/up`)
+        return ownChanges(following, target.view(), target.folder)
       } catch (error) {
         target.drop()
         throw error
       }
     },
-    end: (view) => own(view, `${folder}/up`),
+    end: (view) => ownChanges(following, view, folder),
     close() {
-      for (const fd of [view, lower, up]) closeSync(fd)
+      for (const fd of [view, following.lower, following.up]) closeSync(fd)
+    },
+  }
+}
+
+type Followed = { readonly path: string; readonly was: State | undefined; readonly left: { entries: number } }
+
+/** @returns false when the command changed the path itself, or it could not be written */
+function follow(following: Following, { path, was, left }: Followed): boolean {
+  const { lower, up, written } = following
+  if (!isFollowed(following, path) || left.entries-- <= 0) return true
+  try {
+    const now = stateAt(lower, path)
+    const own = ownState(following, up, path)
+    if (own !== undefined && own !== now && own !== written.get(path) && own !== was) return false
+    if (own !== now) put(following, { path, was: now === 'folder' && isNewFolder(following, path) ? GONE : was, left }, now)
+    written.set(path, now)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isFollowed({ lower, workspace, isHidden }: Following, path: string): boolean {
+  const parts = path.split('/')
+  const has = (folder: string) => (sibling: string) => stateAt(lower, join(folder, sibling)) !== GONE
+  return (
+    parts.every((part) => !['', '.', '..', '.git'].includes(part)) &&
+    !parts.some((part, at) => isCacheName(part, parts[at - 1] ?? '', has(parts.slice(0, at).join('/')))) &&
+    !isHidden(`${workspace}/${bytesOf(path).toString()}`)
+  )
+}
+
+function put(following: Following, { path, was, left }: Followed, now: State): void {
+  const { view, lower, written, made } = following
+  const above = foldersAbove(path)
+  if (now === GONE) {
+    const folder = above.at(-1)
+    if (folder === undefined || stateAt(view, folder) === 'folder') within(view, path, (slot) => remove(slot, was))
+    return
+  }
+  const unseen = above.find((folder) => !written.has(folder) && isNewFolder(following, folder))
+  if (unseen !== undefined) follow(following, { path: unseen, was: GONE, left })
+  const how = within(view, path, (slot) => within(lower, path, (from) => write({ slot, from, now, was })))
+  if (how === undefined) return
+  if (how === 'made') made.add(path)
+  written.set(path, now)
+  for (const name of within(lower, path, (from) => readdirSync(from, { encoding: 'buffer' })))
+    follow(following, { path: join(path, name.toString('latin1')), was: GONE, left })
+}
+
+/** It is not older than the command: a watcher that knows the folder above does not know it. */
+function isNewFolder({ lower, began }: Following, path: string): boolean {
+  const stat = within(lower, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false }))
+  return stat?.isDirectory() === true && stat.birthtimeNs > began
+}
+
+/** Passes on what the command itself changed. @throws Error when somebody else changed one of these paths too */
+function ownChanges({ workspace, began, ...known }: Following, view: PrivateView, folder: string): PrivateView {
+  // What is followed later does not concern a copy.
+  const { written, made } = { written: new Map(known.written), made: new Set(known.made) }
+  const isOurs = ({ after, ...change }: Change, up: number) => {
+    const path = rawPath(change)
+    if (!written.has(path)) return after === undefined && foldersAbove(path).some((above) => made.has(above))
+    return ownState({ ...known, made }, up, path) === written.get(path)
+  }
+  /** Compares with the beginning of the command, or with what it was given since. */
+  const isChangedTwice = ({ before, ...change }: Change, lower: number) => {
+    if (before === undefined || before.kind === 'folder') return false
+    const path = rawPath(change)
+    const changed = within(lower, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false })?.ctimeNs)
+    return changed !== undefined && changed > began && stateAt(lower, path) !== written.get(path)
+  }
+  return {
+    ...view,
+    async changes(signal) {
+      const all = await view.changes(signal)
+      const [up, lower] = [openSync(`${folder}/up`, FOLDER), openSync(workspace, FOLDER)]
+      try {
+        const changes = all.filter((change) => !isOurs(change, up))
+        const twice = changes.filter((change) => isChangedTwice(change, lower)).map(({ path }) => JSON.stringify(path))
+        if (twice.length === 0) return changes
+        throw new Error(`the command changed ${twice.slice(0, 10).join(', ')}, and so did somebody else meanwhile`)
+      } finally {
+        for (const fd of [up, lower]) closeSync(fd)
+      }
     },
   }
 }
@@ -247,12 +244,7 @@ function stateIn(slot: Buffer): State {
 }
 
 function contentOf(slot: Buffer): Buffer {
-  const fd = openSync(slot, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-  try {
-    return readFileSync(fd)
-  } finally {
-    closeSync(fd)
-  }
+  return readFileSync(slot, { flag: O_RDONLY | O_NOFOLLOW | O_NONBLOCK })
 }
 
 function stateOf({ kind, mode, sha256, target }: EntryState): State | undefined {
@@ -261,21 +253,14 @@ function stateOf({ kind, mode, sha256, target }: EntryState): State | undefined 
   return sha256 === undefined ? undefined : `file ${mode & 0o777} ${sha256}`
 }
 
-type Upper = {
-  readonly up: number
-  readonly folder: string
-  readonly made: ReadonlySet<string>
-  readonly attributes: ReturnType<typeof createAttributes>
-}
-
 /** @returns undefined when the layer has nothing at the path, so that the view shows the workspace there */
-function ownState({ up, folder, made, attributes }: Upper, path: string): State | undefined {
+function ownState({ made, attributes }: Pick<Known, 'made' | 'attributes'>, up: number, path: string): State | undefined {
   let isCovered = false
   for (const above of foldersAbove(path)) {
     const stat = within(up, above, (slot) => lstatSync(slot, { throwIfNoEntry: false }))
     if (stat === undefined) return isCovered ? GONE : undefined
     if (!stat.isDirectory()) return GONE
-    isCovered ||= !made.has(above) && attributes.isOpaque(`${bytePath(folder)}/${above}`)
+    isCovered ||= !made.has(above) && attributes.isOpaque(`/proc/self/fd/${up}/${above}`)
   }
   const isThere = within(up, path, (slot) => lstatSync(slot, { throwIfNoEntry: false })) !== undefined
   return isThere ? stateAt(up, path) : isCovered ? GONE : undefined
@@ -334,11 +319,6 @@ function openForWriting(slot: Buffer): number {
 function foldersAbove(path: string): string[] {
   const parts = path.split('/').slice(0, -1)
   return parts.map((_, at) => parts.slice(0, at + 1).join('/'))
-}
-
-function parentOf(path: string): string {
-  const above = dirname(path)
-  return above === '.' ? '' : above
 }
 
 /** One character per byte. */
