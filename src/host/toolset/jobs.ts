@@ -3,7 +3,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { basename } from 'node:path'
 import { count, grouped } from '../../kit/count.ts'
-import { cut } from '../../kit/text.ts'
+import { cut, errorText } from '../../kit/text.ts'
 import type { Log, ToolResult } from '../../runtime/port.ts'
 import type { CommandMode } from '../../security/autonomy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
@@ -12,7 +12,7 @@ import { commandResult, FLOOD_BYTES } from '../../tools/builtin/shell.ts'
 import type { Jobs as JobTools, Starting } from '../../tools/builtin/shell_output.ts'
 import { sandboxed } from '../../tools/confined.ts'
 import { createOutputLog, type OutputLog } from '../../tools/output-limit.ts'
-import type { Ended, FollowedPath, PrivateView, RunningView, Spawn, SpawnPlan } from '../../tools/process.ts'
+import type { Ended, FollowedPath, PrivateView, RunningView, Spawn } from '../../tools/process.ts'
 import { isTemporaryName } from '../../workspace/sweep.ts'
 
 export type JobsOptions = {
@@ -58,7 +58,7 @@ type Job = {
   readonly output: OutputLog
   readonly stop: AbortController
   readonly done: Promise<void>
-  view?: RunningView
+  view?: RunningView | undefined
   ended?: Ended
   /** Why somebody ended it. */
   why?: string
@@ -77,172 +77,50 @@ const NOTE_ROOM = 512
 /** Ended commands whose output can still be read. */
 const ENDED_KEPT = 16
 
+type StartPlan = Parameters<JobTools['start']>[0]
+type Room = JobsOptions & {
+  readonly jobs: Map<string, Job>
+  /** The calls that started the commands of these views. */
+  readonly calls: WeakMap<PrivateView, string>
+  started: number
+  watcher?: FSWatcher | undefined
+}
+
 export function createJobs(options: JobsOptions): Jobs {
-  const { workspace, limits, log, momentMs = MOMENT_MS } = options
-  const jobs = new Map<string, Job>()
-  const calls = new WeakMap<PrivateView, string>()
-  const state: { number: number; watcher?: FSWatcher | undefined } = { number: 0 }
-  const running = () => [...jobs.values()].filter(({ ended }) => ended === undefined)
-
-  async function start(plan: Parameters<JobTools['start']>[0], about: Starting): Promise<ToolResult> {
-    const mode = await options.mode()
-    if (!mode.transaction) return refusal(`a command in the background needs a sandbox with a private view of the workspace: ${mode.why}`)
-    const others = running()
-    if (limits.maxBackground === 0) return refusal('commands in the background are off (limits.max_background = 0)')
-    if (others.length >= limits.maxBackground)
-      return refusal(
-        `${count(others.length, 'command')} run in the background already: ${named(others)}; end one with shell_stop first (limits.max_background)`,
-      )
-    const job = begin(plan, about)
-    const moment = Promise.withResolvers<void>()
-    const timer = setTimeout(moment.resolve, momentMs)
-    const cancel = () => job.stop.abort()
-    about.signal.addEventListener('abort', cancel, { once: true })
-    await Promise.race([job.done, moment.promise])
-    about.signal.removeEventListener('abort', cancel)
-    clearTimeout(timer)
-    return told(job, {})
-  }
-
-  function begin(plan: Parameters<JobTools['start']>[0], about: Starting): Job {
-    const id = `job-${++state.number}`
-    const output = createOutputLog(limits.jobOutputBytes)
-    const stop = new AbortController()
-    const { promise: done, resolve } = Promise.withResolvers<void>()
-    const job: Job = { id, about, started: Date.now(), output, stop, done, read: 0, left: new Set() }
-    jobs.set(id, job)
-    for (const old of [...jobs.values()].filter(({ reported }) => reported).slice(0, -ENDED_KEPT)) jobs.delete(old.id)
-    startWatching()
-    void run(job, plan).then((ended) => {
-      job.ended = ended
-      delete job.view
-      if (ended.ok && ended.view) calls.set(ended.view, about.callId)
-      if (running().length === 0) state.watcher = void state.watcher?.close()
-      log('info', 'background command ended', { id, how: endOf(job) })
-      resolve()
-    })
+  const room: Room = { ...options, jobs: new Map(), calls: new WeakMap(), started: 0 }
+  const { jobs, calls, log } = room
+  const withJob = async (id: string, use: (job: Job) => Promise<ToolResult>) => {
+    const job = jobs.get(id)
     return job
+      ? use(job)
+      : refusal(`there is no ${JSON.stringify(id)} in the background; there is ${named([...jobs.values()]) || 'nothing'}`)
   }
-
-  async function run(job: Job, { network, ...plan }: Parameters<JobTools['start']>[0]): Promise<Ended> {
-    const { output, stop } = job
-    const alone = network ? 'it may reach hosts, so it has a network of its own' : await options.shareNetwork()
-    if (alone !== undefined) output.push(`[no other command reaches its ports: ${alone}]\n`)
-    const printed = printer(job, options.redactor)
-    const onOutput: SpawnPlan['onOutput'] = (chunk, from) => printed.push(chunk, from)
-    const onView = (view: RunningView) => Object.assign(job, { view })
-    const ended = await options
-      .spawn({ ...plan, ...(network ? { network } : {}), view: 'private', signal: stop.signal, onOutput, onView })
-      .catch((error: unknown): Ended => ({ ok: false, message: String(error) }))
-    printed.flush()
-    return ended
-  }
-
-  /** Tells what is new of it: with its changes when it has ended, or when they were asked for. */
-  async function told(job: Job, { since = job.read, changes = false }: Parameters<JobTools['read']>[1]): Promise<ToolResult> {
-    const { id, output, view } = job
-    const { text, from, next } = output.read(since, Math.max(256, limits.maxOutputBytes - NOTE_ROOM))
-    job.read = next
-    const dropped = from > since ? `[${grouped(from - since)} bytes before this are not kept]\n` : ''
-    const more = next < output.total() ? `${grouped(output.total() - next)} bytes more` : ''
-    const at = `${[more, `since ${next}`].filter((part) => part !== '').join(', ')}`
-    const metadata = { job: id, running: job.ended === undefined, next, bytes: output.total() }
-    const shown = (note: string) => `${dropped}${text}${text === '' || text.endsWith('\n') ? '' : '\n'}[${id} ${note}; ${at}]`
-    const { ended } = job
-    if (ended === undefined) {
-      const result: ToolResult = { success: true, output: shown('runs in the background'), metadata }
-      if (!changes) return result
-      if (view === undefined) return { ...result, success: false, error: 'its view is not ready yet; ask again' }
-      return copied(job, view, result)
-    }
-    if (job.reported) return { success: true, output: shown(`ended before: ${endOf(job)}`), metadata }
-    job.reported = true
-    const flooded = job.why === flood
-    const result = commandResult({ ended, output: shown(`ended: ${endOf(job)}`), bytes: output.total(), flooded, stopped: false })
-    const asked = job.why !== undefined && !flooded && ended.ok && ended.stopped === undefined
-    const { error: _, ...rest } = result
-    return sandboxed({ ...(asked ? { ...rest, success: true } : result), metadata: { ...result.metadata, ...metadata } }, ended)
-  }
-
-  async function copied({ about }: Job, view: RunningView, result: ToolResult): Promise<ToolResult> {
-    try {
-      const copy = await view.copy()
-      calls.set(copy, about.callId)
-      return sandboxed(result, { ok: true, code: null, leftBehind: false, sandbox: 'bubblewrap', mode: 'transaction', view: copy })
-    } catch (error) {
-      return { ...result, success: false, error: error instanceof Error ? error.message : String(error) }
-    }
-  }
-
-  async function end(job: Job, why: string): Promise<void> {
-    job.why ??= why
-    job.stop.abort()
-    await job.done
-  }
-
-  function known(id: string): Job | ToolResult {
-    const all = [...jobs.values()]
-    return jobs.get(id) ?? refusal(`there is no ${JSON.stringify(id)} in the background; there is ${named(all) || 'nothing'}`)
-  }
-
-  /** The best that can be had: the system may forget events, and what is ignored here shows in the view where the command did not look before. */
-  function startWatching(): void {
-    const saved = new Set<string>()
-    const settle = () => {
-      const paths = [...saved].map((path) => ({ path }))
-      saved.clear()
-      follow(paths)
-    }
-    try {
-      state.watcher ??= watch(workspace, { recursive: true, persistent: false }, (_, name) => {
-        if (name === null || name.split('/').includes('.git') || isTemporaryName(basename(name))) return
-        if (saved.size === 0) setTimeout(settle, SAVED_MS).unref()
-        saved.add(name)
-      }).on('error', (error) => log('debug', 'the workspace is not watched', { why: String(error) }))
-    } catch (error) {
-      log('debug', 'the workspace is not watched', { why: String(error) })
-    }
-  }
-
-  function follow(paths: readonly FollowedPath[]): void {
-    for (const { view, output, left } of running()) {
-      const stay = (view?.follow(paths) ?? []).filter((path) => !left.has(path))
-      for (const path of stay) left.add(path)
-      if (stay.length > 0) output.push(`[not updated in the view of this command, which changed it itself: ${cut(stay.join(', '), 500)}]\n`)
-    }
-  }
-
   return {
-    start,
-    async read(id, how) {
-      const job = known(id)
-      return 'done' in job ? told(job, how) : job
-    },
-    async stop(id) {
-      const job = known(id)
-      if (!('done' in job)) return job
-      await end(job, 'shell_stop')
-      return told(job, {})
-    },
+    start: (plan, about) => start(room, plan, about),
+    read: (id, how) => withJob(id, (job) => report(room, job, how)),
+    stop: (id) =>
+      withJob(id, async (job) => {
+        await end(job, 'shell_stop')
+        return report(room, job)
+      }),
     list: () =>
       [...jobs.values()].map((job) => ({
         id: job.id,
-        command: options.redactor.text(job.about.command),
+        command: room.redactor.text(job.about.command),
         started: job.started,
         state: job.ended === undefined ? 'running' : 'ended',
         ...(job.ended && { end: endOf(job) }),
         bytes: job.output.total(),
       })),
     async end(id, by) {
-      const job = jobs.get(id)
-      if (job === undefined || job.ended !== undefined) return false
-      await end(job, `by ${by}`)
-      return true
+      const job = runningIn(room).find((each) => each.id === id)
+      if (job) await end(job, `by ${by}`)
+      return job !== undefined
     },
-    follow,
+    follow: (paths) => follow(room, paths),
     callOf: (view) => calls.get(view),
     async endAll(why) {
-      await Promise.all(running().map((job) => end(job, why)))
+      await Promise.all(runningIn(room).map((job) => end(job, why)))
       for (const job of jobs.values()) {
         const view = job.ended?.ok === true && !job.reported ? job.ended.view : undefined
         if (view) log('warn', `the changes of ${job.id} were dropped`, { command: cut(job.about.command, 100), why })
@@ -250,6 +128,132 @@ export function createJobs(options: JobsOptions): Jobs {
         job.reported = true
       }
     },
+  }
+}
+
+function runningIn({ jobs }: Room): Job[] {
+  return [...jobs.values()].filter(({ ended }) => ended === undefined)
+}
+
+async function start(room: Room, plan: StartPlan, about: Starting): Promise<ToolResult> {
+  const { mode, limits, momentMs = MOMENT_MS } = room
+  const { transaction, why } = await mode()
+  if (!transaction) return refusal(`a command in the background needs a sandbox with a private view of the workspace: ${why}`)
+  const others = runningIn(room)
+  if (limits.maxBackground === 0) return refusal('commands in the background are off (limits.max_background = 0)')
+  if (others.length >= limits.maxBackground) {
+    const known = `${count(others.length, 'command')} run in the background already: ${named(others)}`
+    return refusal(`${known}; end one with shell_stop first (limits.max_background)`)
+  }
+  const job = begin(room, plan, about)
+  const moment = Promise.withResolvers<void>()
+  const timer = setTimeout(moment.resolve, momentMs)
+  const cancel = () => job.stop.abort()
+  about.signal.addEventListener('abort', cancel, { once: true })
+  await Promise.race([job.done, moment.promise])
+  about.signal.removeEventListener('abort', cancel)
+  clearTimeout(timer)
+  return report(room, job)
+}
+
+function begin(room: Room, plan: StartPlan, about: Starting): Job {
+  const { jobs, limits, calls, log } = room
+  const { promise: done, resolve } = Promise.withResolvers<void>()
+  const output = createOutputLog(limits.jobOutputBytes)
+  const stop = new AbortController()
+  const job: Job = { id: `job-${++room.started}`, about, started: Date.now(), output, stop, done, read: 0, left: new Set() }
+  jobs.set(job.id, job)
+  for (const { id } of [...jobs.values()].filter(({ reported }) => reported).slice(0, -ENDED_KEPT)) jobs.delete(id)
+  watchWorkspace(room)
+  void run(room, job, plan).then((ended) => {
+    job.ended = ended
+    job.view = undefined
+    if (ended.ok && ended.view) calls.set(ended.view, about.callId)
+    if (runningIn(room).length === 0) room.watcher = void room.watcher?.close()
+    log('info', 'background command ended', { id: job.id, how: endOf(job) })
+    resolve()
+  })
+  return job
+}
+
+async function run({ shareNetwork, redactor, spawn }: Room, job: Job, plan: StartPlan): Promise<Ended> {
+  const alone = plan.network ? 'it may reach hosts, so it has a network of its own' : await shareNetwork()
+  if (alone !== undefined) job.output.push(`[no other command reaches its ports: ${alone}]\n`)
+  const printed = printer(job, redactor)
+  const onView = (view: RunningView) => Object.assign(job, { view })
+  const ended = await spawn({ ...plan, view: 'private', signal: job.stop.signal, onOutput: printed.push, onView }).catch(
+    (error: unknown): Ended => ({ ok: false, message: errorText(error) }),
+  )
+  printed.flush()
+  return ended
+}
+
+/** Reports what is new of it: with its changes when it has ended, or when they were asked for. */
+async function report(
+  room: Room,
+  job: Job,
+  { since = job.read, changes = false }: Parameters<JobTools['read']>[1] = {},
+): Promise<ToolResult> {
+  const { id, output, view, ended, about } = job
+  const { text, from, next } = output.read(since, Math.max(256, room.limits.maxOutputBytes - NOTE_ROOM))
+  job.read = next
+  const dropped = from > since ? `[${grouped(from - since)} bytes before this are not kept]\n` : ''
+  const more = next < output.total() ? `${grouped(output.total() - next)} bytes more, ` : ''
+  const shown = (note: string) => `${dropped}${text}${text === '' || text.endsWith('\n') ? '' : '\n'}[${id} ${note}; ${more}since ${next}]`
+  const metadata = { job: id, running: ended === undefined, next, bytes: output.total() }
+  if (ended === undefined) {
+    const result: ToolResult = { success: true, output: shown('runs in the background'), metadata }
+    if (!changes) return result
+    try {
+      if (view === undefined) throw new Error('its view is not ready yet; ask again')
+      const copy = await view.copy()
+      room.calls.set(copy, about.callId)
+      return sandboxed(result, { ok: true, code: null, leftBehind: false, sandbox: 'bubblewrap', mode: 'transaction', view: copy })
+    } catch (error) {
+      return { ...result, success: false, error: errorText(error) }
+    }
+  }
+  if (job.reported) return { success: true, output: shown(`ended before: ${endOf(job)}`), metadata }
+  job.reported = true
+  const flooded = job.why === flood
+  const result = commandResult({ ended, output: shown(`ended: ${endOf(job)}`), bytes: output.total(), flooded, stopped: false })
+  // Whoever stopped it wanted it to end.
+  const asked = job.why !== undefined && !flooded && ended.ok && ended.stopped === undefined
+  const { error: _, ...success } = { ...result, success: true }
+  return sandboxed({ ...(asked ? success : result), metadata: { ...result.metadata, ...metadata } }, ended)
+}
+
+async function end(job: Job, why: string): Promise<void> {
+  job.why ??= why
+  job.stop.abort()
+  await job.done
+}
+
+/** The best that can be had: the system may forget events when very much changes at once. */
+function watchWorkspace(room: Room): void {
+  const saved = new Set<string>()
+  const failed = (error: unknown) => room.log('debug', 'the workspace is not watched', { why: errorText(error) })
+  const settle = () => {
+    const paths = [...saved].map((path) => ({ path }))
+    saved.clear()
+    follow(room, paths)
+  }
+  try {
+    room.watcher ??= watch(room.workspace, { recursive: true, persistent: false }, (_, name) => {
+      if (name === null || name.split('/').includes('.git') || isTemporaryName(basename(name))) return
+      if (saved.size === 0) setTimeout(settle, SAVED_MS).unref()
+      saved.add(name)
+    }).on('error', failed)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+function follow(room: Room, paths: readonly FollowedPath[]): void {
+  for (const { view, output, left } of runningIn(room)) {
+    const stay = (view?.follow(paths) ?? []).filter((path) => !left.has(path))
+    for (const path of stay) left.add(path)
+    if (stay.length > 0) output.push(`[not updated in the view of this command, which changed it itself: ${cut(stay.join(', '), 500)}]\n`)
   }
 }
 
