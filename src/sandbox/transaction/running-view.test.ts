@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Ended, RunningView, SpawnPlan } from '../confinement.ts'
+import { isDeep } from '../../../test/support/tier.ts'
+import type { Ended, RunningView, SandboxSettings, SpawnPlan } from '../confinement.ts'
 import { createSandbox } from '../create-sandbox.ts'
-import { hasBubblewrap, place } from '../fixture.ts'
+import { hasBubblewrap, limits, place } from '../fixture.ts'
 import { fixedPath } from '../install.ts'
 import { shareEtc } from '../surroundings/shared-etc.fixture.ts'
 
@@ -11,6 +12,7 @@ const real = test.if(hasBubblewrap())
 
 type Job = {
   readonly workspace: string
+  readonly ended: Promise<Ended>
   readonly view: RunningView
   printed(): string
   /** Waits for a line of its output. */
@@ -19,8 +21,13 @@ type Job = {
 }
 
 /** Runs a script in the background, on a workspace with these files. */
-async function withJob(script: string, files: { readonly [path: string]: string }, work: (job: Job) => Promise<void>): Promise<void> {
-  using ground = place({ forbiddenReads: ['**/*.pem'] })
+async function withJob(
+  script: string,
+  files: { readonly [path: string]: string },
+  work: (job: Job) => Promise<void>,
+  more: Partial<SandboxSettings> = {},
+): Promise<void> {
+  using ground = place({ forbiddenReads: ['**/*.pem'], ...more })
   const { workspace } = ground
   shareEtc(ground.settings.stateHome)
   for (const [path, text] of Object.entries(files)) {
@@ -49,6 +56,7 @@ async function withJob(script: string, files: { readonly [path: string]: string 
   try {
     await work({
       workspace,
+      ended,
       view: await opened.promise,
       printed: () => state.printed,
       prints: (text) =>
@@ -71,6 +79,21 @@ async function withJob(script: string, files: { readonly [path: string]: string 
   }
 }
 
+real('what it writes into its view counts, and too much of it ends the command', async () => {
+  const most = { ...limits, diskBytes: 8 * 2 ** 20 }
+  await withJob(
+    'echo ready; head -c 40000000 /dev/urandom > large; sync; sleep 60',
+    {},
+    async ({ ended }) => {
+      expect(await ended).toMatchObject({
+        ok: true,
+        stopped: expect.stringContaining('its processes together wrote more than 8388608 bytes'),
+      })
+    },
+    { limits: most },
+  )
+})
+
 const ready = 'echo ready; '
 const changesOf = async ({ view }: Extract<Ended, { ok: true }>) => (await view?.changes())?.map(({ path }) => path)
 
@@ -85,6 +108,21 @@ describe('what a running command cannot do with the files that are written into 
       expect(readdirSync(outside.root).toSorted()).toEqual(['home', 'state', 'workspace'])
     })
     outside[Symbol.dispose]()
+  })
+
+  real('nor does a folder that it swaps with a link while they are written', async () => {
+    using outside = place()
+    const swap = `node -e '
+      const fs = require("fs"); fs.mkdirSync("d"); console.log("ready")
+      for (;;) { fs.renameSync("d", "e"); fs.symlinkSync("${outside.root}", "d"); fs.unlinkSync("d"); fs.renameSync("e", "d") }'`
+    await withJob(swap, {}, async ({ workspace, view, prints }) => {
+      await prints('ready')
+      mkdirSync(join(workspace, 'd'))
+      const names = Array.from({ length: isDeep ? 5_000 : 200 }, (_, at) => `d/f${at}`)
+      for (const name of names) writeFileSync(join(workspace, name), 'x')
+      for (const path of names) view.follow([{ path, was: 'nothing' }])
+      expect(readdirSync(outside.root).toSorted()).toEqual(['home', 'state', 'workspace'])
+    })
   })
 
   real('what nobody may read is not written there, and a link in the workspace is no way to other files', async () => {
