@@ -6,10 +6,14 @@ import { dirname, join } from 'node:path'
 import type { Conversation, Host } from '../../src/host/api.ts'
 import type { ModelCall } from '../../src/providers/model-call.ts'
 import type { AgentEvent } from '../../src/runtime/event.ts'
+import { sandboxMark } from '../../src/sandbox/owner/sandbox-mark.ts'
 import { begin, type Place, place } from '../support/host.ts'
 import { needs } from '../support/needs.ts'
+import { isDeep } from '../support/tier.ts'
 
 const real = test.if(needs('bwrap', 'node', 'curl'))
+/** More of the same kind, for the thorough tier. */
+const thorough = test.if(isDeep && needs('bwrap', 'node', 'curl'))
 
 type Call = readonly [name: string, input: object]
 
@@ -109,14 +113,16 @@ const background = (command: string) => ({ command, background: true })
 /** Says that it runs, and stays; the number tells it apart from all other processes of the machine. */
 const stays = (seconds: number) => background(`echo up; exec sleep ${seconds}`)
 
-const running = (words: string) =>
+/** The processes of this machine whose command line holds these words. */
+const pidsOf = (words: string) =>
   readdirSync('/proc').filter((name) => {
     try {
       return readFileSync(`/proc/${name}/cmdline`, 'latin1').replaceAll('\0', ' ').includes(words)
     } catch {
       return false
     }
-  }).length
+  })
+const running = (words: string) => pidsOf(words).length
 
 describe('what is refused', () => {
   real('what has no private view, and one more than the limit, fifty times', async () => {
@@ -124,30 +130,31 @@ describe('what is refused', () => {
     await scene(
       {},
       async ({ turn, call }) => {
-        expect(await call('shell', { ...stays(4001), direct: true })).toContain('not with "direct"; nothing was run')
-        const results = await turn(...Array.from({ length: 50 }, (_, at): Call => ['shell', stays(4002 + at)]))
+        expect(await call('shell', { ...stays(98764001), direct: true })).toContain('not with "direct"; nothing was run')
+        const results = await turn(...Array.from({ length: isDeep ? 50 : 10 }, (_, at): Call => ['shell', stays(98764002 + at)]))
         expect(results.slice(0, 2).map((text) => text.split('\n'))).toEqual(
           [1, 2].map((id) => ['up', `[job-${id} runs in the background; since 3]`]),
         )
-        const full = 'Failed: 2 commands run in the background already: job-1 (echo up; exec sleep 4002), job-2 (echo up; exec sleep 4003);'
+        const full =
+          'Failed: 2 commands run in the background already: job-1 (echo up; exec sleep 98764002), job-2 (echo up; exec sleep 98764003);'
         expect(results.slice(2).filter((text) => !text.startsWith(full))).toEqual([])
-        expect(results).toHaveLength(50)
+        expect(results).toHaveLength(isDeep ? 50 : 10)
         expect(await call('shell_output', { id: 'job-9' })).toContain('there is no "job-9" in the background; there is job-1 (')
       },
       { config },
     )
-    expect(running('sleep 40')).toBe(0)
+    expect(running('sleep 987640')).toBe(0)
   })
 
   real('without a sandbox', async () => {
     await scene(
       {},
       async ({ call }) => {
-        const refused = await call('shell', stays(4100))
+        const refused = await call('shell', stays(98764100))
         expect(refused).toContain(
           'a command in the background needs a sandbox with a private view of the workspace: no sandbox was asked for',
         )
-        expect(running('sleep 4100')).toBe(0)
+        expect(running('sleep 98764100')).toBe(0)
       },
       { more: { sandbox: 'none' } },
     )
@@ -163,7 +170,7 @@ describe('what is refused', () => {
       if (needs('socat', 'perl')) {
         const network = ['example.org']
         expect(await call('shell', { command: `${curl.command} --noproxy '*'`, network })).toContain('exit code 7')
-        expect(await call('shell', { ...stays(4150), network })).toStartWith('[no other command reaches its ports: it may reach hosts,')
+        expect(await call('shell', { ...stays(98764150), network })).toStartWith('[no other command reaches its ports: it may reach hosts,')
       }
       const escapes = ['ip link set lo down', 'nsenter -t 1 -n true', 'unshare -n true', 'nsenter -t 1 -U true']
       const tries = escapes.map((words) => `${words} 2>/dev/null && echo "done: ${words}"`).join('; ')
@@ -207,7 +214,7 @@ describe('a server and a watcher notice each edit, the first and the second', ()
   })
 
   const tsc = join(import.meta.dir, `../../node_modules/@typescript/typescript-linux-${process.arch}/lib/tsc`)
-  test.if(needs('bwrap') && existsSync(tsc))('tsc --watch', async () => {
+  test.if(isDeep && needs('bwrap') && existsSync(tsc))('tsc --watch', async () => {
     const config = '{ "compilerOptions": { "lib": ["es5"], "noEmit": true, "types": [] }, "files": ["a.ts"] }'
     // It watches no folder that is near to the root of the machine.
     await scene({ 'some/where/tsconfig.json': config, 'some/where/a.ts': 'export const a: "it is one" = "it is"' }, async (scene) => {
@@ -227,7 +234,7 @@ describe('a server and a watcher notice each edit, the first and the second', ()
     fs.watch('src', { recursive: true }, (_, name) => { for (const page of pages) page.write('data: ' + name + ' is ' + now(name) + '\\n\\n') })
     http.createServer((_, to) => { to.writeHead(200, { 'content-type': 'text/event-stream' }); to.write('data: here\\n\\n'); pages.add(to) })
       .listen(8123, '127.0.0.1', () => console.log('listening'))`
-  real('a server that reloads a page, for files that were there, new ones and those of new folders', async () => {
+  thorough('a server that reloads a page, for files that were there, new ones and those of new folders', async () => {
     await scene({ 'server.js': reload, 'src/part/a.js': 'one' }, async (scene) => {
       const { call, until } = scene
       await call('shell', background('node server.js'))
@@ -327,16 +334,21 @@ describe('it ends', () => {
       script,
       at.home,
       at.cwd,
-      'setsid sleep 4301 & echo up; sleep 4302',
+      'setsid sleep 98764301 & echo up; sleep 98764302',
     ]
-    const holders = running('echo $$; read line')
     const child = Bun.spawn(words, { stdio: ['ignore', 'pipe', 'inherit'] })
     const { value } = await child.stdout.getReader().read()
     expect(Buffer.from(value ?? []).toString()).toContain('job-1 runs in the background')
-    expect([running('sleep 430') > 1, running('echo $$; read line') - holders > 0]).toEqual([true, true])
+    const [folder = ''] = readdirSync(join(at.home, 'run')).filter((name) => name.startsWith('sandbox-'))
+    const mark = sandboxMark(join(at.home, 'run', folder))
+    const ours = pidsOf(mark)
+    const parentOf = (pid: string) => /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? ''
+    const holders = pidsOf('echo $$; read line').filter((pid) => ours.includes(pid) || ours.includes(parentOf(pid)))
+    expect([running('sleep 9876430') > 1, holders.length]).toEqual([true, 2])
     child.kill('SIGKILL')
     await child.exited
-    while (running('sleep 430') + running('echo $$; read line') - holders > 0) await Bun.sleep(5)
+    const left = () => [...pidsOf('sleep 9876430'), ...pidsOf(mark), ...pidsOf('echo $$; read line').filter((pid) => holders.includes(pid))]
+    while (left().length > 0) await Bun.sleep(5)
     // What it wrote goes with the next start.
     const views = () => readdirSync(join(at.home, 'changes')).filter((name) => name.startsWith('tx-'))
     expect(views().length).toBeGreaterThan(0)
@@ -346,14 +358,14 @@ describe('it ends', () => {
     await host.close()
   })
 
-  real('with its budget', async () => {
+  thorough('with its budget', async () => {
     const config = `${full}max_conversation_tokens = 20000\n`
     await scene(
       {},
       async ({ conversation, call }) => {
-        expect(await call('shell', stays(4401))).toContain('job-1 runs')
+        expect(await call('shell', stays(98764401))).toContain('job-1 runs')
         while (conversation.ending()?.code === 'answered') await call('time', {})
-        expect([conversation.ending()?.code, running('sleep 4401')]).toEqual(['budget', 0])
+        expect([conversation.ending()?.code, running('sleep 98764401')]).toEqual(['budget', 0])
       },
       { config },
     )
@@ -361,14 +373,14 @@ describe('it ends', () => {
 
   real('with its conversation, and with the emergency stop', async () => {
     await scene({}, async ({ at, host, conversation, call }) => {
-      await call('shell', background('setsid sleep 4201 & echo up; exec sleep 4202'))
-      expect(running('sleep 420')).toBeGreaterThan(1)
+      await call('shell', background('setsid sleep 98764201 & echo up; exec sleep 98764202'))
+      expect(running('sleep 9876420')).toBeGreaterThan(1)
       await conversation.close()
-      expect(running('sleep 420')).toBe(0)
+      expect(running('sleep 9876420')).toBe(0)
       const other = await opened(host)
-      await other.call('shell', stays(4203))
+      await other.call('shell', stays(98764203))
       writeFileSync(join(at.home, 'ESTOP'), '')
-      while (running('sleep 4203') > 0) await Bun.sleep(5)
+      while (running('sleep 98764203') > 0) await Bun.sleep(5)
     })
   })
 })
