@@ -7,7 +7,7 @@ import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/run-executable.ts'
 import { toolKinds } from '../../tools/list.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
-import type { Jobs } from './jobs.ts'
+import type { Jobs } from './sandbox/jobs.ts'
 
 /** What an external tool may use: confined child processes, and an environment without our variables. */
 export type ToolDeps = Omit<ExecutableHost, 'workspace'> & { readonly maxOutputBytes: number }

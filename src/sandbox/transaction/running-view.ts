@@ -20,13 +20,13 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
+import { statFields } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { FollowedPath, PrivateView, RunningView } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
 import { type Attributes, bytePath, bytesOf, createAttributes } from './layer-files.ts'
-import { pauseProcesses } from './pause-processes.ts'
 import { isWhiteout, join } from './walk-upper.ts'
 
 type Running = {
@@ -57,6 +57,8 @@ const LARGEST = 16 * 2 ** 20
 /** The most entries of a new folder that are followed at once. */
 const MOST = 2_000
 const SET_UP_MS = 5_000
+/** How long it may take until every process of the command stands still. */
+const PAUSE_MS = 2_000
 
 /** What is at a path, in one word: with the digest of a file, or the target of a link. */
 type State = string
@@ -324,4 +326,53 @@ function foldersAbove(path: string): string[] {
 /** One character per byte. */
 function rawPath({ path, bytes }: Pick<FollowedPath, 'path' | 'bytes'>): string {
   return bytes === undefined ? bytePath(path) : Buffer.from(bytes, 'base64').toString('latin1')
+}
+
+/**
+ * Pauses every process of a sandbox, so that what it wrote can be copied as it is at one moment. All of a PID namespace descend from its
+ * first one. None can ignore the signal; new ones are looked for until none runs.
+ * @throws Error when that takes too long
+ */
+async function pauseProcesses(first: number): Promise<Disposable> {
+  const paused = new Set<number>()
+  const resume = () => {
+    for (const pid of paused) signal(pid, 'SIGCONT')
+  }
+  for (const until = performance.now() + PAUSE_MS; performance.now() < until; await Bun.sleep(1)) {
+    const running = descendantsOf(first).filter(([, state]) => !'TtZX'.includes(state))
+    if (running.length === 0) return { [Symbol.dispose]: resume }
+    for (const [pid] of running) if (signal(pid, 'SIGSTOP')) paused.add(pid)
+  }
+  resume()
+  throw new Error('its processes could not be paused')
+}
+
+/** @returns each process with its state */
+function descendantsOf(first: number): (readonly [pid: number, state: string])[] {
+  const children = Map.groupBy(
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap(processOf),
+    ({ parent }) => parent,
+  )
+  const below = (pid: number): (readonly [number, string])[] =>
+    (children.get(pid) ?? []).flatMap((each) => [[each.pid, each.state] as const, ...below(each.pid)])
+  return below(first)
+}
+
+function processOf(name: string) {
+  try {
+    const field = statFields(readFileSync(`/proc/${name}/stat`, 'latin1'))
+    return [{ pid: Number(name), parent: Number(field(4)), state: field(3) }]
+  } catch {
+    return []
+  }
+}
+
+function signal(pid: number, name: 'SIGSTOP' | 'SIGCONT'): boolean {
+  try {
+    return process.kill(pid, name)
+  } catch {
+    return false
+  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createRedactor } from '../../security/redaction/redact.ts'
-import type { Ended, RunningView, SpawnPlan } from '../../tools/process.ts'
+import { createRedactor } from '../../../security/redaction/redact.ts'
+import type { Ended, RunningView, SpawnPlan } from '../../../tools/process.ts'
 import { createJobs, type Jobs } from './jobs.ts'
 
 type Fake = {
