@@ -256,16 +256,21 @@ describe('a server and a watcher notice each edit, the first and the second', ()
     })
   })
 
-  real('the own saves of a person too', async () => {
+  real('the own saves of a person, and an undo, too', async () => {
     await scene(
       { 'a.js': `console.log('it is ' + require('./src/b.js'))`, 'src/b.js': 'module.exports = "one"' },
-      async ({ at, call, until }) => {
+      async ({ at, host, call, until }) => {
         await call('shell', background('node --watch a.js'))
         await until('job-1', 'Completed running')
         for (const word of ['two', 'three']) {
           writeFileSync(join(at.cwd, 'src/b.js'), `module.exports = "${word}"`)
           await until('job-1', `it is ${word}\n`)
         }
+        await call('shell', { command: `echo 'module.exports = "four"' > src/b.js` })
+        await until('job-1', 'it is four\n')
+        const { store } = await host.changes()
+        expect(await store.undo(store.list()[0]?.id ?? '')).toMatchObject({ ok: true })
+        await until('job-1', 'it is three\n')
       },
     )
   })

@@ -73,7 +73,7 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
     },
     async shareNetwork() {
       // A network whose holder has ended takes no further commands.
-      if (state.loopback?.isOpen() !== true) state.opening = undefined
+      if (state.loopback?.isOpen() === false) state.opening = undefined
       state.opening ??= confinement.openLoopback()
       const opened = await state.opening
       if (typeof opened === 'string') return opened

@@ -94,7 +94,7 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
       const target = running.prepare()
       try {
         using _ = await pauseProcesses(pid)
-        const words = ['cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`]
+        const words = ['/bin/cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`]
         const copied = Bun.spawn(words, { stdio: ['ignore', 'ignore', 'pipe'] })
         if ((await copied.exited) !== 0) throw new Error(`what it wrote could not be copied: ${(await copied.stderr.text()).trim()}`)
         return ownChanges(following, target.view(), target.folder)
