@@ -137,7 +137,7 @@ export const tools = {
     const request =
       named === undefined ? await everythingFor(setup) : (await import('./host/toolset/tools-option.ts')).parseToolsOption(setup, named)
     const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', tools: request })
-    toolRuntime.close()
+    await toolRuntime.close()
     return toolRuntime.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
   },
   /** Runs one call through the same gate as the model's calls, with a receipt. It asks nobody. It throws only for bugs. */

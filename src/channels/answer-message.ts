@@ -5,6 +5,7 @@ import { FailureError } from '../host/failure.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
+import { jobsCommand } from './jobs-command.ts'
 import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
 import { type Reply, replyOf } from './outbox/reply-text.ts'
 import { goOnWith, refusedBy, takeTurn } from './take-turn.ts'
@@ -59,6 +60,8 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     const seen: { result?: string } = {}
     const text = message.complete ? await message.complete({ conversation, access }) : message.text
     if (text === undefined) return { text: '[stopped]' }
+    const jobs = await jobsCommand(text, conversation, from)
+    if (jobs !== undefined) return { text: jobs }
     const asked = text.trim() === '/continue' ? await goOnWith(conversation).catch(refusalOf) : { prompt: text }
     if (typeof asked === 'string') return { text: `[${asked}]` }
     const ending = await takeTurn({

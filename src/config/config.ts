@@ -65,7 +65,12 @@ export function channelSettings<const R extends Rows>(
 /** Returns the tools listed in channels.cli.tools_allow; undefined means every built-in tool. */
 export function allowedTools({ channels }: Pick<Config, 'channels'>): readonly string[] | undefined {
   const allowed = channels.cli?.toolsAllow
-  return Array.isArray(allowed) ? allowed.filter((name) => typeof name === 'string') : undefined
+  return Array.isArray(allowed) ? withParts(allowed.filter((name) => typeof name === 'string')) : undefined
+}
+
+/** Whoever permits `shell` permits the tools for its commands in the background. */
+export function withParts(tools: readonly string[]): readonly string[] {
+  return tools.includes('shell') ? [...new Set([...tools, 'shell_output', 'shell_stop'])] : tools
 }
 
 export type Source = 'flag' | 'agent' | 'environment' | 'project' | 'user' | 'default'

@@ -159,6 +159,8 @@ describe('what holds', () => {
         toolTimeoutS: 30,
         shellTimeoutS: 15,
         shellTimeoutMaxS: 600,
+        maxBackground: 8,
+        jobOutputBytes: 1_048_576,
         httpTimeoutS: 20,
         maxOutputBytes: 65_536,
         maxResultBytes: 16_777_216,

@@ -161,6 +161,8 @@ export type Conversation = {
   isStanding(question: Question): boolean
   /** The tools and their gate, loaded on first use. */
   tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>
+  /** The commands in its background; undefined before the first call of a tool. */
+  jobs(): BackgroundJobs | undefined
   search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]
   /** Summarises the older turns when the conversation has become long, and announces that through `tell`. Never rejects. */
   compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>
@@ -219,6 +221,9 @@ export type KeptChanges = {
   withReceipt<Done extends { readonly ok: boolean }>(what: ChangeDecision, act: () => Promise<Done>): Promise<Done>
 }
 
+/** The commands in the background of a conversation, for a person. */
+export type BackgroundJobs = Pick<ToolRuntime['jobs'], 'list' | 'end'>
+
 /** A home, opened once per process for all users: database, writer, emergency-stop watcher, sandboxes, providers, approvals. */
 export type Host = {
   readonly setup: Setup
@@ -250,6 +255,8 @@ export type Host = {
   receiptsOf(runId: string): readonly string[]
   /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
   cancelRun(runId: string, by: string): boolean
+  /** Returns the commands in the background of a conversation that is open in this process. */
+  jobs(conversationId: string): BackgroundJobs | undefined
   /** Tells whether the conversation has a turn. */
   hasConversation(id: string): boolean
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */

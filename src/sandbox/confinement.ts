@@ -30,6 +30,10 @@ export type SpawnPlan = {
   readonly network?: readonly string[]
   /** Whose caches a private view shows. */
   readonly caches?: CacheOwner
+  /** The network that the commands of a conversation without hosts share; absent: the command has a loopback interface of its own. */
+  readonly loopback?: Pick<Loopback, 'key' | 'words'>
+  /** Called before a command on a private view starts, when changes of the workspace are to be written into its view. */
+  readonly onView?: (view: RunningView) => void
   onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
 
@@ -37,7 +41,21 @@ export type SpawnPlan = {
 export type CacheOwner = { readonly conversation: string; readonly terms: string }
 
 /** What must be known of a command to start its sandbox ahead of it. */
-export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view' | 'caches'>
+export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view' | 'caches' | 'loopback'>
+
+/** A network namespace with only a loopback interface: `words` precede a command line that enters it. */
+export type Loopback = { readonly key: string; readonly words: readonly string[]; isOpen(): boolean; close(): void }
+
+/** A path of the workspace that changed, and what was there before where that is known. */
+export type FollowedPath = Pick<Change, 'path' | 'bytes'> & { readonly was?: Change['before'] | 'nothing' }
+
+/** The view of a command that still runs. */
+export type RunningView = {
+  /** Writes the present state of these paths into the view. @returns the paths that the command changed itself: they stay as they are */
+  follow(paths: readonly FollowedPath[]): readonly string[]
+  /** Copies what the command changed so far; it pauses meanwhile. @throws Error that tells a person why it cannot */
+  copy(): Promise<PrivateView>
+}
 
 /** What a command changed in its private view. Every process of the command has ended, so nothing changes any more. */
 export type PrivateView = {
@@ -96,6 +114,8 @@ export type Sandbox = {
   readonly spawn: Spawn
   /** Tells whether commands can have private views of the workspace now. A plan with `view: 'private'` is refused when they cannot. */
   privateViews(): Promise<PrivateViews>
+  /** Opens a network that commands can share, see SpawnPlan. @returns why there can be none, as the end of a sentence */
+  openLoopback?(): Promise<Loopback | string>
   /** Starts a sandbox for the next command, which is judged but not recorded yet, so that it does not wait. Cheap to call again. */
   warm?(plan: Ahead): void
   /** Releases what the sandbox keeps outside (control group, filter file, proxy socket). No spawn may follow. */

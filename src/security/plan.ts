@@ -78,7 +78,8 @@ export function summarise(call: Pick<Call, 'name' | 'input' | 'malformed'>, plan
   const parts = plan === undefined ? [] : [...plan.commands.map(commandLine), ...plan.paths.map(pathLine), ...plan.urls.map(urlLine)]
   const body = parts.length > 0 ? parts.join(' + ') : (call.malformed ?? loose(call.input))
   const commands = plan?.commands ?? []
-  return cut(visible(`${call.name}: ${body}`), 600) + followed(commands) + reaching(commands)
+  const stays = commands.length > 0 && call.input.background === true ? ' [in the background: runs on after the call]' : ''
+  return cut(visible(`${call.name}: ${body}`), 600) + followed(commands) + reaching(commands) + stays
 }
 
 /** Stands after the cut, because the person must see where a link leads. */

@@ -15,13 +15,19 @@ export type SandboxedResult = ToolResult & { readonly [confinedBy]?: Confined }
 
 /** The key is absent when the call started no child. One program confines all its children in the same way. */
 export async function recordSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise<ToolResult>): Promise<SandboxedResult> {
-  const seen: { confined?: Confined } = {}
+  const seen: { confined?: Ran } = {}
   const result = await run(async (plan) => {
     // The changes of two commands of one call could contradict each other.
     if (seen.confined?.view !== undefined && plan.view === 'private') return { ok: false, message: 'a call runs one command that writes' }
     const ended = await spawn(plan)
-    if (ended.ok && ended.sandbox !== undefined) seen.confined = { sandbox: ended.sandbox, mode: ended.mode, view: ended.view }
+    if (ended.ok && ended.sandbox !== undefined) seen.confined = ended
     return ended
   })
-  return seen.confined === undefined ? result : { ...result, [confinedBy]: seen.confined }
+  return seen.confined === undefined ? result : sandboxed(result, seen.confined)
+}
+
+/** Adds how a command ran that no call waited for. */
+export function sandboxed(result: ToolResult, ended: Ended): SandboxedResult {
+  if (!ended.ok || ended.sandbox === undefined) return result
+  return { ...result, [confinedBy]: { sandbox: ended.sandbox, mode: ended.mode, view: ended.view } }
 }

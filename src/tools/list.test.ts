@@ -35,27 +35,29 @@ const limits = [
   'file_delete medium 30',
   'search low 30',
   'shell medium 15',
+  'shell_output low 30',
+  'shell_stop low 30',
   'http low 20',
   'memory_search low 30',
   'ask_user low 600',
 ]
-const eleven = tools.filter(({ name }) => limits.some((line) => line.startsWith(`${name} `)))
+const thirteen = tools.filter(({ name }) => limits.some((line) => line.startsWith(`${name} `)))
 
-describe('the eleven tools', () => {
+describe('the thirteen tools', () => {
   test('are there in this order, with these limits', () => {
-    expect(eleven.map(({ name, risk, timeoutMs }) => `${name} ${risk} ${timeoutMs / 1_000}`)).toEqual(limits)
+    expect(thirteen.map(({ name, risk, timeoutMs }) => `${name} ${risk} ${timeoutMs / 1_000}`)).toEqual(limits)
   })
 
   test('begin every request with the same bytes, which vendors keep for the next one', () => {
-    const specs = eleven.map(({ name, description, parameters }) => ({ name, description, parameters }))
+    const specs = thirteen.map(({ name, description, parameters }) => ({ name, description, parameters }))
     expect(new Bun.CryptoHasher('sha256').update(JSON.stringify(specs)).digest('hex')).toBe(
-      'f79c289a2ffc49e7f7716ce9754f26a3e344583993734bfa3c76856a1be63553',
+      'a6a816a9fa87cdc4feba6b545933ede7596d4e69cc906576e537947d96c1dca0',
     )
   })
 
-  test('take at most 3.2 KB of the first request', () => {
-    const specs = eleven.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
-    expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(3_200)
+  test('take at most 3.8 KB of the first request', () => {
+    const specs = thirteen.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
+    expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(3_800)
   })
 
   test('take no unknown arguments', () => {
@@ -66,7 +68,7 @@ describe('the eleven tools', () => {
   })
 
   test('tell the gate everything they touch, for any input', () => {
-    const touched = (input: object) => Object.fromEntries(eleven.map(({ name, touches }) => [name, touches({ ...input })]))
+    const touched = (input: object) => Object.fromEntries(thirteen.map(({ name, touches }) => [name, touches({ ...input })]))
     const path = 'p'
     expect(touched({ path, command: 'c', url: 'u', method: 'POST' })).toEqual({
       time: [],
@@ -80,6 +82,8 @@ describe('the eleven tools', () => {
       file_delete: [{ kind: 'path', path, access: 'write' }],
       search: [{ kind: 'path', path, access: 'read' }],
       shell: [{ kind: 'command', command: 'c' }],
+      shell_output: [],
+      shell_stop: [],
       http: [{ kind: 'url', url: 'u', method: 'POST' }],
       memory_search: [],
       ask_user: [],

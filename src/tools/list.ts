@@ -13,6 +13,8 @@ import { memorySearch, type Search } from './builtin/memory_search.ts'
 import { type ReadResult, resultRead } from './builtin/result_read.ts'
 import { search } from './builtin/search.ts'
 import { type ShellPlan, shell } from './builtin/shell.ts'
+import { type Jobs, shellOutput } from './builtin/shell_output.ts'
+import { shellStop } from './builtin/shell_stop.ts'
 import { time } from './builtin/time.ts'
 import type { Environment, Spawn } from './process.ts'
 import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
@@ -22,6 +24,8 @@ export type ToolDeps = {
   readonly files: Files
   readonly spawn: Spawn
   readonly planOf: (planHash: string) => ShellPlan | undefined
+  /** Absent: no command runs in the background. */
+  readonly jobs?: Jobs
   readonly env: Environment
   readonly shellTimes: ShellTimes
   readonly get: Get
@@ -44,6 +48,8 @@ export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
   fileDelete,
   search,
   shell,
+  shellOutput,
+  shellStop,
   http,
   memorySearch,
   resultRead,

@@ -11,6 +11,36 @@ export type Collector = {
   total(): number
 }
 
+/** Keeps the end of what is pushed, so that a reader continues where it stopped. All numbers are bytes of UTF-8 since the beginning. */
+export type OutputLog = {
+  push(text: string): void
+  /** Returns at most `most` bytes of whole characters; `from` is later than `since` when the beginning is no longer kept. */
+  read(since: number, most: number): { readonly text: string; readonly from: number; readonly next: number }
+  total(): number
+}
+
+export function createOutputLog(maxBytes: number): OutputLog {
+  const ring = createRing(maxBytes)
+  let total = 0
+  return {
+    push(text) {
+      const bytes = new TextEncoder().encode(text)
+      ring.push(bytes)
+      total += bytes.length
+    },
+    read(since, most) {
+      const kept = ring.bytes()
+      const first = total - kept.length
+      let from = Math.min(total, Math.max(since, first))
+      while (from < total && isContinuationByte(kept[from - first])) from++
+      let next = Math.min(total, from + most)
+      while (next > from && isContinuationByte(kept[next - first])) next--
+      return { text: whole(kept.subarray(from - first, next - first), new Uint8Array()), from, next }
+    },
+    total: () => total,
+  }
+}
+
 const NOTICE_ROOM = 80
 const LINE_WINDOW = 512
 

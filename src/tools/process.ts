@@ -1,7 +1,7 @@
 /** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
 import { closeSync } from 'node:fs'
-import type { Change } from '../runtime/changes.ts'
+import type { Change, EntryState } from '../runtime/changes.ts'
 import type { Transfer } from '../security/command/transfer/transfer.ts'
 
 export type Environment = { readonly [name: string]: string }
@@ -19,6 +19,8 @@ export type SpawnPlan = {
   readonly view?: 'private' | 'direct'
   readonly network?: readonly string[]
   readonly caches?: { readonly conversation: string; readonly terms: string }
+  readonly loopback?: { readonly key: string; readonly words: readonly string[] }
+  readonly onView?: (view: RunningView) => void
   /** A git fetch, pull or push; the function that starts commands for a conversation carries it out, a sandbox never sees it. */
   readonly transfer?: Transfer
   /** One pipe for stdout and stderr, so that the order between them is exact; all of it is then "stdout". It is closed at the end. */
@@ -36,6 +38,14 @@ export type PrivateView = {
   keepCaches(): Promise<void>
   drop(): void
 }
+
+/** See src/sandbox/confinement.ts. */
+export type RunningView = {
+  follow(paths: readonly FollowedPath[]): readonly string[]
+  copy(): Promise<PrivateView>
+}
+
+export type FollowedPath = Pick<Change, 'path' | 'bytes'> & { readonly was?: EntryState | 'nothing' }
 
 /**
  * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox

@@ -15,6 +15,10 @@ export function temporaryName(purpose?: string): string {
 
 const ours = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}(?:\.(?<purpose>[a-zA-Z]+))?\.tmp$/
 
+export function isTemporaryName(name: string): boolean {
+  return ours.test(name)
+}
+
 /** @returns the purposes of the temporary files now in the folder @throws the system's error */
 export function purposesIn(folder: Handle): string[] {
   return readdirSync(slot(folder)).flatMap((name) => ours.exec(name)?.groups?.purpose ?? [])
@@ -23,7 +27,7 @@ export function purposesIn(folder: Handle): string[] {
 /** Sweeps one folder without its subfolders. A file that cannot be examined or removed stays; it is harmless. */
 export function sweepTemporary(folder: Handle, now = Date.now()): void {
   for (const name of namesIn(folder)) {
-    if (!ours.test(name)) continue
+    if (!isTemporaryName(name)) continue
     try {
       const stat = lstatSync(slot(folder, name))
       const mine = stat.isFile() && stat.nlink === 1 && stat.uid === process.geteuid?.()

@@ -44,6 +44,8 @@ describe('which limits hold', () => {
       tool_timeout_s: 30,
       shell_timeout_s: 15,
       shell_timeout_max_s: 600,
+      max_background: 8,
+      job_output_bytes: 1_048_576,
       http_timeout_s: 20,
       max_output_bytes: 65_536,
       max_parallel: 4,

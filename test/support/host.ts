@@ -38,8 +38,8 @@ export function place(config = ''): Place {
 }
 
 /** Opens a host over a home of another test helper. */
-export function hostOf(home: string, workspace: string): Host {
-  const context = { ...silentContext({ channels: channelRows, home, env: { HOME: workspace, PATH: process.env.PATH } }), cwd: workspace }
+export function hostOf(home: string, workspace: string, user = workspace): Host {
+  const context = { ...silentContext({ channels: channelRows, home, env: { HOME: user, PATH: process.env.PATH } }), cwd: workspace }
   return openHost(loadSetup(context, { workspace }), { ahead: false })
 }
 

@@ -222,6 +222,8 @@ describe('tool', () => {
       'file_list',
       'file_read',
       'shell',
+      'shell_output',
+      'shell_stop',
       'memory_search',
     ])
     expect((await at.run(['tool', 'run', 'file_write', '--json', '{"path":"x","content":"y"}'])).code).toBe(3)

@@ -13,6 +13,7 @@ import { chatRoutes } from './routes/chat.ts'
 import { conversationRoutes } from './routes/conversations.ts'
 import { costRoutes } from './routes/cost.ts'
 import { eventRoutes } from './routes/events.ts'
+import { jobRoutes } from './routes/jobs.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
 import { runRoutes } from './routes/run.ts'
@@ -54,6 +55,7 @@ const gatewayRoutes: readonly Routes[] = [
   runRoutes,
   runsRoutes,
   conversationRoutes,
+  jobRoutes,
   approvalRoutes,
   recordRoutes,
   policyRoutes,

@@ -3,6 +3,7 @@
 import type { Conversation, Host } from '../../host/api.ts'
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import type { Policy } from '../../security/policy.ts'
+import { jobsCommand } from '../jobs-command.ts'
 import type { CliSetup } from './context.ts'
 import type { AskPerson } from './questions/approval-prompt.ts'
 import { wantsColor } from './questions/coloured.ts'
@@ -29,6 +30,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/policy', 'autonomy and workspace boundary'],
   ['/changes', 'list what was changed, latest first'],
   ['/diff [NUMBER]', 'show what was changed, exactly'],
+  ['/jobs [stop ID]', 'list the commands in the background, or stop one'],
   ['/undo [NUMBER]', 'take changes back (braidclaw undo --help)'],
   ['/model [PROVIDER/MODEL]', 'show the model, or go on with another'],
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
@@ -67,6 +69,9 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       break
     case '/model':
       write(`${(argument === '' ? conversation : await fresh(argument)).model}\n`)
+      break
+    case '/jobs':
+      write(`${await jobsCommand(line, conversation, 'you')}\n`)
       break
     case '/changes':
     case '/diff':

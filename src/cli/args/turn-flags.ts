@@ -47,7 +47,7 @@ export const filterFlags = {
   system: { type: 'text', short: 's', about: 'System prompt, in place of the soul: a text, or a file' },
   ...turnFlags,
   model: { ...turnFlags.model, short: 'm' },
-  tools: { type: 'text', about: 'Tools that the model may call: default (the eleven), a folder of executables, or a JSON list' },
+  tools: { type: 'text', about: 'Tools that the model may call: default (the built-in), a folder of executables, or a JSON list' },
   toolBackend: { type: 'text', about: 'Who runs the loop of a turn with --tools: native (default), bash or llm' },
 } as const satisfies Flags
 

@@ -16,6 +16,7 @@ const everything = `workspace_dir = "/w"
 default_provider = "o"
 default_model = "dm"
 default_agent = "coder"
+continue_turns = "auto"
 [security]
 autonomy = "full"
 workspace_only = false
@@ -41,6 +42,8 @@ max_response_bytes = 1212
 tool_timeout_s = 13.5
 shell_timeout_s = 14
 shell_timeout_max_s = 14.5
+max_background = 3
+job_output_bytes = 5000
 http_timeout_s = 15
 max_output_bytes = 1616
 max_result_bytes = 1617

@@ -94,6 +94,8 @@ export type Undone = {
 
 export type ConversationSummary = { readonly id: string; readonly title: string; readonly updated: number; readonly turns: number }
 
+export type Job = { readonly id: string; readonly command: string; readonly started: number; readonly state: 'running' | 'ended' }
+
 export type Conversation = ConversationSummary & {
   readonly messages: readonly Message[]
   /** The run of the turn that is under way. */

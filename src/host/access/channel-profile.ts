@@ -1,6 +1,6 @@
 /** Declares the settings that every channel of the daemon has, and resolves them: who may talk there and what they may do. */
 
-import { type Config, channelSettings } from '../../config/config.ts'
+import { type Config, channelSettings, withParts } from '../../config/config.ts'
 import type { Form, Rows } from '../../kit/settings.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 
@@ -103,7 +103,7 @@ export function rowsOf({ people, settings }: { readonly people?: People; readonl
 export function channelProfileOf(config: Pick<Config, 'channels'>, { name, people }: Named): ChannelProfile {
   const said = channelSettings(config, { name, settings: profileRows(people) })
   const isChat = said.profile === 'chat'
-  const tools = said.toolsAllow ?? (isChat ? chatTools : undefined)
+  const tools = said.toolsAllow ? withParts(said.toolsAllow) : isChat ? chatTools : undefined
   const level = said.autonomy ?? (isChat ? 'readonly' : undefined)
   return {
     channel: name,

@@ -1,5 +1,6 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
+import { readdirSync } from 'node:fs'
 import { once } from '../../kit/once.ts'
 import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
 import { within } from '../../service/sleep.ts'
@@ -49,7 +50,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
 
   /** After a crash the changes of its commands are settled before anything else runs. */
   const settled = once(async () => {
-    if (recovered.last === undefined || !hasLeft(recovered.last)) return
+    if ((recovered.last === undefined || !hasLeft(recovered.last)) && !hasSandboxes(setup)) return
     const { settleChanges } = await import('../records/integrity/settle-changes.ts')
     await settleChanges(setup, home.record)
   })
@@ -122,6 +123,10 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
       found?.conversation.cancel(by)
       return found !== undefined
     },
+    jobs: (id) =>
+      [...open]
+        .flatMap(({ conversation }) => (conversation.id === id ? (conversation.jobs() ?? []) : []))
+        .find((jobs) => jobs.list().length > 0),
     hasConversation: home.memory.conversations.has,
     async telemetry(version) {
       const { openTelemetry } = await import('../events/telemetry/open-telemetry.ts')
@@ -157,6 +162,15 @@ export async function withConversation<T>(
     return await use(await host.conversation(which, options), host)
   } finally {
     await host.close()
+  }
+}
+
+/** A process that was killed between two turns may have left the view of a command in its background. */
+function hasSandboxes({ paths }: Setup): boolean {
+  try {
+    return readdirSync(`${paths.home}/run`).some((name) => name.startsWith('sandbox-'))
+  } catch {
+    return false
   }
 }
 

@@ -1,5 +1,6 @@
 /** Lists all tools of a home, and says of each whether a model is offered it, and why not. */
 
+import { withParts } from '../../config/config.ts'
 import type { Tool } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { Setup } from '../api.ts'
@@ -19,13 +20,13 @@ export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {
     tools === undefined ? await everything(setup) : (await import('../toolset/tools-option.ts')).parseToolsOption(setup, tools)
   const policy = policyOf(config, paths, context.env)
   const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', sandbox, tools: request })
-  toolRuntime.close()
+  await toolRuntime.close()
   const isOffered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
   const trial = await trySandboxNow(setup, sandbox)
   const off = (tool: Tool, source: string) => {
     const isListed = toolRuntime.tools.includes(tool) && isOffered(tool.name)
     if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
-    return tool.name === 'shell' && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
+    return withParts(['shell']).includes(tool.name) && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
   }
   return toolRuntime.all.map((tool) => {
     const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'

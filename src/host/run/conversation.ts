@@ -95,10 +95,22 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
+  const endJobs = async (why: string) => toolRuntime.made()?.jobs.endAll(why)
   return {
-    stop: agent.stop,
+    stop(reason) {
+      agent.stop(reason)
+      void endJobs(`emergency stop: ${reason}`)
+    },
     conversation: {
       ...turns,
+      async *run(...asked) {
+        try {
+          yield* turns.run(...asked)
+        } finally {
+          if (turns.ending()?.code === 'budget') await endJobs('the budget is used up')
+        }
+      },
+      jobs: () => toolRuntime.made()?.jobs,
       id: conversationId,
       model: `${provider.name}/${config.defaultModel}`,
       workspace,
@@ -143,7 +155,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       readsUntrusted,
       async close() {
         await turns.close()
-        toolRuntime.made()?.close()
+        await toolRuntime.made()?.close()
         closed()
       },
     },

@@ -17,7 +17,7 @@ import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
-import { cleanEnvironment } from '../../tools/process.ts'
+import { cleanEnvironment, type FollowedPath } from '../../tools/process.ts'
 import { createExecutor, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
@@ -35,6 +35,7 @@ import { createRepositoryReader } from '../transactions/transfer/repository-read
 import { changesOfFileCall } from './file-call-changes.ts'
 import { createGet } from './network/guarded-get.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
+import { createJobs } from './sandbox/jobs.ts'
 import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
 import { timeoutsOf } from './tool-timeouts.ts'
 
@@ -113,9 +114,23 @@ export async function createToolRuntime({
       standing: state.answers,
     })
   })
+  const jobs = createJobs({
+    workspace: policy.workspace,
+    spawn,
+    mode: confinement.mode,
+    shareNetwork: commands.shareNetwork,
+    redactor,
+    log,
+    shownBytes: () => room().bytes,
+    limits,
+  })
+  /** The calls that started a command in the background: its changes are judged as theirs. */
+  const starts = new Map<string, Parameters<Act>[0]>()
   const own = createTools({
     files: workspace,
     spawn,
+    // A caller that lists its tools without shell_output could not read what they print.
+    ...(builtIn === 'all' || builtIn.includes('shell_output') ? { jobs } : {}),
     planOf: (hash) => state.gate?.plan(hash)?.commands[0],
     env,
     shellTimes: shellTimesOf(limits),
@@ -211,13 +226,25 @@ export async function createToolRuntime({
     const tool = kit().tools.find(({ name }) => name === call.name)
     const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
     if (dry !== undefined) return dry
+    if (call.name === 'shell' && call.input.background === true) starts.set(call.id, wanted)
     const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(wanted, signal))
-    return withInstructions(wanted, ran[ranOn] === undefined ? ran : await (await views.get()).settle(wanted, ran, signal))
+    if (ran.status === 'allowed') jobs.follow(judgement.writes.map((path) => ({ path: relative(policy.workspace, path) })))
+    const view = ran[ranOn]
+    if (view === undefined) return withInstructions(wanted, ran)
+    const start = starts.get(jobs.callOf(view) ?? '')
+    return withInstructions(wanted, await (await views.get()).settle(wanted, ran, signal, start))
   }
 
   /** Carries out what was decided about the changes of a command. */
   const changePorts: ChangePorts = {
-    apply: async (event, signal, ran) => (await views.get()).apply(event, signal, ran),
+    async apply(event, signal, ran) {
+      const settled = await views.get()
+      const changed = settled.changesOf(event.id)?.changes ?? []
+      const outcome = await settled.apply(event, signal, ran)
+      if (outcome.status === 'allowed')
+        jobs.follow(changed.map(({ before, ...change }): FollowedPath => ({ ...change, was: before ?? 'nothing' })))
+      return outcome
+    },
     drop: (event) => views.made()?.drop(event),
   }
   const changes = dryRun ? neverApplied(changePorts) : changePorts
@@ -301,7 +328,10 @@ export async function createToolRuntime({
       changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
     isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
     refresh,
-    close() {
+    jobs,
+    async close() {
+      await jobs.endAll('the conversation ended')
+      commands.close()
       views.made()?.close()
       confinement.close()
     },

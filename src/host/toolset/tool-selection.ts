@@ -7,6 +7,7 @@ import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/run-executable.ts'
 import { toolKinds } from '../../tools/list.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
+import type { Jobs } from './sandbox/jobs.ts'
 
 /** What an external tool may use: confined child processes, and an environment without our variables. */
 export type ToolDeps = Omit<ExecutableHost, 'workspace'> & { readonly maxOutputBytes: number }
@@ -42,7 +43,9 @@ export type ToolRuntime = {
   changesOf(question: Question): ChangeSet | undefined
   /** Looks for extra tools again; call it only between two runs. @returns the tools that are allowed now. */
   refresh(): Promise<readonly Tool[]>
-  close(): void
+  /** The commands in the background. */
+  readonly jobs: Jobs
+  close(): Promise<void>
 }
 
 export function hasTools({ builtIn, more }: ToolSelection): boolean {

@@ -1,5 +1,6 @@
 /** Filters the tools that the model gets: without a working sandbox it gets no shell. */
 
+import { withParts } from '../../config/config.ts'
 import type { Log, ToolSpec } from '../../runtime/port.ts'
 import type { Trial } from '../../sandbox/trial.ts'
 
@@ -14,5 +15,6 @@ export async function toolsForModel(specs: readonly ToolSpec[], { log, state }: 
   const trial = await state()
   if (trial.ok) return specs
   log('warn', 'shell tool off', { why: `no sandbox: ${trial.missing}` })
-  return specs.filter(({ name }) => name !== 'shell')
+  const off = withParts(['shell'])
+  return specs.filter(({ name }) => !off.includes(name))
 }

@@ -33,8 +33,11 @@ export type ViewsOptions = {
 }
 
 export type CommandViews = ChangePorts & {
-  /** Reads and judges what the call changed. Never rejects: changes that cannot be read are dropped, and the outcome says so. */
-  settle(act: ActEvent, ran: Executed, signal: AbortSignal): Promise<ActOutcome>
+  /**
+   * Reads and judges what the call changed, as changes of the call that started the command. Never rejects: changes that cannot be read are
+   * dropped, and the outcome says so.
+   */
+  settle(act: ActEvent, ran: Executed, signal: AbortSignal, start?: ActEvent): Promise<ActOutcome>
   /** Returns the changes of a call that wait for a decision. */
   changesOf(callId: string): ChangeSet | undefined
   /** Drops whatever nobody decided. */
@@ -57,7 +60,8 @@ type Waiting = {
 export function createCommandViews({ workspace, store, log, review, admit, aboutOf }: ViewsOptions): CommandViews {
   const waiting = new Map<string, Waiting>()
 
-  async function settle(act: ActEvent, { [ranOn]: view, ...ran }: Executed, signal: AbortSignal): Promise<ActOutcome> {
+  async function settle(asked: ActEvent, { [ranOn]: view, ...ran }: Executed, signal: AbortSignal, act = asked): Promise<ActOutcome> {
+    const { id } = asked
     if (view === undefined) return ran
     try {
       const changes = await view.changes(signal)
@@ -67,16 +71,16 @@ export function createCommandViews({ workspace, store, log, review, admit, about
         return withFate(ran, 'none')
       }
       const look = createLook({ workspace, upper: `${view.folder}/up`, changes })
-      const about = aboutOf(act)
-      waiting.set(act.id, { act, view, changes, look, about, held: false })
+      const about = { ...aboutOf(act), call: aboutOf(asked).call }
+      waiting.set(id, { act, view, changes, look, about, held: false })
       const { review: found, judged } = await review(act, { changes, look, upper: `${view.folder}/up` })
       const applicable = changes.filter(isApplicable)
       const held = found.verdict === 'ask' && (await keep(view, { changes: applicable, review: found, about }))
-      waiting.set(act.id, { act, view, changes: applicable, look, about, held, judged })
+      waiting.set(id, { act, view, changes: applicable, look, about, held, judged })
       const ended = saidLeftOut(ran, changes.length - applicable.length)
       return { ...(found.verdict === 'ask' && !held ? notKept(ended) : ended), changes: found }
     } catch (error) {
-      waiting.delete(act.id)
+      waiting.delete(id)
       view.drop()
       return notApplied(ran, 'failed', error instanceof Error ? error.message : String(error))
     }

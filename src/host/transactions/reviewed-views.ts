@@ -93,8 +93,8 @@ export function createReviewedViews({
     ...views,
     sweep: createSweep({ setup, policy, originals: store.originals({ conversation: conversationId, run: runId }), runId }),
     aroundWrites: () => pathsAround({ setup, policy, standing }),
-    async settle(act, ran, signal) {
-      const settled = await views.settle(act, ran, signal)
+    async settle(act, ran, signal, start) {
+      const settled = await views.settle(act, ran, signal, start)
       const changed = views.changesOf(act.id)?.changes.map(({ path }) => path) ?? []
       const note = hooksNotRun({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, changed)
       return note === undefined ? settled : { ...settled, output: `${settled.output}\n[${note}]` }

@@ -2,6 +2,7 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
 import type { Ahead, Created, Ended, Environment, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
@@ -10,11 +11,13 @@ import { openLibc } from '../libc.ts'
 import { limitProcess } from '../limits/resource-limits.ts'
 import { watchUse } from '../limits/watch-use.ts'
 import { ownFolder } from '../owner/private-folder.ts'
+import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
-import type { Places } from '../protect/places.ts'
+import { isWithin, type Places } from '../protect/places.ts'
 import { prepareSurroundings, type Surroundings } from '../surroundings/surroundings.ts'
-import { createTransactions } from '../transaction/transactions.ts'
+import { type OpenView, openRunningView } from '../transaction/running-view.ts'
+import { createTransactions, type Prepared } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
 import { describeBubblewrap } from './describe-sandbox.ts'
@@ -24,6 +27,7 @@ import { createMounts } from './mounts.ts'
 import { insideUser } from './namespaces.ts'
 import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { isSetUpFailure, runConfined } from './run-confined.ts'
+import { openLoopback } from './shared-loopback.ts'
 import { createGate, type Gate } from './start-gate.ts'
 import { createWarmSandbox } from './warm-sandbox.ts'
 
@@ -106,12 +110,41 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
     )
     return guards.ok
-      ? { ok: true, wanted: { ...guards.mounts, view, caches: plan.caches, key: `${startOf(view, plan)}${guards.mounts.key}` } }
+      ? {
+          ok: true,
+          wanted: {
+            ...guards.mounts,
+            view,
+            caches: plan.caches,
+            loopback: plan.loopback,
+            key: `${startOf(view, plan)}${guards.mounts.key}`,
+          },
+        }
       : guards
   }
-  const run = (plan: SpawnPlan, { waiting }: Sandboxed, { deep }: Wanted): Promise<Ended> => {
+  const isUnread = forbiddenReads({ patterns: settings.forbiddenReads ?? [], workspace: places.workspace, home: places.home })
+  /** What commands must not read, although it came after they began. */
+  const isHidden = (path: string) =>
+    isUnread(path) !== undefined ||
+    [...view.secretPaths, places.stateHome, ...(settings.forbiddenPaths?.() ?? [])].some((hidden) => isWithin(path, hidden))
+  const runningView = (pid: number, { transaction: { folder } }: Prepared, { caches }: SpawnPlan) => {
+    const copyInto = () => {
+      const { transaction, view } = transactions.prepare({ readOnly: false, caches })
+      return { folder: transaction.folder, view, drop: transaction.drop }
+    }
+    return openRunningView({ pid, folder, workspace: places.workspace, libc, isHidden, prepare: copyInto })
+  }
+  type Opened = { running?: OpenView }
+  const run = (plan: SpawnPlan, { waiting, prepared }: Sandboxed, { deep }: Wanted, opened: Opened): Promise<Ended> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
-    const inspect = (pid: number) => verifyMounts(pid, without.has('mount namespace') ? [] : deep)
+    const inspect = async (pid: number) => {
+      const wrong = await verifyMounts(pid, without.has('mount namespace') ? [] : deep)
+      if (wrong !== undefined || plan.onView === undefined || prepared === undefined) return wrong
+      const running = await runningView(pid, prepared, plan)
+      if (typeof running === 'string') return running
+      opened.running = running
+      plan.onView(running)
+    }
     const watches = limited && !without.has('pid namespace')
     const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
@@ -133,11 +166,20 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     // itself has place holders there, which must be gone before.
     if (state.ran && (plan.readOnly || wanted.view === 'private')) next()
     state.ran = true
-    const ended = await run(plan, sandboxed, wanted)
+    const opened: Opened = {}
+    const ended = await run(plan, sandboxed, wanted, opened)
+    // An overlay whose descriptor is open stays mounted.
+    opened.running?.close()
     // After the first command it starts when that has ended: nobody waits for it then, and it would delay the end of a single command.
     next()
     if (prepared === undefined) return ended
-    if (ended.ok && wanted.view === 'private') return { ...ended, view: prepared.view() }
+    if (ended.ok && wanted.view === 'private') {
+      if (opened.running === undefined) return { ...ended, view: prepared.view() }
+      // What others changed since the command began is compared with what it was given.
+      const view = opened.running.end(prepared.view())
+      prepared.transaction.begin()
+      return { ...ended, view }
+    }
     prepared.transaction.drop()
     if (ended.ok || !isSetUpFailure(ended)) return ended
     transactions.forget()
@@ -147,6 +189,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     spawn: guarded({ stubs, gate, start }),
     privateViews: transactions.views,
     isProven: transactions.isProven,
+    openLoopback: () => openLoopback({ program, mark: [markOption, sandboxMark(folder.path)] }),
     warm(plan: Ahead) {
       const kind = readsCaches(plan) ? 'reading' : kindOf(plan)
       // A sandbox on the workspace itself needs place holders when its command writes.
@@ -168,8 +211,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
 }
 
 /** A sandbox that waits has the caches of one owner mounted. */
-function startOf(view: ViewKind, { caches }: Ahead): string {
-  return `${view}\0${view === 'direct' ? '' : JSON.stringify(caches ?? null)}\0`
+function startOf(view: ViewKind, { caches, loopback }: Ahead): string {
+  return `${view}\0${view === 'direct' ? '' : JSON.stringify(caches ?? null)}\0${loopback?.key ?? ''}\0`
 }
 
 type Failure = { readonly ok: false; readonly message: string }
@@ -199,12 +242,22 @@ function guarded({ stubs, gate, start }: Guarded): Spawn {
       return { ok: false, message: `the workspace cannot be used: ${reason(error)}` }
     }
     gate.open()
+    const state = { isOpen: true }
+    const shut = () => {
+      if (state.isOpen) gate.shut()
+      state.isOpen = false
+    }
+    // A command that stays for long must not keep the gate open: it is set up when its view is there.
+    const onView: SpawnPlan['onView'] = (view) => {
+      shut()
+      plan.onView?.(view)
+    }
     try {
-      return await start(plan)
+      return await start(plan.onView === undefined ? plan : { ...plan, onView })
     } catch (error) {
       return { ok: false, message: `the sandbox could not be set up: ${reason(error)}` }
     } finally {
-      gate.shut()
+      shut()
       if (holds) stubs.release()
     }
   }

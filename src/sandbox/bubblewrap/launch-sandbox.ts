@@ -1,6 +1,6 @@
 /** Starts sandboxes that wait for a command, on the workspace itself or on a private view of it. */
 
-import type { CacheOwner, Layer } from '../confinement.ts'
+import type { Ahead, Layer } from '../confinement.ts'
 import { receiver } from '../late-command.ts'
 import type { Libc } from '../libc.ts'
 import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
@@ -14,7 +14,7 @@ import { directWorkspace, type GuardMounts, type View } from './view.ts'
 
 /** `reading`: a private view that nothing can be written to, so that a command sees what earlier commands left in their caches. */
 export type ViewKind = 'private' | 'reading' | 'direct'
-export type Wanted = GuardMounts & { readonly view: ViewKind; readonly caches?: CacheOwner | undefined }
+export type Wanted = GuardMounts & Pick<Ahead, 'caches' | 'loopback'> & { readonly view: ViewKind }
 
 /** `prepared` belongs to a private view. */
 export type Sandboxed = { readonly waiting: Waiting; readonly prepared: Prepared | undefined; drop(): void }
@@ -38,15 +38,14 @@ export function createLauncher(launching: Launching): (wanted: Wanted) => Sandbo
   const { without, places } = view
   const mark = [markOption, sandboxMark(folder)]
   const words = [program, ...mark, '--args', descriptors.options, '--', ...way.prologue, ...receiver(descriptors.command)]
-  const isolation = isolationArguments(without)
   const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
-  return ({ early, late, view: kind, caches }) => {
+  return ({ early, late, view: kind, caches, loopback }) => {
     const prepared = kind === 'direct' ? undefined : attempt(() => transactions.prepare({ readOnly: kind === 'reading', caches }))
     if (prepared instanceof Error) return prepared
     const workspace = prepared?.launch.mounts ?? directWorkspace(view)
     const mounts = [...fixed(), ...workspace, ...early, ...way.mounts, ...gate.arguments, ...late]
-    const options = [...isolation, ...mounts, ...last]
-    const argv = [...enterGroup(group?.join ?? []), ...(prepared?.launch.before ?? []), ...words]
+    const options = [...isolationArguments(without, loopback !== undefined), ...mounts, ...last]
+    const argv = [...enterGroup(group?.join ?? []), ...(loopback?.words ?? []), ...(prepared?.launch.before ?? []), ...words]
     const waiting = startWaiting({ argv, options, env: environmentOf(without), filter, libc })
     const drop = () => prepared?.transaction.drop()
     if (!(waiting instanceof Error)) return { waiting, prepared, drop }

@@ -9,9 +9,10 @@ export function insideUser(): { readonly uid: number; readonly gid: number } {
   return { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 }
 }
 
-export function isolationArguments(without: ReadonlySet<Layer>): string[] {
+/** `sharesNetwork`: the command is started in a network namespace that it shares with others of its conversation. */
+export function isolationArguments(without: ReadonlySet<Layer>, sharesNetwork = false): string[] {
   return [
-    ...namespaceArguments(without),
+    ...namespaceArguments(sharesNetwork ? new Set([...without, 'network namespace']) : without),
     ...['--json-status-fd', descriptors.status],
     ...(without.has('seccomp') ? [] : ['--seccomp', descriptors.filter]),
   ]

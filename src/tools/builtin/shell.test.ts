@@ -191,7 +191,7 @@ describe('what works', () => {
   test('the model is told both limits, and the schema lets no call ask for more', () => {
     const { description, parameters } = shell('/', undefined)
     expect(description).toBe(
-      'Run a bash command in the workspace. No stdin; 15 s, or timeout up to 60 s. network: hosts it needs. direct: on the real files (watchers, open databases); asks.',
+      'Run a bash command in the workspace. No stdin; 15 s, or timeout up to 60 s. network: hosts it needs. direct: on the real files (open databases); asks. background: for servers, watchers.',
     )
     expect(parameters.properties).toMatchObject({ timeout: { type: 'integer', minimum: 1, maximum: 60 } })
   })

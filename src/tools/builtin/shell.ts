@@ -8,6 +8,7 @@ import { missingNetwork } from '../network-note.ts'
 import { createCollector } from '../output-limit.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
 import type { ToolKind } from '../tool-kind.ts'
+import { type Jobs, noJobs } from './shell_output.ts'
 
 /** The analysed command: an executable with literal arguments, or a script printed again from its syntax tree. */
 export type ShellPlan = {
@@ -24,6 +25,7 @@ export type ShellPlan = {
 
 export type ShellDeps = {
   readonly spawn: Spawn
+  readonly jobs?: Jobs
   /** Returns undefined when the gate never issued this hash; then the tool runs nothing. */
   readonly planOf: (planHash: string) => ShellPlan | undefined
   readonly env: Environment
@@ -35,7 +37,7 @@ export type ShellDeps = {
 const NOTE_ROOM = 256
 
 /** Stops a command that prints more than this; otherwise it would keep a processor busy until its time limit. */
-const FLOOD_BYTES = 64 * 1024 * 1024
+export const FLOOD_BYTES = 64 * 1024 * 1024
 
 const parameters = {
   type: 'object',
@@ -44,13 +46,14 @@ const parameters = {
     timeout: { type: 'integer', minimum: 1 },
     network: { type: 'array', items: { type: 'string' }, maxItems: 32 },
     direct: { type: 'boolean' },
+    background: { type: 'boolean' },
   },
   required: ['command'],
   additionalProperties: false,
 } as const satisfies Schema
 
 const description =
-  'Run a bash command in the workspace. No stdin. network: hosts it needs. direct: on the real files (watchers, open databases); asks.'
+  'Run a bash command in the workspace. No stdin. network: hosts it needs. direct: on the real files (open databases); asks. background: for servers, watchers.'
 
 export const shell = {
   name: 'shell',
@@ -76,9 +79,10 @@ export const shell = {
       ...(direct === true ? { direct } : {}),
     },
   ],
-  async run(_args, context, deps) {
+  async run({ command, background }, context, deps) {
     const planned = deps.planOf(context.plan)
     if (planned === undefined) return unplanned
+    if (background) return runInBackground(deps, planned, { ...context, command })
     return recordSandbox(deps.spawn, (spawn) => run({ ...deps, spawn }, planned, context))
   },
 } as const satisfies ToolKind<typeof parameters, ShellDeps>
@@ -90,17 +94,30 @@ const unplanned: ToolResult = {
   deniedBy: 'shell.no_plan',
 }
 
-async function run(
-  { spawn, env, maxOutputBytes, bash = '/bin/bash' }: ShellDeps,
-  { plan, cwd, readOnly, view, network, transfer }: ShellPlan,
-  { signal }: ToolContext,
-): Promise<ToolResult> {
+function refused(error: string): ToolResult {
+  return { success: false, output: '', error: `${error}; nothing was run` }
+}
+
+async function runInBackground(deps: ShellDeps, planned: ShellPlan, about: Parameters<Jobs['start']>[1]): Promise<ToolResult> {
+  if (planned.view === 'direct') return refused('a command in the background has a private view of the workspace, so not with "direct"')
+  if (planned.transfer) return refused(`git ${planned.transfer.operation} does not run in the background`)
+  const { cwd, network } = planned
+  return (await deps.jobs?.start({ argv: argvOf(deps, planned), cwd, env: deps.env, ...(network ? { network } : {}) }, about)) ?? noJobs
+}
+
+function argvOf({ bash = '/bin/bash' }: ShellDeps, { plan }: ShellPlan): readonly string[] {
+  return plan.kind === 'argv' ? [plan.executable, ...plan.argv.slice(1)] : [bash, '--noprofile', '--norc', '-c', plan.script]
+}
+
+async function run(deps: ShellDeps, planned: ShellPlan, { signal }: ToolContext): Promise<ToolResult> {
+  const { spawn, env, maxOutputBytes } = deps
+  const { cwd, readOnly, view, network, transfer } = planned
   const printed = createCollector(Math.max(256, maxOutputBytes - NOTE_ROOM))
   const flood = new AbortController()
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   let bytes = 0
   const ended = await spawn({
-    argv: plan.kind === 'argv' ? [plan.executable, ...plan.argv.slice(1)] : [bash, '--noprofile', '--norc', '-c', plan.script],
+    argv: argvOf(deps, planned),
     cwd,
     env,
     signal: AbortSignal.any([signal, flood.signal]),
@@ -115,7 +132,7 @@ async function run(
     },
   })
   for (const decoder of Object.values(decoders)) printed.push(decoder.decode())
-  return report({ ended, output: printed.text(), bytes, flooded: flood.signal.aborted, stopped: signal.aborted })
+  return commandResult({ ended, output: printed.text(), bytes, flooded: flood.signal.aborted, stopped: signal.aborted })
 }
 
 type Report = {
@@ -126,7 +143,8 @@ type Report = {
   readonly stopped: boolean
 }
 
-function report({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
+/** Returns the result of a command that has ended. `flooded`: it was stopped because it printed too much. */
+export function commandResult({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
   if (!ended.ok) return { success: false, output, error: ended.message }
   const { code, signal, leftBehind, undone = [], refused = false, stopped: excess } = ended
   const metadata = { exitCode: code, signal: signal ?? null, bytes }

@@ -3,8 +3,10 @@
 import { existsSync } from 'node:fs'
 import { allowedTools } from '../../../config/config.ts'
 import type { Setup } from '../../../host/api.ts'
+import { policyOf } from '../../../host/setup/effective-policy.ts'
 import { surveyNow } from '../../../host/toolset/executable-tools.ts'
 import { ownTools } from '../../../host/toolset/policy/own-tools.ts'
+import { createConfinement } from '../../../host/toolset/sandbox/command-sandbox.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox/sandbox-state.ts'
 
 import { count } from '../../../kit/count.ts'
@@ -14,7 +16,7 @@ import type { Finding } from './doctor-finding.ts'
 const MIB = 2 ** 20
 
 export async function sandboxFindings(setup: Setup): Promise<Finding[]> {
-  return [await sandbox(setup), ...tools(setup), ...(await brokenTools(setup)), ...caches(setup)]
+  return [await sandbox(setup), await background(setup), ...tools(setup), ...(await brokenTools(setup)), ...caches(setup)]
 }
 
 async function brokenTools(setup: Setup): Promise<Finding[]> {
@@ -33,6 +35,25 @@ async function sandbox(setup: Setup): Promise<Finding> {
   const state = toolsAllow === undefined || toolsAllow.includes('shell') ? 'bad' : 'note'
   const says = `no command can run, so the model gets no shell: ${trial.why}`
   return { what, state, says, remedy: trial.remedy }
+}
+
+/** Opens a network as the first command in the background does. */
+async function background(setup: Setup): Promise<Finding> {
+  const [what, most] = ['background', setup.config.limits.maxBackground]
+  if (most === 0) return { what, state: 'note', says: 'no command runs in the background: limits.max_background is 0' }
+  const { context, config, paths } = setup
+  const confinement = createConfinement('auto', { setup, policy: policyOf(config, paths, context.env) })
+  try {
+    const { transaction, why } = await confinement.mode()
+    if (!transaction) return { what, state: 'note', says: `no command can run in the background: ${why}` }
+    const loopback = await confinement.openLoopback()
+    if (typeof loopback === 'string')
+      return { what, state: 'note', says: `commands can run in the background, but no other command reaches their ports: ${loopback}` }
+    loopback.close()
+    return { what, state: 'ok', says: `${count(most, 'command')} of a conversation can run in the background` }
+  } finally {
+    confinement.close()
+  }
 }
 
 function tools(setup: Setup): Finding[] {

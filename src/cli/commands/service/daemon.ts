@@ -40,7 +40,7 @@ const LEAVE_MS = 1_000
 export const daemon = {
   flags: flags,
   examples: [
-    ['', 'with the configured model and our eleven tools'],
+    ['', 'with the configured model and our built-in tools'],
     ['--bridge brain=./bridges/brain.sh --bridge claw=./bridges/claw.sh', 'brain and claw are scripts'],
     ['--fifo-dir ~/fifos --agent planck', 'elsewhere, as another agent'],
   ],

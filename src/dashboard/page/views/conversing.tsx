@@ -4,11 +4,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, call, stream } from '../net/api.ts'
 import { type Live, listen } from '../net/live.ts'
 import { submitBy } from '../parts/fields.tsx'
+import { useLoaded } from '../parts/loaded.tsx'
 import { addEvent, piecesOf } from '../parts/pieces.ts'
 import { Question } from '../parts/question.tsx'
-import { Empty } from '../parts/small.tsx'
+import { Empty, Time } from '../parts/small.tsx'
 import { type Piece, Pieces } from '../parts/turn.tsx'
-import type { Conversation, RunSummary } from '../shapes.ts'
+import type { Conversation, Job, RunSummary } from '../shapes.ts'
 import { approvals, attempt, may, textOf } from '../state.ts'
 
 export function Conversing({ id }: { readonly id: string }) {
@@ -34,8 +35,40 @@ export function Conversing({ id }: { readonly id: string }) {
           <Question key={approval.id} approval={approval} />
         ))}
       </div>
+      {id !== '' && <Background id={id} />}
       {may('chat') ? <Say id={id} running={running} /> : <Empty>Your token may not talk.</Empty>}
       <div ref={end} />
+    </section>
+  )
+}
+
+/** The commands that still run in the background. */
+function Background({ id }: { readonly id: string }) {
+  const { value, again } = useLoaded(
+    () => call<{ readonly jobs: readonly Job[] }>('GET', `/conversations/${id}/jobs`),
+    `jobs ${id}`,
+    ({ event, conversationId }) => conversationId === id && /^(tool_result|run_ended)$/.test(event.type),
+  )
+  const running = value?.jobs.filter(({ state }) => state === 'running') ?? []
+  if (running.length === 0) return null
+  const stop = (job: string) => attempt(() => call('POST', `/conversations/${id}/jobs/${job}/stop`)).then(again)
+  return (
+    <section class="card" aria-label="In the background">
+      <ul class="list">
+        {running.map((job) => (
+          <li class="row" key={job.id}>
+            <code class="grow">{job.command}</code>
+            <span class="quiet small">
+              in the background since <Time at={job.started} />
+            </span>
+            {may('chat') && (
+              <button type="button" class="small" onClick={() => void stop(job.id)}>
+                Stop
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
     </section>
   )
 }

@@ -30,7 +30,7 @@ export async function explainedGate(setup: Setup, { tools: wished, threads, comm
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env, setup.access)
   const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'explain', tools: wished })
-  toolRuntime.close()
+  await toolRuntime.close()
   const rules = threads === undefined ? rulesInForce(setup).written : rulesOfFile(setup, threads)
   return {
     policy: toolRuntime.policy,

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os'
 import type { Config } from '../../../config/config.ts'
 import { databaseFiles } from '../../../memory/database-file.ts'
 import { filesOf } from '../../../receipts/segments.ts'
-import type { Ahead, Sandbox, SandboxKind } from '../../../sandbox/confinement.ts'
+import type { Ahead, Loopback, Sandbox, SandboxKind } from '../../../sandbox/confinement.ts'
 import { notWorking } from '../../../sandbox/install.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import type { Policy } from '../../../security/policy.ts'
@@ -23,6 +23,8 @@ export type Confinement = {
   mode(): Promise<CommandMode>
   /** Starts a sandbox for the next command, so that the command does not wait for it; does nothing before `mode` was asked. */
   warm(plan: Ahead): void
+  /** Opens a network that the commands of a conversation without hosts share. @returns why there can be none */
+  openLoopback(): Promise<Loopback | string>
   close(): void
 }
 
@@ -48,7 +50,7 @@ export type SandboxPool = {
 
 type Around = { readonly setup: Setup; readonly policy: Policy }
 
-type Shared = Pick<Confinement, 'spawn' | 'mode' | 'warm' | 'close'> & {
+type Shared = Confinement & {
   users: number
   idle?: ReturnType<typeof setTimeout>
 }
@@ -89,6 +91,7 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
         },
         mode: async () => (mine.closed ? unconfined : joined().mode()),
         warm: (plan) => mine.shared?.warm(plan),
+        openLoopback: async () => (mine.closed ? 'the conversation is closed' : joined().openLoopback()),
         close() {
           if (mine.shared && !mine.closed) leave(key, mine.shared)
           mine.closed = true
@@ -143,6 +146,7 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
     spawn: (plan) => open([...(plan.network ?? [])].sort()).spawn(plan),
     mode: () => open([]).mode(),
     warm: (plan) => byHosts.get('')?.warm(plan),
+    openLoopback: () => open([]).openLoopback(),
     close() {
       for (const each of byHosts.values()) each.close()
     },
@@ -199,6 +203,11 @@ function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[])
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
     },
     warm: (plan) => state.sandbox?.warm?.(plan),
+    async openLoopback() {
+      state.made ??= make()
+      const made = await state.made
+      return (made.ok ? await made.sandbox.openLoopback?.() : undefined) ?? 'this sandbox separates the networks of commands'
+    },
     close() {
       state.closed = true
       state.sandbox?.close?.()
