@@ -1,8 +1,8 @@
 /** Learns the window of each model of a home, and how dense its tokens are, from what servers tell, count and refuse. */
 
-import { isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
+import { type Config, isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
 import { tokensOf } from '../../kit/tokens.ts'
-import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/model-windows.ts'
+import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/spend/model-windows.ts'
 import { promptTokens } from '../../providers/metered.ts'
 import { baseUrlOf, vendors } from '../../providers/wire/dialects.ts'
 import type { AskedWindow } from '../../providers/wire/facts/ask-window.ts'
@@ -10,7 +10,6 @@ import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
 import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
 import { pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import type { Setup } from '../api.ts'
 import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
 
 /** One model that may answer a request. */
@@ -207,7 +206,10 @@ export function windowOf(
 /** A caller's own model does not say what it takes. */
 const usualOfCaller = 128_000
 
-type Around = Pick<Setup, 'config' | 'context'>
+type Around = {
+  readonly config: Config
+  readonly context: { readonly home: string; readonly env: { readonly [name: string]: string | undefined } }
+}
 
 /** Returns the models that may answer when `provider` is asked, which is the configured one or the caller's own. */
 export async function askedModels(around: Around, provider: Provider): Promise<readonly AskedModel[]> {
@@ -235,16 +237,21 @@ export async function wireModel({ config, context }: Around, found: WireProvider
     usual: vendors[found.kind].contextTokens,
     known,
     isConfigured: true,
-    ...(isAsked ? { ask: (signal) => askServer(found, model, { signal, apiKey: context.env[found.apiKeyEnv ?? ''] }) } : {}),
+    ...(isAsked ? { ask: (signal) => askServer(found, model, context.env[found.apiKeyEnv ?? ''], signal) } : {}),
   }
 }
 
-type Asking = { readonly signal: AbortSignal; readonly apiKey: string | undefined }
-
-async function askServer(found: WireProvider, model: string, { signal, apiKey }: Asking): Promise<AskedWindow> {
+async function askServer(found: WireProvider, model: string, apiKey: string | undefined, signal: AbortSignal): Promise<AskedWindow> {
   const { askWindow } = await import('../../providers/wire/facts/ask-window.ts')
-  const deps = { fetch: createProviderFetch({ baseUrl: found.baseUrl ?? '' }), sleep: pause }
-  return askWindow({ name: found.name, config: { ...found, ...(apiKey ? { apiKey } : {}) }, model, deps, signal })
+  const [base = '', headers] = [baseUrlOf(found), apiKey ? vendors[found.kind].headers(apiKey) : {}]
+  return askWindow({
+    name: found.name,
+    base,
+    headers,
+    model,
+    deps: { fetch: createProviderFetch({ baseUrl: base }), sleep: pause },
+    signal,
+  })
 }
 
 /** Returns the same provider; where it sends a limit of the answer, prompt and answer fit in the window together. */
