@@ -1,8 +1,7 @@
 /** Describes exactly what would be executed, with one hash for approvals, receipts and the executor, and one line for a person to read. */
 
-import { digest } from '../kit/digest.ts'
 import type { JsonObject } from '../kit/json.ts'
-import { sha256 } from '../kit/sha256.ts'
+import { digest, sha256 } from '../kit/sha256.ts'
 import { cut, visible } from '../kit/text.ts'
 import type { Call } from '../runtime/event.ts'
 import type { AlwaysRule } from './always.ts'

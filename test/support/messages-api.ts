@@ -1,5 +1,7 @@
 /** Simulates the Messages API on loopback, as curl sees it. */
 
+import { unknownQuestion } from './window-questions.ts'
+
 export type Payload = {
   readonly model: string
   readonly max_tokens: number
@@ -19,6 +21,8 @@ export function startApi(answer: (payload: Payload, n: number) => Answered | Pro
     hostname: '127.0.0.1',
     idleTimeout: 0,
     async fetch(request) {
+      const unknown = unknownQuestion(request)
+      if (unknown) return unknown
       const payload: Payload = JSON.parse(await request.text())
       keys.push(request.headers.get('x-api-key'))
       return reply(await answer(payload, asked.push(payload) - 1), asked.length)

@@ -1,7 +1,7 @@
 /** Says whether a call of an operation needs an approval, and whether the approval that a control plane brings counts: for exactly this call, once. */
 
-import { digest } from '../../kit/digest.ts'
 import type { JsonObject } from '../../kit/json.ts'
+import { digest } from '../../kit/sha256.ts'
 import type { Caller } from '../contract/caller.ts'
 import type { ApprovalProof, OperationRow } from './hostd-wire.ts'
 

@@ -1,9 +1,8 @@
 /** Defines the manifest of a run: who did what, with which versions, and what came out; docs/run-manifest.md describes every field. */
 
 import { z } from 'zod'
-import { digest } from '../../kit/digest.ts'
 import { canonical } from '../../kit/json.ts'
-import { sha256 } from '../../kit/sha256.ts'
+import { digest, sha256 } from '../../kit/sha256.ts'
 import type { RunFacts } from '../contract/run-shapes.ts'
 import type { AgentKey } from './agent-key.ts'
 

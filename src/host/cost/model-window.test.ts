@@ -435,6 +435,8 @@ describe('the models that may answer', () => {
       known: undefined,
     })
     expect(model?.ask).toBeFunction()
+    const [own] = await modelsOf(`default_provider = "far"\ndefault_model = "m"\n${far}base_url = "http://127.0.0.1:9/v1"\n`, named('far'))
+    expect([own?.usual, typeof own?.ask]).toEqual([128_000, 'function'])
   })
 
   test('of a vendor are known from the table, and nobody asks its server', async () => {

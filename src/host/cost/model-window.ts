@@ -1,7 +1,7 @@
 /** Learns the window of each model of a home, and how dense its tokens are, from what servers tell, count and refuse. */
 
-import { isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
-import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/model-windows.ts'
+import { type Config, isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
+import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/spend/model-windows.ts'
 import { promptTokens } from '../../providers/metered.ts'
 import { baseUrlOf, vendors } from '../../providers/wire/dialects.ts'
 import type { AskedWindow } from '../../providers/wire/facts/ask-window.ts'
@@ -9,7 +9,6 @@ import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
 import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
 import { pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import type { Setup } from '../api.ts'
 import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
 
 /** One model that may answer a request. */
@@ -126,7 +125,7 @@ function windowOver(look: () => readonly Learning[]): ModelWindow {
     },
     refused(estimated, failure) {
       const refusing = named(failure.provider)
-      const said = refusing && refuse(refusing, { estimated, scale: state.scale }, failure)
+      const said = refusing && refuse(refusing, estimated, state.scale, failure)
       rescale()
       return said
     },
@@ -162,10 +161,8 @@ function count({ learner, write }: Learning, factor: number): void {
   if (Math.abs(learner.factor / learner.onDisk.factor - 1) > worthWriting) write({ factor: learner.factor })
 }
 
-type Refused = { readonly estimated: number; readonly scale: number }
-
 /** A named window that is no smaller explains a refusal only by a request that was longer than estimated. */
-function refuse(each: Learning, { estimated, scale }: Refused, { windowTokens, sentTokens }: FailureDetail): string | undefined {
+function refuse(each: Learning, estimated: number, scale: number, { windowTokens, sentTokens }: FailureDetail): string | undefined {
   const { learner, model } = each
   const before = tokensIn(each)
   const sent = sentTokens ?? (windowTokens !== undefined && windowTokens >= before ? Math.max(windowTokens, estimated) : undefined)
@@ -188,10 +185,7 @@ function refuse(each: Learning, { estimated, scale }: Refused, { windowTokens, s
 export const assumed = 'assumed'
 
 /** Returns the window that counts, and its origin for people. A refusal beats what was configured when it came, and nothing set later. */
-export function windowOf(
-  { known, usual }: Pick<AskedModel, 'known' | 'usual'>,
-  learnt: LearntWindow | undefined,
-): { readonly tokens: number; readonly from: string } {
+export function windowOf({ known, usual }: Pick<AskedModel, 'known' | 'usual'>, learnt?: LearntWindow): { tokens: number; from: string } {
   const { source = 'unknown', tokens = usual, basis } = learnt ?? {}
   const isRefusal = (source === 'named' || source === 'inferred') && basis === (known?.value ?? 0)
   if (isRefusal) return { tokens, from: source === 'named' ? 'named in a refusal of its server' : 'a longer request was refused' }
@@ -199,16 +193,15 @@ export function windowOf(
   return source === 'server' ? { tokens, from: 'its server says so' } : { tokens: usual, from: assumed }
 }
 
-/** A caller's own model does not say what it takes. */
-const usualOfCaller = 128_000
-
-type Around = Pick<Setup, 'config' | 'context'>
+type Environment = { readonly [name: string]: string | undefined }
+type Around = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
 
 /** Returns the models that may answer when `provider` is asked, which is the configured one or the caller's own. */
 export async function askedModels(around: Around, provider: Provider): Promise<readonly AskedModel[]> {
   const { config } = around
   const leaves = reachableProviders(config, provider.name).filter(({ kind }) => kind !== 'reliable' && kind !== 'router')
-  const usual = provider.capabilities().contextTokens || usualOfCaller
+  // A caller's own model does not say what it takes.
+  const usual = provider.capabilities().contextTokens || 128_000
   if (!leaves.some(isWireProvider)) return [otherModel(provider.name, config.defaultModel, usual)]
   return Promise.all(
     leaves.map((leaf) => (isWireProvider(leaf) ? wireModel(around, leaf) : otherModel(leaf.name, leaf.name, Number.POSITIVE_INFINITY))),
@@ -224,22 +217,22 @@ export async function wireModel({ config, context }: Around, found: WireProvider
   const model = found.name === config.defaultProvider ? config.defaultModel : found.model
   const { contextTokens: known } = await factsOf(found, model, await factsFileOf(context.home))
   const { origin = '', hostname = '', pathname = '' } = URL.parse(baseUrlOf(found) ?? '') ?? {}
-  const isAsked = found.kind === 'openai-compatible' && origin !== '' && !Object.hasOwn(vendorHosts, hostname)
+  const isAsked = origin !== '' && !Object.hasOwn(vendorHosts, hostname)
   return {
     key: { provider: found.name, address: `${origin}${pathname}`, model },
     usual: vendors[found.kind].contextTokens,
     known,
     isConfigured: true,
-    ...(isAsked ? { ask: (signal) => askServer(found, model, { signal, apiKey: context.env[found.apiKeyEnv ?? ''] }) } : {}),
+    ...(isAsked ? { ask: (signal) => askServer(found, model, context.env[found.apiKeyEnv ?? ''], signal) } : {}),
   }
 }
 
-type Asking = { readonly signal: AbortSignal; readonly apiKey: string | undefined }
-
-async function askServer(found: WireProvider, model: string, { signal, apiKey }: Asking): Promise<AskedWindow> {
+async function askServer({ name, kind, ...found }: WireProvider, model: string, apiKey: string | undefined, signal: AbortSignal) {
   const { askWindow } = await import('../../providers/wire/facts/ask-window.ts')
-  const deps = { fetch: createProviderFetch({ baseUrl: found.baseUrl ?? '' }), sleep: pause }
-  return askWindow({ name: found.name, config: { ...found, ...(apiKey ? { apiKey } : {}) }, model, deps, signal })
+  const base = baseUrlOf({ ...found, kind }) ?? ''
+  const headers = apiKey ? vendors[kind].headers(apiKey) : {}
+  const deps = { fetch: createProviderFetch({ baseUrl: base }), sleep: pause }
+  return askWindow({ name, base, headers, model, deps, signal })
 }
 
 /** Returns the same provider; where it sends a limit of the answer, prompt and answer fit in the window together. */

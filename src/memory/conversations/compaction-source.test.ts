@@ -92,8 +92,8 @@ describe('a conversation', () => {
   test('whose summary does not fit shows turns instead, as many as do', async () => {
     chats(6)
     await compact(async () => ({ ok: true, text: 'sum '.repeat(1000), model: 'm' }))
-    expect(context(50)).toMatchObject({ omittedTurns: 3 })
-    expect(contents(50)[0]).toBe('question 4')
+    expect(context(54)).toMatchObject({ omittedTurns: 3 })
+    expect(contents(54)[0]).toBe('question 4')
     expect(context(1010).messages).toHaveLength(1)
     expect(context(1010)).toMatchObject({ summarisedTurns: 4, omittedTurns: 2 })
   })

@@ -2,8 +2,7 @@
 
 import { isObject, parseJson } from '../../kit/json.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
-import { codeOf, cut, errorText, failureOf, retryAfterMs } from './failure-of-response.ts'
-import { lengthRefusal } from './length-refusal.ts'
+import { codeOf, cut, errorText, failureOf, lengthRefusal, retryAfterMs } from './failure-of-response.ts'
 import type { Fetch } from './provider-settings.ts'
 import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './reply-body.ts'
 

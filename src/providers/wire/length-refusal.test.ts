@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { dialects } from '../../../test/support/dialects.ts'
 import { plain, sends, serve } from '../../../test/support/vendor-fake.ts'
 import { type Wording, wordings } from '../../../test/support/window-server.ts'
-import { failureOf } from './failure-of-response.ts'
-import { lengthRefusal } from './length-refusal.ts'
+import { failureOf, lengthRefusal } from './failure-of-response.ts'
 
 const message = (text: string, more: object = {}) => JSON.stringify({ error: { message: text, ...more } })
 

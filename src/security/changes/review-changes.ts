@@ -4,7 +4,7 @@
  */
 
 import { count, grouped } from '../../kit/count.ts'
-import { digest } from '../../kit/digest.ts'
+import { digest } from '../../kit/sha256.ts'
 import { cut } from '../../kit/text.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { RuleName } from '../rules.ts'

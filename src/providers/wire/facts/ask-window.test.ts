@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { startFake, testDeps, wireConfig } from '../../../../test/support/vendor-fake.ts'
-import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
+import { startFake, testDeps } from '../../../../test/support/vendor-fake.ts'
 import { askWindow } from './ask-window.ts'
+
+const ask = (base: string, signal = new AbortController().signal, model = 'm') =>
+  askWindow({ name: 'near', base, headers: { authorization: 'Bearer key' }, model, deps: testDeps(), signal })
 
 type Pages = { readonly [path: string]: unknown }
 
@@ -12,14 +14,7 @@ async function asked(pages: Pages, model = 'm') {
     { questions: true },
   )
   try {
-    const deps = { ...testDeps(), fetch: createProviderFetch({ baseUrl: fake.url }) }
-    const found = await askWindow({
-      name: 'near',
-      config: wireConfig('openai-compatible', fake.url),
-      model,
-      deps,
-      signal: new AbortController().signal,
-    })
+    const found = await ask(fake.url, new AbortController().signal, model)
     return { found, asked: fake.asked }
   } finally {
     fake.stop()
@@ -76,6 +71,7 @@ describe('Ollama', () => {
   test('is asked for the model by its name', async () => {
     const { asked: requests } = await asked({ '/api/show': shown() }, 'qwen3:4b')
     expect(requests.find(({ path }) => path === '/api/show')?.text).toBe('{"model":"qwen3:4b"}')
+    expect(requests.map(({ headers }) => headers.get('authorization'))).toEqual(Array(5).fill('Bearer key'))
   })
 })
 
@@ -140,15 +136,6 @@ describe('without an answer', () => {
   ])('%s: something answered, and the window stays unknown', async (_, pages) => {
     expect((await asked(pages)).found).toEqual({ isServer: true })
   })
-
-  const ask = (url: string, signal = new AbortController().signal) =>
-    askWindow({
-      name: 'near',
-      config: wireConfig('openai-compatible', url),
-      model: 'm',
-      deps: testDeps({ fetch: createProviderFetch({ baseUrl: url }) }),
-      signal,
-    })
 
   test('nobody listens', async () => {
     const fake = startFake(() => new Response())

@@ -3,18 +3,18 @@
 import { isObject } from '../../../kit/json.ts'
 import { ProviderFailure } from '../../../runtime/port.ts'
 import { startDeadline } from '../deadline.ts'
-import { baseUrlOf, vendors } from '../dialects.ts'
 import { openWire } from '../exchange.ts'
-import type { ProviderDeps, WireConfig } from '../provider-settings.ts'
 
 /** `isServer`: something answered. `isLoaded`: false when the window can be another one as soon as the server loads the model. */
 export type AskedWindow = { readonly isServer: boolean; readonly tokens?: number; readonly isLoaded?: boolean }
 
+/** `base` has no trailing slash; `headers` carry the key. */
 export type AskOptions = {
   readonly name: string
-  readonly config: WireConfig
+  readonly base: string
+  readonly headers: { readonly [name: string]: string }
   readonly model: string
-  readonly deps: Pick<ProviderDeps, 'fetch' | 'sleep'>
+  readonly deps: Parameters<typeof startDeadline>[0]['deps'] & Pick<Parameters<typeof openWire>[0], 'fetch'>
   readonly signal: AbortSignal
 }
 
@@ -22,17 +22,15 @@ export type AskOptions = {
 const [limitS, maxBytes] = [1, 262_144]
 
 /** Never rejects: a server that does not answer, or answers something else, is asked in vain. */
-export async function askWindow({ name, config, model, deps, signal }: AskOptions): Promise<AskedWindow> {
-  const base = baseUrlOf(config) ?? ''
+export async function askWindow({ name, base, headers, model, deps, signal }: AskOptions): Promise<AskedWindow> {
   const root = base.replace(/\/v1$/, '')
   const deadline = startDeadline({ provider: name, signal, totalS: limitS, idleS: limitS, deps })
-  const headers = { 'content-type': 'application/json', ...(config.apiKey ? vendors[config.kind].headers(config.apiKey) : {}) }
   const heard = { isServer: false }
 
   async function answer(url: string, init: RequestInit = {}): Promise<unknown> {
     const wire = openWire({ provider: name, deadline, maxBytes, fetch: deps.fetch, now: Date.now, streaming: false, keyHint: '' })
     try {
-      const document = await wire.ask(url, { ...init, headers })
+      const document = await wire.ask(url, { ...init, headers: { 'content-type': 'application/json', ...headers } })
       heard.isServer = true
       return document.type === 'document' ? document.value : undefined
     } catch (error) {

@@ -1,7 +1,7 @@
 /** Keeps what processes of this home learnt of the windows of models, so that the next process need not learn it again. */
 
-import type { Clock } from '../runtime/port.ts'
-import type { Store } from './store.ts'
+import type { Clock } from '../../runtime/port.ts'
+import type { Store } from '../store.ts'
 
 /** One model at one address; `provider` is its name in the configuration. */
 export type ModelKey = { readonly provider: string; readonly address: string; readonly model: string }
