@@ -37,43 +37,6 @@ export function createResults(store: Store): Results {
     }
   }
 
-  /** Returns the runs of a turn to look in, the named one first: a run that goes on names results of those before it by its own id. */
-  function runsOf(conversationId: string, end: string): readonly string[] {
-    const named = 'SELECT run_id AS runId FROM runs WHERE conversation_id = ? AND substr(run_id, -length(?)) = ? ORDER BY rowid DESC'
-    const before = "SELECT body ->> '$.continues.run' AS runId FROM journal WHERE run_id = ? AND type = 'run.start'"
-    const found = new Set<string>()
-    let next = store.sql<{ runId: string | null }, string[]>(named).get(conversationId, end, end)?.runId
-    while (next && !found.has(next)) {
-      found.add(next)
-      next = store.sql<{ runId: string | null }, string[]>(before).get(next)?.runId
-    }
-    return [...found]
-  }
-
-  function whole(runId: string, callId: string): Row | null {
-    const select = `SELECT packed, (SELECT body ->> '$.outcome.metadata.whole.sha256' FROM journal
-      WHERE journal.run_id = results.run_id AND type IN ('tool.done', 'tool.changed') AND body ->> '$.id' = results.call_id ORDER BY seq LIMIT 1) AS digest
-      FROM results WHERE run_id = ? AND call_id = ?`
-    return store.sql<Row, [string, string]>(select).get(runId, callId)
-  }
-
-  /** Returns what the model saw, as the turn has it. */
-  function shown(runId: string, callId: string): string | undefined {
-    const select = "SELECT content FROM turns WHERE run_id = ? AND role = 'tool' AND tool_results ->> '$[0].call_id' = ? ORDER BY id DESC"
-    return store.sql<{ content: string }, [string, string]>(select).get(runId, callId)?.content
-  }
-
-  function resultIn(runId: string, callId: string, id: string): FoundResult | undefined {
-    const row = whole(runId, callId)
-    if (!row) {
-      const text = shown(runId, callId)
-      return text === undefined ? undefined : { ok: true, text }
-    }
-    const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Bun.zstdDecompressSync(row.packed))
-    if (row.digest === null || row.digest === sha256(text)) return { ok: true, text }
-    return { ok: false, message: `the stored result ${JSON.stringify(id)} was altered after it was recorded; call the tool again` }
-  }
-
   return {
     keep({ runId, callId, conversationId, text }, at, mostBytes) {
       const packed = Bun.zstdCompressSync(text)
@@ -86,8 +49,8 @@ export function createResults(store: Store): Results {
     },
     find(conversationId, id) {
       const parts = resultIdParts(id)
-      for (const runId of parts ? runsOf(conversationId, parts.run) : []) {
-        const found = parts && resultIn(runId, parts.callId, id)
+      for (const runId of parts ? runsOf(store, conversationId, parts.run) : []) {
+        const found = parts && resultIn(store, { runId, callId: parts.callId }, id)
         if (found) return found
       }
       return { ok: false, message: unknown(id) }
@@ -106,6 +69,45 @@ export function createResults(store: Store): Results {
         bytes: 0,
       },
   }
+}
+
+type CallPlace = { readonly runId: string; readonly callId: string }
+
+/** Returns the runs of a turn to look in, the named one first: a run that goes on names results of those before it by its own id. */
+function runsOf(store: Store, conversationId: string, end: string): readonly string[] {
+  const named = 'SELECT run_id AS runId FROM runs WHERE conversation_id = ? AND substr(run_id, -length(?)) = ? ORDER BY rowid DESC'
+  const before = "SELECT body ->> '$.continues.run' AS runId FROM journal WHERE run_id = ? AND type = 'run.start'"
+  const found = new Set<string>()
+  let next = store.sql<{ runId: string | null }, string[]>(named).get(conversationId, end, end)?.runId
+  while (next && !found.has(next)) {
+    found.add(next)
+    next = store.sql<{ runId: string | null }, string[]>(before).get(next)?.runId
+  }
+  return [...found]
+}
+
+function whole(store: Store, { runId, callId }: CallPlace): Row | null {
+  const select = `SELECT packed, (SELECT body ->> '$.outcome.metadata.whole.sha256' FROM journal
+    WHERE journal.run_id = results.run_id AND type IN ('tool.done', 'tool.changed') AND body ->> '$.id' = results.call_id ORDER BY seq LIMIT 1) AS digest
+    FROM results WHERE run_id = ? AND call_id = ?`
+  return store.sql<Row, [string, string]>(select).get(runId, callId)
+}
+
+/** Returns what the model saw, as the turn has it. */
+function shown(store: Store, { runId, callId }: CallPlace): string | undefined {
+  const select = "SELECT content FROM turns WHERE run_id = ? AND role = 'tool' AND tool_results ->> '$[0].call_id' = ? ORDER BY id DESC"
+  return store.sql<{ content: string }, [string, string]>(select).get(runId, callId)?.content
+}
+
+function resultIn(store: Store, place: CallPlace, id: string): FoundResult | undefined {
+  const row = whole(store, place)
+  if (!row) {
+    const text = shown(store, place)
+    return text === undefined ? undefined : { ok: true, text }
+  }
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Bun.zstdDecompressSync(row.packed))
+  if (row.digest === null || row.digest === sha256(text)) return { ok: true, text }
+  return { ok: false, message: `the stored result ${JSON.stringify(id)} was altered after it was recorded; call the tool again` }
 }
 
 function unknown(id: string): string {
