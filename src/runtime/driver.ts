@@ -1,7 +1,6 @@
 /** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
 import type { AnyThread } from '../kernel/thread.ts'
-import { askModel } from './ask-model.ts'
 import { notApplied } from './attempt/change-outcome.ts'
 import { createGates } from './attempt/gates.ts'
 import type { AgentEvent, ContextUse, Ending, ExternalEvent, InternalEvent, RunEvent, ToolOutcome, Usage } from './event.ts'
@@ -27,9 +26,10 @@ import type {
   RunIdentity,
   SummariseTurn,
 } from './port.ts'
-import { createRunMessages } from './run-messages.ts'
+import { askModel } from './request/ask-model.ts'
+import { createRunMessages } from './request/run-messages.ts'
+import { judgeFor } from './request/think.ts'
 import { createStepper, type SelectedEvent } from './super-step.ts'
-import { judgeFor } from './think.ts'
 import type { PreparedThread } from './threads/prepare-thread.ts'
 import { addUsage } from './usage.ts'
 

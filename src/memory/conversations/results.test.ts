@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Trim } from '../../runtime/event.ts'
-import { messagesDigest } from '../../runtime/turn-messages.ts'
+import { messagesDigest } from '../../runtime/request/turn-messages.ts'
 import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, replied, runOf, started } from '../fixture.ts'
 import type { Results } from './results.ts'
 

@@ -2,7 +2,7 @@
 
 import { parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { resultId, resultIdParts, shortInput } from '../../runtime/turn-messages.ts'
+import { resultId, resultIdParts, shortInput } from '../../runtime/request/turn-messages.ts'
 import type { Store } from '../store.ts'
 
 export type Result = { readonly runId: string; readonly callId: string; readonly conversationId: string; readonly text: string }

@@ -2,7 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { ExternalEvent, InternalEvent } from '../event.ts'
-import type { Shortening } from '../turn-messages.ts'
+import type { Shortening } from '../request/turn-messages.ts'
 
 /** An entry as the journal returns it. `body` is the event; for notes it is the data of the note. */
 export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }

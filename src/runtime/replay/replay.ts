@@ -6,9 +6,9 @@ import type { AgentEvent, RunEvent } from '../event.ts'
 import type { Message } from '../port.ts'
 import { program, type RunLimits } from '../program.ts'
 import { digestLines, type Projected, project, projection } from '../project.ts'
+import { messagesDigest, messagesOf, shorten } from '../request/turn-messages.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
 import { createProgram } from '../threads/run-to-rest.ts'
-import { messagesDigest, messagesOf, shorten } from '../turn-messages.ts'
 import { type Entry, externalOf } from './external-entry.ts'
 
 export type ReplayInput = {

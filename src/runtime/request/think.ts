@@ -1,8 +1,8 @@
 /** Makes one model call and returns the event that reports it: it passes pieces on as they arrive and judges every call in the reply. */
 
-import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from './event.ts'
-import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from './port.ts'
-import { costsNothing, sanitizeUsage } from './usage.ts'
+import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from '../event.ts'
+import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from '../port.ts'
+import { costsNothing, sanitizeUsage } from '../usage.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
 

@@ -1,9 +1,9 @@
 /** Holds the messages of one run, and makes each request fit into the window of its model. */
 
-import { tokensOf } from '../kit/tokens.ts'
-import type { RunEvent, Trim } from './event.ts'
+import { tokensOf } from '../../kit/tokens.ts'
+import type { RunEvent, Trim } from '../event.ts'
+import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from '../port.ts'
 import { callList, materialOf, planTrim, type TrimPlan } from './plan-trim.ts'
-import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from './port.ts'
 import { endOf } from './think.ts'
 import { afterTrim, messagesDigest, messagesOf, shorten } from './turn-messages.ts'
 

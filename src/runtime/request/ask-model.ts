@@ -1,7 +1,7 @@
 /** Asks the model for the next reply: makes the request fit before, and repeats it smaller when the model refuses it for its length. */
 
-import type { ExternalEvent } from './event.ts'
-import type { ModelWindow, ProviderFailure } from './port.ts'
+import type { ExternalEvent } from '../event.ts'
+import type { ModelWindow, ProviderFailure } from '../port.ts'
 import type { RunMessages } from './run-messages.ts'
 import { type Question, think, unasked } from './think.ts'
 

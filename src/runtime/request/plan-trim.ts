@@ -1,6 +1,6 @@
 /** Plans one trim: which results become a line, which earlier messages are left out, and which middle of the turn becomes a summary. */
 
-import type { Message } from './port.ts'
+import type { Message } from '../port.ts'
 import { callsIn, resultLine, shortInput } from './turn-messages.ts'
 
 /** Messages of earlier turns, and those of this turn. */

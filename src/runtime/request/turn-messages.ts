@@ -1,10 +1,10 @@
 /** Builds the messages of a turn from its events, and shortens them as a trim says: live, in a replay, and when a conversation resumes. */
 
-import { canonical } from '../kit/json.ts'
-import { sha256 } from '../kit/sha256.ts'
-import { flat } from '../kit/text.ts'
-import type { Call, RunEvent, Trim } from './event.ts'
-import type { Message } from './port.ts'
+import { canonical } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { flat } from '../../kit/text.ts'
+import type { Call, RunEvent, Trim } from '../event.ts'
+import type { Message } from '../port.ts'
 
 /**
  * Returns the messages that this event adds: a prompt, a reply with its parts unchanged, or the results of a round in the order of its
