@@ -26,6 +26,7 @@ import type {
   RunIdentity,
   SummariseTurn,
 } from './port.ts'
+import { contextAfter } from './project.ts'
 import { askModel } from './request/ask-model.ts'
 import { createRunMessages } from './request/run-messages.ts'
 import { judgeFor } from './request/think.ts'
@@ -210,14 +211,9 @@ export function createRun({ identity, threads, joining, ports, request, history,
     messages.take(event)
     // Their ids belong to a reply of the history.
     if (event.type === 'run.start') for (const { call } of event.continues?.proposals ?? []) usedIds.add(call.id)
-    if (event.type === 'model.done') {
-      state.usage = addUsage(state.usage, event.usage)
-      state.context = { ...state.context, ...event.context }
-    }
-    if (event.type === 'context.trimmed') {
-      if (event.usage) state.usage = addUsage(state.usage, event.usage)
-      state.context = { window: event.window, used: event.after, trimmed: state.context.trimmed + 1 }
-    }
+    state.context = contextAfter(state.context, event)
+    const cost = event.type === 'model.done' || event.type === 'context.trimmed' ? event.usage : undefined
+    if (cost) state.usage = addUsage(state.usage, cost)
     for (const each of unseen(event, shown)) void queue.push(each)
     logEvent(event, log)
     if (event.type === 'approval.decision' || event.type === 'deny' || event.type === 'drop') gates.close(event.id)

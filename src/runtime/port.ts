@@ -125,6 +125,8 @@ export type ModelWindow = {
   ready(signal: AbortSignal): Promise<void>
   /** Returns the most tokens of a request and its answer together. */
   tokens(): number
+  /** Tells whether the window is known; an assumed one may be too small. */
+  isKnown(): boolean
   /** Returns by how much the tokens of the model exceed what tokensOf estimates, as far as is known. */
   scale(): number
   /** Learns from a reply to a request that was estimated at `estimated` tokens, the scale included. */

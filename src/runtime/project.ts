@@ -2,7 +2,7 @@
 
 import { count, grouped } from '../kit/count.ts'
 import { changesOf, dropOutcome } from './attempt/change-outcome.ts'
-import type { AgentEvent, Ending, FailureCode, Part, RunEvent, Trim } from './event.ts'
+import type { AgentEvent, ContextUse, Ending, FailureCode, Part, RunEvent, Trim } from './event.ts'
 import { callIdOf, gateIdOf } from './gate-id.ts'
 
 /** `text` is the text of the latest reply, which becomes the run's result. */
@@ -18,6 +18,12 @@ export function digestLines(event: RunEvent, { runId, events }: Projected): stri
 function digestLine(event: AgentEvent, runId: string): string {
   const counted = event.type === 'approval_gate' ? { ...event, gateId: callIdOf(runId, event.gateId) } : event
   return `${JSON.stringify(counted)}\n`
+}
+
+/** Returns the use of the window after one more event. */
+export function contextAfter(context: ContextUse, event: RunEvent): ContextUse {
+  if (event.type === 'model.done') return { ...context, ...event.context }
+  return event.type === 'context.trimmed' ? { window: event.window, used: event.after, trimmed: context.trimmed + 1 } : context
 }
 
 export function projection(runId: string): Projected {

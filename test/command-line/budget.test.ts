@@ -86,7 +86,7 @@ async function held(at: Nest): Promise<number | undefined> {
 
 describe('a conversation and an agent', () => {
   test('a conversation that has spent its budget is over; a new one begins anew', async () => {
-    using at = priced('max_conversation_usd = 0.004')
+    using at = priced('max_conversation_usd = 0.005')
     expect((await turn(at, [reply])).code).toBe(0)
     const second = await turn(at, [{ ...reply, usage: { input_tokens: 1000, output_tokens: 900 } }], ['-c'])
     expect(second.code).toBe(0)

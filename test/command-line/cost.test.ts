@@ -175,7 +175,7 @@ function kill(pid: number): void {
 
 describe('a limit of one channel', () => {
   test('refuses there, names it, and leaves other channels alone', async () => {
-    using at = priced('channel_daily_tokens = 2000')
+    using at = priced('channel_daily_tokens = 2600')
     expect((await turn(at, [reply])).code).toBe(0)
     refused(await turn(at, [reply]), 6, 'error: channel:cli: of limits.channel_daily_tokens', 'free again at')
     const other = await at.run(['filter', 'hi'], { stdin: '', env: scripted(at, [reply]).env })

@@ -48,6 +48,7 @@ describe('which limits hold', () => {
       job_output_bytes: 1_048_576,
       http_timeout_s: 20,
       max_output_bytes: 65_536,
+      max_result_bytes: 16_777_216,
       max_parallel: 4,
       max_turns_at_once: 256,
     })

@@ -37,15 +37,19 @@ export function createRender(format: OutputFormat, screen: Screen): Render {
 
 /** The last line waits for the summary, which adds the use of the window to it. */
 function streamJson({ out }: Screen): Render {
-  const write = (line: object) => out.write(`${JSON.stringify(line)}\n`)
   let done: AgentEvent | undefined
   return {
     show(event) {
       if (event.type === 'done') done = event
-      else write(event)
+      else out.write(streamLine(event))
     },
-    end: ({ context }) => done && write({ ...done, ...(context?.window === undefined ? {} : { context }) }),
+    end: ({ context }) => done && out.write(streamLine(done, context)),
   }
+}
+
+/** Returns one line of stream-json; that of `done` names the use of the window, if that is known. */
+export function streamLine(event: AgentEvent, context?: ContextUse): string {
+  return `${JSON.stringify(event.type === 'done' && context?.window !== undefined ? { ...event, context } : event)}\n`
 }
 
 function oneJson({ out }: Screen): Render {

@@ -112,6 +112,7 @@ function windowOver(look: () => readonly Learning[]): ModelWindow {
       rescale()
     },
     tokens: () => Math.min(...state.models.map(tokensIn)),
+    isKnown: () => state.models.every(({ model, learner }) => windowOf(model, learner.window).from !== assumed),
     scale: () => state.scale,
     replied(estimated, { usage, provider }) {
       const answering = named(provider)

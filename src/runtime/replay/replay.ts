@@ -2,10 +2,10 @@
 
 import type { AnyThread } from '../../kernel/thread.ts'
 import { canonical, isObject } from '../../kit/json.ts'
-import type { AgentEvent, RunEvent } from '../event.ts'
+import type { AgentEvent, ContextUse, RunEvent } from '../event.ts'
 import type { Message } from '../port.ts'
 import { program, type RunLimits } from '../program.ts'
-import { digestLines, type Projected, project, projection } from '../project.ts'
+import { contextAfter, digestLines, type Projected, project, projection } from '../project.ts'
 import { messagesDigest, messagesOf, shorten } from '../request/turn-messages.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
 import { createProgram } from '../threads/run-to-rest.ts'
@@ -38,6 +38,8 @@ export type Replay = {
   readonly digest: string
   /** Whether the journal has the end of the run; a killed run has none. */
   readonly ended: boolean
+  /** The use of the model's window at the end. */
+  readonly context: ContextUse
   readonly divergence?: Divergence
 }
 
@@ -151,15 +153,16 @@ function textOf({ body, type }: Entry): string {
 function createStream(runId: string) {
   const hasher = new Bun.CryptoHasher('sha256')
   const events: AgentEvent[] = []
-  const state: { seen: Projected } = { seen: projection(runId) }
+  const state: { seen: Projected; context: ContextUse } = { seen: projection(runId), context: { trimmed: 0 } }
   const digest = () => hasher.copy().digest('hex')
   return {
     take(event: RunEvent, blockers: string) {
       state.seen = project(state.seen, event, blockers)
+      state.context = contextAfter(state.context, event)
       for (const line of digestLines(event, state.seen)) hasher.update(line)
       events.push(...state.seen.events)
     },
     digest,
-    result: () => ({ events, digest: digest() }),
+    result: () => ({ events, digest: digest(), context: state.context }),
   }
 }

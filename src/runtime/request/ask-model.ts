@@ -34,7 +34,7 @@ export async function askModel({ question, request, messages, window, record }: 
     if (trim && (await record(trim)) !== undefined) return unasked
     const [used, tokens] = [messages.size(), window.tokens()]
     if (refused && !trim) return tooLong(refused.reply, { used, tokens, note: refused.note })
-    if (used > tokens * surelyTooLong) return tooLong(unsent(used), { used, tokens, note: undefined })
+    if (window.isKnown() && used > tokens * surelyTooLong) return tooLong(unsent(used), { used, tokens, note: undefined })
     const failures: ProviderFailure[] = []
     const reply = await ask((failure) => void failures.push(failure))
     if (reply.type === 'model.done') {

@@ -13,13 +13,14 @@ import { replayRun } from '../replay/replay.ts'
 const roomy = { maxToolRounds: 1000, maxParallel: 4 }
 
 /** A window that is known, or that is learnt from a refusal. */
-function windowOf(assumed: number): ModelWindow & { readonly refusals: FailureDetail[] } {
+function windowOf(assumed: number, isKnown = true): ModelWindow & { readonly refusals: FailureDetail[] } {
   const state = { tokens: assumed }
   const refusals: FailureDetail[] = []
   return {
     refusals,
     ready: async () => {},
     tokens: () => state.tokens,
+    isKnown: () => isKnown,
     scale: () => 1,
     replied: () => {},
     refused(estimated, failure) {
@@ -77,6 +78,11 @@ describe('what does not fit', () => {
     })
     expect(events.at(-1)).toMatchObject({ type: 'done', stopReason: 'error' })
     expect(await collect(agent, 'hello')).toContainEqual({ type: 'text', content: 'ok', isPartial: false })
+  })
+
+  test('a message larger than a window that is only assumed is sent: the server may take it', async () => {
+    const { agent, requests } = await run({ replies: [{ text: 'ok' }], window: windowOf(4_000, false) }, 'word '.repeat(8_000))
+    expect([requests.length, agent.ending()?.code]).toEqual([1, 'answered'])
   })
 
   test('a refusal of what cannot be made smaller is not repeated', async () => {

@@ -4,6 +4,7 @@
  */
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { streamLine } from '../../../channels/terminal/render.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { judgeBy } from '../../../host/records/integrity/other-policy.ts'
 import type { RunAgain } from '../../../host/records/integrity/run-again.ts'
@@ -78,7 +79,7 @@ async function again({ setup, memory, runs, json, stream }: Again): Promise<void
     if (past.guessed) stderr.write(`warning: ${runId} does not say under which limits it ran; those of the configuration are taken\n`)
     if (json) stdout.write(`${JSON.stringify({ runId, ...found })}\n`)
     else {
-      if (stream) for (const event of found.events) stdout.write(`${JSON.stringify(event)}\n`)
+      if (stream) for (const event of found.events) stdout.write(streamLine(event, found.context))
       stderr.write(`${(found.missing ? notRunAgain(runId, found) : replayLines(runId, found)).join('\n')}\n`)
     }
     if (setup.context.outputClosed()) return
