@@ -11,7 +11,8 @@ export function directCall(wanted: Pick<Call, 'name' | 'input' | 'malformed'>, h
   const call: Part = { type: 'call', id: 'operator', ...wanted }
   return {
     name: 'operator',
-    capabilities: () => ({ streaming: false, tools: true, thinking: false, contextTokens: 0 }),
+    // No model reads the result.
+    capabilities: () => ({ streaming: false, tools: true, thinking: false, contextTokens: 1_000_000_000 }),
     async *chat({ messages }): AsyncGenerator<ModelChunk> {
       const last = messages.at(-1)
       const asked = last?.role === 'tool'

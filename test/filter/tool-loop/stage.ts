@@ -118,7 +118,7 @@ export async function play(
 }
 
 function configFor(wire: Loop['wire'], url: string): string {
-  const provider = `[providers.models.far]\nkind = "${wire}"\nmodel = "model-1"\nbase_url = "${url}"\napi_key_env = "FAR_KEY"\nmax_retries = 0\ncontext_tokens = 10000000\n`
+  const provider = `[providers.models.far]\nkind = "${wire}"\nmodel = "model-1"\nbase_url = "${url}"\napi_key_env = "FAR_KEY"\nmax_retries = 0\ncontext_tokens = 1000000\n`
   return `${minimumConfig.replace('default_provider = "local"', 'default_provider = "far"').replace('default_model = "mock"', 'default_model = "model-1"')}\n${provider}`
 }
 
