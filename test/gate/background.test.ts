@@ -266,6 +266,13 @@ describe('a server and a watcher notice each edit, the first and the second', ()
           writeFileSync(join(at.cwd, 'src/b.js'), `module.exports = "${word}"`)
           await until('job-1', `it is ${word}\n`)
         }
+        // A folder that is new takes what is in it along.
+        mkdirSync(join(at.cwd, 'src/new/er'), { recursive: true })
+        writeFileSync(join(at.cwd, 'src/new/er/c.js'), 'module.exports = "of a new folder"')
+        writeFileSync(join(at.cwd, 'src/b.js'), 'module.exports = require("./new/er/c.js")')
+        await until('job-1', 'it is of a new folder\n')
+        writeFileSync(join(at.cwd, 'src/b.js'), 'module.exports = "three"')
+        await until('job-1', 'it is three\n')
         await call('shell', { command: `echo 'module.exports = "four"' > src/b.js` })
         await until('job-1', 'it is four\n')
         const { store } = await host.changes()
