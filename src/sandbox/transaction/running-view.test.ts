@@ -160,7 +160,11 @@ describe('changes of the workspace', () => {
       writeFileSync(path, 'again')
       expect(view.follow([{ path: 'src/a', was: 'nothing' }])).toEqual([])
       await prints('saw again')
-      expect(await changesOf(await stop())).toEqual([])
+      const ended = await stop()
+      writeFileSync(path, 'too late')
+      expect(view.follow([{ path: 'src/a' }])).toEqual([])
+      expect(readFileSync(join(ended.view?.folder ?? '', 'up/src/a'), 'utf8')).toBe('again')
+      expect(await changesOf(ended)).toEqual([])
     })
   })
 

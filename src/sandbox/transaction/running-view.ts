@@ -80,8 +80,11 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
   const known: Known = { written: new Map(), made: new Set(), attributes: createAttributes(running.libc) }
   const began = statSync(`${folder}/start`, { bigint: true }).ctimeNs
   const following = { ...running, ...known, view, lower: openSync(workspace, FOLDER), up: openSync(`${folder}/up`, FOLDER), began }
+  // The number of a closed descriptor soon belongs to something else.
+  const state = { isOpen: true }
   return {
     follow(changes) {
+      if (!state.isOpen) return []
       const left = { entries: MOST }
       const ordered = changes.map(({ was, ...change }) => ({ path: rawPath(change), was: was === 'nothing' ? GONE : was && stateOf(was) }))
       const isGone = ({ path }: { readonly path: string }) => stateAt(following.lower, path) === GONE
@@ -105,6 +108,7 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
     },
     end: (view) => ownChanges(following, view, folder),
     close() {
+      state.isOpen = false
       for (const fd of [view, following.lower, following.up]) closeSync(fd)
     },
   }
