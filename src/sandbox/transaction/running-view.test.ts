@@ -104,7 +104,11 @@ describe('what a running command cannot do with the files that are written into 
       await prints('ready')
       writeFileSync(join(workspace, 'src/a'), 'two')
       writeFileSync(join(workspace, 'src/new'), 'two')
-      expect(view.follow([{ path: 'src/a' }, { path: 'src/new', was: 'nothing' }, { path: '../x' }])).toEqual(['src/a', 'src/new'])
+      expect(view.follow([{ path: 'src/a' }, { path: 'src/new', was: 'nothing' }, { path: '../x' }, { path: 'no\0name' }])).toEqual([
+        'no\0name',
+        'src/a',
+        'src/new',
+      ])
       expect(readdirSync(outside.root).toSorted()).toEqual(['home', 'state', 'workspace'])
     })
     outside[Symbol.dispose]()
