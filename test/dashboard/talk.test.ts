@@ -4,8 +4,9 @@ import { test as always, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
 import { gateway } from '../support/gateway.ts'
+import { needs } from '../support/needs.ts'
 import { isDeep } from '../support/tier.ts'
-import { everyTool, home, scripted } from '../support/turns.ts'
+import { call, everyTool, home, scripted } from '../support/turns.ts'
 import { unknownQuestion } from '../support/window-questions.ts'
 
 const test = always.if(hasBrowser)
@@ -144,3 +145,19 @@ deep('a conversation is renamed and deleted, and the other tab learns of both', 
   await right.getByText('This conversation was deleted.').waitFor()
   expect((await server.ask('/conversations')).body.conversations).toEqual([])
 })
+
+if (needs('bwrap'))
+  deep('a command in the background shows in its conversation, and stops there', async () => {
+    using at = home()
+    const start = call('shell', { command: 'echo up; exec sleep 60', background: true })
+    const { env } = scripted(at, [start, { text: 'It runs.' }])
+    await using server = await gateway(at, ['--auto'], { env })
+    await using visit = await open(server, { at: 'talk' })
+    const { page, complaints } = visit
+    await say(page, 'serve')
+    const shown = page.getByRole('region', { name: 'In the background' })
+    await shown.getByText('echo up; exec sleep 60').waitFor()
+    await shown.getByRole('button', { name: 'Stop' }).click()
+    await shown.waitFor({ state: 'detached' })
+    expect(complaints).toEqual([])
+  })

@@ -111,6 +111,9 @@ const server = `require('http').createServer((_, to) => to.end(require('fs').rea
 const curl = { command: 'curl -sS -m 5 http://127.0.0.1:8123/' }
 const background = (command: string) => ({ command, background: true })
 /** Says that it runs, and stays; the number tells it apart from all other processes of the machine. */
+/** The sleeps of this process, up to a thousand: other sessions run the same test. */
+const first = 1_000_000_000 + process.pid * 1_000
+const tenFrom = (number: number) => `sleep ${String(first + number).slice(0, -1)}`
 const stays = (seconds: number) => background(`echo up; exec sleep ${seconds}`)
 
 /** The processes of this machine whose command line holds these words. */
@@ -130,31 +133,30 @@ describe('what is refused', () => {
     await scene(
       {},
       async ({ turn, call }) => {
-        expect(await call('shell', { ...stays(98764001), direct: true })).toContain('not with "direct"; nothing was run')
-        const results = await turn(...Array.from({ length: isDeep ? 50 : 10 }, (_, at): Call => ['shell', stays(98764002 + at)]))
+        expect(await call('shell', { ...stays(first + 1), direct: true })).toContain('not with "direct"; nothing was run')
+        const results = await turn(...Array.from({ length: isDeep ? 50 : 10 }, (_, at): Call => ['shell', stays(first + 2 + at)]))
         expect(results.slice(0, 2).map((text) => text.split('\n'))).toEqual(
           [1, 2].map((id) => ['up', `[job-${id} runs in the background; since 3]`]),
         )
-        const full =
-          'Failed: 2 commands run in the background already: job-1 (echo up; exec sleep 98764002), job-2 (echo up; exec sleep 98764003);'
+        const full = `Failed: 2 commands run in the background already: job-1 (echo up; exec sleep ${first + 2}), job-2 (echo up; exec sleep ${first + 3});`
         expect(results.slice(2).filter((text) => !text.startsWith(full))).toEqual([])
         expect(results).toHaveLength(isDeep ? 50 : 10)
         expect(await call('shell_output', { id: 'job-9' })).toContain('there is no "job-9" in the background; there is job-1 (')
       },
       { config },
     )
-    expect(running('sleep 987640')).toBe(0)
+    expect(running(`sleep ${String(first).slice(0, -2)}`)).toBe(0)
   })
 
   real('without a sandbox', async () => {
     await scene(
       {},
       async ({ call }) => {
-        const refused = await call('shell', stays(98764100))
+        const refused = await call('shell', stays(first + 100))
         expect(refused).toContain(
           'a command in the background needs a sandbox with a private view of the workspace: no sandbox was asked for',
         )
-        expect(running('sleep 98764100')).toBe(0)
+        expect(running(`sleep ${first + 100}`)).toBe(0)
       },
       { more: { sandbox: 'none' } },
     )
@@ -170,7 +172,9 @@ describe('what is refused', () => {
       if (needs('socat', 'perl')) {
         const network = ['example.org']
         expect(await call('shell', { command: `${curl.command} --noproxy '*'`, network })).toContain('exit code 7')
-        expect(await call('shell', { ...stays(98764150), network })).toStartWith('[no other command reaches its ports: it may reach hosts,')
+        expect(await call('shell', { ...stays(first + 150), network })).toStartWith(
+          '[no other command reaches its ports: it may reach hosts,',
+        )
       }
       const escapes = ['ip link set lo down', 'nsenter -t 1 -n true', 'unshare -n true', 'nsenter -t 1 -U true']
       const tries = escapes.map((words) => `${words} 2>/dev/null && echo "done: ${words}"`).join('; ')
@@ -266,6 +270,13 @@ describe('a server and a watcher notice each edit, the first and the second', ()
           writeFileSync(join(at.cwd, 'src/b.js'), `module.exports = "${word}"`)
           await until('job-1', `it is ${word}\n`)
         }
+        // A folder that is new takes what is in it along.
+        mkdirSync(join(at.cwd, 'src/new/er'), { recursive: true })
+        writeFileSync(join(at.cwd, 'src/new/er/c.js'), 'module.exports = "of a new folder"')
+        writeFileSync(join(at.cwd, 'src/b.js'), 'module.exports = require("./new/er/c.js")')
+        await until('job-1', 'it is of a new folder\n')
+        writeFileSync(join(at.cwd, 'src/b.js'), 'module.exports = "three"')
+        await until('job-1', 'it is three\n')
         await call('shell', { command: `echo 'module.exports = "four"' > src/b.js` })
         await until('job-1', 'it is four\n')
         const { store } = await host.changes()
@@ -339,7 +350,7 @@ describe('it ends', () => {
       script,
       at.home,
       at.cwd,
-      'setsid sleep 98764301 & echo up; sleep 98764302',
+      `setsid sleep ${first + 301} & echo up; sleep ${first + 302}`,
     ]
     const child = Bun.spawn(words, { stdio: ['ignore', 'pipe', 'inherit'] })
     const { value } = await child.stdout.getReader().read()
@@ -349,10 +360,10 @@ describe('it ends', () => {
     const ours = pidsOf(mark)
     const parentOf = (pid: string) => /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? ''
     const holders = pidsOf('echo $$; read line').filter((pid) => ours.includes(pid) || ours.includes(parentOf(pid)))
-    expect([running('sleep 9876430') > 1, holders.length]).toEqual([true, 2])
+    expect([running(tenFrom(300)) > 1, holders.length]).toEqual([true, 2])
     child.kill('SIGKILL')
     await child.exited
-    const left = () => [...pidsOf('sleep 9876430'), ...pidsOf(mark), ...pidsOf('echo $$; read line').filter((pid) => holders.includes(pid))]
+    const left = () => [...pidsOf(tenFrom(300)), ...pidsOf(mark), ...pidsOf('echo $$; read line').filter((pid) => holders.includes(pid))]
     while (left().length > 0) await Bun.sleep(5)
     // What it wrote goes with the next start.
     const views = () => readdirSync(join(at.home, 'changes')).filter((name) => name.startsWith('tx-'))
@@ -368,9 +379,9 @@ describe('it ends', () => {
     await scene(
       {},
       async ({ conversation, call }) => {
-        expect(await call('shell', stays(98764401))).toContain('job-1 runs')
+        expect(await call('shell', stays(first + 401))).toContain('job-1 runs')
         while (conversation.ending()?.code === 'answered') await call('time', {})
-        expect([conversation.ending()?.code, running('sleep 98764401')]).toEqual(['budget', 0])
+        expect([conversation.ending()?.code, running(`sleep ${first + 401}`)]).toEqual(['budget', 0])
       },
       { config },
     )
@@ -378,14 +389,14 @@ describe('it ends', () => {
 
   real('with its conversation, and with the emergency stop', async () => {
     await scene({}, async ({ at, host, conversation, call }) => {
-      await call('shell', background('setsid sleep 98764201 & echo up; exec sleep 98764202'))
-      expect(running('sleep 9876420')).toBeGreaterThan(1)
+      await call('shell', background(`setsid sleep ${first + 201} & echo up; exec sleep ${first + 202}`))
+      expect(running(tenFrom(200))).toBeGreaterThan(1)
       await conversation.close()
-      expect(running('sleep 9876420')).toBe(0)
+      expect(running(tenFrom(200))).toBe(0)
       const other = await opened(host)
-      await other.call('shell', stays(98764203))
+      await other.call('shell', stays(first + 203))
       writeFileSync(join(at.home, 'ESTOP'), '')
-      while (running('sleep 98764203') > 0) await Bun.sleep(5)
+      while (running(`sleep ${first + 203}`) > 0) await Bun.sleep(5)
     })
   })
 })

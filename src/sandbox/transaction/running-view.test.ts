@@ -104,7 +104,11 @@ describe('what a running command cannot do with the files that are written into 
       await prints('ready')
       writeFileSync(join(workspace, 'src/a'), 'two')
       writeFileSync(join(workspace, 'src/new'), 'two')
-      expect(view.follow([{ path: 'src/a' }, { path: 'src/new', was: 'nothing' }, { path: '../x' }])).toEqual(['src/a', 'src/new'])
+      expect(view.follow([{ path: 'src/a' }, { path: 'src/new', was: 'nothing' }, { path: '../x' }, { path: 'no\0name' }])).toEqual([
+        'no\0name',
+        'src/a',
+        'src/new',
+      ])
       expect(readdirSync(outside.root).toSorted()).toEqual(['home', 'state', 'workspace'])
     })
     outside[Symbol.dispose]()
@@ -160,7 +164,11 @@ describe('changes of the workspace', () => {
       writeFileSync(path, 'again')
       expect(view.follow([{ path: 'src/a', was: 'nothing' }])).toEqual([])
       await prints('saw again')
-      expect(await changesOf(await stop())).toEqual([])
+      const ended = await stop()
+      writeFileSync(path, 'too late')
+      expect(view.follow([{ path: 'src/a' }])).toEqual([])
+      expect(readFileSync(join(ended.view?.folder ?? '', 'up/src/a'), 'utf8')).toBe('again')
+      expect(await changesOf(ended)).toEqual([])
     })
   })
 

@@ -54,8 +54,9 @@ const FOLDER = 0o10000000 | O_DIRECTORY | O_NOFOLLOW | 0o2000000
 const OVERLAY = 0x794c7630
 /** A larger file is not written into views: every layer above would hold a copy of it. */
 const LARGEST = 16 * 2 ** 20
-/** The most entries of a new folder that are followed at once. */
+/** The most entries that are followed at once; a large file counts as several of this size, because nothing else runs meanwhile. */
 const MOST = 2_000
+const ENTRY_BYTES = 65_536
 const SET_UP_MS = 5_000
 /** How long it may take until every process of the command stands still. */
 const PAUSE_MS = 2_000
@@ -80,11 +81,22 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
   const known: Known = { written: new Map(), made: new Set(), attributes: createAttributes(running.libc) }
   const began = statSync(`${folder}/start`, { bigint: true }).ctimeNs
   const following = { ...running, ...known, view, lower: openSync(workspace, FOLDER), up: openSync(`${folder}/up`, FOLDER), began }
+  // The number of a closed descriptor soon belongs to something else.
+  const state = { isOpen: true }
   return {
     follow(changes) {
+      if (!state.isOpen) return []
       const left = { entries: MOST }
-      const ordered = changes.map(({ was, ...change }) => ({ path: rawPath(change), was: was === 'nothing' ? GONE : was && stateOf(was) }))
-      const isGone = ({ path }: { readonly path: string }) => stateAt(following.lower, path) === GONE
+      const ordered = changes
+        .slice(0, MOST)
+        .map(({ was, ...change }) => ({ path: rawPath(change), was: was === 'nothing' ? GONE : was && stateOf(was) }))
+      const isGone = ({ path }: { readonly path: string }) => {
+        try {
+          return lstatAt(following.lower, path) === undefined
+        } catch {
+          return true
+        }
+      }
       ordered.sort((a, b) => (a.path < b.path ? -1 : 1))
       // What is deleted goes first, from the depth, so that a folder is empty when it goes.
       const all = [...ordered.filter(isGone).reverse(), ...ordered.filter((each) => !isGone(each))]
@@ -105,6 +117,7 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
     },
     end: (view) => ownChanges(following, view, folder),
     close() {
+      state.isOpen = false
       for (const fd of [view, following.lower, following.up]) closeSync(fd)
     },
   }
@@ -115,9 +128,10 @@ type Followed = { readonly path: string; readonly was: State | undefined; readon
 /** @returns false when the command changed the path itself, or it could not be written */
 function follow(following: Following, { path, was, left }: Followed): boolean {
   const { lower, up, written } = following
-  if (!isFollowed(following, path) || left.entries-- <= 0) return true
   try {
+    if (!isFollowed(following, path) || left.entries-- <= 0) return true
     const now = stateAt(lower, path)
+    if (now.startsWith('file ')) left.entries -= Number(lstatAt(lower, path)?.size ?? 0) / ENTRY_BYTES
     const own = ownState(following, up, path)
     if (own !== undefined && own !== now && own !== written.get(path) && own !== was) return false
     if (own !== now) put(following, { path, was: now === 'folder' && isNewFolder(following, path) ? GONE : was, left }, now)
@@ -158,7 +172,7 @@ function put(following: Following, { path, was, left }: Followed, now: State): v
 
 /** It is not older than the command: a watcher that knows the folder above does not know it. */
 function isNewFolder({ lower, began }: Following, path: string): boolean {
-  const stat = within(lower, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false }))
+  const stat = lstatAt(lower, path)
   return stat?.isDirectory() === true && stat.birthtimeNs > began
 }
 
@@ -175,7 +189,7 @@ function ownChanges({ workspace, began, ...known }: Following, view: PrivateView
   const isChangedTwice = ({ before, ...change }: Change, lower: number) => {
     if (before === undefined || before.kind === 'folder') return false
     const path = rawPath(change)
-    const changed = within(lower, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false })?.ctimeNs)
+    const changed = lstatAt(lower, path)?.ctimeNs
     return changed !== undefined && changed > began && stateAt(lower, path) !== written.get(path)
   }
   return {
@@ -227,6 +241,10 @@ function within<T>(root: number, path: string, work: (slot: Buffer) => T): T {
   }
 }
 
+function lstatAt(root: number, path: string) {
+  return within(root, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false }))
+}
+
 function stateAt(root: number, path: string): State {
   try {
     return within(root, path, (slot) => stateIn(slot))
@@ -259,13 +277,12 @@ function stateOf({ kind, mode, sha256, target }: EntryState): State | undefined 
 function ownState({ made, attributes }: Pick<Known, 'made' | 'attributes'>, up: number, path: string): State | undefined {
   let isCovered = false
   for (const above of foldersAbove(path)) {
-    const stat = within(up, above, (slot) => lstatSync(slot, { throwIfNoEntry: false }))
+    const stat = lstatAt(up, above)
     if (stat === undefined) return isCovered ? GONE : undefined
     if (!stat.isDirectory()) return GONE
     isCovered ||= !made.has(above) && attributes.isOpaque(`/proc/self/fd/${up}/${above}`)
   }
-  const isThere = within(up, path, (slot) => lstatSync(slot, { throwIfNoEntry: false })) !== undefined
-  return isThere ? stateAt(up, path) : isCovered ? GONE : undefined
+  return lstatAt(up, path) !== undefined ? stateAt(up, path) : isCovered ? GONE : undefined
 }
 
 type Writing = { readonly slot: Buffer; readonly from: Buffer; readonly now: State; readonly was: State | undefined }

@@ -47,10 +47,11 @@ export const doctor = {
       ...(await costFindings(setup)),
       ...(await withMemory(setup, (memory, problem) => recorded(setup, memory, problem))),
       stopFinding(setup),
+      // Before a sandbox of the home is made, which ends them too.
+      ...leftovers(setup),
       ...(await sandboxFindings(setup)),
       ...channelFindings(setup),
       ...(await traceFindings(setup)),
-      ...leftovers(setup),
       ...machineFindings(),
     ])
     if (json) context.process.stdout.write(`${JSON.stringify(findings)}\n`)

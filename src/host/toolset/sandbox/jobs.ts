@@ -1,7 +1,7 @@
 /** Keeps the commands that run in the background of one conversation: what they print, what they change, and when they end. */
 
-import { type FSWatcher, watch } from 'node:fs'
-import { basename } from 'node:path'
+import { type FSWatcher, lstatSync, readdirSync, watch } from 'node:fs'
+import { basename, join } from 'node:path'
 import { count, grouped } from '../../../kit/count.ts'
 import { cut, errorText } from '../../../kit/text.ts'
 import type { Log, ToolResult } from '../../../runtime/port.ts'
@@ -85,11 +85,12 @@ type Room = JobsOptions & {
   /** The calls that started the commands of these views. */
   readonly calls: WeakMap<PrivateView, string>
   started: number
-  watcher?: FSWatcher | undefined
+  /** One for each folder of the workspace, and one for itself. */
+  readonly watchers: Map<string, FSWatcher>
 }
 
 export function createJobs(options: JobsOptions): Jobs {
-  const room: Room = { ...options, jobs: new Map(), calls: new WeakMap(), started: 0 }
+  const room: Room = { ...options, jobs: new Map(), calls: new WeakMap(), watchers: new Map(), started: 0 }
   const { jobs, calls, log } = room
   const withJob = async (id: string, use: (job: Job) => Promise<ToolResult>) => {
     const job = jobs.get(id)
@@ -171,7 +172,7 @@ function begin(room: Room, plan: StartPlan, about: Starting): Job {
     job.ended = ended
     job.view = undefined
     if (ended.ok && ended.view) calls.set(ended.view, about.callId)
-    if (runningIn(room).length === 0) room.watcher = void room.watcher?.close()
+    if (runningIn(room).length === 0) unwatch(room)
     log('info', 'background command ended', { id: job.id, how: endOf(job) })
     resolve()
   })
@@ -231,24 +232,44 @@ async function end(job: Job, why: string): Promise<void> {
   await job.done
 }
 
+/** Folders that are large, and that no person edits. */
+const unwatched = ['.git', 'node_modules']
+
 /** The best that can be had: the system may forget events when very much changes at once. */
 function watchWorkspace(room: Room): void {
+  const { workspace, watchers, log } = room
   const saved = new Set<string>()
-  const failed = (error: unknown) => room.log('debug', 'the workspace is not watched', { why: errorText(error) })
+  const failed = (error: unknown) => log('debug', 'the workspace is not watched', { why: errorText(error) })
   const settle = () => {
     const paths = [...saved].map((path) => ({ path }))
     saved.clear()
     follow(room, paths)
   }
-  try {
-    room.watcher ??= watch(room.workspace, { recursive: true, persistent: false }, (_, name) => {
-      if (name === null || name.split('/').includes('.git') || isTemporaryName(basename(name))) return
-      if (saved.size === 0) setTimeout(settle, SAVED_MS).unref()
-      saved.add(name)
-    }).on('error', failed)
-  } catch (error) {
-    failed(error)
+  const onSave = (folder: string) => (_: string, name: string | null) => {
+    if (name === null || isTemporaryName(basename(name)) || unwatched.includes(name)) return
+    if (folder === '') open(name)
+    if (saved.size === 0) setTimeout(settle, SAVED_MS).unref()
+    saved.add(join(folder, name))
   }
+  const open = (folder: string) => {
+    watchers.get(folder)?.close()
+    watchers.delete(folder)
+    try {
+      const path = join(workspace, folder)
+      if (unwatched.includes(folder) || !lstatSync(path).isDirectory()) return
+      watchers.set(folder, watch(path, { recursive: folder !== '', persistent: false }, onSave(folder)).on('error', failed))
+    } catch (error) {
+      failed(error)
+    }
+  }
+  if (watchers.size > 0) return
+  open('')
+  for (const name of readdirSync(workspace)) open(name)
+}
+
+function unwatch({ watchers }: Room): void {
+  for (const watcher of watchers.values()) watcher.close()
+  watchers.clear()
 }
 
 function follow(room: Room, paths: readonly FollowedPath[]): void {
