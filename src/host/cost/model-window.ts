@@ -1,15 +1,11 @@
 /** Learns the window of each model of a home, and how dense its tokens are, from what servers tell, count and refuse. */
 
-import { type Config, isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
+import { type Config, isWireProvider, reachableProviders } from '../../config/config.ts'
 import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/spend/model-windows.ts'
 import { promptTokens } from '../../providers/metered.ts'
-import { baseUrlOf, vendors } from '../../providers/wire/dialects.ts'
 import type { AskedWindow } from '../../providers/wire/facts/ask-window.ts'
-import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
 import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
-import { pause } from '../../service/sleep.ts'
-import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
+import type { Fact } from './model-facts.ts'
 
 /** One model that may answer a request. */
 export type AskedModel = {
@@ -195,7 +191,7 @@ export function windowOf({ known, usual }: Pick<AskedModel, 'known' | 'usual'>, 
 }
 
 type Environment = { readonly [name: string]: string | undefined }
-type Around = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
+export type Around = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
 
 /** Returns the models that may answer when `provider` is asked, which is the configured one or the caller's own. */
 export async function askedModels(around: Around, provider: Provider): Promise<readonly AskedModel[]> {
@@ -204,6 +200,7 @@ export async function askedModels(around: Around, provider: Provider): Promise<r
   // A caller's own model does not say what it takes.
   const usual = provider.capabilities().contextTokens || 128_000
   if (!leaves.some(isWireProvider)) return [otherModel(provider.name, config.defaultModel, usual)]
+  const { wireModel } = await import('./wire-model.ts')
   return Promise.all(
     leaves.map((leaf) => (isWireProvider(leaf) ? wireModel(around, leaf) : otherModel(leaf.name, leaf.name, Number.POSITIVE_INFINITY))),
   )
@@ -211,29 +208,6 @@ export async function askedModels(around: Around, provider: Provider): Promise<r
 
 function otherModel(provider: string, model: string, usual: number): AskedModel {
   return { key: { provider, address: '', model }, usual, isConfigured: false }
-}
-
-/** Returns the model that a provider over the network is asked for. */
-export async function wireModel({ config, context }: Around, found: WireProvider): Promise<AskedModel> {
-  const model = found.name === config.defaultProvider ? config.defaultModel : found.model
-  const { contextTokens: known } = await factsOf(found, model, await factsFileOf(context.home))
-  const { origin = '', hostname = '', pathname = '' } = URL.parse(baseUrlOf(found) ?? '') ?? {}
-  const isAsked = origin !== '' && !Object.hasOwn(vendorHosts, hostname)
-  return {
-    key: { provider: found.name, address: `${origin}${pathname}`, model },
-    usual: vendors[found.kind].contextTokens,
-    known,
-    isConfigured: true,
-    ...(isAsked ? { ask: (signal) => askServer(found, model, context.env[found.apiKeyEnv ?? ''], signal) } : {}),
-  }
-}
-
-async function askServer({ name, kind, ...found }: WireProvider, model: string, apiKey: string | undefined, signal: AbortSignal) {
-  const { askWindow } = await import('../../providers/wire/facts/ask-window.ts')
-  const base = baseUrlOf({ ...found, kind }) ?? ''
-  const headers = apiKey ? vendors[kind].headers(apiKey) : {}
-  const deps = { fetch: createProviderFetch({ baseUrl: base }), sleep: pause }
-  return askWindow({ name, base, headers, model, deps, signal })
 }
 
 /** Returns the same provider; where it sends a limit of the answer, prompt and answer fit in the window together. */
