@@ -101,7 +101,7 @@ export type Trim = {
   readonly digest: string
 }
 
-/** The window that a request had, and its size as the runtime estimated it. In tokens. */
+/** The window that a request had, and its size as the server counted it, or else as the runtime estimates it. In tokens. */
 export type WindowUse = { readonly window: number; readonly used: number }
 
 /** The window of a run's latest request, and how often the run was trimmed; `window` and `used` are absent before the first reply. */

@@ -18,7 +18,7 @@ export type RunSummary = {
   readonly exitCode: number
   readonly runId: string
   readonly conversationId: string
-  /** The model's window, the tokens of the last request by estimate, and how often the turn was trimmed. */
+  /** The model's window, the tokens of the last request, and how often the turn was trimmed. */
   readonly context: ContextUse | undefined
 }
 

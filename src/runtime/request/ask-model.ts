@@ -32,17 +32,19 @@ export async function askModel({ question, request, messages, window, record }: 
   for (let repeats = 0; ; repeats += 1) {
     const trim = repeats > mostRepeats ? undefined : await messages.makeRoom(question.signal, refused)
     if (trim && (await record(trim)) !== undefined) return unasked
-    const [used, tokens] = [messages.size(), window.tokens()]
-    if (refused && !trim) return tooLong(refused.reply, { used, tokens, note: refused.note })
-    if (window.isKnown() && used > tokens * surelyTooLong) return tooLong(unsent(used), { used, tokens, note: undefined })
+    const tokens = window.tokens()
+    if (refused && !trim) return tooLong(refused.reply, { used: messages.size(), tokens, note: refused.note })
+    if (window.isKnown() && messages.bound() > tokens && messages.size() > tokens * surelyTooLong)
+      return tooLong(unsent(messages.size()), { used: messages.size(), tokens, note: undefined })
     const failures: ProviderFailure[] = []
     const reply = await ask((failure) => void failures.push(failure))
     if (reply.type === 'model.done') {
-      window.replied(used, { usage: reply.usage, model: reply.model, provider: reply.provider ?? '' })
-      return { ...reply, context: { window: window.tokens(), used } }
+      const { usage, model, provider = '' } = reply
+      if (!usage.estimated) window.replied(messages.size(), { usage, model, provider })
+      return { ...reply, context: { window: window.tokens(), used: usage.inputTokens || messages.size() } }
     }
     if (reply.code !== 'context_length' || question.signal.aborted) return reply
-    refused = { reply, note: window.refused(used, failures[0]?.detail ?? {}) }
+    refused = { reply, note: window.refused(messages.size(), failures[0]?.detail ?? {}) }
   }
 }
 

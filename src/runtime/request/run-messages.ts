@@ -26,6 +26,8 @@ export type RunMessages = {
   all(): Message[]
   /** Returns the estimated tokens of the next request; 0 without a window. */
   size(): number
+  /** Returns a number of tokens that the next request does not exceed, without reading its text: a cold process reads slowly. */
+  bound(): number
   /**
    * Returns the event that makes room before the next request; undefined when that fits, or nothing can be shortened.
    * @param refused the model refused the request for its length; the text, if any, is for the person
@@ -44,6 +46,8 @@ const leastShare = 0.1
 /** A message has this many tokens besides its text, and a picture so many. */
 const frameTokens = 8
 const pictureTokens = 2_000
+/** An emoji has three tokens and two characters. */
+const mostTokensACharacter = 1.5
 /** The text for a summary has at most this many characters for each token of the window. */
 const materialCharacters = 1.5
 
@@ -54,7 +58,8 @@ export function createRunMessages({ runId, history, openMessages, request, windo
   let note: Message[] = []
   const readable = request.tools.some(({ name }) => name === 'result_read')
   const sizes = new WeakMap<Message, number>()
-  const state: { fixed?: number } = {}
+  const lengths = new WeakMap<Message, number>()
+  const state: { fixed?: number; characters?: number } = {}
 
   function sizeOf(message: Message): number {
     const known = sizes.get(message)
@@ -65,17 +70,35 @@ export function createRunMessages({ runId, history, openMessages, request, windo
   }
 
   /** The system prompt and the tools do not change during a run. */
+  const fixed = () => [request.systemPrompt, JSON.stringify(request.tools)]
+
   function fixedSize(): number {
-    state.fixed ??= tokensOf(request.systemPrompt) + tokensOf(JSON.stringify(request.tools))
+    state.fixed ??= sum(fixed(), tokensOf)
     return state.fixed
+  }
+
+  function bound(): number {
+    state.characters ??= sum(fixed(), ({ length }) => length)
+    const characters = state.characters + sum(earlier, lengthOf) + sum(turn, lengthOf)
+    return Math.ceil(characters * mostTokensACharacter * (window?.scale() ?? 1))
+  }
+
+  function lengthOf(message: Message): number {
+    const known = lengths.get(message)
+    if (known !== undefined) return known
+    const length = textOf(message).length + frameTokens + picturesOf(message) * pictureTokens
+    lengths.set(message, length)
+    return length
   }
 
   const size = () => fixedSize() + sum(earlier, sizeOf) + sum(turn, sizeOf)
 
   async function makeRoom(signal: AbortSignal, refused?: { readonly note?: string | undefined }) {
     if (window === undefined) return undefined
-    const [before, tokens, factor] = [size(), window.tokens(), window.scale()]
+    const [tokens, factor] = [window.tokens(), window.scale()]
     const room = tokens / factor
+    if (!refused && bound() <= tokens * fullShare) return undefined
+    const before = size()
     if (!refused && before <= room * fullShare) return undefined
     const limitOf = (share: number) => Math.max(room * share - fixedSize(), room * leastShare)
     const [goal, most] = [limitOf(goalShare), limitOf(fullShare)]
@@ -114,6 +137,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
     },
     all: () => [...earlier, ...turn],
     size: () => (window === undefined ? 0 : Math.ceil(size() * window.scale())),
+    bound,
     makeRoom,
   }
 }
@@ -146,10 +170,10 @@ async function summaryOf({ from, until, tokens, messages }: Middle, { summarise,
   }
 }
 
-function sum(messages: readonly Message[], sizeOf: (message: Message) => number): number {
-  let tokens = 0
-  for (const message of messages) tokens += sizeOf(message)
-  return tokens
+function sum<Item>(items: readonly Item[], sizeOf: (item: Item) => number): number {
+  let all = 0
+  for (const item of items) all += sizeOf(item)
+  return all
 }
 
 function omittedNote({ omitted }: Pick<Trim, 'omitted'>): Message {

@@ -38,7 +38,7 @@ const answer = z.object({
   context: z
     .object({ window: z.int(), used: z.int(), trimmed: z.int() })
     .optional()
-    .openapi({ description: "The model's window, the last request by estimate, in tokens, and how often the turn was trimmed" }),
+    .openapi({ description: "The model's window, the last request, in tokens, and how often the turn was trimmed" }),
 })
 
 export function chatRoutes(app: GatewayApi, { talks, host }: Gateway): void {
