@@ -51,9 +51,7 @@ function tailOf(file: number, size: number): string {
   return sha256(size === 0 ? '' : bytesOf(file, { from: Math.max(0, size - 256), to: size }))
 }
 
-type Wanted = { readonly keep: number; readonly before?: History }
-
-function scan(file: number, range: Range, { keep, before }: Wanted): History {
+function scan(file: number, range: Range, { keep, before }: { readonly keep: number; readonly before?: History }): History {
   const [starts, recent]: [number[], Pair[]] = [[...(before?.starts ?? [])], [...(before?.recent ?? [])]]
   let [unreadable, torn] = [before?.unreadable ?? 0, false]
   let { question } = before?.place ?? {}
