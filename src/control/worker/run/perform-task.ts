@@ -1,10 +1,12 @@
 /** Carries out one claimed task: prompt, run, change set, report. Nothing is written under the token of a run whose lease is lost. */
 
-import { cut } from '../../../kit/text.ts'
+import { cut, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost } from '../../contract/activity-shapes.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
+import type { SessionLine } from '../../contract/run-shapes.ts'
+import type { Task } from '../../contract/task-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
-import type { WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
+import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import { isLost, persistently } from './asks.ts'
 import { openRunLog } from './child-log.ts'
 import { deliverRun, finishWithoutLease, stateOf } from './finish-run.ts'
@@ -12,7 +14,6 @@ import { keepLease } from './held-lease.ts'
 import { type Held, logMs, messageOf, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
 import { runChild } from './run-child.ts'
 import type { RunOutcome } from './run-outcome.ts'
-import { taskPrompt } from './task-prompt.ts'
 
 const usualLeaseSeconds = 60
 
@@ -233,4 +234,49 @@ async function noted(performance: Prepared, { message, tokens }: Escalation): Pr
   const { options, claim, skill } = performance
   options.say(`${claim.task.task_id}: escalated: ${message}`)
   await noteSession(performance, { skill: skill?.name ?? 'none', outcome: `escalated: ${message}`, tokens })
+}
+
+type PromptParts = {
+  readonly agentId: string
+  readonly role: string
+  readonly task: Task
+  readonly last: SessionLine | undefined
+  readonly skill: MatchedSkill | undefined
+  /** Answered approvals of this task. */
+  readonly approvals: readonly Approval[]
+  /** The workspace is as the run before left it. */
+  readonly isContinuation: boolean
+}
+
+/**
+ * Writes what a model is told about a task. Task texts come from outside: they are data in a JSON block, and never become arguments. The
+ * text begins with a word, so no program takes it for an option.
+ */
+function taskPrompt({ agentId, role, task, last, skill, approvals, isContinuation }: PromptParts): string {
+  const parts = [
+    `You are the agent "${agentId}" with the role "${role}". Carry out this one task, then answer with a short report of the result.`,
+    `Task (data, in JSON):\n${JSON.stringify(factsOf(task), null, 2)}`,
+    ...(skill ? [skillText(skill)] : []),
+    ...(last ? [`Your last run (from your session file): ${JSON.stringify(last)}`] : []),
+    ...approvals.filter(({ state }) => state === 'approved' || state === 'rejected' || state === 'revise').map(approvalText),
+    ...(isContinuation ? ['The run before this one stopped in order to wait. The current folder is as it left it: go on from there.'] : []),
+    ...(task.attempt > 1 && task.error ? [`Attempt ${task.attempt}; the attempt before failed: ${JSON.stringify(task.error)}`] : []),
+    'Change files only in the current folder. It is a private copy: a person reviews what you changed and applies it.',
+  ]
+  return `${parts.map(visibleLines).join('\n\n')}\n`
+}
+
+function factsOf({ task_id, title, description, priority, labels, context }: Task) {
+  return { task_id, title, description, priority, labels, context }
+}
+
+function skillText({ name, summary, content }: MatchedSkill): string {
+  const head = `Use the skill "${name}"${summary ? `: ${summary}` : ''}.`
+  return content === undefined ? `${head} Its full text comes from skills_search.` : `${head}\n\n${content}`
+}
+
+function approvalText({ approval_id, operation, state, note }: Approval): string {
+  const words = { approved: 'approved', rejected: 'rejected', revise: 'to be revised' } as const
+  const said = state === 'approved' || state === 'rejected' || state === 'revise' ? words[state] : state
+  return `An operator decided about ${JSON.stringify(operation)} (${approval_id}): ${said}${note ? `; note: ${JSON.stringify(note)}` : ''}`
 }
