@@ -4,6 +4,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { isOther, keysOn } from '../parts/mark.ts'
 import { type PageRow, Shell, useFollowing, Waiting } from '../parts/shell.tsx'
+import { Button } from '../parts/small.tsx'
 import { budget, refreshing, refreshPlane } from './control-state.ts'
 import { followPlane } from './net/plane-live.ts'
 import { Asking } from './parts/ask.tsx'
@@ -141,9 +142,7 @@ function Help() {
           Single keys act on the marked entry
         </label>
       </p>
-      <button type="button" onClick={() => dialog.current?.close()}>
-        Close
-      </button>
+      <Button on={() => dialog.current?.close()}>Close</Button>
     </dialog>
   )
 }

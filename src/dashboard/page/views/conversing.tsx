@@ -5,7 +5,7 @@ import { ApiError, call, stream } from '../net/api.ts'
 import { type Live, listen } from '../net/live.ts'
 import { submitBy } from '../parts/fields.tsx'
 import { Question } from '../parts/question.tsx'
-import { Empty } from '../parts/small.tsx'
+import { Button, Empty } from '../parts/small.tsx'
 import { type CallShown, type Piece, Pieces } from '../parts/turn.tsx'
 import type { Conversation, Message, RunSummary } from '../shapes.ts'
 import { approvals, attempt, may, textOf } from '../state.ts'
@@ -119,9 +119,7 @@ function Head({ id, title }: { readonly id: string; readonly title: string }) {
         <button type="submit" class="main">
           Rename
         </button>
-        <button type="button" onClick={() => setDraft(undefined)}>
-          Back
-        </button>
+        <Button on={() => setDraft(undefined)}>Back</Button>
       </form>
     )
   return (
@@ -181,11 +179,7 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
         <button type="submit" class="main">
           Send
         </button>
-        {running !== undefined && (
-          <button type="button" onClick={() => void attempt(() => cancel(running))}>
-            Cancel the turn
-          </button>
-        )}
+        {running !== undefined && <Button on={() => attempt(() => cancel(running))}>Cancel the turn</Button>}
         <span class="quiet small" role="status">
           {waiting > 0 && running !== undefined ? 'Your message waits for the turn before it.' : running === undefined ? '' : 'Working'}
         </span>

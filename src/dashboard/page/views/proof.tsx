@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { About, counted, Field, submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Block, Empty, Time } from '../parts/small.tsx'
+import { Block, Button, Empty, Part, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { attempt, notice, status } from '../state.ts'
 import { Receipts } from './details/receipts.tsx'
@@ -49,8 +49,7 @@ function Verify() {
     setBusy(false)
   }
   return (
-    <section aria-labelledby="verify-title">
-      <h2 id="verify-title">Verify</h2>
+    <Part id="verify-title" title="Verify">
       <form class="card" onSubmit={submitBy((form) => verify(new FormData(form)))}>
         <Field
           id="against"
@@ -72,7 +71,7 @@ function Verify() {
         {busy && <p class="quiet working">Checking</p>}
         {checked && <Result of={checked} />}
       </div>
-    </section>
+    </Part>
   )
 }
 
@@ -117,25 +116,18 @@ function AnchorLine() {
       notice.value = { text: 'Copied.' }
     })
   return (
-    <section aria-labelledby="anchor-title">
-      <h2 id="anchor-title">Anchor</h2>
+    <Part id="anchor-title" title="Anchor">
       <p>
         Nobody can see from the record alone that its end was cut off. Keep this short line where the agent cannot write: on another
         computer, in a mail to yourself, or on paper. A later check against it proves that nothing before it is missing.
       </p>
       {line !== '' && <Block label="The anchor line" text={line} />}
       <div class="row">
-        <button type="button" onClick={() => void make()}>
-          {line === '' ? 'Show the line' : 'Show the line of now'}
-        </button>
-        {line !== '' && (
-          <button type="button" onClick={() => void copy()}>
-            Copy it
-          </button>
-        )}
+        <Button on={() => make()}>{line === '' ? 'Show the line' : 'Show the line of now'}</Button>
+        {line !== '' && <Button on={() => copy()}>Copy it</Button>}
         {status.value && <span class="quiet small">{counted(status.value.receipts.count, 'receipt')} so far</span>}
       </div>
-    </section>
+    </Part>
   )
 }
 
@@ -146,8 +138,7 @@ function LastRuns() {
     ({ event }) => event.type === 'run_ended' || event.type === 'run_started',
   )
   return (
-    <section aria-labelledby="runs-title">
-      <h2 id="runs-title">Last runs</h2>
+    <Part id="runs-title" title="Last runs">
       <Loaded from={runs}>
         {({ runs: all }) =>
           all.length === 0 ? (
@@ -169,6 +160,6 @@ function LastRuns() {
           )
         }
       </Loaded>
-    </section>
+    </Part>
   )
 }

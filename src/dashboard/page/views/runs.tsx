@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Empty, Time } from '../parts/small.tsx'
+import { Button, Empty, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { attempt } from '../state.ts'
 import { Ended, RunView } from './run.tsx'
@@ -53,11 +53,7 @@ function RunList({ conversation }: { readonly conversation: string }) {
                   <Line key={run.id} run={run} />
                 ))}
               </ul>
-              {next !== undefined && (
-                <button type="button" onClick={() => more(next)}>
-                  Older runs
-                </button>
-              )}
+              {next !== undefined && <Button on={() => more(next)}>Older runs</Button>}
             </>
           )
         }}

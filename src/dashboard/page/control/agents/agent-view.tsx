@@ -4,7 +4,7 @@ import type { Agent, AgentKey } from '../../../../control/contract/fleet-shapes.
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
 import { Field, submitBy } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Empty, Facts, Tag } from '../../parts/small.tsx'
+import { Button, Empty, Facts, Part, Tag } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
 import { agentPath, doing, pauseOrResume, rotateKey, wake } from '../actions.tsx'
 import { isUnseen } from '../control-state.ts'
@@ -68,10 +68,9 @@ export function AgentView({ id }: { readonly id: string }) {
       </Loaded>
       <Keys id={id} />
       <Sessions id={id} />
-      <section aria-labelledby="history-title">
-        <h2 id="history-title">History</h2>
+      <Part id="history-title" title="History">
         <EventList filters={{ agent_id: id }} concerns={({ agent_id }) => agent_id === id} />
-      </section>
+      </Part>
     </>
   )
 }
@@ -85,15 +84,9 @@ function Actions({ agent }: { readonly agent: Agent }) {
   }
   return (
     <>
-      <button type="button" onClick={() => void pauseOrResume(agent)}>
-        {paused ? 'Resume' : 'Pause'}
-      </button>
-      <button type="button" onClick={() => void wake(id)}>
-        Wake
-      </button>
-      <button type="button" onClick={() => void remove()}>
-        Remove
-      </button>
+      <Button on={() => pauseOrResume(agent)}>{paused ? 'Resume' : 'Pause'}</Button>
+      <Button on={() => wake(id)}>Wake</Button>
+      <Button on={() => remove()}>Remove</Button>
     </>
   )
 }
@@ -160,9 +153,7 @@ function Keys({ id }: { readonly id: string }) {
     <section aria-labelledby="keys-title">
       <div class="row spread">
         <h2 id="keys-title">Keys</h2>
-        <button type="button" onClick={() => void rotateKey(id).then(found.again)}>
-          Rotate key
-        </button>
+        <Button on={() => rotateKey(id).then(found.again)}>Rotate key</Button>
       </div>
       <Loaded from={found}>
         {({ keys }) =>
@@ -184,9 +175,9 @@ function Keys({ id }: { readonly id: string }) {
                     </span>
                   </span>
                   {revoked_at === null && (
-                    <button type="button" onClick={() => void revoke(key_id)}>
+                    <Button on={() => revoke(key_id)}>
                       Revoke<span class="hidden"> {key_id}</span>
-                    </button>
+                    </Button>
                   )}
                 </li>
               ))}
@@ -209,10 +200,9 @@ function Sessions({ id }: { readonly id: string }) {
     <Loaded from={found}>
       {({ sessions }) =>
         sessions.length > 0 && (
-          <section aria-labelledby="sessions-title">
-            <h2 id="sessions-title">Session</h2>
+          <Part id="sessions-title" title="Session">
             <SessionLines of={sessions.toReversed()} />
-          </section>
+          </Part>
         )
       }
     </Loaded>

@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { Button } from '../../parts/small.tsx'
 
 type Asked = {
   readonly title: string
@@ -101,9 +102,7 @@ export function Asking() {
             {act}
           </button>
         )}
-        <button type="button" onClick={() => answer(false)}>
-          {act === undefined ? 'Close' : 'Back'}
-        </button>
+        <Button on={() => answer(false)}>{act === undefined ? 'Close' : 'Back'}</Button>
       </div>
     </dialog>
   )

@@ -3,7 +3,7 @@
 import type { Run, SessionLine } from '../../../../control/contract/run-shapes.ts'
 import { counted } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Facts, Scroll } from '../../parts/small.tsx'
+import { Columns, Facts, Part, Scroll } from '../../parts/small.tsx'
 import { agentPath } from '../actions.tsx'
 import { listenToPlane, plane, root } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
@@ -35,28 +35,25 @@ export function ControlRunView({ id }: { readonly id: string }) {
             {run.error !== null && <PlainBlock text={run.error} label="Error" />}
             <RunFacts run={run} />
             <Artifacts run={run} />
-            <section aria-labelledby="log-title">
-              <h2 id="log-title">Log</h2>
+            <Part id="log-title" title="Log">
               <RunLog run={run} />
-            </section>
+            </Part>
             <Session run={run} />
             {run.manifest !== null && (
-              <section aria-labelledby="manifest-title">
-                <h2 id="manifest-title">Manifest</h2>
+              <Part id="manifest-title" title="Manifest">
                 <p class="quiet small">
                   What was asked, by whom and with which versions, and what came out, signed. <code>braidclaw control verify</code> checks
                   it.
                 </p>
                 <JsonBlock of={run.manifest} label="The manifest as JSON" />
-              </section>
+              </Part>
             )}
           </>
         )}
       </Loaded>
-      <section aria-labelledby="history-title">
-        <h2 id="history-title">History</h2>
+      <Part id="history-title" title="History">
         <EventList filters={{ run_id: id }} concerns={({ run_id }) => run_id === id} />
-      </section>
+      </Part>
     </>
   )
 }
@@ -97,19 +94,10 @@ function RunFacts({ run }: { readonly run: Run }) {
 function Artifacts({ run: { run_id, artifacts } }: { readonly run: Run }) {
   if (artifacts.length === 0) return null
   return (
-    <section aria-labelledby="artifacts-title">
-      <h2 id="artifacts-title">Artifacts</h2>
+    <Part id="artifacts-title" title="Artifacts">
       <Scroll label="Names and digests of the artifacts">
         <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col" class="number">
-                Size
-              </th>
-              <th scope="col">SHA-256</th>
-            </tr>
-          </thead>
+          <Columns of={['Name', { number: 'Size' }, 'SHA-256']} />
           <tbody>
             {artifacts.map(({ name, digest, bytes }) => (
               <tr key={name}>
@@ -125,7 +113,7 @@ function Artifacts({ run: { run_id, artifacts } }: { readonly run: Run }) {
           </tbody>
         </table>
       </Scroll>
-    </section>
+    </Part>
   )
 }
 
@@ -147,10 +135,9 @@ function Session({ run: { agent_id, began_at, ended_at, run_id } }: { readonly r
         )
         if (own.length === 0) return null
         return (
-          <section aria-labelledby="session-title">
-            <h2 id="session-title">Session</h2>
+          <Part id="session-title" title="Session">
             <SessionLines of={own} />
-          </section>
+          </Part>
         )
       }}
     </Loaded>

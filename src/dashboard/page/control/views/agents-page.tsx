@@ -3,7 +3,7 @@
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import { About, Field, submitBy } from '../../parts/fields.tsx'
 import { useMark } from '../../parts/mark.ts'
-import { Empty } from '../../parts/small.tsx'
+import { Button, Empty, Part, Proposals } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
 import { pauseOrResume, rotateKey, showNewKey, wake } from '../actions.tsx'
 import { AgentState, AgentView, Running } from '../agents/agent-view.tsx'
@@ -61,20 +61,20 @@ function AgentCard({ agent, marked }: { readonly agent: Agent; readonly marked: 
       </div>
       <Running of={running} />
       <div class="row actions">
-        <button type="button" onClick={() => void pauseOrResume(agent)}>
+        <Button on={() => pauseOrResume(agent)}>
           <Keyed of="p" marked={marked}>
             {paused ? 'Resume' : 'Pause'}
             <span class="hidden"> {id}</span>
           </Keyed>
-        </button>
-        <button type="button" onClick={() => void wake(id)}>
+        </Button>
+        <Button on={() => wake(id)}>
           <Keyed of="w" marked={marked}>
             Wake<span class="hidden"> {id}</span>
           </Keyed>
-        </button>
-        <button type="button" onClick={() => void rotateKey(id)}>
+        </Button>
+        <Button on={() => rotateKey(id)}>
           Rotate key<span class="hidden"> of {id}</span>
-        </button>
+        </Button>
       </div>
     </li>
   )
@@ -97,8 +97,7 @@ function NewAgent() {
     })
   }
   return (
-    <section aria-labelledby="add-title">
-      <h2 id="add-title">Add an agent</h2>
+    <Part id="add-title" title="Add an agent">
       <form class="card" onSubmit={submitBy(add)}>
         <div class="fields">
           <Field id="agent-id" label="Name" help="Letters, digits, and . _ -">
@@ -114,15 +113,11 @@ function NewAgent() {
             <input id="agent-about" name="description" maxLength={2000} />
           </Field>
         </div>
-        <datalist id="agent-roles">
-          {roles.value.map((role) => (
-            <option key={role} value={role} />
-          ))}
-        </datalist>
+        <Proposals id="agent-roles" of={roles.value} />
         <button type="submit" class="main">
           Add, and make its key
         </button>
       </form>
-    </section>
+    </Part>
   )
 }

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
 import { moment } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
-import { Empty, Facts, riskKind, Tag, Time } from '../../parts/small.tsx'
+import { Button, Empty, Facts, Part, riskKind, Tag, Time } from '../../parts/small.tsx'
 
 type Receipt = {
   readonly id: string
@@ -34,8 +34,7 @@ export function Receipts() {
     ({ event }) => before === undefined && /^(tool_result|run_ended|changes_)/.test(event.type),
   )
   return (
-    <section aria-labelledby="receipts-title">
-      <h2 id="receipts-title">Receipts</h2>
+    <Part id="receipts-title" title="Receipts">
       <Loaded from={page}>
         {({ receipts, unreadable }) => {
           const first = receipts[0]?.seq ?? before ?? 1
@@ -51,22 +50,14 @@ export function Receipts() {
                 ))}
               </ol>
               <div class="row">
-                {first > 1 && (
-                  <button type="button" onClick={() => setBefore(first)}>
-                    Older
-                  </button>
-                )}
-                {before !== undefined && (
-                  <button type="button" onClick={() => setBefore(undefined)}>
-                    Newest
-                  </button>
-                )}
+                {first > 1 && <Button on={() => setBefore(first)}>Older</Button>}
+                {before !== undefined && <Button on={() => setBefore(undefined)}>Newest</Button>}
               </div>
             </>
           )
         }}
       </Loaded>
-    </section>
+    </Part>
   )
 }
 

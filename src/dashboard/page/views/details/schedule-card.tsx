@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
 import { counted, moment } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
-import { Empty, Facts, money, Tag, Time } from '../../parts/small.tsx'
+import { Button, Empty, Facts, money, Tag, Time } from '../../parts/small.tsx'
 import { attempt, may, notice } from '../../state.ts'
 
 type Props = { readonly schedule: Schedule; readonly changed: () => void }
@@ -83,18 +83,18 @@ function Actions({ schedule: { id, name, state }, changed }: Props) {
   const remove = act('DELETE', `Removed: ${name}`)
   return (
     <div class="row actions">
-      <button type="button" onClick={() => void act('POST', `Started: ${name}`, {})()}>
+      <Button on={() => act('POST', `Started: ${name}`, {})()}>
         Run now<span class="hidden">: {name}</span>
-      </button>
+      </Button>
       {state === 'active' && (
-        <button type="button" onClick={() => void act('PATCH', `Paused: ${name}`, { state: 'paused' })()}>
+        <Button on={() => act('PATCH', `Paused: ${name}`, { state: 'paused' })()}>
           Pause<span class="hidden"> {name}</span>
-        </button>
+        </Button>
       )}
       {state === 'paused' && (
-        <button type="button" onClick={() => void act('PATCH', `Resumed: ${name}`, { state: 'active' })()}>
+        <Button on={() => act('PATCH', `Resumed: ${name}`, { state: 'active' })()}>
           Resume<span class="hidden"> {name}</span>
-        </button>
+        </Button>
       )}
       <button
         type="button"
