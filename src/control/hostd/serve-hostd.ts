@@ -11,10 +11,16 @@ import { claimSocket } from './daemon/claim-socket.ts'
 import { type ListenOptions, listen } from './daemon/listen-socket.ts'
 import type { HostdError } from './hostd-wire.ts'
 import { createApprovalCheck } from './may-call.ts'
-import { createAnswer, createRequestRate, type Rate, type RequestOptions } from './operation/answer-request.ts'
+import {
+  createAnswer,
+  createRequestRate,
+  deniedRecord,
+  type Rate,
+  type RecordCall,
+  type RequestOptions,
+} from './operation/answer-request.ts'
 import { createIntents, type Intents } from './operation/call-intents.ts'
 import { endMarked, execute } from './operation/execute.ts'
-import { deniedRecord, type RecordCall } from './operation/receipt-record.ts'
 import { mayConnect, type Peer, peerOf } from './peer.ts'
 
 type HostdOptions = {

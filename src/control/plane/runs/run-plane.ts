@@ -2,15 +2,14 @@
 
 import { sha256 } from '../../../kit/sha256.ts'
 import { assertSelf, type Caller, signatureOf } from '../../contract/caller.ts'
-import type { RunPlane } from '../../contract/plane.ts'
+import type { Plane, RunPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { type Run, type RunQuery, type SessionLine, sessionLine } from '../../contract/run-shapes.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { amount, first, int, nextId, numberOf, type PlaneContext, text } from '../command.ts'
 import { recordEvent } from '../events/record-event.ts'
 import { lockLease } from '../tasks/lease.ts'
-import { appendLog, logGrows, readLog } from './run-log.ts'
-import { type Access, lockRun, ownRun, readRun, readRuns } from './run-row.ts'
+import { type Access, appendLog, lockRun, logGrows, ownRun, readLog, readRun, readRuns } from './run-log.ts'
 
 export function createRunPlane(context: PlaneContext): RunPlane {
   const { store } = context
@@ -164,4 +163,37 @@ function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLi
 function* readSessionLines(agentId: string, limit: number): Command<readonly SessionLine[]> {
   const rows = yield ['SELECT line FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT ?', [agentId, limit]]
   return rows.map((row) => sessionLine.parse(JSON.parse(text(row, 'line')))).reverse()
+}
+
+const mostOutput = 65_536
+
+type Note = Plane['noteHostd']
+
+/** Keeps a receipt of each hostd operation that was proxied. */
+export async function noteHostd(context: PlaneContext, caller: Parameters<Note>[0], call: Parameters<Note>[1]): Promise<void> {
+  await context.store.write(() => keepCall(context, { caller, call }))
+}
+
+function* keepCall(
+  context: PlaneContext,
+  { caller, call }: { readonly caller: Parameters<Note>[0]; readonly call: Parameters<Note>[1] },
+): Command<void> {
+  const id = yield* nextId('hostd_calls')
+  const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : null
+  const { op, params, ok, exitCode, output } = call
+  // PostgreSQL keeps no NUL in a text.
+  const kept = output.slice(0, mostOutput).replaceAll('\0', '\u{fffd}').toWellFormed()
+  yield [
+    'INSERT INTO hostd_calls (id, at, op, params, caller, ok, exit_code, output, task_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    [id, context.now(), op, JSON.stringify(params), signatureOf(caller), ok ? 1 : 0, exitCode, kept, taskId],
+  ]
+  yield* recordEvent(context, {
+    type: 'hostd.called',
+    actor: signatureOf(caller),
+    taskId,
+    runId: caller.kind === 'run' ? numberOf(caller.runId) : null,
+    agentId: caller.kind === 'run' || caller.kind === 'agent' ? caller.id : null,
+    role: caller.kind === 'run' || caller.kind === 'agent' ? caller.role : null,
+    data: { hostd_call: id, op, params, ok, exit_code: exitCode },
+  })
 }

@@ -4,10 +4,10 @@ import { call } from '../net/api.ts'
 import { About } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Button, Empty, Part, riskKind, Tag, Time } from '../parts/small.tsx'
+import type { AlwaysRule, ToolFacts } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
 import { Explain } from './details/explain.tsx'
 import { Policy } from './details/policy.tsx'
-import type { AlwaysRule, ToolFacts } from './details/rules-shapes.ts'
 
 export function Tools(_: { readonly rest: string }) {
   const tools = useLoaded(

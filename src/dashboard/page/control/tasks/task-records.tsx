@@ -14,7 +14,7 @@ import { At, StateTag } from '../parts/bits.tsx'
 import { JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
 import { RunLog } from '../runs/run-log.tsx'
 import { RunRow } from '../runs/run-row.tsx'
-import { TaskRow } from './task-list.tsx'
+import { TaskRow } from './task-board.tsx'
 
 type Props = { readonly id: string }
 

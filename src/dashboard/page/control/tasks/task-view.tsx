@@ -10,7 +10,7 @@ import { At, IdHeading, IdLink, PriorityTag, TaskStatus, tokensOf } from '../par
 import { EventList } from '../parts/event-list.tsx'
 import { JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
 import { canCancel, hasEnded } from '../parts/task-words.ts'
-import { canRetry } from './task-list.tsx'
+import { canRetry } from './task-board.tsx'
 import { TaskApprovals, TaskChildren, TaskEffects, TaskRuns } from './task-records.tsx'
 
 export function TaskView({ id }: { readonly id: string }) {

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
 import { Field, submitBy } from '../../parts/fields.tsx'
 import { Facts, Part, VerdictTag } from '../../parts/small.tsx'
-import { type Explanation, levels, type ToolFacts } from './rules-shapes.ts'
+import { type Explanation, levels, type ToolFacts } from '../../shapes.ts'
 
 export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
   const [tool, setTool] = useState('')

@@ -4,7 +4,7 @@ import { call } from '../../net/api.ts'
 import { Words } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
 import { Columns, Facts, Part, Scroll, VerdictTag } from '../../parts/small.tsx'
-import { levels, type PolicyShown } from './rules-shapes.ts'
+import { levels, type PolicyShown } from '../../shapes.ts'
 
 export function Policy() {
   const policy = useLoaded(() => call<PolicyShown>('GET', '/policy'), 'policy')
