@@ -1,5 +1,6 @@
 /** Serves an API: each request passes the guards, says who sent it, and has its body read, before a route sees it. */
 
+import { errorText } from '../kit/text.ts'
 import type { ApiEnv } from './api.ts'
 import { createIdentifier, type IdentifierOptions, type Identity } from './callers/identifier.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
@@ -139,7 +140,7 @@ export function listenProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
   if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
-  return error instanceof Error ? error.message : String(error)
+  return errorText(error)
 }
 
 type Places = {

@@ -1,7 +1,7 @@
 /** Finds one receipt by binary search: receipts are numbered in order across all segments. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { isMissing } from './receipt-failure.ts'
+import { unlessMissing } from '../kit/text.ts'
 import { filesOf } from './segments.ts'
 
 /** Returns the number in a receipt's id, or a plain number; 0 when there is none. */
@@ -78,10 +78,5 @@ function numbered(text: string): Numbered | undefined {
 }
 
 function openIfThere(path: string): number | undefined {
-  try {
-    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
+  return unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK))
 }

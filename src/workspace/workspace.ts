@@ -3,7 +3,7 @@
 import { lstatSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import type { By, Check, Deleted, Entry, EntryType, Listing, Originals, Refusal, Workspace } from './contract.ts'
-import { codeOf, explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
+import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { createLocator, type Locator, quote } from './locate-path.ts'
 import { children, sizeOf } from './open-folder.ts'
 import { readBytes, readText, scan, stat } from './read-file.ts'
@@ -162,13 +162,9 @@ function collect(collecting: Collecting, folder: Handle, entry: Doomed): Refusal
 }
 
 function typeOf(folder: Handle, name: string): EntryType | undefined {
-  try {
-    const stat = lstatSync(slot(folder, name))
-    if (stat.isDirectory()) return 'directory'
-    if (stat.isFile()) return 'file'
-    return stat.isSymbolicLink() ? 'link' : 'other'
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
-    throw error
-  }
+  const stat = lstatSync(slot(folder, name), { throwIfNoEntry: false })
+  if (stat === undefined) return undefined
+  if (stat.isDirectory()) return 'directory'
+  if (stat.isFile()) return 'file'
+  return stat.isSymbolicLink() ? 'link' : 'other'
 }

@@ -3,6 +3,7 @@
 import type { Log } from '../../runtime/port.ts'
 import { openLibc } from '../../sandbox/libc.ts'
 import { openOutput, type Pipe } from '../../sandbox/report.ts'
+import { aborted } from '../../service/sleep.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { rowOf } from './catalogue/availability.ts'
 import { resolvePath } from './catalogue/bind.ts'
@@ -129,13 +130,6 @@ function createWork(answer: ListenOptions['answer']) {
       return reply.finally(() => running.delete(reply))
     },
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** @returns the line for a peer that may not connect; undefined for one that may */

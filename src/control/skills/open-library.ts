@@ -2,6 +2,7 @@
 
 import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, sep } from 'node:path'
+import { errorText, hasCode } from '../../kit/text.ts'
 import { type Skill, type SkillOwner, skillsOf } from './skill.ts'
 import { type LibraryProblem, type ReadContent, readSkillLibrary } from './skill-library.ts'
 import { openSkillSearch, type SkillSearch } from './skill-search.ts'
@@ -89,16 +90,12 @@ function textOf(file: string) {
   try {
     return { ok: true, text: readFileSync(file, 'utf8') } as const
   } catch (error) {
-    return { ok: false, isMissing: codeOf(error) === 'ENOENT', message: `${JSON.stringify(file)} ${reasonOf(error)}` } as const
+    return { ok: false, isMissing: hasCode(error, 'ENOENT'), message: `${JSON.stringify(file)} ${reasonOf(error)}` } as const
   }
 }
 
 function reasonOf(error: unknown): string {
-  return codeOf(error) === 'ENOENT' ? 'does not exist' : `cannot be read: ${error instanceof Error ? error.message : String(error)}`
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
+  return hasCode(error, 'ENOENT') ? 'does not exist' : `cannot be read: ${errorText(error)}`
 }
 
 type AskedTask = { readonly title: string; readonly description: string }

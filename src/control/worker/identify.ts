@@ -1,5 +1,6 @@
 /** Asks the control plane whose key the worker has: which agent it is, its role, and which control plane it works for. */
 
+import { errorText } from '../../kit/text.ts'
 import type { FleetClient } from '../client/control-client.ts'
 import type { Identity } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
@@ -68,7 +69,7 @@ export function refusedKey(
 }
 
 function noPlane(apiUrl: string, error: unknown): Error {
-  const why = error instanceof Error ? error.message : String(error)
+  const why = errorText(error)
   return new PlaneRefusal(
     'not_found',
     `what answers at ${apiUrl} is no control plane of this version, because it cannot say whose a key is: ${why}; check --url and CONTROLPLANE_API_URL, and update an older control plane first`,

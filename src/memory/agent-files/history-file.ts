@@ -2,6 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
+import { unlessMissing } from '../../kit/text.ts'
 import { bytesOf, linesOf, type Range, withFile } from './bounded-read.ts'
 import type { Disk } from './disk.ts'
 
@@ -36,15 +37,13 @@ type Place = { readonly size: number; readonly tail: string; readonly question?:
  * only those are read. @throws errno errors
  */
 export function readHistory(path: string, keep: number, before?: History): History {
-  try {
-    return withFile(path, (file, size) => {
+  const read = unlessMissing(() =>
+    withFile(path, (file, size) => {
       const wentOn = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
       return scan(file, { from: wentOn ? before.place.size : 0, to: size }, { keep, ...(wentOn ? { before } : {}) })
-    })
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return scan(-1, { from: 0, to: 0 }, { keep })
-    throw error
-  }
+    }),
+  )
+  return read ?? scan(-1, { from: 0, to: 0 }, { keep })
 }
 
 function tailOf(file: number, size: number): string {

@@ -2,8 +2,9 @@
 
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { createLineSplitter, type Line } from '../../kit/lines.ts'
+import { unlessMissing } from '../../kit/text.ts'
 import { appendText, timestamp } from './append-line.ts'
 
 /** `ts` is ISO 8601 in UTC, to the second; '' where a line has none. */
@@ -50,13 +51,10 @@ export function countSession(file: string): number {
  */
 export function archiveSession(file: string, at: number): string | undefined {
   const archive = freeName(dirname(file), new Date(at).toISOString().replaceAll(':', '-'))
-  try {
+  return unlessMissing(() => {
     renameSync(file, archive)
     return archive
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+  })
 }
 
 function freeName(folder: string, stamp: string): string {
@@ -87,15 +85,7 @@ function* jsonLines(path: string): Generator<JsonLine> {
   for (const line of textLines(path)) {
     number += 1
     if (!line.ok) yield { number, value: undefined }
-    else if (line.text.trim() !== '') yield { number, value: parse(line.text) }
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
+    else if (line.text.trim() !== '') yield { number, value: parseJson(line.text) }
   }
 }
 
@@ -115,13 +105,8 @@ function* textLines(path: string): Generator<Line> {
 
 /** Refuses FIFOs and devices, because reading them might never end. */
 function openToRead(path: string): number | undefined {
-  try {
-    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    if (fstatSync(file).isFile()) return file
-    closeSync(file)
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+  const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK))
+  if (file === undefined || fstatSync(file).isFile()) return file
+  closeSync(file)
   throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'read' })
 }

@@ -8,6 +8,7 @@ import { type PaneDone, type PaneOptions, syncPane, watchPane } from '../../../c
 import { createLogFilter } from '../../../control/pane/log-filter.ts'
 import { createTmux, paneEnvironment, sessionName } from '../../../control/pane/tmux.ts'
 import { count } from '../../../kit/count.ts'
+import { errorText } from '../../../kit/text.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { pause } from '../../../service/sleep.ts'
 import { runProgram } from '../../../service/unit/run-program.ts'
@@ -117,7 +118,7 @@ async function keep({ process: { stdout, stderr } }: CliContext, { attach, watch
     })
   }
   const done = await syncPane(options).catch((error: unknown) => {
-    throw commandError(`${error instanceof Error ? error.message : String(error)}`)
+    throw commandError(errorText(error))
   })
   stdout.write(`${describeSync(done)}; ${attach}\n`)
 }

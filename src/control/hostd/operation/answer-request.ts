@@ -2,6 +2,7 @@
 
 import { isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
 import { sha256 } from '../../../kit/sha256.ts'
+import { errorText } from '../../../kit/text.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
 import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
 import type { Catalogue, Operation } from '../catalogue/operation.ts'
@@ -141,9 +142,7 @@ function begin(
     prove()
     intents.begin(intent)
   } catch (error) {
-    warn(
-      `${intent.op}: refused, because its intent or its receipt cannot be written: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    warn(`${intent.op}: refused, because its intent or its receipt cannot be written: ${errorText(error)}`)
     return { code: 'no_receipt', message: 'hostd cannot write its records, so it runs nothing; see its log' }
   }
 }
@@ -176,7 +175,7 @@ function written({ record, warn }: RequestOptions, what: Parameters<RecordCall>[
   try {
     return record(what)
   } catch (error) {
-    warn(`${what.op}: no receipt could be written: ${error instanceof Error ? error.message : String(error)}`)
+    warn(`${what.op}: no receipt could be written: ${errorText(error)}`)
     return undefined
   }
 }

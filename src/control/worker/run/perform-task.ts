@@ -1,6 +1,6 @@
 /** Carries out one claimed task: prompt, run, change set, report. Nothing is written under the token of a run whose lease is lost. */
 
-import { cut, visibleLines } from '../../../kit/text.ts'
+import { cut, errorText, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost } from '../../contract/activity-shapes.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
 import type { SessionLine } from '../../contract/run-shapes.ts'
@@ -11,7 +11,7 @@ import { isLost, persistently } from './asks.ts'
 import { openRunLog } from './child-log.ts'
 import { deliverRun, finishWithoutLease, stateOf } from './finish-run.ts'
 import { keepLease } from './held-lease.ts'
-import { type Held, logMs, messageOf, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
+import { type Held, logMs, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
 import { runChild } from './run-child.ts'
 import type { RunOutcome } from './run-outcome.ts'
 
@@ -27,10 +27,10 @@ export async function performTask(performing: Performing): Promise<WorkerEnd> {
     return await perform(await prepared(held))
   } catch (error) {
     if (error instanceof StoppedBefore) return await unbegun(held)
-    options.say(`${claim.task.task_id}: ${messageOf(error)}`)
-    log.write(`\n[${messageOf(error)}]\n`)
+    options.say(`${claim.task.task_id}: ${errorText(error)}`)
+    log.write(`\n[${errorText(error)}]\n`)
     // What kept the run from its end is the fault of this machine or of the task: the task goes back with the reason.
-    return await releaseTask(held, { outcome: 'retry', error: messageOf(error).slice(0, 8_000) }, 'failed')
+    return await releaseTask(held, { outcome: 'retry', error: errorText(error).slice(0, 8_000) }, 'failed')
   } finally {
     lease.end()
     log.abandon()
@@ -197,7 +197,7 @@ async function escalate(performance: Prepared, escalation: Escalation): Promise<
   try {
     await persistently({ while: lease.isHeld, random: options.clock.random }, () => run.activity(postOf(performance, escalation)))
   } catch (trouble) {
-    options.say(`${performance.claim.task.task_id}: the escalation did not arrive: ${messageOf(trouble)}`)
+    options.say(`${performance.claim.task.task_id}: the escalation did not arrive: ${errorText(trouble)}`)
     return isLost(trouble) ? 'lost' : releaseTask(performance, { outcome: 'retry', error }, 'failed')
   }
   await noted(performance, escalation)
@@ -213,7 +213,7 @@ async function escalateDead(performance: Prepared, message: string): Promise<Wor
   try {
     await persistently(asking, () => options.port.activity(postOf(performance, escalation)))
   } catch (trouble) {
-    options.say(`${claim.task.task_id}: the escalation did not arrive: ${messageOf(trouble)}`)
+    options.say(`${claim.task.task_id}: the escalation did not arrive: ${errorText(trouble)}`)
     return 'failed'
   }
   return 'escalated'

@@ -2,11 +2,12 @@
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
+import { pause } from '../../../../service/sleep.ts'
 import type { Command, Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
-import { type Control, pause, withControl } from '../connect/with-control.ts'
+import { type Control, withControl } from '../connect/with-control.ts'
 import { type FleetStatus, statusText } from '../text/status-text.ts'
 
 const flags = {

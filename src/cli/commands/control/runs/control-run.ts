@@ -7,6 +7,7 @@ import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.
 import type { Run } from '../../../../control/contract/run-shapes.ts'
 import { runStates } from '../../../../control/contract/state-names.ts'
 import { grouped } from '../../../../kit/count.ts'
+import { pause } from '../../../../service/sleep.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
@@ -14,7 +15,7 @@ import { controlExits, controlFlags, present, urlFlag } from '../connect/control
 import { proposeControlAgents, proposeControlRuns, proposeTasks } from '../connect/control-names.ts'
 import { idOf } from '../connect/ids.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
-import { type Control, pause, withControl } from '../connect/with-control.ts'
+import { type Control, withControl } from '../connect/with-control.ts'
 import { runLines, runText } from '../text/run-text.ts'
 import { oneLine, table } from '../text/table.ts'
 
