@@ -3,7 +3,7 @@
 import { z } from '@hono/zod-openapi'
 import type { RunFacts, Step, Undone } from '../../../host/contract/records-api.ts'
 import { count, eventStream, json, plain } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { addJsonRoute, inScope, route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
@@ -42,35 +42,26 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     return run
   }
 
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/runs',
-      summary: 'Runs, newest first',
-      request: { query: z.object({ limit: count(500), before: z.optional(runId), conversation_id: z.optional(conversationId) }) },
-      responses: { 200: json(page, '"next" is the "before" of the next page') },
-    }),
-    async (c) => {
-      const { limit = 20, before, conversation_id } = c.req.valid('query')
-      if (conversation_id !== undefined) talks.assertSees(c.var.caller, conversation_id)
+  addJsonRoute(app, inScope('read'), 'get /runs', {
+    summary: 'Runs, newest first',
+    query: z.object({ limit: count(500), before: z.optional(runId), conversation_id: z.optional(conversationId) }),
+    gives: [page, '"next" is the "before" of the next page'],
+    async answer({ caller, query: { limit = 20, before, conversation_id } }) {
+      if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
       const filter = { ...(before ? { before } : {}), ...(conversation_id ? { conversationId: conversation_id } : {}) }
-      const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(c.var.caller), ...filter })
-      return c.json({ runs: found.runs.map(toRun), ...(found.next === undefined ? {} : { next: found.next }) }, 200)
+      const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(caller), ...filter })
+      return { runs: found.runs.map(toRun), ...(found.next === undefined ? {} : { next: found.next }) }
     },
-  )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/runs/{id}',
-      summary: 'One run: what was said, each call with its judgement, outcome, receipt and changes',
-      request: { params },
-      responses: { 200: json(transcript, 'The transcript') },
-    }),
-    async (c) => {
-      const { steps, usage, ...rest } = await shown(c.var.caller, c.req.valid('param').id)
-      return c.json({ ...toRun(rest), ...(usage ? { usage: snake(usage) } : {}), steps: steps.map(toStep) }, 200)
+  })
+  addJsonRoute(app, inScope('read'), 'get /runs/{id}', {
+    summary: 'One run: what was said, each call with its judgement, outcome, receipt and changes',
+    params,
+    gives: [transcript, 'The transcript'],
+    async answer({ caller, params }) {
+      const { steps, usage, ...rest } = await shown(caller, params.id)
+      return { ...toRun(rest), ...(usage ? { usage: snake(usage) } : {}), steps: steps.map(toStep) }
     },
-  )
+  })
   app.openapi(
     route('approve', {
       method: 'post',
@@ -88,20 +79,15 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
       return c.json({ undone: done.map(toUndone) }, done.every(({ ok }) => ok) ? 200 : 409)
     },
   )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/changes/{run}/{call}',
-      summary: 'What one call changed, as a unified diff',
-      request: { params: setParams },
-      responses: { 200: json(z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set') },
-    }),
-    async (c) => {
-      const { run, call } = c.req.valid('param')
-      await shown(c.var.caller, run)
-      return c.json(plain(snake(await orMissingLater((await host.records()).changes.show(`${run}/${call}`)))), 200)
+  addJsonRoute(app, inScope('read'), 'get /changes/{run}/{call}', {
+    summary: 'What one call changed, as a unified diff',
+    params: setParams,
+    gives: [z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set'],
+    async answer({ caller, params: { run, call } }) {
+      await shown(caller, run)
+      return plain(snake(await orMissingLater((await host.records()).changes.show(`${run}/${call}`))))
     },
-  )
+  })
   app.openapi(
     route('approve', {
       method: 'post',
@@ -170,19 +156,14 @@ export function runRoutes(app: GatewayApi, { talks, host }: Gateway): void {
       })
     },
   )
-  app.openapi(
-    route('chat', {
-      method: 'post',
-      path: '/runs/{id}/cancel',
-      summary: 'End a run that is under way',
-      request: { params: z.object({ id: runId }) },
-      responses: { 200: json(cancelled, 'It is ending') },
-    }),
-    (c) => {
-      const { id } = c.req.valid('param')
-      if (!talks.seesRun(c.var.caller, id) || !host.cancelRun(id, signatureOf(c.var.caller)))
+  addJsonRoute(app, inScope('chat'), 'post /runs/{id}/cancel', {
+    summary: 'End a run that is under way',
+    params: z.object({ id: runId }),
+    gives: [cancelled, 'It is ending'],
+    async answer({ caller, params: { id } }) {
+      if (!talks.seesRun(caller, id) || !host.cancelRun(id, signatureOf(caller)))
         throw new HttpError(404, 'no_run', `no run ${id} is under way here`)
-      return c.json({ run_id: id, cancelled: true } as const, 200)
+      return { run_id: id, cancelled: true } as const
     },
-  )
+  })
 }
