@@ -75,19 +75,13 @@ export function approvalRoutes(app: GatewayApi, { host, talks }: Gateway): void 
       const { id } = await shown(caller, `${run}/${call}`)
       const { decision, ...more } = body
       const { approvals } = await host.records()
-      const made: ApprovalDecision = { allow: decision === 'allow', by: signatureOf(caller), ...given(more) }
+      const made: ApprovalDecision = { allow: decision === 'allow', by: signatureOf(caller), ...more }
       const done = await approvals.decide(id, made).catch((error: unknown) => {
         throw error instanceof Error && 'code' in error && error.code === 'error' ? new HttpError(409, 'not_open', error.message) : error
       })
       return toApproval(done)
     },
   })
-}
-
-type Given = Pick<z.infer<typeof decision>, 'note' | 'files' | 'always'>
-
-function given({ note, files, always }: Given): Omit<ApprovalDecision, 'allow' | 'by'> {
-  return { ...(note === undefined ? {} : { note }), ...(files === undefined ? {} : { files }), ...(always === undefined ? {} : { always }) }
 }
 
 type Shown = Awaited<ReturnType<Awaited<ReturnType<Gateway['host']['records']>>['approvals']['show']>>

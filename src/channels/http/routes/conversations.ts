@@ -30,7 +30,7 @@ export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): v
     gives: [page, '"next" is the "before" of the next page'],
     async answer({ caller, query: { limit = 50, before } }) {
       const { conversations } = await host.records()
-      const found = conversations.list({ limit, ownedBy: ownerOf(caller), ...(before === undefined ? {} : { before }) })
+      const found = conversations.list({ limit, ownedBy: ownerOf(caller), before })
       return { ...found, conversations: found.conversations.map(({ conversationId, ...rest }) => ({ id: conversationId, ...rest })) }
     },
   })

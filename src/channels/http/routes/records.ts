@@ -67,7 +67,7 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
       '"next" is the "after" of the next page',
     ],
     async answer({ caller, query: { after, limit = 50 } }) {
-      const { receipts, ...rest } = (await host.records()).receipts.page({ limit, ...(after === undefined ? {} : { after }) })
+      const { receipts, ...rest } = (await host.records()).receipts.page({ limit, after })
       const seen = receipts.filter((each) => caller.access.memory === 'all' || talks.sees(caller, String(each.conversation_id)))
       return { ...rest, receipts: seen.map((each) => ({ ...each })) }
     },
@@ -76,7 +76,7 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     summary: 'Replay the chain of receipts',
     body: [verification, 'How'],
     gives: [verified, 'ok is false when something was altered; problems says what'],
-    answer: async ({ body }) => plain(await (await host.records()).receipts.verify(given(body))),
+    answer: async ({ body }) => plain(await (await host.records()).receipts.verify(body)),
   })
   addJsonRoute(app, inScope('read'), 'get /receipts/anchor', {
     summary: 'The line that proves how far the receipts reached; keep it elsewhere',
@@ -123,10 +123,6 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     if (access.memory !== 'all') throw new HttpError(403, 'forbidden', 'this token has a memory of its own, so it does not see the pins')
     return (await host.records()).pins
   }
-}
-
-function given({ deep, against }: z.infer<typeof verification>): { readonly deep?: boolean; readonly against?: string } {
-  return { ...(deep === undefined ? {} : { deep }), ...(against === undefined ? {} : { against }) }
 }
 
 function orBroken<T>(look: () => T): T {

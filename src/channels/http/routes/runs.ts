@@ -48,8 +48,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     gives: [page, '"next" is the "before" of the next page'],
     async answer({ caller, query: { limit = 20, before, conversation_id } }) {
       if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
-      const filter = { ...(before ? { before } : {}), ...(conversation_id ? { conversationId: conversation_id } : {}) }
-      const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(caller), ...filter })
+      const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(caller), before, conversationId: conversation_id })
       return { runs: found.runs.map(toRun), ...(found.next === undefined ? {} : { next: found.next }) }
     },
   })
