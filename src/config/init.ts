@@ -17,7 +17,7 @@ export type InitStep = {
   readonly what: string
   readonly path: string
   readonly state: 'created' | 'kept' | 'tightened' | 'extended'
-  /** What was added, or why nothing was added. */
+  /** Says what was added, or why nothing was added. */
   readonly note?: string
 }
 

@@ -22,7 +22,7 @@ export type ApiEnv<Caller extends Identity> = {
     readonly tokenHint: string
     /** The body as it was sent; empty when there is none. */
     readonly body: string
-    /** What the body says. */
+    /** The parsed body. */
     readonly json: unknown
     /** As it is spelled, without what is asked behind "?". */
     readonly path: string
@@ -99,14 +99,14 @@ export function openRoute<const R extends RouteConfig>(config: R) {
   return createRoute({ ...config, security: [] })
 }
 
-/** What a guard may look at. */
+/** The parts of a request that a guard may look at. */
 export type Asked = {
   param(name: string): string | undefined
   header(name: string): string | undefined
 }
 
 export type Guard<Caller extends Identity> = {
-  /** What /openapi.json says that a token needs. */
+  /** The words that /openapi.json says a token needs. */
   readonly words: readonly string[]
   /** @throws HttpError 403 when this caller may not do it */
   readonly permit: (caller: Caller, asked: Asked) => void

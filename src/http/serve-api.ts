@@ -44,7 +44,7 @@ export type RawAnswers = {
   answer(request: Request, connection: Connection): Promise<Response>
 }
 
-/** What messages say how to do. */
+/** The words of messages that say how to do it. */
 export type Hints = {
   /** How one gets a token. */
   readonly token: string

@@ -3,7 +3,7 @@
  */
 
 /**
- * What Discord allows: 2,000 code points. This code counts UTF-16 units: never fewer than code points, and the unit of string length
+ * Discord allows 2,000 code points. This code counts UTF-16 units: never fewer than code points, and the unit of string length
  * elsewhere.
  */
 export const MESSAGE_LIMIT = 2_000

@@ -27,7 +27,7 @@ export type PaneWatch = PaneOptions & {
   readonly signal: AbortSignal
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
   readonly changed: (done: PaneDone) => void
-  /** What failed this time; it is tried again. */
+  /** Takes what failed this time; it is tried again. */
   readonly failed: (message: string) => void
 }
 

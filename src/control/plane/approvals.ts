@@ -83,7 +83,7 @@ type Question = {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** What an approval permits, and nothing else: a use must repeat it. @throws PlaneRefusal bad_request for text with half of a character */
+/** Returns the digest of what an approval permits, and nothing else: a use must repeat it. @throws PlaneRefusal bad_request for text with half of a character */
 export function operationDigest(operation: string, details: Readonly<Record<string, unknown>>): string {
   try {
     return digest({ operation, details })

@@ -62,7 +62,7 @@ function affordable({ inputTokens, outputTokens }: Quote, left: number | null): 
   return Math.min(outputTokens, Math.max(leastAnswer, left - inputTokens))
 }
 
-/** What cannot be counted costs all that was reserved. */
+/** An answer that cannot be counted costs all that was reserved. */
 function tokensOf(used: Usage | 'nothing' | 'unknown', reserved: number): number {
   if (used === 'nothing') return 0
   if (used === 'unknown') return reserved

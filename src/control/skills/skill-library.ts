@@ -40,7 +40,7 @@ export function readSkillLibrary(text: string, readContent: ReadContent): ReadLi
 
 type Report = (path: Path, message: string) => void
 
-/** What is right of an entry is checked further although another entry is wrong, so that everything is reported at once. */
+/** The right parts of an entry are checked further although another entry is wrong, so that everything is reported at once. */
 function skillsIn(
   value: unknown,
   { report, readContent }: { readonly report: Report; readonly readContent: ReadContent },

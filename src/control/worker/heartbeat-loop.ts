@@ -15,7 +15,7 @@ export type Beating = {
   /** Aborted when nothing more may be claimed. */
   readonly closing: AbortSignal
   readonly perform: (claimed: Pick<Performing, 'claim' | 'claimedAt'>) => Promise<WorkerEnd>
-  /** What the report says of the worker besides `options.facts`. */
+  /** Returns what the report says of the worker besides `options.facts`. */
   readonly facts: Readonly<Record<string, unknown>>
 }
 

@@ -9,7 +9,7 @@ export type Identifying = {
   /** With the key of the agent. */
   readonly fleet: Pick<FleetClient, 'whoAmI'>
   readonly apiUrl: string
-  /** What a person said; it has to agree with the key. */
+  /** The name that a person gave; it has to agree with the key. */
   readonly agentId?: string | undefined
   readonly role?: string | undefined
   readonly pause: (ms: number) => Promise<unknown>
@@ -55,7 +55,7 @@ async function answered({ fleet, apiUrl, agentId, pause, say }: Identifying): Pr
   }
 }
 
-/** What is refused is the key itself. */
+/** Returns the refusal with words about the key, which is what is refused. */
 export function refusedKey(
   { apiUrl, agentId }: { readonly apiUrl: string; readonly agentId?: string | undefined },
   { code, message }: PlaneRefusal,

@@ -172,7 +172,7 @@ async function programVersion(name: ForeignRunner['name'], path: string): Promis
 type WorkerSkills = {
   readonly skills: Skills
   readonly support: RunnerSupport
-  /** What children must be able to read for it. */
+  /** The files that children must be able to read for it. */
   readonly readable: readonly string[]
   /** For the own runner; absent: the tools of the configuration. */
   readonly tools?: ToolSelection

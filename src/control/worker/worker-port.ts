@@ -17,7 +17,7 @@ export type Artifact = {
   readonly body: string
 }
 
-/** What an agent's own key may do. */
+/** Lists what an agent's own key may do. */
 export type WorkerPort = {
   state(signal: AbortSignal): Promise<SeedState>
   /** The worker says what it is, and how its receipts stand. */
@@ -38,7 +38,7 @@ export type WorkerPort = {
   run(token: string): RunPort
 }
 
-/** What the token of one run may do. After the lease is lost each of these is refused. */
+/** Lists what the token of one run may do. After the lease is lost each of these is refused. */
 export type RunPort = OwnRunPort & {
   release(taskId: string, request: ReleaseRequest): Promise<Task>
   appendLog(runId: string, at: number, piece: string): Promise<{ readonly log_bytes: number; readonly log_truncated: boolean }>

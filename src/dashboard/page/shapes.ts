@@ -1,4 +1,4 @@
-/** What the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
+/** Describes what the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
 
 /** `server`: a control plane says so; a gateway says nothing. */
 export type Me = { readonly name: string; readonly scopes: readonly string[]; readonly server?: 'control' }

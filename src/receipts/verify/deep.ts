@@ -27,7 +27,7 @@ export type JournalledAttempt = {
   readonly resultHash?: string
   /** The sandbox of its child processes, according to the journal. */
   readonly sandbox?: string
-  /** What became of its changes, according to the journal. */
+  /** Says what became of its changes, according to the journal. */
   readonly changes?: string
   /** Why the journal contradicts itself about the call, if it does. */
   readonly contradiction?: string

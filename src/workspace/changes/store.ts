@@ -57,7 +57,7 @@ export type ChangeStore = {
   recover(): Promise<Recovered>
   /** Does the work while no change set enters the workspace, or leaves it. @throws what the work throws, or that the workspace is busy */
   alone<T>(work: () => Promise<T>): Promise<T>
-  /** What the file tools of one conversation need of the store. */
+  /** Returns what the file tools of one conversation need of the store. */
   originals(whose: { readonly conversation: string; run(): string }): Originals
   /** Forgets what is beyond the limits. @returns how many sets it forgot */
   prune(): Promise<number>
@@ -181,7 +181,7 @@ function changeOf({ path, bytes, before, after }: Item): Change {
 
 type Reading = { readonly raw: RawName; readonly side: Side; readonly state: EntryState; readonly maxBytes: number }
 
-/** What was before is kept in `undo` or still in the workspace; what comes after waits in `up` or is in the workspace. */
+/** The content before is in `undo` or still in the workspace; the content after waits in `up` or is in the workspace. */
 function readSide(
   { folder, workspace }: { readonly folder: string; readonly workspace: string },
   reading: Reading,

@@ -85,7 +85,7 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
     return done.ok
   }
 
-  /** What could not be put back may be possible now. */
+  /** Tries again to put back what could not be put back: it may be possible now. */
   async function unstick(id: string, folder: string): Promise<boolean> {
     const pace = createPace()
     renamePlan(folder, 'stuck', 'plan')

@@ -80,7 +80,7 @@ const explanation = z.object({
 })
 
 export function policyRoutes(app: GatewayApi, { host, setup }: Gateway): void {
-  /** What holds for the caller: the operator's settings, lowered to the limits of the token. */
+  /** Returns what holds for the caller: the operator's settings, lowered to the limits of the token. */
   const setupFor = ({ access }: Caller) => narrowSetup(setup, access)
 
   addJsonRoute(app, inScope('read'), 'get /policy', {

@@ -119,7 +119,7 @@ export const logs = {
   },
 } as const satisfies Command<typeof logFlags>
 
-/** What it printed instead of logging, because it ended too early or by a bug. */
+/** Names the file with what it printed instead of logging, because it ended too early or by a bug. */
 function tellOfCrash({ process: { stderr } }: CliContext, path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) stderr.write(`note: it also printed something when it ended: ${path}\n`)
 }

@@ -235,7 +235,7 @@ export function* remainingFor(context: PlaneContext, { role, agentId, taskId }: 
   return ofTask === null || left === null ? (ofTask ?? left) : Math.min(left, ofTask)
 }
 
-/** Of the budgets with a limit; null: none has one. */
+/** Returns the least that is left of the budgets with a limit; null: none has one. */
 export function* leastLeft({ now }: PlaneContext, settings: BudgetSettings, scopes: readonly Scope[]): Command<number | null> {
   const limited = scopes.flatMap(({ name, limit }) => (limit === null ? [] : [{ name, limit }]))
   if (limited.length === 0) return null

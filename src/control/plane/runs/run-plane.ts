@@ -66,7 +66,7 @@ type Delivery = Parameters<RunPlane['deliver']>[2]
 
 const mostManifestCharacters = 262_144
 
-/** What is not given stays. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
+/** Absent fields keep their value. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
 function* deliverRun(context: PlaneContext, { delivery, ...access }: Access & { readonly delivery: Delivery }): Command<Run> {
   const row = yield* lockRun(context, access)
   const { manifest, changes, skill } = delivery
@@ -92,7 +92,7 @@ const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 type NewArtifact = { readonly name: string; readonly digest: string; readonly body: string }
 type KeptArtifact = { readonly name: string; readonly digest: string; readonly bytes: number }
 
-/** What is kept never changes. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content under the same name */
+/** An artifact that is stored never changes. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content under the same name */
 function* putArtifact(context: PlaneContext, { artifact, ...access }: Access & { readonly artifact: NewArtifact }): Command<KeptArtifact> {
   const bytes = checkedBytes(artifact)
   const run = int(yield* lockRun(context, access), 'id')
@@ -143,7 +143,7 @@ type NewLine = { readonly caller: Caller; readonly agentId: string; readonly lin
 /** Its own file has all of them; here the last ones answer what an agent did lately, however much it writes. */
 const mostOfAgent = 1_000
 
-/** Of an agent the last 1,000 lines are kept. The next run reads them, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
+/** Keeps the last 1,000 lines of an agent. The next run reads them, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
 function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLine): Command<void> {
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
   const { timestamp, task, skill, outcome, tokens_used } = line

@@ -11,7 +11,7 @@ import { isOwn, type Permission, reachOf, whoMay } from './who-may.ts'
 export const prefix = '/api/controlplane'
 
 /**
- * What becomes of an Idempotency-Key: `kept`: the answer is kept and given again; `itself`: the route sees to it; `secret`: the answer holds
+ * Says what becomes of an Idempotency-Key: `kept`: the answer is kept and given again; `itself`: the route sees to it; `secret`: the answer holds
  * a secret, which is never kept, so a key is refused; `none`: it has no meaning there.
  */
 export type Replay = 'kept' | 'itself' | 'secret' | 'none'

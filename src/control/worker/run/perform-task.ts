@@ -71,7 +71,7 @@ async function prepared(held: Held): Promise<Prepared> {
   return { ...held, skill: options.skills.match(claim.task), approvals, beganAt: options.clock.now() }
 }
 
-/** What was decided is asked as long as the lease lasts: a run that does not know it would ask an operator again, or do without. */
+/** Asks for the decision as long as the lease lasts: a run that does not know it would ask an operator again, or do without. */
 function approvalsOf({ options, claim, run, lease }: Held, signal: AbortSignal): Promise<readonly Approval[]> {
   const asking = { while: () => lease.isHeld() && !signal.aborted, random: options.clock.random, signal }
   return persistently(asking, () => run.approvals(claim.task.task_id))

@@ -42,7 +42,7 @@ export type Held = Performing & {
   readonly ended: { is: boolean }
 }
 
-/** What is known before there is a copy of the workspace. */
+/** Holds what is known before there is a copy of the workspace. */
 export type Prepared = Held & {
   readonly skill: MatchedSkill | undefined
   /** All of this task, in any state. */

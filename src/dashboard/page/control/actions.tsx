@@ -1,4 +1,4 @@
-/** What the person does to tasks, approvals and agents; each is told when it was done, and why when it was not. */
+/** Does what the person asks of tasks, approvals, agents and limits, and says when it was done, or why not. */
 
 import type { Approval, DecisionRequest } from '../../../control/contract/approval-shapes.ts'
 import type { Agent, Budget, BudgetPatch, NewAgentKey } from '../../../control/contract/fleet-shapes.ts'
@@ -59,7 +59,7 @@ export function wake(id: string): Promise<boolean> {
   return doing(`Woken: ${id}`, () => plane('POST', agentPath(id, 'wake'), {}))
 }
 
-/** What starts the worker of an agent; its key is in a file there, or in CONTROLPLANE_API_KEY. */
+/** Returns the command that starts the worker of an agent; its key is in a file there, or in CONTROLPLANE_API_KEY. */
 export function workerCommand({ id, role }: Pick<Agent, 'id' | 'role'>): string {
   return `braidclaw control worker --agent ${id}${role === id ? '' : ` --role ${role}`} --key-file ${id}.key`
 }

@@ -46,7 +46,7 @@ export function useLoadedOn<T, E>(
   return { ...state, again }
 }
 
-/** What is known stays on the page while the server does not answer. */
+/** Keeps the known value on the page while the server does not answer. */
 function failed<T>({ value }: State<T>, error: unknown): State<T> {
   const unreachable = error instanceof ApiError && error.status === 0
   const known = value === undefined ? {} : { value }

@@ -20,7 +20,7 @@ type Props = {
   /** The ways in which it may be due; the first is chosen. */
   readonly kinds: readonly [Kind, ...Kind[]]
   readonly nameHelp: string
-  /** What stands above the name. */
+  /** Stands above the name. */
   readonly head?: ComponentChildren
   readonly children: ComponentChildren
   /** Gets the filled fields by name; when it is due has the name of its kind. */

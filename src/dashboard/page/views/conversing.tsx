@@ -39,7 +39,7 @@ export function Conversing({ id }: { readonly id: string }) {
   )
 }
 
-/** Whoever reads further up is left there. */
+/** Leaves a person who reads further up there. */
 function isAtEnd(): boolean {
   return document.documentElement.scrollHeight - window.innerHeight - window.scrollY < 400
 }

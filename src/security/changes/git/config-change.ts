@@ -90,7 +90,7 @@ const remoteMore: Allowed = [
 
 const sparse: Allowed = [[/^(?:core\.sparsecheckout(?:cone)?|index\.sparse|extensions\.worktreeconfig)$/, flag]]
 
-/** What a plain git command may set besides, after a question: the settings that this sub-command exists for. */
+/** Lists what a plain git command may set besides, after a question: the settings that this sub-command exists for. */
 const bySubCommand: { readonly [sub: string]: Allowed } = {
   init: [[/^(?:extensions\.(?:objectformat|refstorage)|core\.(?:repositoryformatversion|sharedrepository))$/, plain]],
   clone: [...remoteMore, ...sparse, [/^(?:extensions\.(?:partialclone|objectformat|refstorage)|submodule\.active)$/, plain]],

@@ -42,7 +42,7 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
 const unreadableName =
   /(?:^|\/)(?:\.git|HEAD|objects|refs|commondir|gitdir|config(?:\.worktree)?|hooks|branches|remotes|modules|worktrees|rebase-merge|sequencer)(?:\/|$)/
 
-/** What is deleted together with its whole repository needs no other word. */
+/** An entry that is deleted together with its whole repository needs no other word. */
 function entry({ view, sub, inside }: Around, folder: string, change: Change): readonly Finding[] {
   if (change.after === undefined && folder !== '' && view.kind(folder, 'after') === undefined) return []
   const rest = folder === '' ? change.path : change.path.slice(folder.length + 1)

@@ -17,7 +17,7 @@ export type Moves = {
   readonly trees: { readonly workspace: Tree; readonly from: Tree; readonly to: Tree }
   /** It was begun before: what is already done is not a conflict. */
   readonly again: boolean
-  /** What comes was made by a command: attributes of the overlay and special bits are removed. */
+  /** The new entries were made by a command: attributes of the overlay and special bits are removed. */
   readonly foreign: boolean
   /** Owner of new files; absent when the process cannot choose. */
   readonly owner?: { readonly uid: number; readonly gid: number }

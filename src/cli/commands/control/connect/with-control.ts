@@ -52,7 +52,7 @@ export function clientOf({ url }: Pick<ControlAddress, 'url'>, { token }: Pick<O
   })
 }
 
-/** What a command that the control plane refuses ends with. */
+/** Returns the exit code of a command that the control plane refuses. */
 export function exitOf({ code }: PlaneRefusal): number {
   return codes[code] ?? exitCodes.error
 }

@@ -47,7 +47,7 @@ async function print(context: CliContext, control: Control, { url, json }: Place
 
 const dayMs = 86_400_000
 
-/** What ended badly needs a person for one day; after that it is history. */
+/** A task that ended badly needs a person for one day; after that it is history. */
 async function readStatus(control: Control, url: string): Promise<FleetStatus> {
   const listed = async (query: Partial<TaskQuery>) => (await control.tasks.list({ limit: 50, ...query })).tasks
   const [budget, agents, { approvals }, blocked, dead, failed] = await Promise.all([

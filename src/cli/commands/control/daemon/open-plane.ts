@@ -97,7 +97,7 @@ function planeOver(store: Store, { leaseSeconds, approvalHours }: ControlSetting
   return createPlane({ store, leaseSeconds, approvalHours, randomBytes, now: Date.now, random: Math.random, log: controlLog(context) })
 }
 
-/** What the database refuses is a sentence for a person, not a bug. */
+/** A refusal of the database is a sentence for a person, not a bug. */
 export async function refusalAsExit<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -8,7 +8,7 @@ import { Button } from '../../parts/small.tsx'
 type Asked = {
   readonly title: string
   readonly body: ComponentChildren
-  /** What the button says; absent: there is only "Close". */
+  /** The words of the button; absent: there is only "Close". */
   readonly act?: string
   readonly isDangerous?: boolean
   readonly answer: (yes: boolean) => void

@@ -21,7 +21,7 @@ type Props = {
 type History = { readonly events: readonly ControlEvent[]; readonly next: number | null }
 type State = { readonly events: readonly ControlEvent[]; readonly next: number | null; readonly error?: string }
 
-/** What happens now never makes the list longer than this; "Older" does. */
+/** New events never make the list longer than this; "Older" does. */
 const mostLive = 120
 const drawMs = 250
 

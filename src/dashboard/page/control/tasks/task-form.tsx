@@ -142,7 +142,7 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
   )
 }
 
-/** What is empty is left out of a new task, and taken away from one that is changed. @throws Error when the context is not an object */
+/** An empty field is left out of a new task, and taken away from one that is changed. @throws Error when the context is not an object */
 function fieldsOf(form: HTMLFormElement, task?: Task): object {
   const value = (name: string) => String(new FormData(form).get(name) ?? '').trim()
   const words = (name: string) =>

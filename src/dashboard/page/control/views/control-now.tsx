@@ -35,7 +35,7 @@ export function ControlNow(_: { readonly rest: string }) {
   )
 }
 
-/** Nobody works for this control plane yet. */
+/** Says how to begin while no agent works for this control plane. */
 function FirstSteps() {
   return (
     <Empty>
