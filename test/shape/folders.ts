@@ -25,7 +25,7 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/runtime': 23,
   'src/sandbox': 22,
   'src/security': 17,
-  'src/security/command/flow': 16,
+  'src/security/command/flow': 15,
   'src/workspace': 19,
 }
 
