@@ -29,7 +29,7 @@ const near = 16 * 1024
  */
 export function findLine(log: string, seq: number): string | undefined {
   for (const path of filesOf(log).toReversed()) {
-    const file = openIfThere(path)
+    const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK))
     if (file === undefined) continue
     try {
       const first = ahead(file, 0, () => true)
@@ -75,8 +75,4 @@ function ahead(file: number, position: number, isWanted: (line: Numbered) => boo
 function numbered(text: string): Numbered | undefined {
   const seq = /"seq":([1-9][0-9]{0,14}),"status":"/.exec(text)?.[1]
   return seq === undefined ? undefined : { text, seq: Number(seq) }
-}
-
-function openIfThere(path: string): number | undefined {
-  return unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK))
 }

@@ -189,10 +189,12 @@ type Opening = {
   readonly owner: { readonly id: string; readonly role: string }
 }
 
-/** Opens the skills library of a workspace, agent/library.yaml, in the forms that each kind of runner needs. */
 const libraryFile = 'agent/library.yaml'
 
-/** A workspace without a library is not a problem; a library with mistakes is one. @throws the system's error when the state cannot be written */
+/**
+ * Opens the skills library of a workspace in the forms that each kind of runner needs. A workspace without a library is not a problem; a
+ * library with mistakes is one. @throws the system's error when the state cannot be written
+ */
 function openWorkerSkills({ setup, workspace, state, owner }: Opening): OpenedSkills {
   const opened = openLibrary(join(workspace, libraryFile))
   if (!opened.ok) return opened.isMissing ? { ok: true, found: none } : { ok: false, message: opened.message }

@@ -115,10 +115,10 @@ type ScheduleTable = {
   version(): number
 }
 
-/** Stores schedules: what a person decided, and which of them are active. */
 const scheduleColumns = `id, name, kind, spec, zone, anchor, message, workspace, agent, autonomy, conversation, channel, recipient,
   check_command AS checkCommand, missed, overlap, pause_after AS pauseAfter, state, why, checked, failures, created`
 
+/** Stores schedules: what a person decided, and which of them are active. */
 function createScheduleTable(store: Store): ScheduleTable {
   const { sql, write } = store
   return {
