@@ -1,23 +1,23 @@
 /** Merges the sources of configuration, from defaults up to flags, into one checked Config, or reports all problems at once. */
 
 import { join, resolve } from 'node:path'
+import { type Rows, withDefaults } from '../kit/settings.ts'
 import { quoteText } from '../security/command/syntax/quote.ts'
-import { assemble } from './assemble.ts'
-import type { Config, ConfigProblem, Origin, Origins, Source } from './config.ts'
-import { brokenAddress, knownNames } from './known-providers.ts'
+import type { AgentConfig, Config, ConfigProblem, Origin, Origins, Source } from './config.ts'
+import { brokenAddress, knownNames, knownProvider, type Proposal, proposeProviders } from './known-providers.ts'
 import { type Agents, agentLayer, readAgents } from './layers/agents.ts'
 import { defaultEntries, withProviderDefaults, withStub } from './layers/defaults.ts'
-import { type Around, type Entries, type Layer, providerNames } from './layers/entries.ts'
+import { type Around, type Entries, type Entry, isStrings, type Layer, providerNames } from './layers/entries.ts'
 import { type EnvFileLayers, envFileLayers } from './layers/env-file.ts'
 import { backendLayer, environmentLayer, variablesOf } from './layers/environment.ts'
 import { type FileLayer, fileLayer } from './layers/file.ts'
 import { type Flags, flagLayer } from './layers/flags.ts'
-import { withDefaultProvider, withKnownProviders } from './layers/known.ts'
-import { overlay, overlayProject } from './layers/merge.ts'
 import { splitModel, withModel } from './layers/model.ts'
-import { completeness, kindOf, lengths, recordPlaces, references } from './layers/references.ts'
-import { type ChannelRows, tableOf } from './table.ts'
+import { completeness, kindOf, lengths, membersOf, recordPlaces, references } from './layers/references.ts'
+import { type ChannelRows, providerPrefix, rowsOfKind, type Setting, sections, settingOf, type Table, tableOf } from './table.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
+import { quote, shown } from './text/toml-quote.ts'
+import { topRows } from './top-settings.ts'
 import { unnamedWorkspace } from './workspace.ts'
 
 export type LoadInput = {
@@ -201,4 +201,130 @@ function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
 
 function originsOf(entries: Entries): Origins {
   return Object.fromEntries([...entries].map(([key, { origin }]) => [key, origin]))
+}
+
+type Assembling = {
+  /** Every entry has passed its checks, so its value has the type of its row. */
+  readonly entries: Entries
+  readonly agents: { readonly [id: string]: AgentConfig }
+  readonly channels: readonly ChannelRows[]
+}
+
+/** Turns checked entries into the typed Config; only this file maps TOML keys such as `max_tool_rounds` to `maxToolRounds`. */
+function assemble({ entries, agents, channels }: Assembling): Config {
+  const values = (prefix: string, rows: Rows = {}) => withDefaults(rows, (key) => entries.get(prefix + key)?.value)
+  const provider = (name: string) => {
+    const kind = kindOf(entries, name)
+    return [name, { kind, name, ...values(`${providerPrefix}${name}.`, rowsOfKind(kind)) }]
+  }
+  return {
+    ...values('', topRows),
+    ...Object.fromEntries(Object.entries(sections).map(([name, rows]) => [name, values(`${name}.`, rows)])),
+    agents,
+    providers: { models: Object.fromEntries(providerNames(entries).map(provider)) },
+    channels: Object.fromEntries(channels.map(({ name, settings }) => [name, values(`channels.${name}.`, settings)])),
+  } as Config
+}
+
+type Environment = { readonly [name: string]: string | undefined }
+
+/** Sets the default provider that is used when nobody named one. */
+function withDefaultProvider(base: Entries, env: Environment): Entries {
+  const [first] = proposeProviders(env)
+  if (first === undefined) return base
+  return new Map([...base, ['default_provider', entry(first.name, first.because)] as const])
+}
+
+/**
+ * Adds the providers that need no table: those whose key is in the environment, and a known provider chosen by name. A user's table with
+ * one of their names stays unchanged.
+ */
+function withKnownProviders(entries: Entries, env: Environment): Entries {
+  const configured = providerNames(entries)
+  const wanted = new Set([...namedIn(entries, configured), ...proposeProviders(env).map(({ name }) => name)])
+  const missing = knownNames.filter((name) => wanted.has(name) && !configured.includes(name))
+  const tables = missing.flatMap((name) => knownProvider(name, env) ?? []).flatMap(rowsOf)
+  return tables.length === 0 ? entries : new Map([...entries, ...tables])
+}
+
+function namedIn(entries: Entries, configured: readonly string[]): readonly string[] {
+  const members = configured.flatMap((name) => membersOf(entries, name).map((member) => member.name))
+  return [...['default_provider', 'vision.provider'].map((key) => String(entries.get(key)?.value)), ...members]
+}
+
+function rowsOf({ name, kind, model, baseUrl, apiKeyEnv, because }: Proposal): [string, Entry][] {
+  const values = { kind, model, base_url: baseUrl, api_key_env: apiKeyEnv }
+  return Object.entries(values).flatMap(([leaf, value]): [string, Entry][] =>
+    value === undefined ? [] : [[`providers.models.${name}.${leaf}`, entry(value, because)]],
+  )
+}
+
+function entry(value: string, where: string): Entry {
+  return { value, origin: { source: 'default', where } }
+}
+
+/** Merges layers: the stronger layer wins, but a project's file may only tighten the settings that protect the user. Later layers win. */
+function overlay(...layers: readonly Entries[]): Entries {
+  const merged = new Map<string, Entry>()
+  for (const layer of layers) for (const [key, entry] of layer) merged.set(key, entry)
+  return merged
+}
+
+type Weighed = { readonly entry: Entry } | { readonly why: string }
+
+/** Merges the project's entries over the user's. Refused entries become problems, because ignoring them silently would mislead the user. */
+function overlayProject(
+  table: Table,
+  base: Entries,
+  project: Entries,
+): { readonly entries: Entries; readonly problems: readonly ConfigProblem[] } {
+  if (project.size === 0) return { entries: base, problems: [] }
+  const merged = new Map(base)
+  const problems: ConfigProblem[] = []
+  for (const [key, entry] of project) {
+    const weighed = weigh(key.startsWith(providerPrefix) ? undefined : settingOf(table, key), base.get(key), entry)
+    if ('entry' in weighed) merged.set(key, weighed.entry)
+    else problems.push({ file: entry.origin.where, line: entry.origin.line, column: entry.origin.column, key, message: weighed.why })
+  }
+  return { entries: merged, problems }
+}
+
+/** Refuses every key whose row does not allow it: a row without a `project` field permits nothing. */
+function weigh(setting: Setting | undefined, base: Entry | undefined, entry: Entry): Weighed {
+  switch (setting?.project) {
+    case 'free':
+      return { entry }
+    case 'stricter':
+      return stricter(setting, base, entry)
+    case 'union':
+      return { entry: { ...entry, value: [...new Set([...stringsIn(base), ...stringsIn(entry)])] } }
+    default:
+      return { why: 'a project may not set this; move it to your own config file (it says where keys, records and permissions go)' }
+  }
+}
+
+function stringsIn(entry: Entry | undefined): readonly string[] {
+  return isStrings(entry?.value) ? entry.value : []
+}
+
+/** Accepts a value that permits no more than the user's: a lower level, a smaller limit, fewer tools. Otherwise tells the project why. */
+function stricter(setting: Setting, base: Entry | undefined, entry: Entry): Weighed {
+  if (setting.type === 'choice')
+    return atMost(setting.values.indexOf(String(entry.value)), setting.values.indexOf(String(base?.value)), { base, entry })
+  if (setting.type === 'boolean') return entry.value === true || base?.value === false ? { entry } : tooMuch(base)
+  if (typeof entry.value === 'number')
+    return atMost(entry.value, typeof base?.value === 'number' ? base.value : Number.POSITIVE_INFINITY, { base, entry })
+  const mine = isStrings(base?.value) ? base.value : undefined
+  const added = mine === undefined ? [] : stringsIn(entry).filter((word) => !mine.includes(word))
+  return added.length === 0
+    ? { entry }
+    : { why: `a project may only leave out what you allow, and this adds ${added.map(quote).join(', ')}` }
+}
+
+function atMost(wished: number, allowed: number, { base, entry }: { base: Entry | undefined; entry: Entry }): Weighed {
+  return wished <= allowed ? { entry } : tooMuch(base)
+}
+
+function tooMuch(base: Entry | undefined): Weighed {
+  return { why: `a project may only make this stricter than your own setting (${shown(base?.value)}); change your own config file instead` }
 }

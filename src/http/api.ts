@@ -1,9 +1,10 @@
 /** Builds a JSON API: each route is declared with its schema and the scope it needs, and every failure has one shape. */
 
-import { createRoute, OpenAPIHono, type RouteConfig } from '@hono/zod-openapi'
+import { createRoute, OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { sha256 } from '../kit/sha256.ts'
+import { json, plain } from './answers/shapes.ts'
 import { unauthorized } from './callers/credentials.ts'
 import type { Identity, ScopedIdentity, Sender } from './callers/identifier.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
@@ -21,7 +22,7 @@ export type ApiEnv<Caller extends Identity> = {
     readonly tokenHint: string
     /** The body as it was sent; empty when there is none. */
     readonly body: string
-    /** What the body says. */
+    /** The parsed body. */
     readonly json: unknown
     /** As it is spelled, without what is asked behind "?". */
     readonly path: string
@@ -85,7 +86,12 @@ export const anyScope = ''
 
 /** Declares a route that only callers with this scope may use. */
 export function route<const R extends RouteConfig>(scope: string, config: R) {
-  return guardedRoute(config, { words: [scope], permit: hasScope(scope) })
+  return guardedRoute(config, inScope(scope))
+}
+
+/** Lets callers with this scope pass. */
+export function inScope(scope: string): Guard<ScopedIdentity> {
+  return { words: [scope], permit: hasScope(scope) }
 }
 
 /** Declares a route for everybody. */
@@ -93,14 +99,14 @@ export function openRoute<const R extends RouteConfig>(config: R) {
   return createRoute({ ...config, security: [] })
 }
 
-/** What a guard may look at. */
+/** The parts of a request that a guard may look at. */
 export type Asked = {
   param(name: string): string | undefined
   header(name: string): string | undefined
 }
 
 export type Guard<Caller extends Identity> = {
-  /** What /openapi.json says that a token needs. */
+  /** The words that /openapi.json says a token needs. */
   readonly words: readonly string[]
   /** @throws HttpError 403 when this caller may not do it */
   readonly permit: (caller: Caller, asked: Asked) => void
@@ -111,6 +117,60 @@ export type Guard<Caller extends Identity> = {
 /** Declares a route for those callers that `permit` lets pass. */
 export function guardedRoute<const R extends RouteConfig, Caller extends Identity>(config: R, guard: Guard<Caller>) {
   return createRoute({ ...config, security: securityOf(guard), middleware: guarding(guard) })
+}
+
+/** The same value, which nobody may change. */
+type Shown<T> = T extends readonly (infer Item)[] ? readonly Shown<Item>[] : T extends object ? { readonly [N in keyof T]: Shown<T[N]> } : T
+
+/** A route that answers as JSON what one call returns. */
+export type JsonRoute<Caller extends Identity, P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, S extends z.ZodType> = {
+  readonly summary: string
+  readonly params?: P
+  readonly query?: Q
+  /** The shape of the body, and a sentence about it. */
+  readonly body?: readonly [B, string]
+  /** The shape of the answer, and a sentence about it. */
+  readonly gives: readonly [S, string]
+  /** Default: 200. */
+  readonly status?: 201 | 202
+  /** Says for other statuses what they mean. */
+  readonly others?: { readonly [status: number]: string }
+  readonly answer: (asked: {
+    readonly caller: Caller
+    readonly params: z.output<P>
+    readonly query: z.output<Q>
+    readonly body: z.output<B>
+    /** The query as it was sent. */
+    readonly spelled: () => Record<string, string>
+    readonly env: ApiEnv<Caller>['Bindings']
+  }) => Promise<Shown<z.input<S>>>
+}
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+
+/** Adds a route that answers as JSON what one call returns, to callers whom the guard lets pass. `at` is its method and path. */
+export function addJsonRoute<
+  Caller extends Identity,
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  S extends z.ZodType,
+>(
+  app: Api<Caller>,
+  guard: Guard<Caller>,
+  at: `${Method} /${string}`,
+  { summary, params, query, body, gives, status, others = {}, answer }: JsonRoute<Caller, P, Q, B, S>,
+): void {
+  const [method, path] = at.split(' ') as [Method, string]
+  const request = { ...(params ? { params } : {}), ...(query ? { query } : {}), ...(body ? { body: json(...body) } : {}) }
+  const described = Object.entries(others).map(([status, description]) => [status, { description }])
+  const responses = { [status ?? 200]: json(...gives), ...Object.fromEntries(described) }
+  const config: RouteConfig = { method, path, summary, request, responses }
+  app.openapi(guardedRoute(config, guard), async (c) => {
+    const valid = (target: string) => c.req.valid(target as never)
+    const asked = { caller: c.var.caller, params: valid('param'), query: valid('query'), body: valid('json'), env: c.env }
+    return c.json(plain(await answer({ ...asked, spelled: () => c.req.query() })), status ?? 200)
+  })
 }
 
 export function securityOf<Caller extends Identity>({ words }: Guard<Caller>) {

@@ -1,5 +1,6 @@
 /** Reads the body of a request: JSON only, of limited size, depth and time. */
 
+import { errorText } from '../kit/text.ts'
 import { HttpError } from './http-error.ts'
 
 export type BodyLimits = {
@@ -48,7 +49,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new HttpError(400, 'bad_json', `the body is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+    throw new HttpError(400, 'bad_json', `the body is no JSON: ${errorText(error)}`)
   }
 }
 

@@ -56,3 +56,18 @@ export function traceOf(error: unknown): string {
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+/** Tells whether this is an error of the system with this code, such as ENOENT. */
+export function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}
+
+/** Returns undefined when the work finds no file. @throws every other error of the work */
+export function unlessMissing<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}

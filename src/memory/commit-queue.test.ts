@@ -5,9 +5,12 @@ class FullDisk extends Error {}
 class Locked extends Error {}
 
 /** Uses a list instead of a database: transactions and savepoints restore it when they throw. */
-function stage(onCommit: () => void = () => {}, { onBegin = () => {}, waits = [] }: { onBegin?: () => void; waits?: number[] } = {}) {
+type Stage = { readonly onBegin?: () => void; readonly waits?: number[]; readonly turns?: number; readonly together?: boolean }
+
+function stage(onCommit: () => void = () => {}, { onBegin = () => {}, waits = [], ...options }: Stage = {}) {
   const kept: string[] = []
   const log: string[] = []
+  const apart = { count: 0 }
   const undone = <T>(body: () => T): T => {
     const before = kept.length
     try {
@@ -27,10 +30,14 @@ function stage(onCommit: () => void = () => {}, { onBegin = () => {}, waits = []
         log.push('commit')
         return result
       }),
-    separate: undone,
+    separate: (body) => {
+      apart.count += 1
+      return undone(body)
+    },
     endsGroup: (error) => error instanceof FullDisk,
     isLocked: (error) => error instanceof Locked,
     lockWait: () => () => waits.shift(),
+    ...options,
   })
   const add = (name: string, error?: Error) =>
     queue.add(() => {
@@ -38,7 +45,7 @@ function stage(onCommit: () => void = () => {}, { onBegin = () => {}, waits = []
       if (error) throw error
       return name
     })
-  return { add, kept, log }
+  return { add, kept, log, apart }
 }
 
 test('what is asked for in one turn of the loop is one transaction, in the order in which it was asked', async () => {
@@ -111,4 +118,22 @@ test('who has waited long enough hears that it is locked, and the next one waits
   waits.push(1, 1)
   expect(await add('b')).toBe('b')
   expect(kept).toEqual(['b'])
+})
+
+test('steps run together need no savepoints, unless one of them fails: then all run again, and only that one fails', async () => {
+  const { add, kept, log, apart } = stage(undefined, { together: true })
+  await Promise.all([add('a'), add('b')])
+  expect([log, apart.count]).toEqual([['begin', 'commit'], 0])
+  const results = await Promise.allSettled([add('c'), add('d', new Error('bad d')), add('e')])
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(kept).toEqual(['a', 'b', 'c', 'e'])
+  expect([log.slice(2), apart.count]).toEqual([['begin', 'begin', 'commit'], 3])
+})
+
+test('a group waits for some turns of the loop while more steps come', async () => {
+  const { add, log } = stage(undefined, { turns: 3, together: true })
+  const first = add('a')
+  const second = new Promise((resolve) => setImmediate(() => resolve(add('b'))))
+  await Promise.all([first, second])
+  expect(log).toEqual(['begin', 'commit'])
 })

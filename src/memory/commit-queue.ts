@@ -17,14 +17,18 @@ export type CommitQueueOptions = {
   /** Tells whether `transaction` threw because another process writes; nothing happened, and it can be retried. */
   readonly isLocked: (error: unknown) => boolean
   readonly lockWait: () => LockWait
+  /** Small enough that other processes can write, and the event loop answers others, between two groups. */
+  readonly groupSize?: number
+  /** For how many turns of the event loop a group waits for more steps, as long as more come. */
+  readonly turns?: number
+  /** Runs a group without savepoints first: where steps seldom fail, only a group with one that fails is run again with them. */
+  readonly together?: boolean
 }
 
 type Waiting = { readonly run: () => () => void; readonly fail: (error: unknown) => void }
 
-/** Small enough that other processes can write between two groups. */
-const groupSize = 64
-
-export function createCommitQueue({ transaction, separate, endsGroup, isLocked, lockWait }: CommitQueueOptions): CommitQueue {
+export function createCommitQueue(options: CommitQueueOptions): CommitQueue {
+  const { transaction, separate, endsGroup, isLocked, lockWait, groupSize = 64, turns = 1, together = false } = options
   let waiting: Waiting[] = []
   /** Set while another process writes. Steps added meanwhile join the group. */
   let locked: LockWait | undefined
@@ -35,8 +39,14 @@ export function createCommitQueue({ transaction, separate, endsGroup, isLocked, 
       const value = step()
       return () => resolve(value)
     }
-    if (waiting.push({ run, fail: reject }) === 1) setImmediate(commit)
+    if (waiting.push({ run, fail: reject }) === 1) setImmediate(gather, 0, 1)
     return promise
+  }
+
+  /** Steps that were asked for together arrive within a few turns; the others of them save a flush of the disk each. */
+  function gather(seen: number, turn: number): void {
+    if (waiting.length === seen || waiting.length >= groupSize || turn === turns) commit()
+    else setImmediate(gather, waiting.length, turn + 1)
   }
 
   function commit(): void {
@@ -45,14 +55,14 @@ export function createCommitQueue({ transaction, separate, endsGroup, isLocked, 
     if (settle === undefined) return
     locked = undefined
     waiting = waiting.slice(group.length)
-    if (waiting.length > 0) setImmediate(commit)
+    if (waiting.length > 0) setImmediate(gather, 0, 1)
     settle()
   }
 
   /** @returns a function that settles the promises; undefined when the group must be retried. */
   function outcome(group: readonly Waiting[]): (() => void) | undefined {
     try {
-      const answers = transaction(() => (group.length === 1 ? group.map(({ run }) => run()) : group.map(alone)))
+      const answers = stored(group)
       return () => {
         for (const answer of answers) answer()
       }
@@ -62,6 +72,15 @@ export function createCommitQueue({ transaction, separate, endsGroup, isLocked, 
         for (const { fail } of group) fail(error)
       }
     }
+  }
+
+  function stored(group: readonly Waiting[]): readonly (() => void)[] {
+    try {
+      if (together || group.length === 1) return transaction(() => group.map(({ run }) => run()))
+    } catch (error) {
+      if (group.length === 1 || isLocked(error)) throw error
+    }
+    return transaction(() => group.map(alone))
   }
 
   function tryLater(): boolean {

@@ -2,6 +2,7 @@
 
 import { accessSync, chmodSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { hasCode } from '../kit/text.ts'
 import type { Log } from '../runtime/port.ts'
 
 /**
@@ -34,7 +35,7 @@ function createFile(path: string): void {
     closeSync(openSync(linkTarget(path), constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600))
   } catch (error) {
     // Another process created it in the meantime.
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
 }
 

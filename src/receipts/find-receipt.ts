@@ -1,7 +1,7 @@
 /** Finds one receipt by binary search: receipts are numbered in order across all segments. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { isMissing } from './receipt-failure.ts'
+import { unlessMissing } from '../kit/text.ts'
 import { filesOf } from './segments.ts'
 
 /** Returns the number in a receipt's id, or a plain number; 0 when there is none. */
@@ -29,7 +29,7 @@ const near = 16 * 1024
  */
 export function findLine(log: string, seq: number): string | undefined {
   for (const path of filesOf(log).toReversed()) {
-    const file = openIfThere(path)
+    const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK))
     if (file === undefined) continue
     try {
       const first = ahead(file, 0, () => true)
@@ -75,13 +75,4 @@ function ahead(file: number, position: number, isWanted: (line: Numbered) => boo
 function numbered(text: string): Numbered | undefined {
   const seq = /"seq":([1-9][0-9]{0,14}),"status":"/.exec(text)?.[1]
   return seq === undefined ? undefined : { text, seq: Number(seq) }
-}
-
-function openIfThere(path: string): number | undefined {
-  try {
-    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if (isMissing(error)) return undefined
-    throw error
-  }
 }

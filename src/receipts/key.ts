@@ -1,6 +1,7 @@
 /** Reads and creates the secret key that seals receipts: 32 random bytes as hex, in a file that only its owner can read. */
 
 import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { hasCode } from '../kit/text.ts'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 
 export type ReadKey =
@@ -53,7 +54,7 @@ export function createKey(path: string): ReadKey {
     fsyncSync(file)
     linkSync(draft, path)
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   } finally {
     closeSync(file)
     unlinkSync(draft)

@@ -1,10 +1,10 @@
 /** Reads receipts for display, without verifying them (`verifyReceipts` does that), and reads no more of the log than requested. */
 
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { findLine, numberOf } from './find-receipt.ts'
 import { readReceipt } from './form/grammar.ts'
-import { linesBackward } from './form/lines-backward.ts'
 import type { Receipt } from './form/receipt.ts'
-import type { Line } from './form/receipt-lines.ts'
+import { decode, type Line, longestLine } from './form/receipt-lines.ts'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
@@ -68,4 +68,49 @@ function listed(path: string, seq: number): readonly Receipt[] | undefined {
 
 function receiptOf(line: string | undefined): Receipt | undefined {
   return line === undefined ? undefined : readReceipt(line)
+}
+
+const pieceSize = 64 * 1024
+const newline = 0x0a
+
+/**
+ * Reads the lines of a file in pieces from last to first, so that the newest few of a million lines are found fast. Yields lines like
+ * `readLines`, but the first one may be torn; stops at a line that is too long.
+ * @throws errno errors
+ */
+function* linesBackward(path: string): Generator<Line> {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    yield* backward(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function* backward(file: number): Generator<Line> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  let rest: Uint8Array = new Uint8Array(0)
+  for (let position = fstatSync(file).size; position > 0; ) {
+    const piece = new Uint8Array(Math.min(pieceSize, position))
+    position -= piece.length
+    readSync(file, piece, 0, piece.length, position)
+    const held = Buffer.concat([piece, rest])
+    // The text before this offset may continue a line of the previous piece.
+    const begin = position === 0 ? 0 : held.indexOf(newline) + 1
+    rest = position > 0 && begin === 0 ? held : held.subarray(0, begin)
+    if (position === 0 || begin > 0) yield* reversed(decoder, held.subarray(begin))
+    if (rest.length <= longestLine) continue
+    yield { text: undefined, bytes: rest.length, torn: false }
+    return
+  }
+}
+
+function* reversed(decoder: TextDecoder, bytes: Buffer): Generator<Line> {
+  let end = bytes.lastIndexOf(newline) + 1
+  if (end < bytes.length) yield { text: decode(decoder, bytes.subarray(end)), bytes: bytes.length - end, torn: true }
+  while (end > 0) {
+    const begin = end < 2 ? 0 : bytes.lastIndexOf(newline, end - 2) + 1
+    yield { text: decode(decoder, bytes.subarray(begin, end - 1)), bytes: end - begin, torn: false }
+    end = begin
+  }
 }

@@ -2,6 +2,7 @@
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { hasCode } from '../kit/text.ts'
 
 /** @returns the reason while stopped, undefined otherwise. An unreadable file counts as a stop. */
 export function readStop(path: string): string | undefined {
@@ -17,9 +18,7 @@ export function readStop(path: string): string | undefined {
         .slice(0, 500) || 'the emergency stop is set'
     )
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ENOENT'
-      ? undefined
-      : `${path} cannot be read, which counts as stopped`
+    return hasCode(error, 'ENOENT') ? undefined : `${path} cannot be read, which counts as stopped`
   }
 }
 

@@ -1,5 +1,7 @@
 /** Keeps a program running: restarts it with growing delays while it fails at once, and ends it together with its process group. */
 
+import { errorText } from '../kit/text.ts'
+
 export type Report = (level: 'info' | 'warn', event: string, fields: { readonly [key: string]: unknown }) => void
 
 export type SuperviseOptions = {
@@ -117,7 +119,7 @@ function start({ command, cwd, env }: SuperviseOptions): Child | string {
       detached: true,
     })
   } catch (error) {
-    return `cannot be started: ${error instanceof Error ? error.message : String(error)}`
+    return `cannot be started: ${errorText(error)}`
   }
 }
 

@@ -1,6 +1,7 @@
 /** Classifies a failed request to Discord's REST API: wait, retry, or tell a person what to change. */
 
 import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest'
+import { errorText } from '../../kit/text.ts'
 import type { Refusal } from '../outbox/send-pieces.ts'
 
 export const PORTAL = 'https://discord.com/developers/applications'
@@ -14,7 +15,7 @@ export function refusalOf(error: unknown, about: string): Refusal {
   if (error instanceof HTTPError) return { kind: 'passing', message: `${about}: Discord answers ${error.status}` }
   if (error instanceof DiscordAPIError) return { kind: 'final', status: error.status, message: worded(error, about) }
   if (error instanceof Error && error.name === 'AbortError') return { kind: 'passing', message: `${about}: no answer from Discord in time` }
-  return { kind: 'passing', message: `${about}: Discord cannot be reached: ${error instanceof Error ? error.message : String(error)}` }
+  return { kind: 'passing', message: `${about}: Discord cannot be reached: ${errorText(error)}` }
 }
 
 /** timeToReset says when the bucket refills, retryAfter what the rejected request was told; the longer time counts. */

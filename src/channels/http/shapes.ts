@@ -35,5 +35,5 @@ export function toTurn(
   message: string,
   conversationId: string | undefined,
 ): Pick<TurnRequest, 'caller' | 'message' | 'conversationId'> {
-  return { caller, message, ...(conversationId === undefined ? {} : { conversationId }) }
+  return { caller, message, conversationId }
 }

@@ -1,6 +1,7 @@
 /** Calls Telegram's Bot API through a given fetch. The token is part of each address, so no message contains an address. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
+import { errorText } from '../../kit/text.ts'
 import type { Refusal } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */
@@ -50,7 +51,7 @@ export function createBotApi({ api, token, fetch }: BotApiSettings): BotApi {
       return await read(await fetch(url, { ...init, signal: own.signal }))
     } catch (error) {
       if (error instanceof TelegramFailure) throw error
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorText(error)
       throw new TelegramFailure(own.signal.aborted ? 'no answer from Telegram in time' : `Telegram cannot be reached: ${hide(why)}`)
     } finally {
       clearTimeout(timer)
@@ -110,8 +111,7 @@ const UNSAID_S = 1
 
 /** @param about the requested object, as in "chat 123" */
 export function refusalOf(error: unknown, about: string): Refusal {
-  if (!(error instanceof TelegramFailure))
-    return { kind: 'passing', message: `${about}: ${error instanceof Error ? error.message : String(error)}` }
+  if (!(error instanceof TelegramFailure)) return { kind: 'passing', message: `${about}: ${errorText(error)}` }
   const { status, retryAfterS } = error.detail
   if (status === 429) return waiting(retryAfterS ?? UNSAID_S, about)
   if (status === undefined || status >= 500) return { kind: 'passing', message: `${about}: ${error.message}` }

@@ -7,6 +7,7 @@ import { isAbsolute, join } from 'node:path'
 import type { Setup } from '../../host/api.ts'
 import { count } from '../../kit/count.ts'
 import { isObject } from '../../kit/json.ts'
+import { errorText } from '../../kit/text.ts'
 import type { Picture } from '../../runtime/port.ts'
 import type { TurnPlace } from '../inbox/channel-api.ts'
 import { pictureKind, visionBlock } from '../inbox/vision-block.ts'
@@ -57,7 +58,7 @@ async function fetched({ chat }: TelegramMessage, photo: Photo, { setup, setting
     const shown = access.profile === 'chat' ? 'TMP_DIR' : tmpDir
     return { says: `[Photo saved: ${photoPath(shown, file)}]`, picture: { type: kind.type, base64: Buffer.from(bytes).toBase64() } }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorText(error)
     setup.log('warn', 'photo not saved', { chat, why })
     return { says: `[Photo not saved: ${access.profile === 'chat' ? 'it could not be fetched or is too large' : why}]` }
   }

@@ -6,6 +6,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isObject } from '../../kit/json.ts'
+import { errorText } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { TelegramMessage } from './inbound.ts'
 
@@ -42,7 +43,7 @@ export function openLedger(path: string, log: Log): Ledger {
     try {
       write(path, JSON.stringify({ v: 1, offset, open: [...open.values()], topics: Object.fromEntries(topics) }))
     } catch (error) {
-      log('error', 'telegram messages not kept', { path, why: error instanceof Error ? error.message : String(error) })
+      log('error', 'telegram messages not kept', { path, why: errorText(error) })
     }
   }
 
@@ -96,7 +97,7 @@ function read(path: string, log: Log): State {
     if (isObject(error) && error.code === 'ENOENT') return nothing()
     log('warn', 'telegram messages of an earlier start are not known', {
       path,
-      why: error instanceof Error ? error.message : String(error),
+      why: errorText(error),
     })
     return nothing()
   }

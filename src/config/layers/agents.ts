@@ -2,7 +2,7 @@
 
 import { join, normalize, relative } from 'node:path'
 import { didYouMean } from '../../kit/did-you-mean.ts'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { forms } from '../../kit/settings.ts'
 import type { AgentConfig, ConfigProblem } from '../config.ts'
 import { homePaths } from '../paths.ts'
@@ -42,7 +42,7 @@ type Parsed = Pick<Agents, 'agents' | 'problems'>
 
 function parse(file: string, text: string, home: string): Parsed {
   const wrong = (key: string, message: string) => ({ file, key, message })
-  const data = dataIn(text)
+  const data = parseJson(text)
   if (!isObject(data))
     return { agents: {}, problems: [wrong('', `must hold JSON such as {"coder": {"soul": "souls/coder.md", "model": null}}`)] }
   const agents: { [id: string]: AgentConfig } = {}
@@ -77,12 +77,4 @@ function inside(home: string, path: string): string | undefined {
   const full = normalize(join(home, path))
   const way = relative(home, full)
   return path.startsWith('/') || path.includes('\0') || way === '' || way.split('/')[0] === '..' ? undefined : full
-}
-
-function dataIn(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

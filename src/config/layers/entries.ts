@@ -37,15 +37,11 @@ export function draftLayer(): Draft {
   return { entries: new Map(), problems: [], notices: [] }
 }
 
-type Given = {
-  readonly setting: Setting
-  readonly raw: unknown
-  readonly where: Where
-  readonly origin: Origin
-}
-
 /** Checks one value from a flag or a variable, and adds either the value or its problems to the draft. */
-export function put({ entries, problems }: Draft, { setting, raw, where, origin }: Given): void {
+export function put(
+  { entries, problems }: Draft,
+  { setting, raw, where, origin }: { readonly setting: Setting; readonly raw: unknown; readonly where: Where; readonly origin: Origin },
+): void {
   const checked = check(setting, raw, where)
   const line = origin.line === undefined ? {} : { line: origin.line }
   problems.push(...checked.wrong.map((message) => ({ file: origin.where, ...line, key: setting.key, message })))

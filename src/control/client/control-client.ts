@@ -1,34 +1,32 @@
 /** Speaks to a control plane over HTTP with the shapes of the contract; used by the commands and by workers. Every call rejects with PlaneRefusal. */
 
-import type {
-  ActivityPost,
-  ActivityReply,
-  ControlEvent,
-  EventQuery,
-  SeedApprovals,
-  SeedState,
-  SeedTask,
-} from '../contract/activity-shapes.ts'
-import type { Approval, ApprovalQuery, ApprovedOperation, DecisionRequest } from '../contract/approval-shapes.ts'
+import type { ActivityPost, ActivityReply, ControlEvent, EventQuery, SeedState } from '../contract/activity-shapes.ts'
+import type { Approval, ApprovalQuery, DecisionRequest } from '../contract/approval-shapes.ts'
+import type { Caller } from '../contract/caller.ts'
 import type {
   Agent,
   AgentDraft,
   AgentKey,
-  AgentPatch,
-  Budget,
-  BudgetPatch,
   Identity,
-  LedgerEntry,
   LedgerQuery,
-  NewAgentKey,
-  NewOperatorToken,
   OperatorToken,
   Reservation,
   ReserveRequest,
   Settled,
   SettleRequest,
 } from '../contract/fleet-shapes.ts'
-import type { ListedRun, Run, RunQuery, SessionLine } from '../contract/run-shapes.ts'
+import type {
+  AccessPlane,
+  ApprovalPlane,
+  BudgetPlane,
+  EventPlane,
+  FleetPlane,
+  RunPlane,
+  SchedulePlane,
+  SeedPlane,
+  TaskPlane,
+} from '../contract/plane.ts'
+import type { RunQuery, SessionLine } from '../contract/run-shapes.ts'
 import type { ControlSchedule } from '../contract/schedule-shapes.ts'
 import type {
   Beat,
@@ -41,7 +39,6 @@ import type {
   ResolveRequest,
   Task,
   TaskDraft,
-  TaskPatch,
   TaskQuery,
 } from '../contract/task-shapes.ts'
 import { type Followed, followEvents } from './follow-events.ts'
@@ -51,41 +48,30 @@ export type ControlClient = {
   readonly tasks: TaskClient
   readonly fleet: FleetClient
   readonly runs: RunClient
-  readonly approvals: {
-    get(id: string): Promise<Approval>
-    list(query?: Partial<ApprovalQuery>): Promise<{ readonly approvals: readonly Approval[]; readonly next: string | null }>
+  readonly approvals: Own<Pick<ApprovalPlane, 'get' | 'use'>> & {
+    list(query?: Partial<ApprovalQuery>): Answer<ApprovalPlane['list']>
     decide(id: string, request: Input<DecisionRequest, 'note'>): Promise<Approval>
-    use(id: string, digest?: string): Promise<ApprovedOperation>
   }
-  readonly budget: {
-    get(): Promise<Budget>
-    set(patch: BudgetPatch): Promise<Budget>
-    ledger(query?: Partial<LedgerQuery>): Promise<{ readonly entries: readonly LedgerEntry[]; readonly next: number | null }>
+  readonly budget: Own<Pick<BudgetPlane, 'get' | 'set'>> & {
+    ledger(query?: Partial<LedgerQuery>): Answer<BudgetPlane['ledger']>
     reserve(request: Input<ReserveRequest, 'purpose'>): Promise<Reservation>
     settle(request: Input<SettleRequest, 'model'>): Promise<Settled>
   }
   readonly events: {
-    list(query?: Partial<EventQuery>): Promise<{ readonly events: readonly ControlEvent[]; readonly next: number | null }>
+    list(query?: Partial<EventQuery>): Answer<EventPlane['list']>
     /** Asks again after a broken connection, without a gap. Ends when the signal aborts. */
     follow(query: Followed, signal: AbortSignal): AsyncGenerator<ControlEvent>
   }
-  readonly schedules: {
-    list(): Promise<readonly ControlSchedule[]>
+  readonly schedules: Own<Omit<SchedulePlane, 'add'>> & {
     /** The body of POST schedules; the daemon fills in what is missing. */
     add(draft: object): Promise<ControlSchedule>
-    setEnabled(id: string, enabled: boolean): Promise<ControlSchedule>
-    remove(id: string): Promise<void>
   }
   /** The answers of the seed's routes. */
-  readonly seed: {
-    state(signal?: AbortSignal): Promise<SeedState>
-    tasks(role?: string): Promise<{ readonly tasks: readonly SeedTask[] }>
-    approvals(agentId?: string): Promise<SeedApprovals>
-  }
+  readonly seed: Own<Omit<SeedPlane, 'state'>> & { state(signal?: AbortSignal): Promise<SeedState> }
   /** With a key, a repeated post counts once. */
   activity(post: Record<string, unknown> & Pick<ActivityPost, 'event_type'>, key?: string): Promise<ActivityReply>
   readonly hostd: {
-    call(request: HostdRequest): Promise<HostdAnswer>
+    call(request: { readonly op: string; readonly params?: Record<string, unknown>; readonly approval_id?: string }): Promise<HostdAnswer>
     ops(): Promise<readonly HostdOperation[]>
   }
   health(): Promise<{ readonly ok: boolean; readonly version: string }>
@@ -95,7 +81,6 @@ export type ControlClient = {
   readonly transport: ReturnType<typeof createTransport>
 }
 
-type HostdRequest = { readonly op: string; readonly params?: Record<string, unknown>; readonly approval_id?: string }
 type HostdAnswer = { readonly ok: boolean; readonly output: string; readonly exitCode: number | null }
 type HostdOperation = Record<string, unknown> & { readonly op: string }
 
@@ -151,15 +136,11 @@ export function createControlClient(options: TransportOptions): ControlClient {
 
 export type NewTask = Input<TaskDraft, 'description' | 'priority' | 'labels' | 'depends_on' | 'context' | 'max_attempts'>
 
-type TaskClient = {
+type TaskClient = Own<Pick<TaskPlane, 'get' | 'edit' | 'effects' | 'endEffect'>> & {
   /** A repeated call with the same key makes one task; without one, only a broken connection repeats it, with a key of its own. */
   create(draft: NewTask, key?: string): Promise<Task>
   createMany(drafts: readonly NewTask[], key?: string): Promise<readonly Task[]>
-  get(id: string): Promise<Task>
-  list(
-    query?: Partial<TaskQuery>,
-  ): Promise<{ readonly tasks: readonly Task[]; readonly next: string | null; readonly counts: Readonly<Record<string, number>> }>
-  edit(id: string, patch: TaskPatch, version?: number): Promise<Task>
+  list(query?: Partial<TaskQuery>): Answer<TaskPlane['list']>
   /** Waits up to `wait_ms`; undefined when there was none. Never repeated: a lost answer is a lease that runs out. */
   claim(request: Input<ClaimRequest, 'wait_ms' | 'labels'>, signal?: AbortSignal): Promise<Claim | undefined>
   beat(id: string, signal?: AbortSignal): Promise<Beat>
@@ -167,9 +148,7 @@ type TaskClient = {
   cancel(id: string, note?: string): Promise<Task>
   retry(id: string, note?: string): Promise<Task>
   resolve(id: string, request: Input<ResolveRequest, 'note'>): Promise<Task>
-  effects(id: string): Promise<readonly Effect[]>
   beginEffect(id: string, request: Input<EffectRequest, 'idempotent' | 'description'>): Promise<EffectReply>
-  endEffect(id: string, key: string, result: unknown): Promise<EffectReply>
 }
 
 function taskClient({ json }: Transport): TaskClient {
@@ -198,26 +177,13 @@ function taskClient({ json }: Transport): TaskClient {
   }
 }
 
-export type Delivery = {
-  readonly manifest?: Record<string, unknown>
-  readonly changes?: 'none' | 'waiting' | 'applied' | 'dropped'
-  readonly skill?: string
-}
-type Artifact = { readonly name: string; readonly digest: string; readonly bytes: number }
-
-type RunClient = {
-  get(id: string): Promise<Run>
-  list(query?: Partial<RunQuery>): Promise<{ readonly runs: readonly ListedRun[]; readonly next: string | null }>
-  /** `at`: the byte where the piece begins; a piece sent twice is stored once. */
-  appendLog(id: string, at: number, piece: string): Promise<{ readonly log_bytes: number; readonly log_truncated: boolean }>
+/** `body` of an artifact is base64, its `digest` the SHA-256 of the bytes in hex. */
+type RunClient = Own<Pick<RunPlane, 'get' | 'appendLog' | 'deliver' | 'putArtifact' | 'addSession'>> & {
+  list(query?: Partial<RunQuery>): Answer<RunPlane['list']>
   /** Bytes `from` up to and without `to` (default: the end). */
-  log(id: string, from?: number, to?: number): Promise<{ readonly bytes: Uint8Array; readonly total: number }>
-  deliver(id: string, delivery: Delivery): Promise<Run>
-  /** `body` is base64, `digest` the SHA-256 of the bytes in hex. */
-  putArtifact(id: string, artifact: { readonly name: string; readonly digest: string; readonly body: string }): Promise<Artifact>
+  log(id: string, from?: number, to?: number): Answer<RunPlane['log']>
   /** The bytes as they were delivered. */
   artifact(id: string, name: string): Promise<{ readonly digest: string; readonly bytes: Uint8Array }>
-  addSession(agentId: string, line: SessionLine): Promise<void>
   sessions(agentId: string, limit?: number): Promise<readonly SessionLine[]>
 }
 
@@ -253,32 +219,11 @@ function runClient({ json, send }: Transport): RunClient {
   }
 }
 
-type AgentReceipts = {
-  readonly agent_id: string
-  readonly receipts: Record<string, unknown> | null
-  readonly reported_at: string | null
-}
-
-export type FleetClient = {
+export type FleetClient = Own<Omit<FleetPlane, 'add' | 'pause'> & Pick<AccessPlane, 'operators' | 'newOperator' | 'revokeOperator'>> & {
   /** Whose token this client has. */
   whoAmI(): Promise<Identity>
-  list(): Promise<readonly Agent[]>
-  get(id: string): Promise<Agent>
   add(draft: Input<AgentDraft, 'heartbeat_enabled' | 'description' | 'daily_tokens'>): Promise<Agent>
-  edit(id: string, patch: AgentPatch): Promise<Agent>
-  remove(id: string): Promise<void>
   pause(id: string, reason?: string): Promise<Agent>
-  resume(id: string): Promise<Agent>
-  wake(id: string): Promise<Agent>
-  report(id: string, worker: Record<string, unknown>, receipts?: Record<string, unknown>): Promise<Agent>
-  keys(id: string): Promise<readonly AgentKey[]>
-  newKey(id: string): Promise<NewAgentKey>
-  revokeKey(id: string, keyId: string): Promise<AgentKey>
-  rotateKey(id: string): Promise<NewAgentKey>
-  receipts(): Promise<readonly AgentReceipts[]>
-  operators(): Promise<readonly OperatorToken[]>
-  newOperator(name: string): Promise<NewOperatorToken>
-  revokeOperator(id: string): Promise<OperatorToken>
 }
 
 function fleetClient({ json }: Transport): FleetClient {
@@ -301,7 +246,7 @@ function fleetClient({ json }: Transport): FleetClient {
     newKey: (id) => post(at(id, '/keys')),
     revokeKey: (id, keyId) => json({ method: 'DELETE', path: at(id, `/keys/${encodeURIComponent(keyId)}`) }),
     rotateKey: (id) => post(at(id, '/keys/rotate')),
-    receipts: async () => (await get<{ receipts: AgentReceipts[] }>('receipts/status')).receipts,
+    receipts: async () => (await get<{ receipts: Awaited<ReturnType<FleetPlane['receipts']>> }>('receipts/status')).receipts,
     operators: async () => (await get<{ operators: OperatorToken[] }>('operators')).operators,
     newOperator: (name) => post('operators', { name }),
     revokeOperator: (id) => json({ method: 'DELETE', path: `operators/${encodeURIComponent(id)}` }),
@@ -310,3 +255,10 @@ function fleetClient({ json }: Transport): FleetClient {
 
 /** `T` with the fields `Filled` optional. */
 type Input<T, Filled extends keyof T> = Omit<T, Filled> & Partial<Pick<T, Filled>>
+
+/** The methods of a part of the plane as its client has them: the token of the client says who calls. */
+type Own<Part> = {
+  [K in keyof Part]: Part[K] extends (caller: Caller, ...rest: infer Rest) => infer Result ? (...rest: Rest) => Result : never
+}
+
+type Answer<Method extends (...args: never) => unknown> = ReturnType<Method>

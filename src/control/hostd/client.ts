@@ -4,6 +4,7 @@ import { lstatSync } from 'node:fs'
 import { z } from 'zod'
 import { parseJson } from '../../kit/json.ts'
 import { createLineSplitter } from '../../kit/lines.ts'
+import { errorText } from '../../kit/text.ts'
 import {
   type HostdError,
   type HostdReply,
@@ -76,7 +77,7 @@ function connect(socket: string, line: string, resolve: (reply: HostdReply) => v
       error: gone,
     },
   }).catch((error: unknown) => {
-    resolve(refused('unavailable', `hostd at "${socket}" cannot be reached: ${error instanceof Error ? error.message : String(error)}`))
+    resolve(refused('unavailable', `hostd at "${socket}" cannot be reached: ${errorText(error)}`))
     return undefined
   })
 }

@@ -3,6 +3,7 @@
 import type { Log } from '../../runtime/port.ts'
 import { openLibc } from '../../sandbox/libc.ts'
 import { openOutput, type Pipe } from '../../sandbox/report.ts'
+import { aborted } from '../../service/sleep.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { rowOf } from './catalogue/availability.ts'
 import { resolvePath } from './catalogue/bind.ts'
@@ -11,10 +12,16 @@ import { claimSocket } from './daemon/claim-socket.ts'
 import { type ListenOptions, listen } from './daemon/listen-socket.ts'
 import type { HostdError } from './hostd-wire.ts'
 import { createApprovalCheck } from './may-call.ts'
-import { createAnswer, createRequestRate, type Rate, type RequestOptions } from './operation/answer-request.ts'
+import {
+  createAnswer,
+  createRequestRate,
+  deniedRecord,
+  type Rate,
+  type RecordCall,
+  type RequestOptions,
+} from './operation/answer-request.ts'
 import { createIntents, type Intents } from './operation/call-intents.ts'
 import { endMarked, execute } from './operation/execute.ts'
-import { deniedRecord, type RecordCall } from './operation/receipt-record.ts'
 import { mayConnect, type Peer, peerOf } from './peer.ts'
 
 type HostdOptions = {
@@ -123,13 +130,6 @@ function createWork(answer: ListenOptions['answer']) {
       return reply.finally(() => running.delete(reply))
     },
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** @returns the line for a peer that may not connect; undefined for one that may */

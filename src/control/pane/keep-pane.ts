@@ -2,6 +2,7 @@
 
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
+import { errorText } from '../../kit/text.ts'
 import { type PaneStep, planWindows, type WantedWindow } from './plan-windows.ts'
 import type { Tmux } from './tmux.ts'
 
@@ -26,7 +27,7 @@ export type PaneWatch = PaneOptions & {
   readonly signal: AbortSignal
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
   readonly changed: (done: PaneDone) => void
-  /** What failed this time; it is tried again. */
+  /** Takes what failed this time; it is tried again. */
   readonly failed: (message: string) => void
 }
 
@@ -40,7 +41,7 @@ export async function watchPane({ signal, pause, changed, failed, ...options }: 
       if (done.created + done.respawned + done.closed > 0) changed(done)
       said = ''
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = errorText(error)
       if (message !== said) failed(message)
       said = message
     }

@@ -1,6 +1,7 @@
 /** Keeps approvals: a run asks, an operator or the clock answers once, and the run uses the answer once. */
 
 import { digest } from '../../kit/sha256.ts'
+import { errorText } from '../../kit/text.ts'
 import { type Approval, type ApprovalQuery, type ApprovedOperation, approval, type DecisionRequest } from '../contract/approval-shapes.ts'
 import { assertSelf, type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { ApprovalPlane } from '../contract/plane.ts'
@@ -82,12 +83,12 @@ type Question = {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** What an approval permits, and nothing else: a use must repeat it. @throws PlaneRefusal bad_request for text with half of a character */
+/** Returns the digest of what an approval permits, and nothing else: a use must repeat it. @throws PlaneRefusal bad_request for text with half of a character */
 export function operationDigest(operation: string, details: Readonly<Record<string, unknown>>): string {
   try {
     return digest({ operation, details })
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorText(error)
     throw new PlaneRefusal('bad_request', `"details" of an approval request must be plain JSON: ${why}`)
   }
 }

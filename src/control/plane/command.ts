@@ -1,15 +1,11 @@
 /** Holds what every command of the plane works with: its context, the numbers of new records, and columns of rows by their kind. */
 
 import type { PlaneOptions } from '../contract/plane.ts'
-import type { Command, Dialect, Param, Row, Store } from '../contract/store-port.ts'
+import type { Command, Dialect, Param, Row } from '../contract/store-port.ts'
 
-export type PlaneContext = {
-  readonly store: Store
+/** `now` is the clock that all daemons share. */
+export type PlaneContext = Pick<PlaneOptions, 'store' | 'now' | 'random' | 'randomBytes'> & {
   readonly dialect: Dialect
-  /** The clock that all daemons share. */
-  readonly now: () => number
-  readonly random: () => number
-  readonly randomBytes: (count: number) => Uint8Array
   readonly options: PlaneOptions
 }
 

@@ -1,5 +1,6 @@
 /** Makes the control plane pay for the model calls of the own runner: it reserves before each call and settles after it. */
 
+import { errorText } from '../../kit/text.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Grant, type Meter, type Provider, ProviderFailure, type Quote } from '../../runtime/port.ts'
 import type { Reservation, ReserveRequest, Settled, SettleRequest } from '../contract/fleet-shapes.ts'
@@ -61,7 +62,7 @@ function affordable({ inputTokens, outputTokens }: Quote, left: number | null): 
   return Math.min(outputTokens, Math.max(leastAnswer, left - inputTokens))
 }
 
-/** What cannot be counted costs all that was reserved. */
+/** An answer that cannot be counted costs all that was reserved. */
 function tokensOf(used: Usage | 'nothing' | 'unknown', reserved: number): number {
   if (used === 'nothing') return 0
   if (used === 'unknown') return reserved
@@ -70,7 +71,7 @@ function tokensOf(used: Usage | 'nothing' | 'unknown', reserved: number): number
 }
 
 function refused(error: unknown): never {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = errorText(error)
   if (error instanceof PlaneRefusal && error.code === 'budget_exceeded') throw new ProviderFailure('budget', message)
   if (error instanceof PlaneRefusal && error.code !== 'unavailable') throw new ProviderFailure('aborted', message, { unsent: true })
   throw new ProviderFailure('server', message, { unsent: true })

@@ -10,15 +10,11 @@ import { controlRoute, prefix } from './access/control-route.ts'
 import type { ControlApi, ControlRoutes, ControlServer } from './control-server.ts'
 import { httpErrorOf } from './refusal-status.ts'
 import { activityRoutes } from './routes/activity-routes.ts'
-import { agentRoutes } from './routes/agent-routes.ts'
-import { approvalRoutes } from './routes/approval-routes.ts'
-import { budgetRoutes } from './routes/budget-routes.ts'
+import { agentRoutes, budgetRoutes, keyRoutes, scheduleRoutes } from './routes/fleet-routes.ts'
 import { hostRoutes } from './routes/host-routes.ts'
-import { keyRoutes } from './routes/key-routes.ts'
 import { pageRoutes } from './routes/page-routes.ts'
 import { runFileRoutes, runRoutes } from './routes/run-routes.ts'
-import { scheduleRoutes } from './routes/schedule-routes.ts'
-import { claimRoutes, decisionRoutes, effectRoutes, taskRoutes } from './routes/task-routes.ts'
+import { approvalRoutes, claimRoutes, decisionRoutes, effectRoutes, taskRoutes } from './routes/task-routes.ts'
 
 export function controlApi(server: ControlServer, failed: (error: unknown) => void): Answering<Caller> {
   const options = { errorOf: httpErrorOf, failed }

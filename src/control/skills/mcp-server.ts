@@ -1,6 +1,7 @@
 /** Serves one tool over the Model Context Protocol on standard input and output, for runners such as claude and codex. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
+import { errorText } from '../../kit/text.ts'
 
 export type McpTool = {
   readonly name: string
@@ -69,7 +70,7 @@ async function called(tool: McpTool, params: unknown): Promise<Reply> {
     const answer = await tool.call(isObject(params.arguments) ? params.arguments : {})
     return { result: { content: [{ type: 'text', text: answer }] } }
   } catch (error) {
-    return { result: { content: [{ type: 'text', text: error instanceof Error ? error.message : String(error) }], isError: true } }
+    return { result: { content: [{ type: 'text', text: errorText(error) }], isError: true } }
   }
 }
 

@@ -3,6 +3,7 @@
 import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { isObject } from '../../kit/json.ts'
+import { errorText } from '../../kit/text.ts'
 import { name } from '../contract/task-shapes.ts'
 import { compileInvoke } from './invoke-pattern.ts'
 import type { Invoke, Skill } from './skill.ts'
@@ -39,7 +40,7 @@ export function readSkillLibrary(text: string, readContent: ReadContent): ReadLi
 
 type Report = (path: Path, message: string) => void
 
-/** What is right of an entry is checked further although another entry is wrong, so that everything is reported at once. */
+/** The right parts of an entry are checked further although another entry is wrong, so that everything is reported at once. */
 function skillsIn(
   value: unknown,
   { report, readContent }: { readonly report: Report; readonly readContent: ReadContent },
@@ -63,7 +64,7 @@ function plainValue(document: Document): { readonly ok: true; readonly value: un
   try {
     return { ok: true, value: document.toJS({ maxAliasCount: 100 }) }
   } catch (error) {
-    return { ok: false, message: error instanceof Error ? error.message : String(error) }
+    return { ok: false, message: errorText(error) }
   }
 }
 

@@ -1,12 +1,13 @@
 /** The heartbeat of the seed: state, claim, run, activity, and again. */
 
+import { errorText } from '../../kit/text.ts'
 import { pause } from '../../service/sleep.ts'
 import type { SeedState } from '../contract/activity-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Claim } from '../contract/task-shapes.ts'
 import { refusedKey } from './identify.ts'
 import { isPassing } from './run/asks.ts'
-import { messageOf, type Performing } from './run/performance.ts'
+import type { Performing } from './run/performance.ts'
 import type { WorkerEnd, WorkerOptions } from './worker-options.ts'
 
 export type Beating = {
@@ -14,7 +15,7 @@ export type Beating = {
   /** Aborted when nothing more may be claimed. */
   readonly closing: AbortSignal
   readonly perform: (claimed: Pick<Performing, 'claim' | 'claimedAt'>) => Promise<WorkerEnd>
-  /** What the report says of the worker besides `options.facts`. */
+  /** Returns what the report says of the worker besides `options.facts`. */
   readonly facts: Readonly<Record<string, unknown>>
 }
 
@@ -44,7 +45,7 @@ export async function heartbeat(beating: Beating): Promise<WorkerEnd> {
     } catch (error) {
       if (closing.aborted) break
       if (error instanceof PlaneRefusal && hopeless.includes(error.code)) throw refusedKey(options, error)
-      const trouble = messageOf(error)
+      const trouble = errorText(error)
       if (trouble !== state.trouble) say(`${trouble}; waiting`)
       state.trouble = trouble
       if (error instanceof Inactive) {
@@ -103,7 +104,7 @@ async function reportOnce({ options, facts }: Beating): Promise<void> {
   await tellDecided?.(({ runId, changes }) =>
     port.deliver(runId, { changes }).catch((error: unknown) => {
       if (isPassing(error)) throw error
-      say(`${runId}: ${messageOf(error)}`)
+      say(`${runId}: ${errorText(error)}`)
     }),
   )
   await tidyCopies?.((id) =>

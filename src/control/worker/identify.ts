@@ -1,5 +1,6 @@
 /** Asks the control plane whose key the worker has: which agent it is, its role, and which control plane it works for. */
 
+import { errorText } from '../../kit/text.ts'
 import type { FleetClient } from '../client/control-client.ts'
 import type { Identity } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
@@ -8,7 +9,7 @@ export type Identifying = {
   /** With the key of the agent. */
   readonly fleet: Pick<FleetClient, 'whoAmI'>
   readonly apiUrl: string
-  /** What a person said; it has to agree with the key. */
+  /** The name that a person gave; it has to agree with the key. */
   readonly agentId?: string | undefined
   readonly role?: string | undefined
   readonly pause: (ms: number) => Promise<unknown>
@@ -54,7 +55,7 @@ async function answered({ fleet, apiUrl, agentId, pause, say }: Identifying): Pr
   }
 }
 
-/** What is refused is the key itself. */
+/** Returns the refusal with words about the key, which is what is refused. */
 export function refusedKey(
   { apiUrl, agentId }: { readonly apiUrl: string; readonly agentId?: string | undefined },
   { code, message }: PlaneRefusal,
@@ -68,7 +69,7 @@ export function refusedKey(
 }
 
 function noPlane(apiUrl: string, error: unknown): Error {
-  const why = error instanceof Error ? error.message : String(error)
+  const why = errorText(error)
   return new PlaneRefusal(
     'not_found',
     `what answers at ${apiUrl} is no control plane of this version, because it cannot say whose a key is: ${why}; check --url and CONTROLPLANE_API_URL, and update an older control plane first`,

@@ -1,9 +1,15 @@
 /** Prepares a worker from a home and its environment: what `braidclaw control worker` and `braidclaw agent --control` start. */
 
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
 import type { Host, Setup } from '../../host/api.ts'
 import { openHost } from '../../host/open/open-host.ts'
 import { workspaceOf } from '../../host/setup/workspace-folder.ts'
+import { standingExecutables } from '../../host/toolset/executable-tools.ts'
+import { builtInTools, type SourcedTool, type ToolSelection, type ToolSource } from '../../host/toolset/tool-selection.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { isCompiled, ownProgram } from '../../service/own-program.ts'
 import { pause } from '../../service/sleep.ts'
 import { createControlClient } from '../client/control-client.ts'
 import type { TransportOptions } from '../client/transport.ts'
@@ -11,16 +17,17 @@ import { openAgentKey } from '../manifest/agent-key.ts'
 import { manifestMaker } from '../manifest/run-manifest.ts'
 import { chooseRunner } from '../runners/choose-runner.ts'
 import { ownRunner, ownRunnerProblem } from '../runners/own-runner.ts'
-import type { ForeignRunner, RunnerName } from '../runners/runner.ts'
+import type { ForeignRunner, RunnerName, RunnerSupport } from '../runners/runner.ts'
+import { type AgentSkills, openLibrary } from '../skills/open-library.ts'
+import { skillsSearchTool } from '../skills/skills-search-tool.ts'
 import { tidyParked } from './changes/parked-copies.ts'
 import { openWaitingChanges } from './changes/waiting-changes.ts'
 import { createCopies } from './changes/workspace-copies.ts'
 import { clientPort } from './client-port.ts'
 import { identify } from './identify.ts'
 import { openWorker } from './open-worker.ts'
-import type { Worker, WorkerRunner } from './worker-options.ts'
+import { noSkills, type Skills, type Worker, type WorkerRunner } from './worker-options.ts'
 import { placesOf, takeOverOlder } from './worker-places.ts'
-import { openWorkerSkills } from './worker-skills.ts'
 
 export type OwnWorkerOptions = {
   /** `config.workspaceDir` is what the tasks are about; the command lets CONTROLPLANE_WORKSPACE_CWD decide it. */
@@ -160,4 +167,86 @@ async function programVersion(name: ForeignRunner['name'], path: string): Promis
   } catch {
     return {}
   }
+}
+
+type WorkerSkills = {
+  readonly skills: Skills
+  readonly support: RunnerSupport
+  /** The files that children must be able to read for it. */
+  readonly readable: readonly string[]
+  /** For the own runner; absent: the tools of the configuration. */
+  readonly tools?: ToolSelection
+  close(): void
+}
+
+type OpenedSkills = { readonly ok: true; readonly found: WorkerSkills } | { readonly ok: false; readonly message: string }
+
+type Opening = {
+  readonly setup: Setup
+  readonly workspace: string
+  /** The folder of the worker, which children may read in parts. */
+  readonly state: string
+  readonly owner: { readonly id: string; readonly role: string }
+}
+
+const libraryFile = 'agent/library.yaml'
+
+/**
+ * Opens the skills library of a workspace in the forms that each kind of runner needs. A workspace without a library is not a problem; a
+ * library with mistakes is one. @throws the system's error when the state cannot be written
+ */
+function openWorkerSkills({ setup, workspace, state, owner }: Opening): OpenedSkills {
+  const opened = openLibrary(join(workspace, libraryFile))
+  if (!opened.ok) return opened.isMissing ? { ok: true, found: none } : { ok: false, message: opened.message }
+  const agent = opened.forAgent(owner)
+  const search = agent.openSearch()
+  const snapshot = join(state, 'library.json')
+  mkdirSync(state, { recursive: true, mode: 0o700 })
+  writeFileSync(snapshot, agent.snapshot(), { mode: 0o600 })
+  const extension = agent.piExtension()
+  const args = ['control', 'skills-server', '--library', snapshot, '--agent', owner.id, '--role', owner.role]
+  const found: WorkerSkills = {
+    skills: skillsOf(agent),
+    support: { ...(extension === undefined ? {} : { piExtension: extension }), mcpServer: { command: ownProgram(), args } },
+    readable: [snapshot, ...ownFiles()],
+    tools: { ...builtInTools, more: toolSource(setup, search) },
+    close: search.close,
+  }
+  return { ok: true, found }
+}
+
+const none: WorkerSkills = { skills: noSkills, support: {}, readable: [], close() {} }
+
+function skillsOf(agent: AgentSkills): Skills {
+  return {
+    isThere: true,
+    index: agent.index,
+    match(task) {
+      const skill = agent.match(task)
+      if (!skill) return undefined
+      const { name, summary, content, command } = skill
+      return { name, summary, ...(content === '' ? {} : { content }), ...(command ? { command } : {}) }
+    },
+  }
+}
+
+/** Our program runs inside the confinement of claude and codex, as their MCP server. */
+function ownFiles(): readonly string[] {
+  const program = ownProgram()
+  if (isCompiled()) return [program]
+  const root = dirname(dirname(program))
+  const at = root.indexOf('/node_modules/')
+  return at < 0 ? [root] : [root.slice(0, at + '/node_modules'.length)]
+}
+
+/** The same array each time, so that the model's list of tools stays as it is. */
+function toolSource(setup: Setup, search: Parameters<typeof skillsSearchTool>[0]): ToolSource {
+  const tool = skillsSearchTool(search)
+  const sourced: SourcedTool = { ...tool, source: libraryFile, sha256: sha256(tool.description), changed: () => undefined }
+  if (setup.config.tools.executables.length === 0) {
+    const tools = [sourced]
+    return async () => tools
+  }
+  const standing = standingExecutables(setup)
+  return async (deps) => [...(await standing(deps)), sourced]
 }

@@ -3,8 +3,8 @@
  * process. Every method rejects with PlaneRefusal when the control plane refuses, and with another Error when it cannot be reached.
  */
 
-import type { Delivery } from '../client/control-client.ts'
 import type { ActivityPost, ActivityReply, SeedState } from '../contract/activity-shapes.ts'
+import type { RunPlane } from '../contract/plane.ts'
 import type { Run, SessionLine } from '../contract/run-shapes.ts'
 import type { Claim, ClaimRequest, ReleaseRequest, Task } from '../contract/task-shapes.ts'
 import type { OwnRunPort } from '../runners/runner.ts'
@@ -17,7 +17,7 @@ export type Artifact = {
   readonly body: string
 }
 
-/** What an agent's own key may do. */
+/** Lists what an agent's own key may do. */
 export type WorkerPort = {
   state(signal: AbortSignal): Promise<SeedState>
   /** The worker says what it is, and how its receipts stand. */
@@ -38,10 +38,10 @@ export type WorkerPort = {
   run(token: string): RunPort
 }
 
-/** What the token of one run may do. After the lease is lost each of these is refused. */
+/** Lists what the token of one run may do. After the lease is lost each of these is refused. */
 export type RunPort = OwnRunPort & {
   release(taskId: string, request: ReleaseRequest): Promise<Task>
   appendLog(runId: string, at: number, piece: string): Promise<{ readonly log_bytes: number; readonly log_truncated: boolean }>
-  deliver(runId: string, delivery: Delivery): Promise<unknown>
+  deliver(runId: string, delivery: Parameters<RunPlane['deliver']>[2]): Promise<unknown>
   putArtifact(runId: string, artifact: Artifact): Promise<unknown>
 }

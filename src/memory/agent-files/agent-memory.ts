@@ -1,15 +1,15 @@
 /** Manages the memory of one agent in a folder: soul, summary, pins and the last pairs of its history, consistent after any crash. */
 
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync } from 'node:fs'
 import type { Clock, Log, Message } from '../../runtime/port.ts'
 import { type Compaction, compact, type Summarise } from '../conversations/compact.ts'
 import { type Context, estimateTokens } from '../conversations/model-context.ts'
-import { systemText } from '../conversations/summary-words.ts'
-import { folderPaths } from './agent-folder.ts'
+import { defaultSoul, systemText } from '../conversations/summary-words.ts'
+import { type FolderPaths, folderPaths } from './agent-folder.ts'
+import { readText, textBound } from './bounded-read.ts'
 import { catchDiskError, type Disk, diskErrorMessage, realDisk } from './disk.ts'
-import { alone, takeLock } from './folder-lock.ts'
-import { createView } from './folder-view.ts'
-import { appendPair, type History, type Pair, pairsIn } from './history-file.ts'
+import { type Alone, alone, takeLock } from './folder-lock.ts'
+import { appendPair, type History, type Pair, pairsIn, readHistory } from './history-file.ts'
 import { createFolderStore, type Lengths } from './history-source.ts'
 import { createPins, type Pins } from './pins.ts'
 
@@ -136,4 +136,79 @@ function messagesOf({ user, assistant }: Pair): Message[] {
     { role: 'user', content: user },
     { role: 'assistant', parts: assistant === '' ? [] : [{ type: 'text', text: assistant }] },
   ]
+}
+
+type View = { readonly soul: string; readonly summary: string; readonly pins: readonly string[]; readonly history: History }
+
+type ViewOptions = {
+  readonly paths: FolderPaths
+  readonly log: Log
+  readonly alone: Alone
+  readonly pins: Pick<Pins, 'list'>
+  /** How many pairs of the history to read. */
+  readonly pairs: number
+}
+
+/** In bytes. Longer souls are used but logged, because other programs stop reading here. */
+const usualSoul = 8192
+
+/**
+ * Reads the content of an agent folder, and reads it again after one of its files changed. Reads a read-only folder without its lock.
+ * @returns a function that throws errno errors
+ */
+function createView(options: ViewOptions): () => View {
+  const { paths, log, alone } = options
+  const state: { print?: string; view?: View } = {}
+
+  function look(): View {
+    state.print = printOf(paths)
+    state.view = load(options, state.view?.history)
+    return state.view
+  }
+
+  return () => {
+    if (state.view && state.print === printOf(paths) && !existsSync(paths.marker)) return state.view
+    try {
+      return alone(look)
+    } catch (error) {
+      const why = diskErrorMessage(error)
+      if (why === undefined) throw error
+      log('warn', 'memory folder read without its lock', { folder: paths.folder, why })
+      return look()
+    }
+  }
+}
+
+/** Combines inode, size and both times: an edit changes at least one of them. */
+function printOf({ soul, summary, history, pins }: FolderPaths): string {
+  return [soul, summary, history, pins]
+    .map((path) => {
+      const found = statSync(path, { throwIfNoEntry: false, bigint: true })
+      return found ? `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}` : 'none'
+    })
+    .join('\n')
+}
+
+function load({ paths, log, pins, pairs }: ViewOptions, before?: History): View {
+  const history = readHistory(paths.history, pairs, before)
+  const { unreadable, unpaired, torn } = history
+  if (unreadable + unpaired > 0) log('warn', 'history lines ignored', { path: paths.history, unreadable, unpaired, torn })
+  const kept = pins.list()
+  if (kept.unreadable > 0) log('warn', 'pins ignored', { path: paths.pins, unreadable: kept.unreadable })
+  if (kept.trouble) log('warn', 'pins ignored', { why: kept.trouble })
+  return {
+    history,
+    soul: textIn(paths.soul, log) || defaultSoul,
+    summary: textIn(paths.summary, log),
+    pins: kept.pins.map(({ text }) => text),
+  }
+}
+
+/** Reports omitted text in the log and to the model. */
+function textIn(path: string, log: Log): string {
+  const found = readText(path, textBound)
+  if (found.state === 'unusable') log('warn', 'memory file ignored', { path, why: found.why })
+  if (found.state !== 'read') return ''
+  if (found.bytes > usualSoul) log(found.whole ? 'info' : 'warn', 'memory file is long', { path, bytes: found.bytes, used: textBound })
+  return found.whole ? found.text : `${found.text}\n[${path} goes on for ${found.bytes - textBound} more bytes, which are not used]`
 }

@@ -2,6 +2,7 @@
 
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { hasCode } from '../../kit/text.ts'
 
 const { O_RDWR, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY, O_NOFOLLOW } = constants
 const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
@@ -27,7 +28,7 @@ export function openMade(path: string, flags: number): number {
   try {
     return openSync(path, flags, 0o600)
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+    if (!hasCode(error, 'ENOENT')) throw error
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     return openSync(path, flags, 0o600)
   }

@@ -1,6 +1,7 @@
 /** Reads regular files of an agent folder in pieces, up to a fixed limit. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { unlessMissing } from '../../kit/text.ts'
 
 /** `from` and `end` are byte positions, `end` after the newline. `text` is undefined for a line longer than the limit. */
 export type FileLine = { readonly from: number; readonly end: number; readonly text: string | undefined; readonly torn: boolean }
@@ -52,13 +53,11 @@ export function readText(path: string, bound: number): TextFile {
 /** Returns the SHA-256 in hex of the file or of a range in it. Treats a missing file as empty. @throws errno errors */
 export function digestOf(path: string, range?: Range): string {
   const hasher = new Bun.CryptoHasher('sha256')
-  try {
+  unlessMissing(() =>
     withFile(path, (file, size) => {
       for (const bytes of piecesOf(file, range ?? { from: 0, to: size })) hasher.update(bytes)
-    })
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-  }
+    }),
+  )
   return hasher.digest('hex')
 }
 

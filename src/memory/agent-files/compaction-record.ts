@@ -1,6 +1,7 @@
 /** Defines the record of a compaction: the lines it covers, the model, and digests that tie the summary to those lines. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
+import { unlessMissing } from '../../kit/text.ts'
 import { linesOf, withFile } from './bounded-read.ts'
 
 /**
@@ -34,7 +35,7 @@ export type Marker = {
 
 /** Returns undefined for text that is not a valid marker. */
 export function markerIn(text: string): Marker | undefined {
-  const value = parsed(text)
+  const value = parseJson(text)
   if (!isObject(value) || !isRecord(value.record) || typeof value.summary !== 'string') return undefined
   const { record, summary, source_bytes, archive_bytes } = value
   return isCount(source_bytes) && isCount(archive_bytes) ? { record, summary, source_bytes, archive_bytes } : undefined
@@ -52,28 +53,16 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
-/** Returns undefined for invalid JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** Returns the last record of compactions.jsonl; skips invalid lines. @throws errno errors */
 export function lastRecord(path: string): CompactionRecord | undefined {
-  try {
-    return withFile(path, (file, size) => {
+  return unlessMissing(() =>
+    withFile(path, (file, size) => {
       let last: CompactionRecord | undefined
       for (const { text } of linesOf(file, { from: 0, to: size })) {
-        const value = parsed(text ?? '')
+        const value = parseJson(text ?? '')
         if (isRecord(value)) last = value
       }
       return last
-    })
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+    }),
+  )
 }

@@ -1,17 +1,13 @@
 /** Reads and writes the file with the id of the conversation that an agent's session continues. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { unlessMissing } from '../../kit/text.ts'
 import { openMade } from './append-line.ts'
 
 /** Returns undefined when there is no file, or no valid id in it. @throws errno errors except ENOENT */
 export function readPointer(path: string): string | undefined {
-  try {
-    const id = readFileSync(path, 'utf8').trim()
-    return /^\w{1,100}$/.test(id) ? id : undefined
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+  const id = unlessMissing(() => readFileSync(path, 'utf8').trim())
+  return id !== undefined && /^\w{1,100}$/.test(id) ? id : undefined
 }
 
 /**

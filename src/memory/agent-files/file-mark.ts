@@ -2,6 +2,7 @@
 
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { sha256 } from '../../kit/sha256.ts'
+import { unlessMissing } from '../../kit/text.ts'
 import { appendText } from './append-line.ts'
 import { bytesOf, type FileLine, linesOf } from './bounded-read.ts'
 
@@ -77,13 +78,8 @@ function tailOf(file: number, size: number): string {
 /** Returns undefined when there is no file. @throws errno errors, also for a symbolic link, a folder or a FIFO */
 export function openOwn(path: string): number | undefined {
   const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
-  try {
-    const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
-    if (fstatSync(file).isFile()) return file
-    closeSync(file)
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+  const file = unlessMissing(() => openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW))
+  if (file === undefined || fstatSync(file).isFile()) return file
+  closeSync(file)
   throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'open' })
 }

@@ -1,6 +1,6 @@
 /** Defines the journal note for a line that another program wrote into an agent's file: file, line number, digest and text. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { AgentFile } from './agent-paths.ts'
 
@@ -35,16 +35,8 @@ export function foreignLineIn({
 /** Returns the line as a message of a conversation; undefined for a line of the trace, and for the rest of a truncated message. */
 export function saidIn({ file, text }: ForeignLine): { readonly role: 'user' | 'assistant'; readonly content: string } | undefined {
   if (file === 'trace') return undefined
-  const value = parsed(text)
+  const value = parseJson(text)
   if (isObject(value) && typeof value.content === 'string')
     return { role: value.role === 'assistant' ? 'assistant' : 'user', content: value.content }
   return /^[{}[\]]/.test(text.trim()) ? undefined : { role: 'user', content: text }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -2,6 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
+import { unlessMissing } from '../../kit/text.ts'
 import { bytesOf, linesOf, type Range, withFile } from './bounded-read.ts'
 import type { Disk } from './disk.ts'
 
@@ -36,24 +37,20 @@ type Place = { readonly size: number; readonly tail: string; readonly question?:
  * only those are read. @throws errno errors
  */
 export function readHistory(path: string, keep: number, before?: History): History {
-  try {
-    return withFile(path, (file, size) => {
+  const read = unlessMissing(() =>
+    withFile(path, (file, size) => {
       const wentOn = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
       return scan(file, { from: wentOn ? before.place.size : 0, to: size }, { keep, ...(wentOn ? { before } : {}) })
-    })
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return scan(-1, { from: 0, to: 0 }, { keep })
-    throw error
-  }
+    }),
+  )
+  return read ?? scan(-1, { from: 0, to: 0 }, { keep })
 }
 
 function tailOf(file: number, size: number): string {
   return sha256(size === 0 ? '' : bytesOf(file, { from: Math.max(0, size - 256), to: size }))
 }
 
-type Wanted = { readonly keep: number; readonly before?: History }
-
-function scan(file: number, range: Range, { keep, before }: Wanted): History {
+function scan(file: number, range: Range, { keep, before }: { readonly keep: number; readonly before?: History }): History {
   const [starts, recent]: [number[], Pair[]] = [[...(before?.starts ?? [])], [...(before?.recent ?? [])]]
   let [unreadable, torn] = [before?.unreadable ?? 0, false]
   let { question } = before?.place ?? {}

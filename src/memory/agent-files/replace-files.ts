@@ -2,9 +2,10 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { parseJson } from '../../kit/json.ts'
 import type { FolderPaths } from './agent-folder.ts'
 import { bytesOf, digestOf, linesOf, piecesOf, readText, withFile } from './bounded-read.ts'
-import { lastRecord, type Marker, markerIn, parsed } from './compaction-record.ts'
+import { lastRecord, type Marker, markerIn } from './compaction-record.ts'
 import { type Disk, modeOf, replaceFile, writeAll, writeFile } from './disk.ts'
 
 /** The result of a compaction that a crash interrupted. */
@@ -44,7 +45,7 @@ export function settle(disk: Disk, paths: FolderPaths): Settled {
 
 /** Completes the pending change first: planck would do so at its next start and overwrite anything added since. */
 function settlePending(disk: Disk, { pending, summary, history }: FolderPaths): boolean {
-  const found: unknown = withFile(pending, (file, size) => parsed(bytesOf(file, { from: 0, to: size }).toString()))
+  const found: unknown = withFile(pending, (file, size) => parseJson(bytesOf(file, { from: 0, to: size }).toString()))
   const [text, lines]: unknown[] = Array.isArray(found) ? found : []
   if (typeof text !== 'string' || typeof lines !== 'string') return false
   replaceFile(disk, summary, Buffer.from(text))

@@ -1,10 +1,11 @@
 /** Reads and writes an agent's session: all messages since the last reset, one {"ts","role","content"} per line. */
 
-import { existsSync, renameSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
+import { createLineSplitter, type Line } from '../../kit/lines.ts'
+import { unlessMissing } from '../../kit/text.ts'
 import { appendText, timestamp } from './append-line.ts'
-import { jsonLines } from './read-lines.ts'
 
 /** `ts` is ISO 8601 in UTC, to the second; '' where a line has none. */
 export type Entry = { readonly ts: string; readonly role: string; readonly content: string }
@@ -50,13 +51,10 @@ export function countSession(file: string): number {
  */
 export function archiveSession(file: string, at: number): string | undefined {
   const archive = freeName(dirname(file), new Date(at).toISOString().replaceAll(':', '-'))
-  try {
+  return unlessMissing(() => {
     renameSync(file, archive)
     return archive
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+  })
 }
 
 function freeName(folder: string, stamp: string): string {
@@ -70,4 +68,45 @@ function entryOf(value: unknown): Entry | undefined {
   if (!isObject(value)) return undefined
   const { ts = '', role, content } = value
   return typeof role === 'string' && typeof content === 'string' && typeof ts === 'string' ? { ts, role, content } : undefined
+}
+
+/** `value` is undefined for a line that is invalid JSON or longer than 64 MiB. Empty lines are skipped, but counted. */
+type JsonLine = { readonly number: number; readonly value: unknown }
+
+const maxLineBytes = 64 * 1024 * 1024
+
+/**
+ * Reads JSON-lines files that other processes may write, a crash may have cut short, and people may have edited. Treats a missing file
+ * as empty.
+ * @throws errno errors
+ */
+function* jsonLines(path: string): Generator<JsonLine> {
+  let number = 0
+  for (const line of textLines(path)) {
+    number += 1
+    if (!line.ok) yield { number, value: undefined }
+    else if (line.text.trim() !== '') yield { number, value: parseJson(line.text) }
+  }
+}
+
+function* textLines(path: string): Generator<Line> {
+  const file = openToRead(path)
+  if (file === undefined) return
+  try {
+    const splitter = createLineSplitter(maxLineBytes)
+    const buffer = new Uint8Array(65_536)
+    for (let count = readSync(file, buffer); count > 0; count = readSync(file, buffer)) yield* splitter.push(buffer.subarray(0, count))
+    const last = splitter.end()
+    if (last) yield last
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Refuses FIFOs and devices, because reading them might never end. */
+function openToRead(path: string): number | undefined {
+  const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK))
+  if (file === undefined || fstatSync(file).isFile()) return file
+  closeSync(file)
+  throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'read' })
 }

@@ -1,6 +1,7 @@
 /** Checks the chain of receipts bit by bit while it grows, so that whether it is valid is known at any time at little cost. */
 
 import { statSync } from 'node:fs'
+import { errorText } from '../../kit/text.ts'
 import { follow, type Position, start } from '../form/chain.ts'
 import { readLines } from '../form/receipt-lines.ts'
 import { readKey } from '../key.ts'
@@ -87,7 +88,7 @@ export function createChainWatch({
         for (const path of filesOf(log)) if (!readFile(path, until)) return true
         whole = true
       } catch (error) {
-        problem = error instanceof Error ? error.message : String(error)
+        problem = errorText(error)
       }
       return false
     },

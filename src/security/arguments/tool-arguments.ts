@@ -6,7 +6,7 @@
 import { didYouMean } from '../../kit/did-you-mean.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { isObject } from '../../kit/json.ts'
-import { quote, visible } from '../../kit/text.ts'
+import { errorText, quote, visible } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { fits } from './fits.ts'
 import { boundPatterns, LONGEST_TEXT } from './schema-patterns.ts'
@@ -37,7 +37,7 @@ export function createValidator(): Validator {
     } catch (error) {
       return {
         ok: false,
-        message: `the tool's own schema cannot be checked (${error instanceof Error ? error.message : String(error)}); report it to the operator`,
+        message: `the tool's own schema cannot be checked (${errorText(error)}); report it to the operator`,
       }
     }
   }

@@ -8,8 +8,8 @@ import { digest } from '../../kit/sha256.ts'
 import { cut } from '../../kit/text.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { RuleName } from '../rules.ts'
+import { isUnder } from '../targets/path.ts'
 import { type ChangeView, createChangeView } from './change-view.ts'
-import { judgeLink } from './changed-links.ts'
 import { changesDigest } from './changes-digest.ts'
 import { summariseChanges } from './changes-summary.ts'
 import { type Finding, tellFindings } from './finding.ts'
@@ -19,6 +19,7 @@ import { judgeGitMoves } from './harmless/judge-moves.ts'
 import { beyondLimits, findSecrets } from './harmless/limits.ts'
 import { isHiddenSetting } from './harmless/run-unasked.ts'
 import { createPathLock, type PathLock } from './locked-paths.ts'
+import { resolveLink } from './resolve-link.ts'
 import type { ReviewContext } from './review-context.ts'
 
 type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason' | 'doubts'> & { readonly rule: RuleName | `rule.${string}` }
@@ -160,4 +161,24 @@ function omissions(changes: readonly Change[]): string {
     others.length > 0 ? `; left out: ${grouped(others.length)} of the kinds pipe, socket and device` : '',
     bits.length > 0 ? `; the set-user-ID, set-group-ID and sticky bits of ${count(bits.length, 'path')} are cleared` : '',
   ].join('')
+}
+
+/** Virtual environments and package managers link to programs in these folders. */
+const systemFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/opt', '/nix/store', '/gnu/store']
+
+type Links = { readonly view: ChangeView; readonly context: ReviewContext; readonly lock: PathLock }
+
+/** Judges new and changed symbolic links: they may lead to places in the workspace, or to folders that a command only reads. */
+function judgeLink({ path, before, after }: Change, { view, context, lock }: Links): Finding | undefined {
+  if (after?.kind !== 'link' || (before?.kind === 'link' && before.target === after.target)) return
+  const deny = (rule: Finding['rule'], why: string) => ({ weight: 'deny', rule, path, why }) as const
+  const end = resolveLink({ view, policy: context.policy, link: path, side: 'after' })
+  if (end === undefined) return deny('changes.link', 'a link that cannot be followed')
+  if (end.outside !== undefined) {
+    const isIn = (folder: string) => isUnder(end.outside, folder)
+    const isReadOnly = systemFolders.some(isIn) || (context.readOnlyFolders?.().some(isIn) ?? false)
+    return isReadOnly ? undefined : deny('changes.link', `a link that leads out of the workspace, to ${JSON.stringify(end.outside)}`)
+  }
+  const locked = lock(end.inside)
+  if (locked?.rule === 'changes.forbidden') return deny(locked.rule, `a link to ${JSON.stringify(end.inside)}, ${locked.why}`)
 }

@@ -1,12 +1,12 @@
 /** Judges whether one shell command may run, at what risk, and exactly what would be executed. */
 
 import { type ParsedScript, parse } from 'unbash'
-import { planOf } from './command-plan.ts'
 import { hiddenCharacter, isTooLong, maxBytes, mentionsCommand } from './command-text.ts'
 import { blockingRule, namesToBlock, removalIn } from './flow/destructive.ts'
 import { invoke } from './flow/invoke.ts'
-import { type Flow, HOLE, type Inner, type Look, noFeed, type Place, type Scope } from './flow/model.ts'
+import { type Flow, HOLE, type Inner, type Look, noFeed, type Place, resolvePath, type Scope } from './flow/model.ts'
 import { searchTexts } from './flow/search.ts'
+import { argsOf } from './flow/value.ts'
 import { walkScript } from './flow/walk-script.ts'
 import { freeBuiltins, isRefusedName, riskyBuiltins } from './names.ts'
 import { printScript } from './syntax/print.ts'
@@ -208,4 +208,40 @@ function checkCalls(look: Look): void {
     if (place.forks) look.block('command.fork_bomb', `${JSON.stringify(from)} starts itself again and again until the machine stops`)
     else look.raise('command.unclear', `${JSON.stringify(from)} calls itself without an end that can be seen`)
   }
+}
+
+/** Turns a judged syntax tree into the plan that would be executed. */
+function planOf(look: Look, script: ParsedScript, place: Place): CommandPlan {
+  const { edits, dotted } = look.found
+  return argvPlan(look, script, place) ?? { kind: 'script', script: printScript(script, { home: look.policy.home, edits, dotted }) }
+}
+
+/** One simple command of literal words runs without a shell. */
+function argvPlan(look: Look, script: ParsedScript, place: Place): CommandPlan | undefined {
+  const [statement, ...more] = script.commands
+  if (!statement || more.length > 0 || statement.background || statement.command.type !== 'Command') return
+  const { name, prefix, suffix } = statement.command
+  if (!name || prefix.length > 0 || look.found.edits.size + look.found.dotted.size > 0) return
+  const words = suffix.flatMap((item) => (item.type === 'Word' ? [item] : []))
+  if (words.length !== suffix.length) return
+  const args = [name, ...words].flatMap((word) => argsOf(word, { look, place }))
+  const argv = args.flatMap((arg) => (arg.fixed ? arg.texts : []))
+  if (argv.length !== args.length || needsShell(argv)) return
+  const executable = executableOf(look, argv[0] ?? '')
+  return executable === undefined ? undefined : { kind: 'argv', argv, executable }
+}
+
+const alsoFiles = new Set(['true', 'false', 'test', '['])
+const shellOnly = new Set(['eval', 'exec', 'trap', 'source', '.', 'command', 'builtin'])
+
+/** Needs a shell for builtins, and where a builtin differs from the program of the same name. */
+function needsShell([name = '', ...args]: readonly string[]): boolean {
+  if (shellOnly.has(name) || ((freeBuiltins.has(name) || riskyBuiltins.has(name)) && !alsoFiles.has(name))) return true
+  if (name === 'echo' || name === 'test' || name === '[' || name === 'pwd') return args.some((arg) => /^--/.test(arg))
+  return name === 'printf' && args.some((arg) => /^--|%\(|%q|\\[uUx0-7]/.test(arg))
+}
+
+function executableOf(look: Look, name: string): string | undefined {
+  if (!name.includes('/')) return look.policy.resolve(name)
+  return name.startsWith('/') ? name : resolvePath(name, look.policy.cwd)
 }

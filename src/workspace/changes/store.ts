@@ -1,17 +1,21 @@
 /** Opens the store of change sets: what commands and file tools changed in the workspace, what waits for a decision, and how to undo it. */
 
-import { realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import { sha256 } from '../../kit/sha256.ts'
+import type { Change, EntryState } from '../../runtime/changes.ts'
 import type { By, Originals } from '../contract.ts'
 import { explain } from '../descriptor.ts'
 import { createTransfer } from './apply/transfer.ts'
-import type { About, Admit, Applied, Held, Log, Recovered, SetSummary, Shown, StoreLimits, ToApply } from './contract.ts'
+import type { About, Admit, Applied, Held, Log, Recovered, SetSummary, Shown, Side, StoreLimits, ToApply } from './contract.ts'
 import { keepOriginal, planDeletion } from './file-changes.ts'
-import { flushFile, headerOf, renamePlan, writePlan } from './set/plan.ts'
-import { adopt, markOf, removeSet, setFolder, stageOf } from './set/set-folder.ts'
-import { showSet } from './set/show.ts'
+import { flushFile, headerOf, type Item, readPlan, renamePlan, writePlan } from './set/plan.ts'
+import { adopt, markOf, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
+import { startAt } from './tree/content.ts'
 import { type Libc, openLibc } from './tree/libc.ts'
+import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/names.ts'
 import { createPace } from './tree/pace.ts'
+import { openTree } from './tree/tree.ts'
 import { createTurns, lockWorkspace } from './turns.ts'
 import { createUpkeep } from './upkeep.ts'
 
@@ -53,7 +57,7 @@ export type ChangeStore = {
   recover(): Promise<Recovered>
   /** Does the work while no change set enters the workspace, or leaves it. @throws what the work throws, or that the workspace is busy */
   alone<T>(work: () => Promise<T>): Promise<T>
-  /** What the file tools of one conversation need of the store. */
+  /** Returns what the file tools of one conversation need of the store. */
   originals(whose: { readonly conversation: string; run(): string }): Originals
   /** Forgets what is beyond the limits. @returns how many sets it forgot */
   prune(): Promise<number>
@@ -136,5 +140,69 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     async forgetWorkspace(workspace) {
       for (const set of upkeep.summaries()) if (set.workspace === workspace) await removeSet(store, set.id)
     },
+  }
+}
+
+const MOST_HASHED = 64 * 2 ** 20
+
+/**
+ * Shows one change set with the content of its files before and after, as long as these are still the same.
+ * @returns undefined when there is no such change set @throws when its files are damaged
+ */
+function showSet(folder: string, id: string): Shown | undefined {
+  const stage = stageOf(folder)
+  if (stage === undefined) return undefined
+  const paths = pathsOf(folder)
+  const changes = (paths.length > 0 ? paths.map(({ first }) => first) : itemsOf(folder)).map(changeOf)
+  const states = new Map(changes.map((change) => [change.path, change]))
+  return {
+    ...summaryOf(id, stage),
+    changes,
+    upper: join(folder, 'up'),
+    undone: paths.filter(({ isChanged }) => !isChanged).map(({ raw }) => namesOf(raw).path),
+    read(path, side, maxBytes) {
+      const change = states.get(path)
+      const state = change?.[side]
+      return change === undefined || state?.kind !== 'file'
+        ? undefined
+        : readSide({ folder, workspace: stage.header.workspace }, { raw: rawName(change), side, state, maxBytes })
+    },
+  }
+}
+
+function itemsOf(folder: string): readonly Item[] {
+  const name = ['plan', 'stuck', 'pending'].find((one) => existsSync(join(folder, one)))
+  return name === undefined ? [] : readPlan(join(folder, name)).items
+}
+
+function changeOf({ path, bytes, before, after }: Item): Change {
+  return { path, ...(bytes !== undefined && { bytes }), ...(before && { before }), ...(after && { after }) }
+}
+
+type Reading = { readonly raw: RawName; readonly side: Side; readonly state: EntryState; readonly maxBytes: number }
+
+/** The content before is in `undo` or still in the workspace; the content after waits in `up` or is in the workspace. */
+function readSide(
+  { folder, workspace }: { readonly folder: string; readonly workspace: string },
+  reading: Reading,
+): Uint8Array | undefined {
+  for (const root of [join(folder, reading.side === 'before' ? 'undo' : 'up'), workspace]) {
+    const bytes = readIn(root, reading)
+    if (bytes !== undefined) return bytes
+  }
+  return undefined
+}
+
+function readIn(root: string, { raw, state, maxBytes }: Reading): Uint8Array | undefined {
+  try {
+    using tree = openTree({ root, asItIs: true })
+    const found = tree.look(raw)
+    if (found?.kind !== 'file' || (state.size !== undefined && found.size !== state.size)) return undefined
+    const start = startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, found.size > MOST_HASHED ? maxBytes : MOST_HASHED)
+    // Nobody sees more than the beginning of a larger file, and hashing all of it would block the process.
+    const isSame = state.sha256 === undefined || found.size > MOST_HASHED || state.sha256 === sha256(start)
+    return isSame ? start.subarray(0, maxBytes) : undefined
+  } catch {
+    return undefined
   }
 }

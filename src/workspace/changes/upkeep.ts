@@ -6,7 +6,6 @@ import { explain } from '../descriptor.ts'
 import { perform, takeBack } from './apply/perform.ts'
 import type { Log, Recovered, SetSummary, StoreLimits } from './contract.ts'
 import { discard, loadPlan, renamePlan } from './set/plan.ts'
-import { expired } from './set/retention.ts'
 import { busyIn, goneIn, idsIn, notBusy, removeSet, setFolder, stageOf, summaryOf, tidy, workspaceOfBusy } from './set/set-folder.ts'
 import { restoreModes } from './set/widened.ts'
 import type { Libc } from './tree/libc.ts'
@@ -86,7 +85,7 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
     return done.ok
   }
 
-  /** What could not be put back may be possible now. */
+  /** Tries again to put back what could not be put back: it may be possible now. */
   async function unstick(id: string, folder: string): Promise<boolean> {
     const pace = createPace()
     renamePlan(folder, 'stuck', 'plan')
@@ -127,4 +126,24 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
 function isRecent(path: string, now: number): boolean {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat !== undefined && now - stat.mtimeMs < PRUNE_MS && now >= stat.mtimeMs
+}
+
+const DAY_MS = 24 * 60 * 60 * 1_000
+
+/**
+ * Decides which change sets are kept, by number, age and bytes; the newest first. The newest set is kept whatever its size. Sets that
+ * wait for a decision or for recovery are never chosen, and what is stuck only by its age.
+ * @returns the ids to forget
+ */
+function expired(sets: readonly SetSummary[], { keepBytes, keepDays, keepSets }: StoreLimits, now: number): string[] {
+  const isOld = ({ about }: SetSummary) => now - about.at > keepDays * DAY_MS
+  const kept = sets
+    .filter(({ state }) => !['pending', 'unfinished', 'stuck'].includes(state))
+    .sort((a, b) => b.about.at - a.about.at || (a.id < b.id ? 1 : -1))
+  let bytes = 0
+  const beyond = kept.filter((set, at) => {
+    bytes += set.bytes
+    return at >= keepSets || (bytes > keepBytes && at > 0) || isOld(set)
+  })
+  return [...beyond, ...sets.filter((set) => set.state === 'stuck' && isOld(set))].map(({ id }) => id)
 }

@@ -3,6 +3,7 @@
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { frame } from '../../../kit/frames.ts'
 import { createId } from '../../../kit/id.ts'
+import { errorText } from '../../../kit/text.ts'
 import { messageOf, readPayload } from '../../../providers/fifo/serve.ts'
 import type { FailureCode, Part } from '../../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Provider, ProviderFailure } from '../../../runtime/port.ts'
@@ -36,7 +37,7 @@ async function think({ bridging, provider, failures }: Brain, text: string): Pro
   } catch (error) {
     const passes = error instanceof ProviderFailure && passing.includes(error.code)
     failures.inARow = passes ? failures.inARow + 1 : 0
-    return failed(bridging, error instanceof Error ? error.message : String(error), passes && failures.inARow < 3 ? 'timeout' : 'fatal')
+    return failed(bridging, errorText(error), passes && failures.inARow < 3 ? 'timeout' : 'fatal')
   }
 }
 

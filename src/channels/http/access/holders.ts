@@ -5,6 +5,7 @@ import { holderOf, sameDigest, type TokenHolder } from '../../../host/access/tok
 import type { Host, Setup } from '../../../host/api.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { sha256 } from '../../../kit/sha256.ts'
+import { errorText } from '../../../kit/text.ts'
 
 /** `digest`: the SHA-256 of the secret, in hex. */
 export type Held = { readonly holder: TokenHolder; readonly digest: string }
@@ -50,7 +51,7 @@ function watchedFile(path: string, log: Setup['log']): () => Held | undefined {
       log('info', 'token file read again', { path })
     } catch (error) {
       state.held = undefined
-      log('error', 'token file refused', { why: error instanceof Error ? error.message : String(error) })
+      log('error', 'token file refused', { why: errorText(error) })
     }
     return state.held
   }

@@ -1,16 +1,18 @@
 /** Answers clients of OpenAI's API: GET /v1/models and POST /v1/chat/completions. Each request is one turn with the history that it brings. */
 
 import { z } from '@hono/zod-openapi'
+import type { Past } from '../../../host/api.ts'
 import { eventStream, json } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
+import type { EventStream } from '../../../http/event-stream.ts'
 import { errorResponse, HttpError } from '../../../http/http-error.ts'
 import { createId } from '../../../kit/id.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
+import type { Message } from '../../../runtime/port.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
-import { completionOf, createPieces, failureOf, openAiFields } from './answers.ts'
-import { chunksOf } from './chunks.ts'
-import { askedOf, completionRequest } from './messages.ts'
+import type { TurnDone } from '../turns/talks.ts'
+import { completionOf, createPieces, failureOf, finishOf, type Named, noteOf, openAiFields, usageOf } from './answers.ts'
 
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
 const models = z.object({ object: z.literal('list'), data: z.array(model) })
@@ -87,4 +89,114 @@ export function openAiRoutes(app: GatewayApi, { talks, setup }: Gateway): void {
 
 function newId(): string {
   return createId('chatcmpl', crypto.getRandomValues(new Uint8Array(15)))
+}
+
+type Chunks = {
+  readonly show: (event: AgentEvent, stream: EventStream) => void
+  readonly ended: (done: TurnDone, stream: EventStream) => void
+}
+
+/**
+ * Streams a turn as the chunks of OpenAI's API. The first chunk names the role; the last ones say why the text ends, and what it used
+ * when the client asked for that.
+ */
+function chunksOf(named: Named, wantsUsage: boolean): Chunks {
+  const pieces = createPieces()
+  const state: { role?: string } = { role: 'assistant' }
+
+  function put(stream: EventStream, delta: object, finish: string | null = null): void {
+    const choices = [{ index: 0, delta: { ...state, ...delta }, finish_reason: finish, logprobs: null }]
+    delete state.role
+    stream.send({ data: { ...named, object: 'chat.completion.chunk', choices } })
+  }
+
+  function finish(done: TurnDone, stream: EventStream): void {
+    const note = noteOf(done)
+    if (note !== '') put(stream, { content: note })
+    put(stream, {}, finishOf(done))
+    if (wantsUsage) stream.send({ data: { ...named, object: 'chat.completion.chunk', choices: [], usage: usageOf(done) } })
+  }
+
+  return {
+    show(event, stream) {
+      const content = pieces(event)
+      if (content !== '') put(stream, { content })
+    },
+    ended(done, stream) {
+      const failure = failureOf(done.ending)
+      if (failure) {
+        const { code, message, fields } = failure
+        stream.send({ data: { error: { code, message, ...openAiFields(failure), ...fields } } })
+      } else finish(done, stream)
+      stream.send({ data: '[DONE]' })
+    },
+  }
+}
+
+const content = z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
+const message = z.looseObject({ role: z.string(), content: z.optional(content) })
+
+/**
+ * Reads what a client of OpenAI's API says: its messages become the history of one turn, and what the agent cannot do is refused. Fields
+ * that are not named here have no effect: the agent's own settings apply.
+ */
+const completionRequest = z.looseObject({
+  model: z.string(),
+  messages: z.array(message).min(1).max(10_000),
+  stream: z.nullish(z.boolean()),
+  stream_options: z.nullish(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
+  n: z.nullish(z.int()),
+  on_disconnect: z.optional(z.enum(['continue', 'cancel'])),
+})
+type CompletionRequest = z.infer<typeof completionRequest>
+
+type Asked = { readonly prompt: string; readonly past: Past }
+
+/** Present and not empty, these ask for something that only the agent itself decides. */
+const refused: { readonly [name: string]: string } = {
+  tools: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
+  functions: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
+  audio: 'there is no audio here',
+  web_search_options: 'the agent decides by itself what it looks up',
+}
+
+/** @throws HttpError 400 that names the parameter */
+function askedOf(request: CompletionRequest): Asked {
+  for (const [name, why] of Object.entries(refused)) if (!isEmpty(request[name])) throw unsupported(name, `${name}: ${why}; leave it out`)
+  if ((request.n ?? 1) !== 1) throw unsupported('n', 'n: one answer at a time; leave it out')
+  const format = request.response_format
+  if (!isEmpty(format) && !(typeof format === 'object' && format !== null && 'type' in format && format.type === 'text'))
+    throw unsupported('response_format', 'response_format: answers are plain text; leave it out')
+  const texts = request.messages.map(({ role, content }, at) => ({ role, text: textOf(content, at), at }))
+  const last = texts.at(-1)
+  if (last?.role !== 'user' || last.text.trim() === '')
+    throw unsupported('messages', 'messages: the last one must be of the user, and not empty')
+  const system = texts.filter(({ role }) => role === 'system' || role === 'developer').map(({ text }) => text)
+  const history = texts.slice(0, -1).flatMap(({ role, text, at }) => messageOf(role, text, at))
+  return { prompt: last.text, past: { history, ...(system.length > 0 ? { soul: system.join('\n\n') } : {}) } }
+}
+
+function messageOf(role: string, text: string, at: number): Message[] {
+  if (role === 'user') return [{ role, content: text }]
+  if (role === 'assistant') return text === '' ? [] : [{ role, parts: [{ type: 'text', text }] }]
+  if (role === 'system' || role === 'developer') return []
+  throw unsupported('messages', `messages.${at}: the role ${JSON.stringify(role)} is not known here; use system, user and assistant`)
+}
+
+function textOf(content: CompletionRequest['messages'][number]['content'], at: number): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map((part) => partOf(part, at)).join('')
+}
+
+function partOf({ type, text }: { readonly type: string; readonly text?: unknown }, at: number): string {
+  if (type === 'text' && typeof text === 'string') return text
+  throw unsupported('messages', `messages.${at}: a part of the type ${JSON.stringify(type)} cannot be read here; send text`)
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
+}
+
+function unsupported(param: string, message: string): HttpError {
+  return new HttpError(400, 'unsupported_parameter', message, {}, { type: 'invalid_request_error', param })
 }

@@ -2,8 +2,8 @@
 
 import { z } from '@hono/zod-openapi'
 import type { ApprovalDecision } from '../../../host/contract/records-api.ts'
-import { count, json } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { count } from '../../../http/answers/shapes.ts'
+import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
@@ -45,64 +45,43 @@ export function approvalRoutes(app: GatewayApi, { host, talks }: Gateway): void 
     return found
   }
 
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/approvals',
-      summary: 'Questions that wait for an answer, newest first',
-      request: {
-        query: z.object({
-          limit: count(500),
-          all: z.enum(['true', 'false']).optional().openapi({ description: 'Also those that are answered, used or expired' }),
-        }),
-      },
-      responses: { 200: json(z.object({ approvals: z.array(approval) }), 'The questions') },
+  addJsonRoute(app, inScope('read'), 'get /approvals', {
+    summary: 'Questions that wait for an answer, newest first',
+    query: z.object({
+      limit: count(500),
+      all: z.enum(['true', 'false']).optional().openapi({ description: 'Also those that are answered, used or expired' }),
     }),
-    async (c) => {
-      const { limit = 100, all } = c.req.valid('query')
-      const found = (await host.records()).approvals.list({ limit, all: all === 'true', ownedBy: ownerOf(c.var.caller) })
-      return c.json({ approvals: found.map(toApproval) }, 200)
+    gives: [z.object({ approvals: z.array(approval) }), 'The questions'],
+    async answer({ caller, query: { limit = 100, all } }) {
+      const found = (await host.records()).approvals.list({ limit, all: all === 'true', ownedBy: ownerOf(caller) })
+      return { approvals: found.map(toApproval) }
     },
-  )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/approvals/{run}/{call}',
-      summary: 'One question, with the exact changes that it is about',
-      request: { params },
-      responses: { 200: json(approval, 'The question') },
-    }),
-    async (c) => {
-      const { run, call } = c.req.valid('param')
-      return c.json(toApproval(await shown(c.var.caller, `${run}/${call}`)), 200)
+  })
+  addJsonRoute(app, inScope('read'), 'get /approvals/{run}/{call}', {
+    summary: 'One question, with the exact changes that it is about',
+    params,
+    gives: [approval, 'The question'],
+    async answer({ caller, params: { run, call } }) {
+      return toApproval(await shown(caller, `${run}/${call}`))
     },
-  )
-  app.openapi(
-    route('approve', {
-      method: 'post',
-      path: '/approvals/{run}/{call}',
-      summary: 'Say yes or no to exactly this plan or change set, once',
-      request: { params, body: json(decision, 'The answer') },
-      responses: { 200: json(approval, 'It counts'), 409: { description: 'The question is no longer open' } },
-    }),
-    async (c) => {
-      const { run, call } = c.req.valid('param')
-      const { id } = await shown(c.var.caller, `${run}/${call}`)
-      const { decision, ...more } = c.req.valid('json')
+  })
+  addJsonRoute(app, inScope('approve'), 'post /approvals/{run}/{call}', {
+    summary: 'Say yes or no to exactly this plan or change set, once',
+    params,
+    body: [decision, 'The answer'],
+    gives: [approval, 'It counts'],
+    others: { 409: 'The question is no longer open' },
+    async answer({ caller, params: { run, call }, body }) {
+      const { id } = await shown(caller, `${run}/${call}`)
+      const { decision, ...more } = body
       const { approvals } = await host.records()
-      const made: ApprovalDecision = { allow: decision === 'allow', by: signatureOf(c.var.caller), ...given(more) }
+      const made: ApprovalDecision = { allow: decision === 'allow', by: signatureOf(caller), ...more }
       const done = await approvals.decide(id, made).catch((error: unknown) => {
         throw error instanceof Error && 'code' in error && error.code === 'error' ? new HttpError(409, 'not_open', error.message) : error
       })
-      return c.json(toApproval(done), 200)
+      return toApproval(done)
     },
-  )
-}
-
-type Given = Pick<z.infer<typeof decision>, 'note' | 'files' | 'always'>
-
-function given({ note, files, always }: Given): Omit<ApprovalDecision, 'allow' | 'by'> {
-  return { ...(note === undefined ? {} : { note }), ...(files === undefined ? {} : { files }), ...(always === undefined ? {} : { always }) }
+  })
 }
 
 type Shown = Awaited<ReturnType<Awaited<ReturnType<Gateway['host']['records']>>['approvals']['show']>>

@@ -1,8 +1,8 @@
 /** Lists, reads, renames and deletes conversations. */
 
 import { z } from '@hono/zod-openapi'
-import { count, json, plain } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { count, plain } from '../../../http/answers/shapes.ts'
+import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { ownerOf, signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { orMissing } from '../missing.ts'
@@ -24,72 +24,50 @@ const deleted = z.object({ id: z.string(), turns: z.int(), runs: z.int() })
 const params = z.object({ id: conversationId })
 
 export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): void {
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/conversations',
-      summary: 'Conversations, most recently used first',
-      request: { query: z.object({ limit: count(500), before: z.optional(z.coerce.number().pipe(z.int().min(0))) }) },
-      responses: { 200: json(page, '"next" is the "before" of the next page') },
-    }),
-    async (c) => {
-      const { limit = 50, before } = c.req.valid('query')
+  addJsonRoute(app, inScope('read'), 'get /conversations', {
+    summary: 'Conversations, most recently used first',
+    query: z.object({ limit: count(500), before: z.optional(z.coerce.number().pipe(z.int().min(0))) }),
+    gives: [page, '"next" is the "before" of the next page'],
+    async answer({ caller, query: { limit = 50, before } }) {
       const { conversations } = await host.records()
-      const found = conversations.list({ limit, ownedBy: ownerOf(c.var.caller), ...(before === undefined ? {} : { before }) })
-      return c.json(
-        { ...found, conversations: found.conversations.map(({ conversationId, ...rest }) => ({ id: conversationId, ...rest })) },
-        200,
-      )
+      const found = conversations.list({ limit, ownedBy: ownerOf(caller), before })
+      return { ...found, conversations: found.conversations.map(({ conversationId, ...rest }) => ({ id: conversationId, ...rest })) }
     },
-  )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/conversations/{id}',
-      summary: 'One conversation with all its turns, oldest first',
-      request: { params },
-      responses: { 200: json(whole, 'The conversation') },
-    }),
-    async (c) => {
-      const { id } = c.req.valid('param')
-      talks.assertSees(c.var.caller, id)
+  })
+  addJsonRoute(app, inScope('read'), 'get /conversations/{id}', {
+    summary: 'One conversation with all its turns, oldest first',
+    params,
+    gives: [whole, 'The conversation'],
+    async answer({ caller, params: { id } }) {
+      talks.assertSees(caller, id)
       const { conversations } = await host.records()
       const seq = host.events.latest()
       const { conversationId: _, messages, ...rest } = orMissing(() => conversations.read(id))
       const running = talks.runningIn(id)
-      return c.json({ id, ...rest, seq, messages: plain(messages), ...(running ? { running_run_id: running } : {}) }, 200)
+      return { id, ...rest, seq, messages: plain(messages), ...(running ? { running_run_id: running } : {}) }
     },
-  )
-  app.openapi(
-    route('chat', {
-      method: 'patch',
-      path: '/conversations/{id}',
-      summary: 'Rename a conversation',
-      request: { params, body: json(z.strictObject({ title: z.string().min(1).max(200) }), 'The title') },
-      responses: { 200: json(line, 'The conversation') },
-    }),
-    async (c) => {
-      const { id } = c.req.valid('param')
-      talks.assertSees(c.var.caller, id)
+  })
+  addJsonRoute(app, inScope('chat'), 'patch /conversations/{id}', {
+    summary: 'Rename a conversation',
+    params,
+    body: [z.strictObject({ title: z.string().min(1).max(200) }), 'The title'],
+    gives: [line, 'The conversation'],
+    async answer({ caller, params: { id }, body }) {
+      talks.assertSees(caller, id)
       const { conversations } = await host.records()
-      const { conversationId: _, ...rest } = orMissing(() => conversations.rename(id, c.req.valid('json').title))
-      return c.json({ id, ...rest }, 200)
+      const { conversationId: _, ...rest } = orMissing(() => conversations.rename(id, body.title))
+      return { id, ...rest }
     },
-  )
-  app.openapi(
-    route('chat', {
-      method: 'delete',
-      path: '/conversations/{id}',
-      summary: 'Delete a conversation with its turns, runs and journal; its receipts stay',
-      request: { params },
-      responses: { 200: json(deleted, 'What was deleted') },
-    }),
-    async (c) => {
-      const { id } = c.req.valid('param')
-      talks.assertSees(c.var.caller, id)
+  })
+  addJsonRoute(app, inScope('chat'), 'delete /conversations/{id}', {
+    summary: 'Delete a conversation with its turns, runs and journal; its receipts stay',
+    params,
+    gives: [deleted, 'What was deleted'],
+    async answer({ caller, params: { id } }) {
+      talks.assertSees(caller, id)
       const { conversations } = await host.records()
-      const { turns, runs } = conversations.delete(id, signatureOf(c.var.caller))
-      return c.json({ id, turns, runs }, 200)
+      const { turns, runs } = conversations.delete(id, signatureOf(caller))
+      return { id, turns, runs }
     },
-  )
+  })
 }

@@ -5,6 +5,7 @@ import type { HostEvent } from '../../../host/events/host-event.ts'
 import { eventStream } from '../../../http/answers/shapes.ts'
 import { route } from '../../../http/api.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
+import { errorText } from '../../../kit/text.ts'
 import type { Caller } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { conversationId, runId } from '../shapes.ts'
@@ -40,7 +41,7 @@ export function eventRoutes(app: GatewayApi, { host, holders, talks, setup }: Ga
       stream.gone.addEventListener('abort', () => over.abort(), { once: true })
       talks.stopping.addEventListener('abort', () => over.abort(), { once: true })
       void pass(host.events.subscribe(wanted, over.signal), stream, inForce(caller)).catch((error: unknown) => {
-        setup.log('warn', 'events ended', { why: error instanceof Error ? error.message : String(error) })
+        setup.log('warn', 'events ended', { why: errorText(error) })
         stream.end()
       })
       return stream.response

@@ -6,8 +6,8 @@ import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
 import { type PolicyInForce, policyInForce } from '../../../host/toolset/policy/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
-import { json, plain } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { plain } from '../../../http/answers/shapes.ts'
+import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { isJsonObject } from '../../../kit/json.ts'
 import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'
@@ -80,56 +80,40 @@ const explanation = z.object({
 })
 
 export function policyRoutes(app: GatewayApi, { host, setup }: Gateway): void {
-  /** What holds for the caller: the operator's settings, lowered to the limits of the token. */
+  /** Returns what holds for the caller: the operator's settings, lowered to the limits of the token. */
   const setupFor = ({ access }: Caller) => narrowSetup(setup, access)
 
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/policy',
-      summary: 'The lists and the level that hold for this token',
-      responses: { 200: json(inForce, 'As braidclaw security show --json') },
-    }),
-    async (c) => {
+  addJsonRoute(app, inScope('read'), 'get /policy', {
+    summary: 'The lists and the level that hold for this token',
+    gives: [inForce, 'As braidclaw security show --json'],
+    async answer({ caller }) {
       const { approvals } = await host.records()
-      return c.json(told(setup.redactor.value(await policyInForce(setupFor(c.var.caller), approvals.rules().length))), 200)
+      return told(setup.redactor.value(await policyInForce(setupFor(caller), approvals.rules().length)))
     },
-  )
-  app.openapi(
-    route('read', {
-      method: 'post',
-      path: '/policy/explain',
-      summary: 'What the gate would say of a command or a call, and why; nothing runs',
-      request: { body: json(question, 'Either a command, or a tool with its input') },
-      responses: { 200: json(explanation, 'As braidclaw policy explain, without the plan') },
-    }),
-    async (c) => {
-      const explained = await explain(setupFor(c.var.caller), c.req.valid('json'))
-      return c.json(answerOf(setup.redactor.value(explained)), 200)
+  })
+  addJsonRoute(app, inScope('read'), 'post /policy/explain', {
+    summary: 'What the gate would say of a command or a call, and why; nothing runs',
+    body: [question, 'Either a command, or a tool with its input'],
+    gives: [explanation, 'As braidclaw policy explain, without the plan'],
+    async answer({ caller, body }) {
+      const explained = await explain(setupFor(caller), body)
+      return answerOf(setup.redactor.value(explained))
     },
-  )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/approvals/rules',
-      summary: 'What is always allowed',
-      responses: { 200: json(z.object({ rules: z.array(rule) }), 'The permanent approvals') },
-    }),
-    async (c) => c.json({ rules: (await host.records()).approvals.rules().map(snake) }, 200),
-  )
-  app.openapi(
-    route('admin', {
-      method: 'delete',
-      path: '/approvals/rules/{id}',
-      summary: 'Revoke a permanent approval: from now on such calls ask again',
-      request: { params: z.object({ id: z.coerce.number().pipe(z.int().min(0)) }) },
-      responses: { 200: json(rule, 'What was revoked') },
-    }),
-    async (c) => {
+  })
+  addJsonRoute(app, inScope('read'), 'get /approvals/rules', {
+    summary: 'What is always allowed',
+    gives: [z.object({ rules: z.array(rule) }), 'The permanent approvals'],
+    answer: async () => ({ rules: (await host.records()).approvals.rules().map(snake) }),
+  })
+  addJsonRoute(app, inScope('admin'), 'delete /approvals/rules/{id}', {
+    summary: 'Revoke a permanent approval: from now on such calls ask again',
+    params: z.object({ id: z.coerce.number().pipe(z.int().min(0)) }),
+    gives: [rule, 'What was revoked'],
+    async answer({ params }) {
       const { approvals } = await host.records()
-      return c.json(snake(orMissing(() => approvals.revokeRule(c.req.valid('param').id))), 200)
+      return snake(orMissing(() => approvals.revokeRule(params.id)))
     },
-  )
+  })
 }
 
 /** @throws HttpError 400 unless it names either a command or a tool */

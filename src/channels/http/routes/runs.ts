@@ -1,15 +1,16 @@
-/** Lists and shows runs with everything that their calls did, and takes their changes back. */
+/** Begins, cancels, lists and shows runs with everything that their calls did, and takes their changes back. */
 
 import { z } from '@hono/zod-openapi'
 import type { RunFacts, Step, Undone } from '../../../host/contract/records-api.ts'
-import { count, json, plain } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { count, eventStream, json, plain } from '../../../http/answers/shapes.ts'
+import { addJsonRoute, inScope, route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
-import { type Caller, ownerOf } from '../access/token-access.ts'
+import { type Caller, ownerOf, signatureOf } from '../access/token-access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { orMissingLater } from '../missing.ts'
-import { conversationId, runId } from '../shapes.ts'
+import { conversationId, messageText, onApproval, onDisconnect, runId, toTurn } from '../shapes.ts'
 import { snake } from '../snake.ts'
+import { streamTurn } from '../turns/stream-turn.ts'
 
 const facts = z.looseObject({
   id: z.string(),
@@ -41,35 +42,25 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     return run
   }
 
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/runs',
-      summary: 'Runs, newest first',
-      request: { query: z.object({ limit: count(500), before: z.optional(runId), conversation_id: z.optional(conversationId) }) },
-      responses: { 200: json(page, '"next" is the "before" of the next page') },
-    }),
-    async (c) => {
-      const { limit = 20, before, conversation_id } = c.req.valid('query')
-      if (conversation_id !== undefined) talks.assertSees(c.var.caller, conversation_id)
-      const filter = { ...(before ? { before } : {}), ...(conversation_id ? { conversationId: conversation_id } : {}) }
-      const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(c.var.caller), ...filter })
-      return c.json({ runs: found.runs.map(toRun), ...(found.next === undefined ? {} : { next: found.next }) }, 200)
+  addJsonRoute(app, inScope('read'), 'get /runs', {
+    summary: 'Runs, newest first',
+    query: z.object({ limit: count(500), before: z.optional(runId), conversation_id: z.optional(conversationId) }),
+    gives: [page, '"next" is the "before" of the next page'],
+    async answer({ caller, query: { limit = 20, before, conversation_id } }) {
+      if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
+      const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(caller), before, conversationId: conversation_id })
+      return { runs: found.runs.map(toRun), ...(found.next === undefined ? {} : { next: found.next }) }
     },
-  )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/runs/{id}',
-      summary: 'One run: what was said, each call with its judgement, outcome, receipt and changes',
-      request: { params },
-      responses: { 200: json(transcript, 'The transcript') },
-    }),
-    async (c) => {
-      const { steps, usage, ...rest } = await shown(c.var.caller, c.req.valid('param').id)
-      return c.json({ ...toRun(rest), ...(usage ? { usage: snake(usage) } : {}), steps: steps.map(toStep) }, 200)
+  })
+  addJsonRoute(app, inScope('read'), 'get /runs/{id}', {
+    summary: 'One run: what was said, each call with its judgement, outcome, receipt and changes',
+    params,
+    gives: [transcript, 'The transcript'],
+    async answer({ caller, params }) {
+      const { steps, usage, ...rest } = await shown(caller, params.id)
+      return { ...toRun(rest), ...(usage ? { usage: snake(usage) } : {}), steps: steps.map(toStep) }
     },
-  )
+  })
   app.openapi(
     route('approve', {
       method: 'post',
@@ -87,20 +78,15 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
       return c.json({ undone: done.map(toUndone) }, done.every(({ ok }) => ok) ? 200 : 409)
     },
   )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/changes/{run}/{call}',
-      summary: 'What one call changed, as a unified diff',
-      request: { params: setParams },
-      responses: { 200: json(z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set') },
-    }),
-    async (c) => {
-      const { run, call } = c.req.valid('param')
-      await shown(c.var.caller, run)
-      return c.json(plain(snake(await orMissingLater((await host.records()).changes.show(`${run}/${call}`)))), 200)
+  addJsonRoute(app, inScope('read'), 'get /changes/{run}/{call}', {
+    summary: 'What one call changed, as a unified diff',
+    params: setParams,
+    gives: [z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set'],
+    async answer({ caller, params: { run, call } }) {
+      await shown(caller, run)
+      return plain(snake(await orMissingLater((await host.records()).changes.show(`${run}/${call}`))))
     },
-  )
+  })
   app.openapi(
     route('approve', {
       method: 'post',
@@ -133,4 +119,50 @@ function toStep(step: Step) {
 
 function toUndone(done: Undone) {
   return done.ok ? { ...done } : { ...done, conflicts: done.conflicts.map((conflict) => ({ ...conflict })) }
+}
+
+const request = z.strictObject({
+  prompt: messageText,
+  conversation_id: z.optional(conversationId),
+  on_disconnect: z.optional(onDisconnect),
+  on_approval: z.optional(onApproval),
+})
+const cancelled = z.object({ run_id: z.string(), cancelled: z.literal(true) })
+
+/** Answers POST /run with the events of one turn as they happen, and POST /runs/{id}/cancel. */
+export function runRoutes(app: GatewayApi, { talks, host }: Gateway): void {
+  app.openapi(
+    route('chat', {
+      method: 'post',
+      path: '/run',
+      summary: 'Say something and read what happens, as server-sent events',
+      request: { body: json(request, 'What to say, and where') },
+      responses: {
+        200: {
+          description: 'One AgentEvent in each data line, the last one is "done". X-Conversation-Id names the conversation',
+          content: eventStream,
+        },
+      },
+    }),
+    async (c) => {
+      const { prompt, conversation_id, on_disconnect = 'continue', on_approval = 'wait' } = c.req.valid('json')
+      return streamTurn(talks, {
+        ...toTurn(c.var.caller, prompt, conversation_id),
+        connection: c.env.connection,
+        onDisconnect: on_disconnect,
+        onApproval: on_approval,
+        show: (event, stream) => stream.send({ data: event }),
+      })
+    },
+  )
+  addJsonRoute(app, inScope('chat'), 'post /runs/{id}/cancel', {
+    summary: 'End a run that is under way',
+    params: z.object({ id: runId }),
+    gives: [cancelled, 'It is ending'],
+    async answer({ caller, params: { id } }) {
+      if (!talks.seesRun(caller, id) || !host.cancelRun(id, signatureOf(caller)))
+        throw new HttpError(404, 'no_run', `no run ${id} is under way here`)
+      return { run_id: id, cancelled: true } as const
+    },
+  })
 }

@@ -2,8 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } from '../../../host/contract/schedules-api.ts'
-import { json } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 import { messageText } from '../shapes.ts'
@@ -77,89 +76,68 @@ const shown = z.object({ ...scheduleFields, runs: z.array(run) })
 const named = { params: z.object({ id: z.string().max(100).openapi({ description: 'An id or a name' }) }) }
 
 export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/schedules',
-      summary: 'All schedules, and when they are due',
-      responses: { 200: json(z.object({ schedules: z.array(schedule) }), 'Oldest first') },
-    }),
-    async (c) => c.json({ schedules: (await host.schedules()).list().map(scheduleOut) }, 200),
-  )
-  app.openapi(
-    route('admin', {
-      method: 'post',
-      path: '/schedules',
-      summary: 'Add a schedule: exactly one of at, every and cron says when',
-      request: { body: json(newSchedule, 'What is to be done, and when') },
-      responses: { 201: json(schedule, 'The schedule') },
-    }),
-    async (c) => {
-      const { name, message, at, every, cron, ...rest } = c.req.valid('json')
+  addJsonRoute(app, inScope('read'), 'get /schedules', {
+    summary: 'All schedules, and when they are due',
+    gives: [z.object({ schedules: z.array(schedule) }), 'Oldest first'],
+    answer: async () => ({ schedules: (await host.schedules()).list().map(scheduleOut) }),
+  })
+  addJsonRoute(app, inScope('admin'), 'post /schedules', {
+    summary: 'Add a schedule: exactly one of at, every and cron says when',
+    body: [newSchedule, 'What is to be done, and when'],
+    gives: [schedule, 'The schedule'],
+    status: 201,
+    async answer({ body: { name, message, at, every, cron, ...rest } }) {
       const wanted: NewSchedule = { name, message, timing: { at, every, cron }, ...optionsIn(rest) }
-      return c.json(scheduleOut((await host.schedules()).add(wanted)), 201)
+      return scheduleOut((await host.schedules()).add(wanted))
     },
-  )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/schedules/{id}',
-      summary: 'One schedule with its last runs',
-      request: { ...named, query: z.object({ limit: z.coerce.number().int().min(1).max(200).optional() }) },
-      responses: { 200: json(shown, 'The runs are listed latest first') },
-    }),
-    async (c) => {
+  })
+  addJsonRoute(app, inScope('read'), 'get /schedules/{id}', {
+    summary: 'One schedule with its last runs',
+    ...named,
+    query: z.object({ limit: z.coerce.number().int().min(1).max(200).optional() }),
+    gives: [shown, 'The runs are listed latest first'],
+    async answer({ params, query }) {
       const schedules = await host.schedules()
-      const { id } = existing(schedules, c.req.valid('param').id)
-      const runs = schedules.runs(id, c.req.valid('query').limit ?? 20).map(runOut)
-      return c.json({ ...scheduleOut(schedules.show(id)), runs }, 200)
+      const { id } = existing(schedules, params.id)
+      const runs = schedules.runs(id, query.limit ?? 20).map(runOut)
+      return { ...scheduleOut(schedules.show(id)), runs }
     },
-  )
-  app.openapi(
-    route('admin', {
-      method: 'patch',
-      path: '/schedules/{id}',
-      summary: 'Change, pause or resume a schedule',
-      request: { ...named, body: json(change, 'What is not mentioned stays; an empty text takes an option away') },
-      responses: { 200: json(schedule, 'The schedule') },
-    }),
-    async (c) => {
+  })
+  addJsonRoute(app, inScope('admin'), 'patch /schedules/{id}', {
+    summary: 'Change, pause or resume a schedule',
+    ...named,
+    body: [change, 'What is not mentioned stays; an empty text takes an option away'],
+    gives: [schedule, 'The schedule'],
+    async answer({ params, body }) {
       const schedules = await host.schedules()
-      const { id } = existing(schedules, c.req.valid('param').id)
-      const { name, message, state, at, every, cron, ...rest } = c.req.valid('json')
+      const { id } = existing(schedules, params.id)
+      const { name, message, state, at, every, cron, ...rest } = body
       const isRetimed = [at, every, cron].some((each) => each !== undefined)
       schedules.change(id, { name, message, ...optionsIn(rest), ...(isRetimed ? { timing: { at, every, cron } } : {}) })
       if (state === 'paused') schedules.pause(id)
       if (state === 'active') schedules.resume(id)
-      return c.json(scheduleOut(schedules.show(id)), 200)
+      return scheduleOut(schedules.show(id))
     },
-  )
-  app.openapi(
-    route('admin', {
-      method: 'delete',
-      path: '/schedules/{id}',
-      summary: 'Remove a schedule with its history; a run that is under way goes on',
-      request: named,
-      responses: { 200: json(schedule, 'What was removed') },
-    }),
-    async (c) => {
+  })
+  addJsonRoute(app, inScope('admin'), 'delete /schedules/{id}', {
+    summary: 'Remove a schedule with its history; a run that is under way goes on',
+    ...named,
+    gives: [schedule, 'What was removed'],
+    async answer({ params }) {
       const schedules = await host.schedules()
-      return c.json(scheduleOut(schedules.remove(existing(schedules, c.req.valid('param').id).id)), 200)
+      return scheduleOut(schedules.remove(existing(schedules, params.id).id))
     },
-  )
-  app.openapi(
-    route('admin', {
-      method: 'post',
-      path: '/schedules/{id}/run',
-      summary: 'Start a run now',
-      request: named,
-      responses: { 202: json(run, 'The run has been started') },
-    }),
-    async (c) => {
+  })
+  addJsonRoute(app, inScope('admin'), 'post /schedules/{id}/run', {
+    summary: 'Start a run now',
+    ...named,
+    gives: [run, 'The run has been started'],
+    status: 202,
+    async answer({ params }) {
       const schedules = await host.schedules()
-      return c.json(runOut(schedules.runNow(existing(schedules, c.req.valid('param').id).id).run), 202)
+      return runOut(schedules.runNow(existing(schedules, params.id).id).run)
     },
-  )
+  })
 }
 
 function existing(schedules: Schedules, name: string): Schedule {

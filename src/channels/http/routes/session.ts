@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import { json } from '../../../http/answers/shapes.ts'
-import { anyScope, openRoute, route } from '../../../http/api.ts'
+import { addJsonRoute, anyScope, inScope, openRoute } from '../../../http/api.ts'
 import { unauthorized } from '../../../http/callers/credentials.ts'
 import { beginSession, endSession, sessionSeconds } from '../../../http/callers/session-cookie.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
@@ -29,10 +29,11 @@ export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): vo
       return c.json({ name: holder.name, scopes: [...holder.scopes], expires }, 200)
     },
   )
-  app.openapi(
-    route(anyScope, { method: 'get', path: '/session', summary: 'Who am I?', responses: { 200: json(who, 'The token of this request') } }),
-    (c) => c.json({ name: c.var.caller.name, scopes: [...c.var.caller.scopes] }, 200),
-  )
+  addJsonRoute(app, inScope(anyScope), 'get /session', {
+    summary: 'Who am I?',
+    gives: [who, 'The token of this request'],
+    answer: async ({ caller }) => ({ name: caller.name, scopes: [...caller.scopes] }),
+  })
   app.openapi(
     openRoute({ method: 'delete', path: '/session', summary: 'Log out', responses: { 200: json(ended, 'The cookie is gone') } }),
     (c) => {

@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import { json } from '../../../http/answers/shapes.ts'
-import { openRoute, route } from '../../../http/api.ts'
+import { addJsonRoute, inScope, openRoute, route } from '../../../http/api.ts'
 import { prometheusText, prometheusType } from '../../../http/prometheus.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
@@ -23,32 +23,25 @@ export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway)
   app.openapi(openRoute({ method: 'get', path: '/health', summary: 'Is it there?', responses: { 200: json(health, 'It is') } }), (c) =>
     c.json({ ok: true, version } as const, 200),
   )
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/status',
-      summary: 'What runs here, and under which rules',
-      responses: { 200: json(status, 'The state now') },
-    }),
-    (c) => {
+  addJsonRoute(app, inScope('read'), 'get /status', {
+    summary: 'What runs here, and under which rules',
+    gives: [status, 'The state now'],
+    async answer() {
       const { config, paths } = setup
       const reason = readStop(paths.estop)
       const receipts = host.receipts()
-      return c.json(
-        {
-          version,
-          autonomy: config.security.autonomy,
-          workspace: config.workspaceDir,
-          provider: config.defaultProvider,
-          model: config.defaultModel,
-          channels: [...host.running()],
-          estop: { stopped: reason !== undefined, reason: reason ?? null },
-          receipts: { count: receipts?.count ?? 0, head: receipts?.head ?? null },
-        },
-        200,
-      )
+      return {
+        version,
+        autonomy: config.security.autonomy,
+        workspace: config.workspaceDir,
+        provider: config.defaultProvider,
+        model: config.defaultModel,
+        channels: [...host.running()],
+        estop: { stopped: reason !== undefined, reason: reason ?? null },
+        receipts: { count: receipts?.count ?? 0, head: receipts?.head ?? null },
+      }
     },
-  )
+  })
 }
 
 /** Answers GET /metrics for Prometheus. */

@@ -9,7 +9,7 @@ import { readCatalogue } from '../../../control/hostd/catalogue/read-catalogue.t
 import type { CatalogueProblem } from '../../../control/hostd/catalogue/table-reader.ts'
 import { listOps } from '../../../control/hostd/client.ts'
 import type { OperationRow } from '../../../control/hostd/hostd-wire.ts'
-import type { CallRecord, RecordCall } from '../../../control/hostd/operation/receipt-record.ts'
+import type { CallRecord, RecordCall } from '../../../control/hostd/operation/answer-request.ts'
 import { serveHostd } from '../../../control/hostd/serve-hostd.ts'
 import { idOf } from '../../../control/hostd/user-ids.ts'
 import { withMemory } from '../../../host/open/open-records.ts'

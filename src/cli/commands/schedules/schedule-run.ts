@@ -9,8 +9,8 @@ import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, modelFlag, sandboxFlag } from '../../args/flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { scheduleArgs } from './schedule.ts'
 import { runLine } from './schedule-text.ts'
-import { scheduleArgs } from './with-schedules.ts'
 
 const flags = { ...modelFlag, ...sandboxFlag, ...jsonFlag } as const satisfies Flags
 

@@ -1,12 +1,99 @@
-/** Implements `schedule list | show | pause | resume | remove`. */
+/** Implements `schedule add | list | show | pause | resume | remove`. */
 
-import type { CliContext } from '../../../channels/terminal/context.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import type { Schedule, Schedules } from '../../../host/contract/schedules-api.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { createSchedules } from '../../../host/schedules/schedules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import type { Command, Flags } from '../../args/command.ts'
-import { jsonFlag } from '../../args/flags.ts'
+import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
+import type { Arguments, Command, Complete, Flags } from '../../args/command.ts'
+import { agentFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { messageOf } from '../../args/message-text.ts'
 import { listLine, runLine, scheduleText, timeText } from './schedule-text.ts'
-import { sayUnserved, scheduleArgs, withSchedules } from './with-schedules.ts'
+
+/** Opens the schedules of a home for commands that start no run. */
+function withSchedules<T>(setup: CliSetup, use: (schedules: Schedules) => T | Promise<T>): Promise<T> {
+  return withMemory(setup, async (memory) => use(createSchedules({ setup, store: await memory.schedules(), now: Date.now })))
+}
+
+const complete: Complete = (context, partial) =>
+  withSchedules(loadSetup(context), (schedules) => schedules.list().flatMap(({ name }) => (name.startsWith(partial) ? [name] : [])))
+
+export const scheduleArgs = { name: { type: 'text', about: 'Name of the schedule', complete } } as const satisfies Arguments
+
+/** Warns when nothing would start what is due. */
+function sayUnserved({ process: { stderr } }: CliContext, schedules: Schedules): void {
+  if (schedules.isServed()) return
+  stderr.write('note: no process runs schedules now; "braidclaw daemon" and "braidclaw serve" do while they are up\n')
+}
+
+const args = { name: { type: 'text', about: 'Its name: letters, digits, "-" and "_"' } } as const satisfies Arguments
+const flags = {
+  at: { type: 'text', about: 'Once: "in 20m", "18:30", "2026-12-24 09:00", "2026-12-24T09:00:00Z"' },
+  every: { type: 'text', about: 'At an interval from now on: 30m, 2h, 1h30m, 1d' },
+  cron: { type: 'text', about: 'By a cron expression: minute hour day month weekday, or @daily' },
+  tz: { type: 'text', about: 'The time zone, like Europe/Berlin (default: the one of this system)' },
+  message: { type: 'text', short: 'm', about: 'What the agent is to do; without it the text comes from stdin' },
+  channel: { type: 'text', about: 'The channel that gets the answer: fifo, discord, telegram' },
+  to: { type: 'text', about: 'Where on that channel: a conversation id, or the address that the channel itself uses' },
+  check: { type: 'text', about: 'A command that must exit with 0 after the run; it runs in the sandbox and changes nothing' },
+  missed: {
+    type: 'choice',
+    values: ['run-once', 'skip', 'run-all'],
+    about: 'What to do about due times when nothing ran: one run for all of them (default), none, or one each (100 at most)',
+  },
+  overlap: { type: 'choice', values: ['skip', 'wait'], about: 'While the run before goes on: skip (default) or wait for it' },
+  conversation: { type: 'choice', values: ['new', 'same'], about: 'A new conversation each time (default), or always the same' },
+  pauseAfter: { type: 'whole', about: 'Pause after so many failures in a row (default: 5; 0: never)' },
+  ...agentFlag,
+  ...autonomyFlag,
+  ...workspaceFlag,
+  ...jsonFlag,
+} as const satisfies Flags
+
+export const add = {
+  flags,
+  args,
+  examples: [
+    [
+      'report --cron "0 9 * * mon-fri" --tz Europe/Berlin -m "Write report.md about yesterday\'s commits" --check "test -s report.md"',
+      'on workdays',
+    ],
+    ['tidy --every 6h -m "Sort the inbox folder" --channel discord --to 1234567890', 'and the answer goes to Discord'],
+    ['remind --at "in 20m" -m "Say that the tea is ready" --channel fifo --to me', 'once'],
+  ],
+  details:
+    () => `Nothing runs by itself: "braidclaw daemon" and "braidclaw serve" start what is due while they are up. What was missed is decided by --missed.
+Nobody can be asked during such a run: what needs a yes is refused, and the run does not count as good.`,
+  exits: [9],
+  async run(context, given, { name }) {
+    const { at, every, cron, tz: zone, agent, autonomy, workspace, json = false, channel, to, check } = given
+    const setup = loadSetup(context, { workspace, agent, autonomy })
+    const advice = 'say what the agent is to do: --message "…"'
+    const message = given.message ?? (await messageOf({ advice }, context))
+    await withSchedules(setup, (schedules) => {
+      const { missed, overlap, conversation, pauseAfter } = given
+      const options = {
+        zone,
+        agent,
+        autonomy,
+        channel,
+        to,
+        check,
+        missed,
+        overlap,
+        conversation,
+        pauseAfter,
+        workspace: workspaceOf(setup),
+      }
+      const added = schedules.add({ name, timing: { at, every, cron }, message, ...options })
+      const { stdout } = context.process
+      if (json) return stdout.write(`${JSON.stringify(added)}\n`)
+      stdout.write(`added ${nextText(added)}\n`)
+      sayUnserved(context, schedules)
+    })
+  },
+} as const satisfies Command<typeof flags, typeof args>
 
 const showFlags = { limit: { type: 'whole', default: 10, about: 'How many runs at most' }, ...jsonFlag } as const satisfies Flags
 
@@ -81,6 +168,6 @@ export const remove = changing(
   ({ name }) => `removed ${name}`,
 )
 
-export function nextText({ name, next, zone }: Schedule): string {
+function nextText({ name, next, zone }: Schedule): string {
   return `${name}: next ${next.map((each) => timeText(each, zone)).join(', then ')}`
 }

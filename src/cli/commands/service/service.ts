@@ -6,6 +6,7 @@ import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { errorText } from '../../../kit/text.ts'
 import { managerKinds } from '../../../service/unit/choose-manager.ts'
 import type { ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
 import type { Command, Flags } from '../../args/command.ts'
@@ -118,7 +119,7 @@ export const logs = {
   },
 } as const satisfies Command<typeof logFlags>
 
-/** What it printed instead of logging, because it ended too early or by a bug. */
+/** Names the file with what it printed instead of logging, because it ended too early or by a bug. */
 function tellOfCrash({ process: { stderr } }: CliContext, path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) stderr.write(`note: it also printed something when it ended: ${path}\n`)
 }
@@ -143,7 +144,7 @@ async function working<T>(step: () => Promise<T>): Promise<T> {
     return await step()
   } catch (error) {
     if (error instanceof FailureError) throw error
-    throw commandError(error instanceof Error ? error.message : String(error))
+    throw commandError(errorText(error))
   }
 }
 

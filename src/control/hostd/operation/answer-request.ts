@@ -1,15 +1,24 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
 import { isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
+import { sha256 } from '../../../kit/sha256.ts'
+import { errorText } from '../../../kit/text.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
 import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
 import type { Catalogue, Operation } from '../catalogue/operation.ts'
-import { type HostdError, type HostdReply, type HostdRequest, hostdRequest, listOperation, longestRequest } from '../hostd-wire.ts'
+import {
+  type HostdError,
+  type HostdReply,
+  type HostdRequest,
+  hostdRequest,
+  listOperation,
+  longestRequest,
+  type Risk,
+} from '../hostd-wire.ts'
 import type { createApprovalCheck } from '../may-call.ts'
 import { mayApprove, type Peer } from '../peer.ts'
 import type { Intents } from './call-intents.ts'
 import type { Executed, Execution } from './execute.ts'
-import { asJson, askedBy, deniedRecord, executedRecord, type RecordCall } from './receipt-record.ts'
 
 export type RequestOptions = {
   readonly catalogue: Catalogue
@@ -133,9 +142,7 @@ function begin(
     prove()
     intents.begin(intent)
   } catch (error) {
-    warn(
-      `${intent.op}: refused, because its intent or its receipt cannot be written: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    warn(`${intent.op}: refused, because its intent or its receipt cannot be written: ${errorText(error)}`)
     return { code: 'no_receipt', message: 'hostd cannot write its records, so it runs nothing; see its log' }
   }
 }
@@ -168,7 +175,7 @@ function written({ record, warn }: RequestOptions, what: Parameters<RecordCall>[
   try {
     return record(what)
   } catch (error) {
-    warn(`${what.op}: no receipt could be written: ${error instanceof Error ? error.message : String(error)}`)
+    warn(`${what.op}: no receipt could be written: ${errorText(error)}`)
     return undefined
   }
 }
@@ -237,4 +244,62 @@ export function createRequestRate(perMinute: number, now: () => number): (uid: n
     if (count <= perMinute) return 'within'
     return count === perMinute + 1 ? 'over' : 'silent'
   }
+}
+
+/** `details` are kept with the receipt, whose args_hash covers them. */
+export type CallRecord = {
+  readonly op: string
+  readonly risk: Risk
+  readonly outcome: 'done' | 'failed' | 'denied'
+  readonly error?: string
+  readonly details: JsonObject
+}
+
+/** @returns the id of the receipt. @throws when it cannot be written */
+export type RecordCall = (record: CallRecord) => string
+
+/** Says in a receipt who asked for what, before it is known what becomes of it. */
+function askedBy(peer: Peer, { op, params, caller, approval }: Pick<HostdRequest, 'op' | 'params' | 'caller' | 'approval'>): JsonObject {
+  const { uid, gid, pid } = peer
+  return {
+    op,
+    params: asJson(params),
+    peer: { uid, gid, pid },
+    ...(caller ? { caller } : {}),
+    ...(approval ? { approval: asJson(approval) } : {}),
+  }
+}
+
+export function deniedRecord(asked: JsonObject, risk: Risk, { code, message }: HostdError): CallRecord {
+  const op = typeof asked.op === 'string' ? asked.op : 'unknown'
+  return { op, risk, outcome: 'denied', error: `${code}: ${message}`, details: { ...asked, outcome: 'denied', code } }
+}
+
+/** A failure says how the program ended; its output is not in the receipt, only its digest. */
+function executedRecord(asked: JsonObject, operation: { readonly op: string; readonly risk: Risk }, how: Ended): CallRecord {
+  const { executed, error, durationMs, call } = how
+  const { output, truncated, code } = executed
+  const facts = {
+    exit_code: code,
+    output_sha256: sha256(output),
+    output_bytes: Buffer.byteLength(output),
+    truncated,
+    duration_ms: durationMs,
+    call,
+  }
+  const outcome = error === undefined ? 'done' : 'failed'
+  const details = { ...asked, outcome, ...(error ? { code: error.code } : {}), ...facts }
+  return { op: operation.op, risk: operation.risk, outcome, details, ...(error ? { error: `${error.code}: ${error.message}` } : {}) }
+}
+
+type Ended = {
+  readonly executed: Executed
+  readonly error: HostdError | undefined
+  readonly durationMs: number
+  readonly call: string
+}
+
+/** Parameters arrived as JSON; a text that has no bytes (a lone surrogate) is replaced, because a receipt hashes bytes. */
+function asJson(value: unknown): JsonObject {
+  return JSON.parse(JSON.stringify(value).toWellFormed(), (_, each: unknown) => (typeof each === 'string' ? each.toWellFormed() : each))
 }

@@ -235,7 +235,7 @@ export function* remainingFor(context: PlaneContext, { role, agentId, taskId }: 
   return ofTask === null || left === null ? (ofTask ?? left) : Math.min(left, ofTask)
 }
 
-/** Of the budgets with a limit; null: none has one. */
+/** Returns the least that is left of the budgets with a limit; null: none has one. */
 export function* leastLeft({ now }: PlaneContext, settings: BudgetSettings, scopes: readonly Scope[]): Command<number | null> {
   const limited = scopes.flatMap(({ name, limit }) => (limit === null ? [] : [{ name, limit }]))
   if (limited.length === 0) return null
@@ -273,17 +273,15 @@ function reservationOf(row: Row): OpenReservation {
   }
 }
 
-type Settling = {
-  readonly caller: Extract<Caller, { readonly kind: 'run' }>
-  readonly request: SettleRequest
-}
-
 /**
  * The true cost is counted also when it is more than was reserved, and when it comes after the run has ended: tokens that were spent are never
  * left out. After a lost lease the whole reservation has been counted already; then only what exceeds it is added.
  * @throws PlaneRefusal not_found for a reservation of another run; conflict when it was settled with another number
  */
-export function* settleTokens(context: PlaneContext, { caller, request }: Settling): Command<Settled> {
+export function* settleTokens(
+  context: PlaneContext,
+  { caller, request }: { readonly caller: Extract<Caller, { readonly kind: 'run' }>; readonly request: SettleRequest },
+): Command<Settled> {
   const [taskId, runId] = [numberOf(caller.taskId), numberOf(caller.runId)]
   const row = yield* ownReservation({ id: request.reservation_id, runId })
   if (text(row, 'state') === 'settled') assertSameNumber(row, request)

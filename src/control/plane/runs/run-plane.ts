@@ -2,15 +2,14 @@
 
 import { sha256 } from '../../../kit/sha256.ts'
 import { assertSelf, type Caller, signatureOf } from '../../contract/caller.ts'
-import type { RunPlane } from '../../contract/plane.ts'
+import type { Plane, RunPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { type Run, type RunQuery, type SessionLine, sessionLine } from '../../contract/run-shapes.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { amount, first, int, nextId, numberOf, type PlaneContext, text } from '../command.ts'
 import { recordEvent } from '../events/record-event.ts'
 import { lockLease } from '../tasks/lease.ts'
-import { appendLog, logGrows, readLog } from './run-log.ts'
-import { type Access, lockRun, ownRun, readRun, readRuns } from './run-row.ts'
+import { type Access, appendLog, lockRun, logGrows, ownRun, readLog, readRun, readRuns } from './run-log.ts'
 
 export function createRunPlane(context: PlaneContext): RunPlane {
   const { store } = context
@@ -67,7 +66,7 @@ type Delivery = Parameters<RunPlane['deliver']>[2]
 
 const mostManifestCharacters = 262_144
 
-/** What is not given stays. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
+/** Absent fields keep their value. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
 function* deliverRun(context: PlaneContext, { delivery, ...access }: Access & { readonly delivery: Delivery }): Command<Run> {
   const row = yield* lockRun(context, access)
   const { manifest, changes, skill } = delivery
@@ -93,7 +92,7 @@ const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 type NewArtifact = { readonly name: string; readonly digest: string; readonly body: string }
 type KeptArtifact = { readonly name: string; readonly digest: string; readonly bytes: number }
 
-/** What is kept never changes. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content under the same name */
+/** An artifact that is stored never changes. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content under the same name */
 function* putArtifact(context: PlaneContext, { artifact, ...access }: Access & { readonly artifact: NewArtifact }): Command<KeptArtifact> {
   const bytes = checkedBytes(artifact)
   const run = int(yield* lockRun(context, access), 'id')
@@ -144,7 +143,7 @@ type NewLine = { readonly caller: Caller; readonly agentId: string; readonly lin
 /** Its own file has all of them; here the last ones answer what an agent did lately, however much it writes. */
 const mostOfAgent = 1_000
 
-/** Of an agent the last 1,000 lines are kept. The next run reads them, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
+/** Keeps the last 1,000 lines of an agent. The next run reads them, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
 function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLine): Command<void> {
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
   const { timestamp, task, skill, outcome, tokens_used } = line
@@ -164,4 +163,37 @@ function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLi
 function* readSessionLines(agentId: string, limit: number): Command<readonly SessionLine[]> {
   const rows = yield ['SELECT line FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT ?', [agentId, limit]]
   return rows.map((row) => sessionLine.parse(JSON.parse(text(row, 'line')))).reverse()
+}
+
+const mostOutput = 65_536
+
+type Note = Plane['noteHostd']
+
+/** Keeps a receipt of each hostd operation that was proxied. */
+export async function noteHostd(context: PlaneContext, caller: Parameters<Note>[0], call: Parameters<Note>[1]): Promise<void> {
+  await context.store.write(() => keepCall(context, { caller, call }))
+}
+
+function* keepCall(
+  context: PlaneContext,
+  { caller, call }: { readonly caller: Parameters<Note>[0]; readonly call: Parameters<Note>[1] },
+): Command<void> {
+  const id = yield* nextId('hostd_calls')
+  const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : null
+  const { op, params, ok, exitCode, output } = call
+  // PostgreSQL keeps no NUL in a text.
+  const kept = output.slice(0, mostOutput).replaceAll('\0', '\u{fffd}').toWellFormed()
+  yield [
+    'INSERT INTO hostd_calls (id, at, op, params, caller, ok, exit_code, output, task_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    [id, context.now(), op, JSON.stringify(params), signatureOf(caller), ok ? 1 : 0, exitCode, kept, taskId],
+  ]
+  yield* recordEvent(context, {
+    type: 'hostd.called',
+    actor: signatureOf(caller),
+    taskId,
+    runId: caller.kind === 'run' ? numberOf(caller.runId) : null,
+    agentId: caller.kind === 'run' || caller.kind === 'agent' ? caller.id : null,
+    role: caller.kind === 'run' || caller.kind === 'agent' ? caller.role : null,
+    data: { hostd_call: id, op, params, ok, exit_code: exitCode },
+  })
 }

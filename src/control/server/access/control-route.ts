@@ -1,8 +1,7 @@
 /** Declares a route of the control plane: below its prefix, for the callers that the table of permissions names. */
 
 import type { RouteConfig, z } from '@hono/zod-openapi'
-import { json, plain } from '../../../http/answers/shapes.ts'
-import { type ApiEnv, type Asked, type Guard, guardedRoute } from '../../../http/api.ts'
+import { type Asked, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
 import { type Caller, signatureOf } from '../../contract/caller.ts'
@@ -12,7 +11,7 @@ import { isOwn, type Permission, reachOf, whoMay } from './who-may.ts'
 export const prefix = '/api/controlplane'
 
 /**
- * What becomes of an Idempotency-Key: `kept`: the answer is kept and given again; `itself`: the route sees to it; `secret`: the answer holds
+ * Says what becomes of an Idempotency-Key: `kept`: the answer is kept and given again; `itself`: the route sees to it; `secret`: the answer holds
  * a secret, which is never kept, so a key is refused; `none`: it has no meaning there.
  */
 export type Replay = 'kept' | 'itself' | 'secret' | 'none'
@@ -21,49 +20,15 @@ export function controlRoute<const R extends RouteConfig>(config: R, replay: Rep
   return guardedRoute(config, guardOf(rowName(config), replay))
 }
 
-/** The same value, which nobody may change. */
-type Shown<T> = T extends readonly (infer Item)[] ? readonly Shown<Item>[] : T extends object ? { readonly [N in keyof T]: Shown<T[N]> } : T
-
-type PlaneRoute<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, S extends z.ZodType> = {
-  readonly summary: string
-  readonly params?: P
-  readonly query?: Q
-  /** The shape of the body, and a sentence about it. */
-  readonly body?: readonly [B, string]
-  /** The shape of the answer, and a sentence about it. */
-  readonly gives: readonly [S, string]
-  /** Default: 200. */
-  readonly status?: 201
-  /** Says for other statuses what they mean. */
-  readonly others?: { readonly [status: number]: string }
-  readonly replay?: Replay
-  readonly answer: (asked: {
-    readonly caller: Caller
-    readonly params: z.output<P>
-    readonly query: z.output<Q>
-    readonly body: z.output<B>
-    /** The query as it was sent. */
-    readonly spelled: () => Record<string, string>
-    readonly env: ApiEnv<Caller>['Bindings']
-  }) => Promise<Shown<z.input<S>>>
-}
-
 /** Adds a route that answers as JSON what one call returns. `path` stands below the prefix. */
 export function addRoute<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, S extends z.ZodType>(
   app: ControlApi,
-  method: 'get' | 'post' | 'put' | 'patch' | 'delete',
+  method: Method,
   path: string,
-  { summary, params, query, body, gives, status, others = {}, replay, answer }: PlaneRoute<P, Q, B, S>,
+  { replay = 'kept', ...row }: JsonRoute<Caller, P, Q, B, S> & { readonly replay?: Replay },
 ): void {
-  const request = { ...(params ? { params } : {}), ...(query ? { query } : {}), ...(body ? { body: json(...body) } : {}) }
-  const described = Object.entries(others).map(([status, description]) => [status, { description }])
-  const responses = { [status ?? 200]: json(...gives), ...Object.fromEntries(described) }
-  const config: RouteConfig = { method, path: `${prefix}${path}`, summary, request, responses }
-  app.openapi(controlRoute(config, replay), async (c) => {
-    const valid = (target: string) => c.req.valid(target as never)
-    const asked = { caller: c.var.caller, params: valid('param'), query: valid('query'), body: valid('json'), env: c.env }
-    return c.json(plain(await answer({ ...asked, spelled: () => c.req.query() })), status ?? 200)
-  })
+  const at = `${prefix}/${path.slice(1)}` as const
+  addJsonRoute(app, guardOf(rowName({ method, path: at }), replay), `${method} ${at}`, row)
 }
 
 /** As the table of permissions names it. */

@@ -5,6 +5,7 @@ import { eventStream, json } from '../../../http/answers/shapes.ts'
 import type { ApiEnv } from '../../../http/api.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
 import type { QuickRoutes } from '../../../http/quick-routes.ts'
+import { errorText } from '../../../kit/text.ts'
 import { pause } from '../../../service/sleep.ts'
 import { activityPost, activityReply, type ControlEvent, controlEvent } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
@@ -78,7 +79,7 @@ function streamEvents({ plane, stopping, counters, log }: ControlServer, { calle
   if (stopping.aborted) end()
   void watchCredential(env.isInForce, over)
   void pass(plane.events.follow(caller, query, over.signal), stream)
-    .catch((error: unknown) => log('warn', 'events ended', { why: error instanceof Error ? error.message : String(error) }))
+    .catch((error: unknown) => log('warn', 'events ended', { why: errorText(error) }))
     .finally(() => {
       end()
       stopping.removeEventListener('abort', end)

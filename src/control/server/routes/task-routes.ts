@@ -1,4 +1,4 @@
-/** Serves tasks: their creation and changes, the claims, beats and releases of workers, what an operator decides, and their effects on the world. */
+/** Serves tasks: their creation and changes, claims, beats and releases of workers, approvals and decisions, and effects on the world. */
 
 import { z } from '@hono/zod-openapi'
 import { json, plain } from '../../../http/answers/shapes.ts'
@@ -7,6 +7,7 @@ import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
 import type { Connection } from '../../../http/listen.ts'
 import type { QuickAsked, QuickRoutes } from '../../../http/quick-routes.ts'
+import { approval, approvedOperation, decisionRequest } from '../../contract/approval-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import {
   beat,
@@ -26,7 +27,17 @@ import {
 } from '../../contract/task-shapes.ts'
 import { addRoute, controlRoute, guardOf, prefix } from '../access/control-route.ts'
 import type { ControlApi, ControlServer } from '../control-server.ts'
-import { assertFullView, effectAt, isSeedQuery, note, nothing, taskAt, taskListQuery } from '../request-shapes.ts'
+import {
+  approvalAt,
+  approvalListQuery,
+  assertFullView,
+  effectAt,
+  isSeedQuery,
+  note,
+  nothing,
+  taskAt,
+  taskListQuery,
+} from '../request-shapes.ts'
 
 const page = z.object({ tasks: z.array(task), next: z.nullable(z.string()), counts: z.record(z.string(), z.int()) })
 const batch = z.strictObject({ tasks: z.array(taskDraft).min(1).max(1_000) })
@@ -251,5 +262,52 @@ export function effectRoutes(app: ControlApi, { plane }: ControlServer): void {
     body: [doneWithKey, 'Its key and its result'],
     gives: [effectReply, 'It is kept'],
     answer: ({ caller, params, body }) => plane.tasks.endEffect(caller, params.id, body.key, body.result),
+  })
+}
+
+const approvalPage = z.object({ approvals: z.array(approval), next: z.nullable(z.string()) })
+const use = z.strictObject({ digest: z.optional(z.string().regex(/^[0-9a-f]{64}$/, 'a digest is 64 hex digits')) })
+
+const asked = { approval_id: z.string(), operation: z.string() }
+/** As the seed answers; the plane gives it in exactly this order of keys. */
+const seedApprovals = z.object({
+  pending: z.array(z.object({ ...asked, task_id: z.nullable(z.string()), estimated_tokens: z.int(), operator_approved: z.literal(false) })),
+  approved: z.array(z.object({ ...asked, operator_approved: z.literal(true), approved_at: z.string() })),
+})
+
+/** Lists questions to operators, takes their decisions, and gives an approved operation to the one who may use it. */
+export function approvalRoutes(app: ControlApi, { plane }: ControlServer): void {
+  const query = approvalListQuery()
+  addRoute(app, 'get', '/approvals', {
+    summary: 'Approvals: with ?agent_id= alone those of that agent, pending and approved, else a page of all that match',
+    query,
+    gives: [z.union([seedApprovals, approvalPage]), 'The approvals; "next" is the "after" of the next page'],
+    async answer({ caller, query: { view: _, ...asked }, spelled }) {
+      if (isSeedQuery(spelled(), Object.keys(query.shape), 'agent_id')) return await plane.seed.approvals(caller, asked.agent_id)
+      assertFullView(caller)
+      return await plane.approvals.list(caller, asked)
+    },
+  })
+  addRoute(app, 'get', '/approvals/{id}', {
+    summary: 'One approval',
+    params: approvalAt,
+    gives: [approval, 'The approval'],
+    answer: ({ caller, params }) => plane.approvals.get(caller, params.id),
+  })
+  addRoute(app, 'post', '/approvals/{id}/decision', {
+    summary: 'Approve, reject or ask for another plan; the task that waits goes on in the same transaction',
+    params: approvalAt,
+    body: [decisionRequest, 'The decision'],
+    gives: [approval, 'It counts'],
+    others: { 409: 'It was decided before; details say how' },
+    answer: ({ caller, params, body }) => plane.approvals.decide(caller, params.id, body),
+  })
+  addRoute(app, 'post', '/approvals/{id}/use', {
+    summary: 'Use an approval, once: the operation exactly as it was approved',
+    params: approvalAt,
+    body: [use, 'The digest of what is about to be done'],
+    gives: [approvedOperation, 'Do exactly this'],
+    others: { 409: 'Used, expired, or another operation' },
+    answer: ({ caller, params, body }) => plane.approvals.use(caller, params.id, body.digest),
   })
 }

@@ -1,11 +1,12 @@
 /** Reports what a run produced: change set, artifacts, manifest, and at last the seed's post that ends the task. */
 
 import { sha256 } from '../../../kit/sha256.ts'
+import { errorText } from '../../../kit/text.ts'
 import type { Run, RunFacts } from '../../contract/run-shapes.ts'
 import type { EarlierRun, KeptSet, WorkerEnd, WorkspaceCopy } from '../worker-options.ts'
 import type { Artifact, RunPort } from '../worker-port.ts'
 import { isLost, isPassing, persistently } from './asks.ts'
-import { logMs, messageOf, noteSession, type Performance, releaseTask } from './performance.ts'
+import { logMs, noteSession, type Performance, releaseTask } from './performance.ts'
 import type { RunOutcome } from './run-outcome.ts'
 
 const mostArtifact = 1024 * 1024
@@ -36,8 +37,8 @@ async function undelivered(
 ): Promise<WorkerEnd> {
   if (isLost(error) || isPassing(error)) return finishWithoutLease(performance, copy, outcome, kept)
   await copy.forget(kept)
-  performance.options.say(`${performance.claim.task.task_id}: the result was not accepted: ${messageOf(error)}`)
-  return releaseTask(performance, { outcome: 'retry', error: messageOf(error).slice(0, 8_000), tokens_used: outcome.tokens }, 'failed')
+  performance.options.say(`${performance.claim.task.task_id}: the result was not accepted: ${errorText(error)}`)
+  return releaseTask(performance, { outcome: 'retry', error: errorText(error).slice(0, 8_000), tokens_used: outcome.tokens }, 'failed')
 }
 
 /**
@@ -63,7 +64,7 @@ export async function finishWithoutLease(
   }
   const kept = known ?? (await copy.keep())
   await deliver(performance, options.port, { kept, outcome }).catch((error: unknown) =>
-    options.say(`${performance.claim.run_id}: the report of the run did not arrive: ${messageOf(error)}`),
+    options.say(`${performance.claim.run_id}: the report of the run did not arrive: ${errorText(error)}`),
   )
   await reported(performance, outcome, kept)
   return 'completed'

@@ -1,18 +1,19 @@
 /** Carries out one claimed task: prompt, run, change set, report. Nothing is written under the token of a run whose lease is lost. */
 
-import { cut } from '../../../kit/text.ts'
+import { cut, errorText, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost } from '../../contract/activity-shapes.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
+import type { SessionLine } from '../../contract/run-shapes.ts'
+import type { Task } from '../../contract/task-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
-import type { WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
+import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import { isLost, persistently } from './asks.ts'
 import { openRunLog } from './child-log.ts'
 import { deliverRun, finishWithoutLease, stateOf } from './finish-run.ts'
 import { keepLease } from './held-lease.ts'
-import { type Held, logMs, messageOf, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
+import { type Held, logMs, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
 import { runChild } from './run-child.ts'
 import type { RunOutcome } from './run-outcome.ts'
-import { taskPrompt } from './task-prompt.ts'
 
 const usualLeaseSeconds = 60
 
@@ -26,10 +27,10 @@ export async function performTask(performing: Performing): Promise<WorkerEnd> {
     return await perform(await prepared(held))
   } catch (error) {
     if (error instanceof StoppedBefore) return await unbegun(held)
-    options.say(`${claim.task.task_id}: ${messageOf(error)}`)
-    log.write(`\n[${messageOf(error)}]\n`)
+    options.say(`${claim.task.task_id}: ${errorText(error)}`)
+    log.write(`\n[${errorText(error)}]\n`)
     // What kept the run from its end is the fault of this machine or of the task: the task goes back with the reason.
-    return await releaseTask(held, { outcome: 'retry', error: messageOf(error).slice(0, 8_000) }, 'failed')
+    return await releaseTask(held, { outcome: 'retry', error: errorText(error).slice(0, 8_000) }, 'failed')
   } finally {
     lease.end()
     log.abandon()
@@ -70,7 +71,7 @@ async function prepared(held: Held): Promise<Prepared> {
   return { ...held, skill: options.skills.match(claim.task), approvals, beganAt: options.clock.now() }
 }
 
-/** What was decided is asked as long as the lease lasts: a run that does not know it would ask an operator again, or do without. */
+/** Asks for the decision as long as the lease lasts: a run that does not know it would ask an operator again, or do without. */
 function approvalsOf({ options, claim, run, lease }: Held, signal: AbortSignal): Promise<readonly Approval[]> {
   const asking = { while: () => lease.isHeld() && !signal.aborted, random: options.clock.random, signal }
   return persistently(asking, () => run.approvals(claim.task.task_id))
@@ -196,7 +197,7 @@ async function escalate(performance: Prepared, escalation: Escalation): Promise<
   try {
     await persistently({ while: lease.isHeld, random: options.clock.random }, () => run.activity(postOf(performance, escalation)))
   } catch (trouble) {
-    options.say(`${performance.claim.task.task_id}: the escalation did not arrive: ${messageOf(trouble)}`)
+    options.say(`${performance.claim.task.task_id}: the escalation did not arrive: ${errorText(trouble)}`)
     return isLost(trouble) ? 'lost' : releaseTask(performance, { outcome: 'retry', error }, 'failed')
   }
   await noted(performance, escalation)
@@ -212,7 +213,7 @@ async function escalateDead(performance: Prepared, message: string): Promise<Wor
   try {
     await persistently(asking, () => options.port.activity(postOf(performance, escalation)))
   } catch (trouble) {
-    options.say(`${claim.task.task_id}: the escalation did not arrive: ${messageOf(trouble)}`)
+    options.say(`${claim.task.task_id}: the escalation did not arrive: ${errorText(trouble)}`)
     return 'failed'
   }
   return 'escalated'
@@ -233,4 +234,49 @@ async function noted(performance: Prepared, { message, tokens }: Escalation): Pr
   const { options, claim, skill } = performance
   options.say(`${claim.task.task_id}: escalated: ${message}`)
   await noteSession(performance, { skill: skill?.name ?? 'none', outcome: `escalated: ${message}`, tokens })
+}
+
+type PromptParts = {
+  readonly agentId: string
+  readonly role: string
+  readonly task: Task
+  readonly last: SessionLine | undefined
+  readonly skill: MatchedSkill | undefined
+  /** Answered approvals of this task. */
+  readonly approvals: readonly Approval[]
+  /** The workspace is as the run before left it. */
+  readonly isContinuation: boolean
+}
+
+/**
+ * Writes what a model is told about a task. Task texts come from outside: they are data in a JSON block, and never become arguments. The
+ * text begins with a word, so no program takes it for an option.
+ */
+function taskPrompt({ agentId, role, task, last, skill, approvals, isContinuation }: PromptParts): string {
+  const parts = [
+    `You are the agent "${agentId}" with the role "${role}". Carry out this one task, then answer with a short report of the result.`,
+    `Task (data, in JSON):\n${JSON.stringify(factsOf(task), null, 2)}`,
+    ...(skill ? [skillText(skill)] : []),
+    ...(last ? [`Your last run (from your session file): ${JSON.stringify(last)}`] : []),
+    ...approvals.filter(({ state }) => state === 'approved' || state === 'rejected' || state === 'revise').map(approvalText),
+    ...(isContinuation ? ['The run before this one stopped in order to wait. The current folder is as it left it: go on from there.'] : []),
+    ...(task.attempt > 1 && task.error ? [`Attempt ${task.attempt}; the attempt before failed: ${JSON.stringify(task.error)}`] : []),
+    'Change files only in the current folder. It is a private copy: a person reviews what you changed and applies it.',
+  ]
+  return `${parts.map(visibleLines).join('\n\n')}\n`
+}
+
+function factsOf({ task_id, title, description, priority, labels, context }: Task) {
+  return { task_id, title, description, priority, labels, context }
+}
+
+function skillText({ name, summary, content }: MatchedSkill): string {
+  const head = `Use the skill "${name}"${summary ? `: ${summary}` : ''}.`
+  return content === undefined ? `${head} Its full text comes from skills_search.` : `${head}\n\n${content}`
+}
+
+function approvalText({ approval_id, operation, state, note }: Approval): string {
+  const words = { approved: 'approved', rejected: 'rejected', revise: 'to be revised' } as const
+  const said = state === 'approved' || state === 'rejected' || state === 'revise' ? words[state] : state
+  return `An operator decided about ${JSON.stringify(operation)} (${approval_id}): ${said}${note ? `; note: ${JSON.stringify(note)}` : ''}`
 }

@@ -1,5 +1,6 @@
 /** Defines what the steps of one task share, and the two things that each of them may do last: note the session and give the lease back. */
 
+import { errorText } from '../../../kit/text.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
@@ -41,7 +42,7 @@ export type Held = Performing & {
   readonly ended: { is: boolean }
 }
 
-/** What is known before there is a copy of the workspace. */
+/** Holds what is known before there is a copy of the workspace. */
 export type Prepared = Held & {
   readonly skill: MatchedSkill | undefined
   /** All of this task, in any state. */
@@ -63,7 +64,7 @@ export async function noteSession({ options, claim, sessions }: Performing, { sk
   try {
     sessions.append(line)
   } catch (error) {
-    options.say(`the session file was not written: ${messageOf(error)}`)
+    options.say(`the session file was not written: ${errorText(error)}`)
   }
   await options.port.addSession(options.agentId, line).catch(() => undefined)
 }
@@ -86,7 +87,7 @@ export async function releaseTask(
   } catch (error) {
     const isGone = isLost(error) || !lease.isHeld()
     if (isGone) return 'lost'
-    options.say(`${claim.task.task_id}: the lease could not be given back: ${messageOf(error)}`)
+    options.say(`${claim.task.task_id}: the lease could not be given back: ${errorText(error)}`)
     return end
   }
 }
@@ -103,8 +104,4 @@ async function released(run: RunPort, taskId: string, request: Release): Promise
     if (!isRefused || request.tokens_used === undefined) throw error
     return await run.release(taskId, { outcome: request.outcome === 'retry' ? 'failed' : request.outcome, error: error.message })
   }
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -4,17 +4,18 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { isOther, keysOn } from '../parts/mark.ts'
 import { type PageRow, Shell, useFollowing, Waiting } from '../parts/shell.tsx'
+import { Button } from '../parts/small.tsx'
+import { AgentsPage } from './agents/agent-view.tsx'
 import { budget, refreshing, refreshPlane } from './control-state.ts'
 import { followPlane } from './net/plane-live.ts'
 import { Asking } from './parts/ask.tsx'
 import { urgentCount } from './parts/needs.ts'
-import { AgentsPage } from './views/agents-page.tsx'
+import { RunsPage } from './runs/run-view.tsx'
 import { AuditPage } from './views/audit-page.tsx'
 import { BudgetPage } from './views/budget-page.tsx'
 import { ControlNow } from './views/control-now.tsx'
 import { HeartbeatSchedules } from './views/heartbeat-schedules.tsx'
 import { OperatorsPage } from './views/operators-page.tsx'
-import { RunsPage } from './views/runs-page.tsx'
 import { TasksPage } from './views/tasks-page.tsx'
 
 const pages: readonly PageRow[] = [
@@ -141,9 +142,7 @@ function Help() {
           Single keys act on the marked entry
         </label>
       </p>
-      <button type="button" onClick={() => dialog.current?.close()}>
-        Close
-      </button>
+      <Button on={() => dialog.current?.close()}>Close</Button>
     </dialog>
   )
 }

@@ -6,6 +6,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../net/api.ts'
 import { connection, type Listeners, type Live, listen } from '../net/live.ts'
 import { textOf } from '../state.ts'
+import { Button } from './small.tsx'
 
 export type Loading<T> = { readonly value?: T; readonly error?: string; readonly again: () => void }
 
@@ -45,7 +46,7 @@ export function useLoadedOn<T, E>(
   return { ...state, again }
 }
 
-/** What is known stays on the page while the server does not answer. */
+/** Keeps the known value on the page while the server does not answer. */
 function failed<T>({ value }: State<T>, error: unknown): State<T> {
   const unreachable = error instanceof ApiError && error.status === 0
   const known = value === undefined ? {} : { value }
@@ -72,9 +73,7 @@ export function Loaded<T>({ from, children }: { readonly from: Loading<T>; reado
     return (
       <div class="card bad" role="alert">
         <p>{from.error}</p>
-        <button type="button" onClick={from.again}>
-          Try again
-        </button>
+        <Button on={from.again}>Try again</Button>
       </div>
     )
   if (from.value === undefined)

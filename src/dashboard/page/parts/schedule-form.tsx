@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { attempt, notice } from '../state.ts'
 import { Field, filled, submitBy } from './fields.tsx'
+import { Part, Proposals } from './small.tsx'
 
 const timings = {
   cron: { name: 'At set times (cron)', example: '0 9 * * mon-fri', help: 'Minute, hour, day, month, weekday; or @daily' },
@@ -19,7 +20,7 @@ type Props = {
   /** The ways in which it may be due; the first is chosen. */
   readonly kinds: readonly [Kind, ...Kind[]]
   readonly nameHelp: string
-  /** What stands above the name. */
+  /** Stands above the name. */
   readonly head?: ComponentChildren
   readonly children: ComponentChildren
   /** Gets the filled fields by name; when it is due has the name of its kind. */
@@ -38,8 +39,7 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: P
     added()
   }
   return (
-    <section aria-labelledby="add-title">
-      <h2 id="add-title">Add a schedule</h2>
+    <Part id="add-title" title="Add a schedule">
       <form class="card" onSubmit={submitBy(add)}>
         {head}
         <div class="fields">
@@ -62,17 +62,13 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: P
             <input id="plan-zone" name="zone" list="plan-zones" defaultValue={ownZone} />
           </Field>
         </div>
-        <datalist id="plan-zones">
-          {zones.map((zone) => (
-            <option key={zone} value={zone} />
-          ))}
-        </datalist>
+        <Proposals id="plan-zones" of={zones} />
         {children}
         <button type="submit" class="main">
           Add
         </button>
       </form>
-    </section>
+    </Part>
   )
 }
 

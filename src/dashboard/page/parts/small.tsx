@@ -37,6 +37,54 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="quiet">{children}</p>
 }
 
+/** A part of the page under its heading. */
+export function Part({ id, title, children }: { readonly id: string; readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+/** The words that a field with this list proposes. */
+export function Proposals({ id, of }: { readonly id: string; readonly of: readonly string[] }) {
+  return (
+    <datalist id={id}>
+      {of.map((word) => (
+        <option key={word} value={word} />
+      ))}
+    </datalist>
+  )
+}
+
+/** The head of a table; the cells below a number are numbers too. */
+export function Columns({ of }: { readonly of: readonly (string | { readonly number: string })[] }) {
+  return (
+    <thead>
+      <tr>
+        {of.map((column) => {
+          const [name, kind] = typeof column === 'string' ? [column, undefined] : [column.number, 'number']
+          return (
+            <th key={name} scope="col" class={kind}>
+              {name}
+            </th>
+          )
+        })}
+      </tr>
+    </thead>
+  )
+}
+
+/** A plain button that does something. */
+export function Button({ on, children }: { readonly on: () => unknown; readonly children: ComponentChildren }) {
+  return (
+    <button type="button" onClick={() => void on()}>
+      {children}
+    </button>
+  )
+}
+
 /** A part of the page that scrolls by itself, so the keyboard must reach it. It is a group, because a page may hold several of one name. */
 export function Scroll({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
   return (

@@ -6,7 +6,7 @@ import { call } from '../net/api.ts'
 import { DayChart, type DayValue } from '../parts/chart.tsx'
 import { About, counted, moment, whole } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Empty, money, Scroll, Tile, Time } from '../parts/small.tsx'
+import { Columns, Empty, money, Part, Scroll, Tile, Time } from '../parts/small.tsx'
 
 type Amounts = {
   readonly calls: number
@@ -162,8 +162,7 @@ function everyDay({ rows, from, to }: Report, unit: Unit): readonly DayValue[] {
 function Limits({ of }: { readonly of: readonly Limit[] }) {
   const shown = (value: number, unit: Limit['unit']) => (unit === 'micros' ? money(value) : counted(value, 'token'))
   return (
-    <section aria-labelledby="limits-title">
-      <h2 id="limits-title">Limits</h2>
+    <Part id="limits-title" title="Limits">
       {of.length === 0 && (
         <Empty>
           No limit is set. The settings <code>limits.*</code> set one for a run, a conversation, a channel or a day.
@@ -194,7 +193,7 @@ function Limits({ of }: { readonly of: readonly Limit[] }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Part>
   )
 }
 
@@ -250,20 +249,7 @@ function Amounted({ head, of, name }: AmountedProps) {
   return (
     <Scroll label={`Amounts by ${head.toLowerCase()}`}>
       <table>
-        <thead>
-          <tr>
-            <th scope="col">{head}</th>
-            <th scope="col" class="number">
-              Cost
-            </th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-            <th scope="col" class="number">
-              Calls
-            </th>
-          </tr>
-        </thead>
+        <Columns of={[head, { number: 'Cost' }, { number: 'Tokens' }, { number: 'Calls' }]} />
         <tbody>
           {of.map((row) => (
             <tr key={row.key}>

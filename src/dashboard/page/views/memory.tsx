@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { About, filled, moment, submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Empty, Tag, Time } from '../parts/small.tsx'
+import { Button, Empty, Part, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
 
 type Hit = {
@@ -41,8 +41,7 @@ function Search({ asked }: { readonly asked: string }) {
   const [text, setText] = useState(asked)
   useEffect(() => setText(asked), [asked])
   return (
-    <section aria-labelledby="search-title">
-      <h2 id="search-title">Search</h2>
+    <Part id="search-title" title="Search">
       <search>
         <form
           class="row"
@@ -66,7 +65,7 @@ function Search({ asked }: { readonly asked: string }) {
         </form>
       </search>
       {asked !== '' && <Results key={asked} asked={asked} />}
-    </section>
+    </Part>
   )
 }
 
@@ -116,8 +115,7 @@ function Marked({ text, words }: { readonly text: string; readonly words: string
 function Pins() {
   const list = useLoaded(() => call<{ pins: readonly Pin[] }>('GET', '/memory/pins'), 'pins')
   return (
-    <section aria-labelledby="pins-title">
-      <h2 id="pins-title">Pins</h2>
+    <Part id="pins-title" title="Pins">
       <p class="quiet">Each request to the model contains these facts, so keep them few and short.</p>
       <Loaded from={list}>
         {({ pins }) =>
@@ -136,9 +134,9 @@ function Pins() {
                     )}
                   </div>
                   {may('admin') && (
-                    <button type="button" onClick={() => void remove(pin).then(list.again)}>
+                    <Button on={() => remove(pin).then(list.again)}>
                       Remove<span class="hidden"> pin {pin.number}</span>
-                    </button>
+                    </Button>
                   )}
                 </li>
               ))}
@@ -147,7 +145,7 @@ function Pins() {
         }
       </Loaded>
       {may('admin') && <NewPin added={list.again} />}
-    </section>
+    </Part>
   )
 }
 

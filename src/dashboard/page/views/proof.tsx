@@ -2,12 +2,11 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
-import { About, counted, Field, submitBy } from '../parts/fields.tsx'
+import { About, counted, Field, moment, submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Block, Empty, Time } from '../parts/small.tsx'
+import { Block, Button, Empty, Facts, Part, riskKind, Tag, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { attempt, notice, status } from '../state.ts'
-import { Receipts } from './details/receipts.tsx'
 import { Ended } from './run.tsx'
 
 type Checked = {
@@ -49,8 +48,7 @@ function Verify() {
     setBusy(false)
   }
   return (
-    <section aria-labelledby="verify-title">
-      <h2 id="verify-title">Verify</h2>
+    <Part id="verify-title" title="Verify">
       <form class="card" onSubmit={submitBy((form) => verify(new FormData(form)))}>
         <Field
           id="against"
@@ -72,7 +70,7 @@ function Verify() {
         {busy && <p class="quiet working">Checking</p>}
         {checked && <Result of={checked} />}
       </div>
-    </section>
+    </Part>
   )
 }
 
@@ -117,25 +115,18 @@ function AnchorLine() {
       notice.value = { text: 'Copied.' }
     })
   return (
-    <section aria-labelledby="anchor-title">
-      <h2 id="anchor-title">Anchor</h2>
+    <Part id="anchor-title" title="Anchor">
       <p>
         Nobody can see from the record alone that its end was cut off. Keep this short line where the agent cannot write: on another
         computer, in a mail to yourself, or on paper. A later check against it proves that nothing before it is missing.
       </p>
       {line !== '' && <Block label="The anchor line" text={line} />}
       <div class="row">
-        <button type="button" onClick={() => void make()}>
-          {line === '' ? 'Show the line' : 'Show the line of now'}
-        </button>
-        {line !== '' && (
-          <button type="button" onClick={() => void copy()}>
-            Copy it
-          </button>
-        )}
+        <Button on={() => make()}>{line === '' ? 'Show the line' : 'Show the line of now'}</Button>
+        {line !== '' && <Button on={() => copy()}>Copy it</Button>}
         {status.value && <span class="quiet small">{counted(status.value.receipts.count, 'receipt')} so far</span>}
       </div>
-    </section>
+    </Part>
   )
 }
 
@@ -146,8 +137,7 @@ function LastRuns() {
     ({ event }) => event.type === 'run_ended' || event.type === 'run_started',
   )
   return (
-    <section aria-labelledby="runs-title">
-      <h2 id="runs-title">Last runs</h2>
+    <Part id="runs-title" title="Last runs">
       <Loaded from={runs}>
         {({ runs: all }) =>
           all.length === 0 ? (
@@ -169,6 +159,102 @@ function LastRuns() {
           )
         }
       </Loaded>
-    </section>
+    </Part>
+  )
+}
+
+type Receipt = {
+  readonly id: string
+  readonly seq: number
+  readonly timestamp: string
+  readonly conversation_id: string
+  readonly tool: string
+  readonly status: string
+  readonly risk: string
+  readonly approval?: string
+  readonly error?: string
+  readonly sandbox?: string
+  readonly changes?: string
+  readonly args_hash: string
+  readonly result_hash: string
+  readonly previous_hash: string
+  readonly receipt_hash: string
+}
+const perPage = 20
+
+/** Lists receipts, newest first, and says of each whether it follows the one before. */
+function Receipts() {
+  /** The number of the receipt that the page ends before; undefined: the newest ones. */
+  const [before, setBefore] = useState<number | undefined>()
+  const page = useLoaded(
+    () => call<{ readonly receipts: readonly Receipt[]; readonly unreadable: number }>('GET', pathOf(before)),
+    `receipts ${before}`,
+    ({ event }) => before === undefined && /^(tool_result|run_ended|changes_)/.test(event.type),
+  )
+  return (
+    <Part id="receipts-title" title="Receipts">
+      <Loaded from={page}>
+        {({ receipts, unreadable }) => {
+          const first = receipts[0]?.seq ?? before ?? 1
+          return (
+            <>
+              {unreadable > 0 && <p class="card bad">{unreadable} lines among these cannot be read. Verify the record.</p>}
+              {receipts.length === 0 && <Empty>There are no receipts yet.</Empty>}
+              <ol class="list receipts">
+                {receipts.toReversed().map((receipt) => (
+                  <li key={receipt.seq}>
+                    <ReceiptLine receipt={receipt} before={receipts.find(({ seq }) => seq === receipt.seq - 1)} />
+                  </li>
+                ))}
+              </ol>
+              <div class="row">
+                {first > 1 && <Button on={() => setBefore(first)}>Older</Button>}
+                {before !== undefined && <Button on={() => setBefore(undefined)}>Newest</Button>}
+              </div>
+            </>
+          )
+        }}
+      </Loaded>
+    </Part>
+  )
+}
+
+function pathOf(before: number | undefined): string {
+  if (before === undefined) return `/receipts?limit=${perPage}`
+  const after = Math.max(0, before - 1 - perPage)
+  return `/receipts?after=${after}&limit=${before - 1 - after}`
+}
+
+const statusKinds: { readonly [status: string]: 'good' | 'bad' | 'warn' } = { allowed: 'good', denied: 'warn', failed: 'bad' }
+
+function ReceiptLine({ receipt, before }: { readonly receipt: Receipt; readonly before: Receipt | undefined }) {
+  const { seq, timestamp, tool, status, risk, conversation_id, receipt_hash, previous_hash } = receipt
+  const broken = before !== undefined && before.receipt_hash !== previous_hash
+  return (
+    <details class={broken ? 'receipt broken' : 'receipt'}>
+      <summary>
+        <span class="mono quiet">{seq}</span> <code class="name">{tool}</code> <Tag kind={statusKinds[status] ?? ''}>{status}</Tag>{' '}
+        <span class="quiet small">
+          <Time at={moment(timestamp)} />
+        </span>{' '}
+        <span class="mono quiet hash">{receipt_hash.slice(0, 12)}</span>
+        {broken && <Tag kind="bad">does not follow {seq - 1}</Tag>}
+      </summary>
+      <Facts
+        of={[
+          ['Id', <code>{receipt.id}</code>],
+          ['Risk', <Tag kind={riskKind(risk)}>{risk}</Tag>],
+          ...(receipt.approval === undefined ? [] : [['Allowed by', receipt.approval] as const]),
+          ...(receipt.error === undefined ? [] : [['Error', receipt.error] as const]),
+          ...(receipt.sandbox === undefined ? [] : [['Sandbox', receipt.sandbox] as const]),
+          ...(receipt.changes === undefined ? [] : [['Changes', <code>{receipt.changes}</code>] as const]),
+          ...(conversation_id === 'none' ? [] : [['Conversation', <a href={`#/talk/${conversation_id}`}>{conversation_id}</a>] as const]),
+          ['Arguments', <code>{receipt.args_hash}</code>],
+          ['Result', <code>{receipt.result_hash}</code>],
+          [seq === 1 ? 'It is the first' : `Receipt ${seq - 1}`, <code>{previous_hash}</code>],
+          ['This receipt', <code>{receipt_hash}</code>],
+        ]}
+      />
+    </details>
   )
 }

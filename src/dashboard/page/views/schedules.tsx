@@ -1,14 +1,180 @@
-/** Answers "what happens by itself, and when": each schedule with its next times and how its last run ended. */
+/** Answers "what happens by itself, and when": each schedule with its next times, what can be done about it, and its history. */
 
+import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
-import { About, Field } from '../parts/fields.tsx'
+import { About, counted, Field, moment } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../parts/schedule-form.tsx'
-import { Empty } from '../parts/small.tsx'
-import { may } from '../state.ts'
-import type { Schedule } from './details/schedule-card.tsx'
-import { ScheduleCard } from './details/schedule-card.tsx'
+import { Button, Empty, Facts, money, Tag, Time } from '../parts/small.tsx'
+import { attempt, may, notice } from '../state.ts'
 
+type Props = { readonly schedule: Schedule; readonly changed: () => void }
+
+const stateKinds = { active: 'good', paused: 'warn', done: '' } as const
+
+export function ScheduleCard({ schedule, changed }: Props) {
+  const { id, name, state, why, when, zone, next, message, channel, to, check, last } = schedule
+  const [open, setOpen] = useState(false)
+  return (
+    <article class="card" aria-label={`Schedule ${name}`}>
+      <div class="row spread">
+        <div class="row">
+          <h2 class="name">{name}</h2>
+          <Tag kind={stateKinds[state]}>{state}</Tag>
+        </div>
+        <span class="quiet small">
+          {when}
+          {when.startsWith('cron') ? `, ${zone}` : ''}
+        </span>
+      </div>
+      <p class="breaks">{message}</p>
+      <Facts
+        of={[
+          ['Next', next.length === 0 ? state === 'paused' ? 'never while it is paused' : 'not due any more' : <Times of={next} />],
+          ['Last run', last === null ? 'none yet' : <Ended run={last} />],
+          ...(why === null ? [] : [['Reason', why] as const]),
+          ...(check === null ? [] : [['Good when', <code>{check}</code>] as const]),
+          ...(channel === null ? [] : [['Answer to', to === null ? channel : `${channel}, ${to}`] as const]),
+        ]}
+      />
+      {may('admin') && <Actions schedule={schedule} changed={changed} />}
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          History<span class="hidden"> of {name}</span>
+        </summary>
+        {open && <History key={`${id} ${last?.started} ${last?.state}`} id={id} />}
+      </details>
+    </article>
+  )
+}
+
+function Times({ of }: { readonly of: readonly string[] }) {
+  return (
+    <ul class="list">
+      {of.map((at) => (
+        <li key={at}>
+          <Time at={moment(at)} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+const runKinds = { running: '', good: 'good', bad: 'bad', interrupted: 'bad', missed: 'warn', skipped: 'warn' } as const
+
+function Ended({ run }: { readonly run: ScheduledRun }) {
+  const { state, started, message, check, sent, passed_over } = run
+  return (
+    <>
+      <Tag kind={runKinds[state]}>{state}</Tag> <Time at={moment(started)} />
+      {message !== null && <span class="breaks"> {message}</span>}
+      {check !== null && check !== 'passed' && <span class="breaks"> Check: {check}.</span>}
+      {sent !== null && Number.isNaN(moment(sent)) && <span class="breaks"> Not sent: {sent}.</span>}
+      {passed_over > 0 && <span> It stands for {counted(passed_over, 'earlier time')} that was missed.</span>}
+    </>
+  )
+}
+
+function Actions({ schedule: { id, name, state }, changed }: Props) {
+  const act = (path: 'PATCH' | 'POST' | 'DELETE', done: string, body?: object) => async () => {
+    const at = `/schedules/${encodeURIComponent(id)}${path === 'POST' ? '/run' : ''}`
+    if (await attempt(() => call(path, at, body))) notice.value = { text: done }
+    changed()
+  }
+  const remove = act('DELETE', `Removed: ${name}`)
+  return (
+    <div class="row actions">
+      <Button on={() => act('POST', `Started: ${name}`, {})()}>
+        Run now<span class="hidden">: {name}</span>
+      </Button>
+      {state === 'active' && (
+        <Button on={() => act('PATCH', `Paused: ${name}`, { state: 'paused' })()}>
+          Pause<span class="hidden"> {name}</span>
+        </Button>
+      )}
+      {state === 'paused' && (
+        <Button on={() => act('PATCH', `Resumed: ${name}`, { state: 'active' })()}>
+          Resume<span class="hidden"> {name}</span>
+        </Button>
+      )}
+      <button
+        type="button"
+        onClick={() => {
+          if (confirm(`Remove ${name} and its history?`)) void remove()
+        }}
+      >
+        Remove<span class="hidden"> {name}</span>
+      </button>
+    </div>
+  )
+}
+
+function History({ id }: { readonly id: string }) {
+  const shown = useLoaded(() => call<{ runs: readonly ScheduledRun[] }>('GET', `/schedules/${encodeURIComponent(id)}?limit=50`), id)
+  return (
+    <Loaded from={shown}>
+      {({ runs }) =>
+        runs.length === 0 ? (
+          <Empty>It has not run yet.</Empty>
+        ) : (
+          <ol class="list">
+            {runs.map((run) => (
+              <li key={`${run.due} ${run.started}`} class="line">
+                <div class="grow">
+                  <Ended run={run} />
+                  <span class="quiet small">
+                    {run.started_by === 'hand' ? ' Started by hand.' : ''}
+                    {run.tokens === null ? '' : ` ${counted(run.tokens, 'token')}, ${money(run.cost_micros ?? undefined)}.`}
+                  </span>
+                </div>
+                {run.run_id !== null && (
+                  <a href={`#/runs/${run.run_id}`}>
+                    Transcript<span class="hidden"> of {run.started}</span>
+                  </a>
+                )}
+              </li>
+            ))}
+          </ol>
+        )
+      }
+    </Loaded>
+  )
+}
+
+type ScheduledRun = {
+  readonly due: string
+  readonly started: string
+  readonly state: 'running' | 'good' | 'bad' | 'interrupted' | 'missed' | 'skipped'
+  readonly started_by: 'timer' | 'hand'
+  readonly passed_over: number
+  readonly ended: string | null
+  readonly ending: string | null
+  readonly message: string | null
+  readonly check: string | null
+  readonly run_id: string | null
+  readonly conversation_id: string | null
+  readonly tokens: number | null
+  readonly cost_micros: number | null
+  readonly sent: string | null
+}
+
+export type Schedule = {
+  readonly id: string
+  readonly name: string
+  readonly state: 'active' | 'paused' | 'done'
+  readonly why: string | null
+  readonly when: string
+  readonly zone: string
+  readonly next: readonly string[]
+  readonly message: string
+  readonly channel: string | null
+  readonly to: string | null
+  readonly check: string | null
+  readonly failures: number
+  readonly last: ScheduledRun | null
+}
+
+/** Answers "what happens by itself, and when": each schedule with its next times and how its last run ended. */
 export function Schedules(_: { readonly rest: string }) {
   const list = useLoaded(
     () => call<{ schedules: readonly Schedule[] }>('GET', '/schedules'),

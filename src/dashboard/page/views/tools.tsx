@@ -3,11 +3,11 @@
 import { call } from '../net/api.ts'
 import { About } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Empty, riskKind, Tag, Time } from '../parts/small.tsx'
+import { Button, Empty, Part, riskKind, Tag, Time } from '../parts/small.tsx'
+import type { AlwaysRule, ToolFacts } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
 import { Explain } from './details/explain.tsx'
 import { Policy } from './details/policy.tsx'
-import type { AlwaysRule, ToolFacts } from './details/rules-shapes.ts'
 
 export function Tools(_: { readonly rest: string }) {
   const tools = useLoaded(
@@ -20,10 +20,9 @@ export function Tools(_: { readonly rest: string }) {
       <h1>Tools and rules</h1>
       <About>See what the agent can use, what it may do without asking, what needs your yes, and what it never does.</About>
       <Explain tools={tools.value ?? []} />
-      <section aria-labelledby="tools-title">
-        <h2 id="tools-title">Tools</h2>
+      <Part id="tools-title" title="Tools">
         <Loaded from={tools}>{(all) => <ToolList of={all} />}</Loaded>
-      </section>
+      </Part>
       <Always />
       <Policy />
     </>
@@ -67,8 +66,7 @@ function Always() {
     rules.again()
   }
   return (
-    <section aria-labelledby="always-title">
-      <h2 id="always-title">Always allowed</h2>
+    <Part id="always-title" title="Always allowed">
       <Loaded from={rules}>
         {({ rules: all }) =>
           all.length === 0 ? (
@@ -86,9 +84,9 @@ function Always() {
                     </span>
                   </div>
                   {may('admin') && (
-                    <button type="button" onClick={() => void revoke(id)}>
+                    <Button on={() => revoke(id)}>
                       Revoke<span class="hidden"> {allows}</span>
-                    </button>
+                    </Button>
                   )}
                 </li>
               ))}
@@ -96,6 +94,6 @@ function Always() {
           )
         }
       </Loaded>
-    </section>
+    </Part>
   )
 }

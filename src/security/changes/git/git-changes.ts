@@ -1,15 +1,17 @@
 /** Judges what a change set does to repositories: entries of repository folders, new repositories, `.git` files, programs that settings name. */
 
 import type { Change } from '../../../runtime/changes.ts'
+import type { PathPolicy } from '../../targets/path.ts'
 import { type ChangeView, folderOf, inFolder, isBelow, nameOf } from '../change-view.ts'
-import type { Finding } from '../finding.ts'
+import type { Finding, Weight } from '../finding.ts'
 import { resolveText } from '../resolve-link.ts'
 import type { ReviewContext } from '../review-context.ts'
 import { judgeSettings } from './config-change.ts'
-import { judgeGitEntry, watchedFiles, watchedFolders } from './git-entry.ts'
+import { parseGitConfig } from './git-config.ts'
 import { createGitFolders, type GitFolders } from './git-folders.ts'
+import { mostSettingsBytes, namedBySettings, readSettings } from './git-settings.ts'
+import { isGitFolder } from './git-shape.ts'
 import { plainGit } from './plain-git.ts'
-import { createRunBySettings } from './run-by-settings.ts'
 
 type Around = {
   readonly view: ChangeView
@@ -40,7 +42,7 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
 const unreadableName =
   /(?:^|\/)(?:\.git|HEAD|objects|refs|commondir|gitdir|config(?:\.worktree)?|hooks|branches|remotes|modules|worktrees|rebase-merge|sequencer)(?:\/|$)/
 
-/** What is deleted together with its whole repository needs no other word. */
+/** An entry that is deleted together with its whole repository needs no other word. */
 function entry({ view, sub, inside }: Around, folder: string, change: Change): readonly Finding[] {
   if (change.after === undefined && folder !== '' && view.kind(folder, 'after') === undefined) return []
   const rest = folder === '' ? change.path : change.path.slice(folder.length + 1)
@@ -116,4 +118,195 @@ function bySettings({ view, sub }: Around, named: ReturnType<typeof createRunByS
 function runFinding(view: ChangeView, path: string, run: readonly string[]): readonly Finding[] {
   const isFolderOnTheWay = (view.kind(path, 'after') ?? 'folder') === 'folder' && !run.some((each) => isBelow(path, each))
   return isFolderOnTheWay ? [] : [finding('deny', path, 'the settings of git name it as a hook or program')]
+}
+
+type GitEntry = {
+  readonly view: ChangeView
+  /** The repository folder, and the rest of the path in it. */
+  readonly folder: string
+  readonly rest: string
+  readonly change: Change
+  readonly sub: string | undefined
+  /** Whether a path that a file in this folder names leads into the workspace, also through links. */
+  readonly leadsInside: (from: string, target: string) => boolean
+}
+
+type Verdict = { readonly weight: Weight; readonly why: string } | undefined
+type Rule = readonly [names: RegExp, judge: (entry: GitEntry) => Verdict]
+
+const deny = (why: string) => ({ weight: 'deny', why }) as const
+const mostBytes = 1024 ** 2
+
+/** The first rule whose pattern matches decides; names that none matches are plain data: objects, references, logs, the index. */
+const rules: readonly Rule[] = [
+  [/^hooks\/[^/]+\.sample$/, ({ change }) => (isFile(change) ? undefined : deny('an example of a hook must be a file'))],
+  [/^hooks\//, () => deny('hooks are programs that git runs')],
+  [/^config(?:\.worktree)?$/, settings],
+  [/^commondir$/, (entry) => whole(entry, (text) => isWorktree(entry.folder) && text.trim() === '../..', elsewhere)],
+  [/^gitdir$/, (entry) => whole(entry, (text) => entry.leadsInside(entry.folder, text.trim()), elsewhere)],
+  [/^objects\/info\/alternates$/, (entry) => whole(entry, (text) => areInside(entry, text), elsewhere)],
+  [/^(?:objects\/info\/http-alternates|(?:branches|remotes)\/.+)$/, ({ change }) => created(change, elsewhere)],
+  [
+    /^(?:rebase-merge\/git-rebase-todo(?:\.backup)?|sequencer\/todo)$/,
+    (entry) => whole(entry, isHarmlessTodo, 'a rebase list with instructions that run programs'),
+  ],
+  [/^rebase-merge\/strategy$/, (entry) => whole(entry, isKnownStrategy, 'a merge strategy that is a program')],
+  [/^sequencer\/opts$/, (entry) => whole(entry, hasKnownStrategies, 'a merge strategy that is a program')],
+]
+
+const elsewhere = 'it sends git to another place'
+
+/** Names that the rules are about and that must be judged when a folder becomes a repository, though they are older. */
+const watchedFiles = [
+  'config',
+  'config.worktree',
+  'commondir',
+  'gitdir',
+  'objects/info/alternates',
+  'objects/info/http-alternates',
+  'rebase-merge/git-rebase-todo',
+  'rebase-merge/strategy',
+  'sequencer/todo',
+  'sequencer/opts',
+] as const
+const watchedFolders = ['hooks', 'branches', 'remotes'] as const
+
+/** Judges one changed name in a repository folder: what may run programs or send git elsewhere is refused, plain data may change. */
+function judgeGitEntry(entry: GitEntry): Verdict {
+  const { change, rest } = entry
+  if (change.after?.kind === 'link') return deny('a symbolic link in a repository')
+  return rules.find(([names]) => names.test(rest))?.[1](entry)
+}
+
+function isFile({ after }: Change): boolean {
+  return after === undefined || after.kind === 'file'
+}
+
+function created({ after }: Change, why: string): Verdict {
+  return after === undefined || after.kind === 'folder' ? undefined : deny(why)
+}
+
+/** The whole text of a file must be fine; a deleted one is. */
+function whole({ view, change }: GitEntry, isFine: (text: string) => boolean, why: string): Verdict {
+  if (change.after === undefined || change.after.kind === 'other') return
+  const text = view.text(change.path, 'after', mostBytes)
+  return text !== undefined && isFine(text) ? undefined : deny(why)
+}
+
+const verbs = new Set('pick p reword r edit e squash s fixup f drop d label l reset t merge m update-ref u break b noop revert'.split(' '))
+
+/**
+ * Checks the files that a stopped rebase, cherry-pick or revert goes on with: they must not tell git to run a program.
+ * @returns whether every line is a comment, or begins with a word that runs nothing
+ */
+function isHarmlessTodo(text: string): boolean {
+  return text.split('\n').every((line) => {
+    const trimmed = line.trim()
+    return trimmed === '' || trimmed.startsWith('#') || verbs.has(/^[a-z-]+(?=\s|$)/.exec(trimmed)?.[0] ?? '')
+  })
+}
+
+const strategies = new Set(['', 'ort', 'recursive', 'resolve', 'octopus', 'ours', 'subtree'])
+
+/** Any other name is a program, `git-merge-NAME`, and may even be a path. */
+function isKnownStrategy(name: string): boolean {
+  return strategies.has(name.trim())
+}
+
+/** The options of a stopped cherry-pick or revert are written like settings. */
+function hasKnownStrategies(options: string): boolean {
+  const entries = parseGitConfig(options)
+  return entries?.every(({ key, value = '' }) => key !== 'options.strategy' || isKnownStrategy(value)) ?? false
+}
+
+function isWorktree(folder: string): boolean {
+  return nameOf(folderOf(folder)) === 'worktrees'
+}
+
+function areInside({ folder, leadsInside }: GitEntry, text: string): boolean {
+  return text
+    .split('\n')
+    .every((line) => line === '' || line.startsWith('#') || (!line.startsWith('"') && leadsInside(inFolder(folder, 'objects'), line)))
+}
+
+function settings({ view, change, sub, folder, leadsInside }: GitEntry): Verdict {
+  if (change.after !== undefined && change.after.kind !== 'file') return deny('settings of git must be a file')
+  const isFine = ({ key, value = '' }: { readonly key: string; readonly value: string | undefined }) =>
+    sub === 'submodule' && key === 'core.worktree' && leadsInside(folder, value)
+  return judgeSettings({ view, path: change.path, sub, isFine })
+}
+
+/** `run` are hook folders and programs, `settings` are included files; all are relative to the workspace. */
+type Named = { readonly run: readonly string[]; readonly settings: readonly string[] }
+
+/** Limits how many names beside a changed path are tried, because each costs a look at the disk. */
+const besideTried = 200
+
+/**
+ * Finds the files and folders of the workspace that the settings of the repositories around and beside a folder make git run or read.
+ * The settings that hold are those before the changes: new ones that name programs are refused.
+ */
+function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, 'workspace' | 'home'>): (folder: string) => Named {
+  const known = new Map<string, Named>()
+
+  function above(folder: string): Named {
+    const found = known.get(folder)
+    if (found) return found
+    const more = folder === '' ? [] : [above(folderOf(folder))]
+    const all = together([...more, namedIn(folder), ...beside(folder)].filter((each) => each !== undefined))
+    known.set(folder, all)
+    return all
+  }
+
+  /** A repository in a folder beside the changed path may name what lies outside of it: `../hooks`. */
+  function beside(folder: string): readonly Named[] {
+    const names = view.names(folder, 'before')?.slice(0, besideTried) ?? []
+    return names.flatMap((name) => {
+      const path = inFolder(folder, name)
+      const own = name === '.git' ? undefined : namedIn(path)
+      const isOutside = (each: string) => !isBelow(each, path)
+      return own ? [{ run: own.run.filter(isOutside), settings: own.settings.filter(isOutside) }] : []
+    })
+  }
+
+  function resolve(target: string, folder: string): string | undefined {
+    const text = target.startsWith('~/') ? `${policy.home}${target.slice(1)}` : target
+    return resolveText({ view, policy, side: 'before', folder, target: text })?.inside
+  }
+
+  function namedIn(folder: string): Named | undefined {
+    const git = gitFolderOf(folder)
+    if (git === undefined) return
+    const common = view.text(inFolder(git, 'commondir'), 'before', 4_096)
+    const shared = common === undefined ? undefined : resolve(common.trim(), git)
+    const files = [git, ...(shared === undefined ? [] : [shared])].flatMap((each) => [
+      inFolder(each, 'config'),
+      inFolder(each, 'config.worktree'),
+    ])
+    const read = readSettings(files, {
+      read: (path) => view.text(path, 'before', mostSettingsBytes),
+      resolve: (path, from) => resolve(path, folderOf(from)),
+    })
+    const run = read.flatMap(({ entries }) => namedBySettings(entries).run.flatMap((each) => resolve(each, folder) || []))
+    return { run, settings: read.map(({ path }) => path).filter((path) => !files.includes(path)) }
+  }
+
+  function gitFolderOf(folder: string): string | undefined {
+    const path = inFolder(folder, '.git')
+    const kind = view.kind(path, 'before')
+    if (kind === 'folder') return path
+    if (kind !== undefined) return kind === 'file' ? gitFile(folder, path) : undefined
+    return isGitFolder((part) => view.kind(inFolder(folder, part), 'before') !== undefined) ? folder : undefined
+  }
+
+  function gitFile(folder: string, path: string): string | undefined {
+    const target = /^gitdir: ([^\n]+?)\s*$/.exec(view.text(path, 'before', 8_192) ?? '')?.[1]
+    return target === undefined ? undefined : resolve(target, folder)
+  }
+
+  return above
+}
+
+function together(all: readonly Named[]): Named {
+  return { run: all.flatMap(({ run }) => run), settings: all.flatMap(({ settings }) => settings) }
 }

@@ -2,13 +2,13 @@
 
 import { matchesPattern } from '../../targets/path.ts'
 import { downloaders, freeBuiltins, hasSubcommands, opaqueWrappers, riskyBuiltins } from '../names.ts'
-import { runsInstalled } from '../tools/installed.ts'
 import { hostsOf } from '../tools/network.ts'
 import { judgeTool } from '../tools/programs.ts'
 import { isReader } from '../tools/readers.ts'
+import type { CommandPolicy } from '../verdict.ts'
 import { judgeBuiltin } from './builtins.ts'
 import { blockingRule, destructive, isForbidden, namesToBlock } from './destructive.ts'
-import { type Arg, basename, HOLE, type Look, literalArg, type Outcome, type Place, sure } from './model.ts'
+import { type Arg, basename, type Cwds, HOLE, type Look, literalArg, type Outcome, type Place, resolvePath, sure } from './model.ts'
 import { outputOf } from './output.ts'
 import { checkLoose, checkPath, linkOperands, noteRun, shown } from './paths.ts'
 import { searchTexts } from './search.ts'
@@ -154,4 +154,43 @@ function search(look: Look, { name, args, place }: Called): void {
 /** Any word may be the command that runs, with the words after it as its arguments. */
 function refuseWords(look: Look, words: readonly Arg[], place: Place): void {
   for (const [index, { texts }] of words.entries()) for (const text of texts) refuse(look, basename(text), words.slice(index + 1), place)
+}
+
+/** The sub-commands that run a program by its name; an empty list: the runner itself does. */
+const runners: { readonly [name: string]: readonly string[] } = { npx: [], bunx: [], npm: ['exec', 'x'], bun: ['x'] }
+
+/** They change neither which program runs nor from where it comes. */
+const plainFlag = /^(?:-y|--yes|--no|--no-install|-q|--quiet|--bun|--)$/
+
+type Asked = {
+  readonly name: string
+  readonly args: readonly Arg[]
+  readonly cwds: Cwds
+  readonly policy: Pick<CommandPolicy, 'path' | 'isFile'>
+}
+
+/**
+ * Recognises `npx NAME` and the like where the workspace has the program itself: then nothing is downloaded, and no network is needed.
+ * Takes the program of the nearest `node_modules/.bin`, as the runners do. Where it is wrong, the command fails without a network.
+ */
+function runsInstalled({ name, args, cwds, policy }: Asked): boolean {
+  const program = programOf(name, args.map(sure))
+  if (program === undefined || cwds === undefined) return false
+  return cwds.every((cwd) => isInstalled(program, cwd, policy))
+}
+
+function programOf(name: string, words: readonly (string | undefined)[]): string | undefined {
+  const subs = Object.hasOwn(runners, name) ? runners[name] : undefined
+  if (subs === undefined || (subs.length > 0 && !subs.includes(words[0] ?? ''))) return
+  const program = words.slice(Math.min(subs.length, 1)).find((word) => word === undefined || !plainFlag.test(word))
+  return program !== undefined && /^\w[\w.-]*$/.test(program) ? program : undefined
+}
+
+/** A program outside the workspace is not taken: the path gate lets none run there. */
+function isInstalled(program: string, cwd: string, { path, isFile }: Asked['policy']): boolean {
+  for (let folder = resolvePath('.', cwd); folder !== '/'; folder = resolvePath('..', folder)) {
+    const file = resolvePath(`node_modules/.bin/${program}`, folder)
+    if (isFile?.(file) === true) return path(file, 'run', folder).ok
+  }
+  return false
 }

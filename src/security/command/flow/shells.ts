@@ -1,13 +1,12 @@
 /** Judges shells and interpreters: it reads the text they are given where possible, and blocks text that was just downloaded. */
 
+import { commandsIn } from '../command-text.ts'
 import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
 import { quoteText } from '../syntax/quote.ts'
-import { startedBy } from './code.ts'
 import { blockingRule, namesToBlock, removalIn } from './destructive.ts'
-import { type Arg, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
+import { type Arg, couldBe, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
 import { checkLoose, checkPath, noteRun, shown } from './paths.ts'
 import { joinedTexts, searchTexts } from './search.ts'
-import { readShellArgs, type ShellArgs } from './shell-args.ts'
 
 export function isShell(name: string): boolean {
   return posixShells.has(name) || otherShells.has(name)
@@ -178,4 +177,94 @@ export function judgeSource(look: Look, args: readonly Arg[], place: Place): Out
   if (file && sure(file) !== '/dev/stdin') checkPath(look, file, 'read', place)
   if (file && sure(file) !== '/dev/stdin') noteRun(look, file.texts, place)
   return { cwds: { to: undefined } }
+}
+
+/** Functions and operators of common languages that start other programs. */
+const starts = /\b(system|popen\w*|exec\w*|spawn\w*|subprocess|shell\w*|qx|capture[23]e?|passthru)\b|`|%x/i
+
+/** A string after a comma is an argument of the started program, not the program. */
+const strings = /(?<!,\s*)(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`|(?:qx|qw|%x)\s*[({[/|!]([^)}\]/|!]*))/gs
+
+/** `:!ls` of editors, `.shell ls` and `\\! ls` of database shells. */
+const escapes = /(?:^|\n)\s*(?::?\\?!|[:.]?(?:shell|system)\s)\s*([^\n]+)/g
+
+/**
+ * Finds the programs that code on an interpreter's command line starts, as far as its string literals show.
+ * @returns the first of the names that the code starts or seems to start
+ */
+function startedBy(code: string, names: readonly string[]): string | undefined {
+  const quoted = starts.test(code) ? [...code.matchAll(strings)] : []
+  const texts = [...quoted, ...code.matchAll(escapes)].map(([, ...parts]) => parts.join('').replace(/\\(.)/gs, '$1'))
+  return texts.map((text) => commandsIn(text, names)).find((name) => name !== undefined)
+}
+
+type ShellArgs = {
+  /** `text` (`-c`): the first operand is text to run. `file`: it is a script file. `input`: the shell runs its standard input. */
+  readonly mode: 'text' | 'file' | 'input'
+  readonly options: readonly Arg[]
+  /** The members of `options` that are values of the option before: `pipefail` in `-o pipefail`. */
+  readonly values: readonly Arg[]
+  /** The text or the script file, then its own arguments. */
+  readonly operands: readonly Arg[]
+  /** Some shell of that name would parse the words differently, so any of them may be text to run. */
+  readonly unclear: boolean
+}
+
+/** bash also accepts these with one dash; the first two take a file as the next word. */
+const longOptions = new Set(
+  'rcfile init-file debug debugger dump-po-strings dump-strings help login noediting noprofile norc posix pretty-print restricted verbose version'.split(
+    ' ',
+  ),
+)
+const longWithValue = /^--?(rcfile|init-file)$/
+
+/** All of these shells accept `-o NAME`, and bash accepts `-O NAME`; `sh` may be any of them. */
+const namesOption: { readonly [shell: string]: RegExp } = { bash: /[oO]/, rbash: /[oO]/, sh: /[oO]/ }
+
+type Reading = { at: number; text: boolean; input: boolean; unclear: boolean; readonly values: Arg[] }
+
+/** Parses the arguments of a shell as the shell itself does: its options, their values, and the text or script after them. */
+function readShellArgs(name: string, args: readonly Arg[]): ShellArgs {
+  const reading: Reading = { at: 0, text: false, input: false, unclear: false, values: [] }
+  while (reading.at < args.length && readOption(reading, args, name));
+  const { at, text, input, unclear, values } = reading
+  const operands = args.slice(at)
+  const mode = text ? 'text' : input || operands.length === 0 ? 'input' : 'file'
+  return { mode, options: args.slice(0, at), values, operands, unclear: unclear || (at > 0 && otherShells.has(name)) }
+}
+
+/** @returns false at the first word that is not an option */
+function readOption(reading: Reading, args: readonly Arg[], name: string): boolean {
+  const arg = args[reading.at]
+  const word = sure(arg)
+  if (word === undefined) {
+    // The word may also be an option, or expand to nothing.
+    reading.unclear = arg !== undefined && couldBe(arg, /^[-+]/)
+    return false
+  }
+  if (!/^[-+]/.test(word)) return false
+  reading.at++
+  if (word === '-' || word === '--') return false
+  if (longWithValue.test(word)) takeValue(reading, args)
+  else if (!word.startsWith('--') && !longOptions.has(word.slice(1))) readLetters(reading, args, { letters: word.slice(1), name })
+  return true
+}
+
+function readLetters(reading: Reading, args: readonly Arg[], { letters, name }: { letters: string; name: string }): void {
+  const takes = Object.hasOwn(namesOption, name) ? namesOption[name] : /o/
+  for (const [index, letter] of [...letters].entries()) {
+    if (letter === 'c') reading.text = true
+    if (letter === 's') reading.input = true
+    if (!takes?.test(letter)) continue
+    takeValue(reading, args)
+    // zsh and ksh take the rest of the word as the value; only bash knows -O.
+    if (index < letters.length - 1 || (letter === 'O' && name === 'sh')) reading.unclear = true
+  }
+}
+
+function takeValue(reading: Reading, args: readonly Arg[]): void {
+  const value = args[reading.at]
+  if (!value) return
+  reading.values.push(value)
+  reading.at++
 }

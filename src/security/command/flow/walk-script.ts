@@ -2,21 +2,42 @@
 
 import {
   type AndOr,
+  type Assignment,
+  type Command,
   type CommandNode,
   type CompoundList,
   forEachChild,
   type ParsedScript,
   type Pipeline,
   type PipelineNode,
+  type Redirect,
+  type Redirection,
   type Statement,
   type SyntaxNode,
+  type Word,
 } from 'unbash'
-import { walkCommand } from './command.ts'
+import { declarers, holdsCommand } from '../names.ts'
+import { bodyOf } from '../syntax/pieces.ts'
 import { walkArithmetic } from './evaluate-arithmetic.ts'
-import { anyFeed, type Cwds, type Flow, type Look, noFeed, type Place, unionOf } from './model.ts'
-import { walkRedirections } from './redirections.ts'
+import {
+  type Arg,
+  anyFeed,
+  type Cwds,
+  type Feed,
+  type Flow,
+  type Look,
+  literalArg,
+  noFeed,
+  type Place,
+  sure,
+  unionOf,
+  widest,
+} from './model.ts'
+import { checkPath } from './paths.ts'
+import { searchSettings } from './search.ts'
 import { walkTest } from './test-expression.ts'
-import { walkWord } from './word.ts'
+import { argOf, argsOf } from './value.ts'
+import { walkForm, walkWord } from './word.ts'
 
 export function walkScript(look: Look, script: ParsedScript, place: Place): Flow {
   return walkStatements(look, script.commands, place)
@@ -206,4 +227,112 @@ function walkFunction(look: Look, node: Extract<Compound, { type: 'Function' }>,
   else walkNode(look, node.body, inside)
   // A call later in the script would change the caller's directory.
   return stay(place.scope.moves && moves(node.body) ? { ...place, cwds: undefined } : place)
+}
+
+/** Walks one simple command: judges its words, redirections and assignments, and passes them on as arguments. */
+function walkCommand(look: Look, node: Command, place: Place): Flow {
+  for (const item of node.prefix) if (item.type === 'Assignment') walkAssignment(look, item, place)
+  if (node.name) walkWord(look, node.name, place)
+  for (const item of node.suffix) {
+    if (item.type === 'Word') walkWord(look, item, place)
+    if (item.type === 'Assignment') walkAssignment(look, item, place)
+  }
+  const feed = walkRedirections(look, node.redirects, place)
+  if (!node.name) return { ...still(place), assigned: withNames(place, node.prefix) }
+  const args = [node.name, ...node.args].flatMap((item) =>
+    item.type === 'Word' ? argsOf(item, { look, place }) : [assigned(look, item, place)],
+  )
+  const outcome = look.invoke(args, { ...place, feed })
+  const declares = declarers.has(sure(args[0]) ?? '')
+  return {
+    ok: outcome.cwds ? outcome.cwds.to : place.cwds,
+    fail: place.cwds,
+    assigned: declares ? withNames(place, node.suffix) : place.assigned,
+    output: outcome.output ?? anyFeed,
+  }
+}
+
+function still(place: Place): Flow {
+  return { ok: place.cwds, fail: place.cwds, assigned: place.assigned, output: { ...noFeed, kind: 'unknown' } }
+}
+
+function withNames(place: Place, items: Command['prefix'] | Command['suffix']): ReadonlySet<string> {
+  const names = items.flatMap((item) => (item.type === 'Assignment' && item.value.type === 'Word' && !item.index ? [item.name] : []))
+  return new Set([...place.assigned, ...names])
+}
+
+/** `export NAME=value` as one argument. */
+function assigned(look: Look, { name, value }: Pick<Assignment, 'name' | 'value'>, place: Place): Arg {
+  const [arg] = value.type === 'Word' ? argsOf(value, { look, place }) : []
+  if (!arg) return literalArg(`${name}=`)
+  return {
+    ...arg,
+    texts: arg.texts.map((text) => `${name}=${text}`),
+    kind: widest('literal', arg.kind),
+    vanishes: false,
+    several: false,
+    fixed: false,
+  }
+}
+
+function walkAssignment(look: Look, { index, value, name }: Assignment, place: Place): void {
+  if (!/^[A-Za-z_]\w*$/.test(name) || (index && !/^\d+$/.test(index.text))) {
+    look.raise('command.unclear', `the subscript of ${JSON.stringify(name.slice(0, 40))} is evaluated; use a plain number`)
+  }
+  if (index) walkWord(look, index, place)
+  for (const word of value.type === 'Word' ? [value] : value.elements) {
+    walkWord(look, word, place)
+    if (value.type === 'ArrayValue' && word.text.startsWith('['))
+      look.raise('command.unclear', 'array elements with subscripts are not followed')
+  }
+  if (value.type === 'Word' && holdsCommand(name)) searchSettings(look, assigned(look, { name, value }, place).texts, place)
+}
+
+/**
+ * Judges redirections: where they read and write, and what they feed to the command.
+ * @returns what the command then reads from its standard input
+ */
+function walkRedirections(look: Look, redirects: readonly Redirection[], place: Place): Feed {
+  return redirects.reduce((feed, one) => walkRedirection(look, one, { ...place, feed }), place.feed)
+}
+
+function walkRedirection(look: Look, node: Redirection, place: Place): Feed {
+  const toInput = !node.descriptor || (node.descriptor.type === 'FileDescriptor' && node.descriptor.value === 0)
+  if (node.type === 'HereDoc') {
+    const body = bodyOf(node)
+    walkForm(look, body, place)
+    return toInput ? fed(argOf(body, undefined, { look, place }), '') : place.feed
+  }
+  const arg = target(look, node.target, place)
+  if (!arg) return place.feed
+  if (node.type === 'HereString') return toInput ? fed(arg, '\n') : place.feed
+  checkTarget(look, node, arg, place)
+  return node.operator.startsWith('<') && toInput ? { ...anyFeed, downloads: arg.downloads } : place.feed
+}
+
+function target(look: Look, word: Word | undefined, place: Place): Arg | undefined {
+  if (!word) return
+  walkWord(look, word, place)
+  const [arg, ...more] = argsOf(word, { look, place })
+  if (more.length > 0) look.raise('command.unclear', 'a redirection needs exactly one file')
+  return arg
+}
+
+function fed(arg: Arg, end: string): Feed {
+  const [text = ''] = arg.texts
+  return { kind: arg.kind === 'literal' && arg.texts.length === 1 ? 'literal' : 'unknown', text: text + end, downloads: arg.downloads }
+}
+
+function checkTarget(look: Look, { operator }: Redirect, arg: Arg, place: Place): undefined {
+  if (arg.word && arg.globs.includes(arg.word)) return look.raise('command.unclear', 'a redirection needs a file name, not a pattern')
+  if (operator.endsWith('&') && arg.texts.every((text) => /^(\d+-?|-)$/.test(text))) return
+  if (operator === '<&') return look.raise('command.unclear', 'which descriptor is read is known only when it runs')
+  if (operator === '>&' && !isTwiceTheSame(arg))
+    look.raise('command.unclear', 'bash reads the word after >& twice, and runs what is quoted in it; write &> instead')
+  checkPath(look, arg, operator === '<' ? 'read' : 'write', place, 'redirection')
+}
+
+/** Bash expands the word of `>&word` once more as a file name, after its quotes were removed: `>& 'a$(rm x)'` runs rm. */
+function isTwiceTheSame({ kind, texts }: Arg): boolean {
+  return kind === 'number' || (kind === 'literal' && texts.every((text) => /^[\w./+:@%,-]+$/.test(text)))
 }

@@ -3,11 +3,10 @@
  * goes to `to`. Every step can be repeated: after a crash the same moves are asked for again, and what is done is left alone.
  */
 
-import { chmodSync, lchownSync, mkdirSync, rmdirSync } from 'node:fs'
+import { chmodSync, lchownSync, mkdirSync, promises, rmdirSync, symlinkSync, unlinkSync } from 'node:fs'
 import { codeOf, type Handle, slot } from '../../descriptor.ts'
 import type { Item } from '../set/plan.ts'
-import { copyEntry, deleteEntry } from '../tree/copy.ts'
-import { type Found, isSame, isUntouched } from '../tree/identity.ts'
+import { type Found, isSame, isUntouched, linkBytes, look } from '../tree/identity.ts'
 import type { Libc, Place } from '../tree/libc.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
@@ -18,7 +17,7 @@ export type Moves = {
   readonly trees: { readonly workspace: Tree; readonly from: Tree; readonly to: Tree }
   /** It was begun before: what is already done is not a conflict. */
   readonly again: boolean
-  /** What comes was made by a command: attributes of the overlay and special bits are removed. */
+  /** The new entries were made by a command: attributes of the overlay and special bits are removed. */
   readonly foreign: boolean
   /** Owner of new files; absent when the process cannot choose. */
   readonly owner?: { readonly uid: number; readonly gid: number }
@@ -266,4 +265,50 @@ function setMode({ trees: { workspace }, foreign, onStep }: Moves, item: Item, r
   if (now.mode === mode) return
   onStep?.()
   chmodSync(slot(workspace.folder(raw)), mode)
+}
+
+/** `temporary` is the name that the copy has in its folder until it is complete; without it nobody looks at the copy before that. */
+type Copying = { readonly from: Place; readonly to: Place; readonly temporary?: RawName }
+
+/**
+ * Copies one file or link to another file system, with mode, owner and times; a reader never sees half of it. Replaces what is at the
+ * new place. @throws the system's error
+ */
+async function copyEntry(libc: Libc, { from, to, temporary }: Copying): Promise<void> {
+  const made = { folder: to.folder, name: temporary ?? to.name }
+  const state = look(from.folder, from.name)
+  if (state?.kind !== 'file' && state?.kind !== 'link') throw new Error('only files and links can be kept on another file system')
+  deleteEntry(made)
+  if (state.kind === 'link') symlinkSync(linkBytes(from.folder, from.name), rawSlot(made.folder, made.name))
+  else await promises.copyFile(rawSlot(from.folder, from.name), rawSlot(made.folder, made.name))
+  likeOriginal(libc, made, state)
+  if (temporary !== undefined) libc.rename(made, to, 'replace')
+}
+
+function likeOriginal(libc: Libc, made: Place, { kind, uid, gid, mode, modified }: Found): void {
+  const path = rawSlot(made.folder, made.name)
+  const now = look(made.folder, made.name)
+  if (now !== undefined && (now.uid !== uid || now.gid !== gid)) keepOwner(path, uid, gid)
+  if (kind === 'file') chmodSync(path, mode)
+  const time = BigInt(modified)
+  const seconds = time / 1_000_000_000n - (time % 1_000_000_000n < 0n ? 1n : 0n)
+  libc.setModified(made, { seconds, nanoseconds: time - seconds * 1_000_000_000n })
+}
+
+/** Only root can give a file away. */
+function keepOwner(path: string | Buffer, uid: number, gid: number): void {
+  try {
+    lchownSync(path, uid, gid)
+  } catch (error) {
+    if (codeOf(error) !== 'EPERM') throw error
+  }
+}
+
+/** Does nothing when nothing is there. @throws the system's error */
+function deleteEntry({ folder, name }: Place): void {
+  try {
+    unlinkSync(rawSlot(folder, name))
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
 }

@@ -7,13 +7,12 @@ import { flags, hold } from '../../descriptor.ts'
 import type { Admit, Applied, Conflict, Log, Side, ToApply } from '../contract.ts'
 import { createLook } from '../look.ts'
 import { discard, flushFile, headerOf, loadPlan, original, type Plan, renamePlan, writePlan } from '../set/plan.ts'
-import { chosen } from '../set/selection.ts'
 import { adopt, finishedIn, loadPaths, markBusy, markOf, type PathState, setFolder, stageOf, tidy } from '../set/set-folder.ts'
 import { triedIn } from '../set/tried.ts'
 import { restoreModes } from '../set/widened.ts'
 import { type Found, look as lookAt } from '../tree/identity.ts'
 import type { Libc } from '../tree/libc.ts'
-import { namesOf, type RawName } from '../tree/names.ts'
+import { folderOf, namesOf, type RawName, rawName } from '../tree/names.ts'
 import { createPace, type Pace } from '../tree/pace.ts'
 import { openTree } from '../tree/tree.ts'
 import { lockWorkspace } from '../turns.ts'
@@ -195,4 +194,25 @@ function conflicting(conflicts: readonly Conflict[]): Applied {
   const named = conflicts.slice(0, 5).map(({ path, reason }) => `${JSON.stringify(path)} ${reason}`)
   const more = conflicts.length > named.length ? `, and ${conflicts.length - named.length} more` : ''
   return { ok: false, conflicts, message: `nothing was changed: ${named.join('; ')}${more}` }
+}
+
+/**
+ * Chooses the paths of a change set that go back together: a file needs its folder, and a folder goes with what is in it.
+ * @param wanted paths, each with everything below it; absent: all. @returns what is not on that side yet, parents first
+ */
+function chosen(all: readonly PathState[], side: Side, wanted?: readonly string[]): readonly PathState[] {
+  const open = all.filter(({ isChanged }) => isChanged === (side === 'before'))
+  if (wanted === undefined) return open
+  const byName = new Map(open.map((path) => [path.raw, path]))
+  const names = wanted.map((path) => rawName({ path: path.replace(/\/+$/, '') }))
+  const isWanted = (raw: RawName) => names.some((name) => raw === name || raw.startsWith(`${name}/`))
+  const taken = new Set<RawName>()
+  for (const { raw } of open.filter((path) => isWanted(path.raw)))
+    for (let at = raw; at !== '' && (at === raw || isMissingFolder(byName.get(at))); at = folderOf(at)) taken.add(at)
+  return open.filter(({ raw }) => taken.has(raw))
+}
+
+/** A deleted folder has to be there again before what was in it. */
+function isMissingFolder(path: PathState | undefined): boolean {
+  return path?.first.before?.kind === 'folder' && path.first.after?.kind !== 'folder'
 }

@@ -2,7 +2,7 @@
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { codeOf } from '../../descriptor.ts'
+import { unlessMissing } from '../../../kit/text.ts'
 import type { SetState, SetSummary } from '../contract.ts'
 import { type RawName, rawName } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'
@@ -39,12 +39,7 @@ export function goneIn(store: string): string[] {
 }
 
 function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
-    throw error
-  }
+  return unlessMissing(() => readdirSync(folder)) ?? []
 }
 
 /** @throws the system's error */
@@ -53,13 +48,7 @@ export async function removeSet(store: string, id: string): Promise<void> {
   const elsewhere = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(path) : undefined
   if (elsewhere !== undefined) await removeTree(elsewhere)
   const gone = join(store, `${GONE}${id}`)
-  try {
-    renameSync(path, gone)
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return
-    throw error
-  }
-  await removeTree(gone)
+  if (moveAway(path, gone)) await removeTree(gone)
 }
 
 /** Returns the device and inode of the workspace that a command began in; undefined for sets of earlier versions and of file tools. */
@@ -160,10 +149,7 @@ export function tidy(folder: string): void {
   void removeTree(gone).catch(() => undefined)
 }
 
-function moveAway(from: string, to: string): void {
-  try {
-    renameSync(from, to)
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
-  }
+/** @returns false when there is nothing to move */
+function moveAway(from: string, to: string): boolean {
+  return unlessMissing(() => renameSync(from, to) ?? true) ?? false
 }

@@ -4,6 +4,7 @@
 
 import { appendFileSync, chmodSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { unlessMissing } from '../../../kit/text.ts'
 import { codeOf, slot } from '../../descriptor.ts'
 import type { RawName } from '../tree/names.ts'
 import type { Tree } from '../tree/tree.ts'
@@ -33,13 +34,9 @@ function restore(workspace: Tree, { raw, mode }: Widened): void {
 }
 
 function remembered(folder: string): Widened[] {
-  try {
-    return readFileSync(join(folder, FILE), 'utf8')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line): Widened => JSON.parse(line))
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []
-    throw error
-  }
+  const text = unlessMissing(() => readFileSync(join(folder, FILE), 'utf8')) ?? ''
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line): Widened => JSON.parse(line))
 }

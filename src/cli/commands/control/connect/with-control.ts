@@ -5,6 +5,7 @@ import { onInterrupt } from '../../../../channels/terminal/signals.ts'
 import { type ControlClient, createControlClient } from '../../../../control/client/control-client.ts'
 import { PlaneRefusal } from '../../../../control/contract/plane-refusal.ts'
 import { visible } from '../../../../kit/text.ts'
+import { pause } from '../../../../service/sleep.ts'
 import { createProviderFetch } from '../../../../workspace/net/provider-fetch.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
@@ -43,7 +44,7 @@ export function clientOf({ url }: Pick<ControlAddress, 'url'>, { token }: Pick<O
     url,
     token: () => token,
     fetch: createProviderFetch({ baseUrl: url }),
-    pause: (ms, signal) => pause(ms, signal),
+    pause,
     random: Math.random,
     attempts: 1,
     // Ctrl-C ends a request that waits for its answer.
@@ -51,19 +52,7 @@ export function clientOf({ url }: Pick<ControlAddress, 'url'>, { token }: Pick<O
   })
 }
 
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end, { once: true })
-  })
-}
-
-/** What a command that the control plane refuses ends with. */
+/** Returns the exit code of a command that the control plane refuses. */
 export function exitOf({ code }: PlaneRefusal): number {
   return codes[code] ?? exitCodes.error
 }

@@ -2,11 +2,12 @@
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
+import { pause } from '../../../../service/sleep.ts'
 import type { Command, Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
-import { type Control, pause, withControl } from '../connect/with-control.ts'
+import { type Control, withControl } from '../connect/with-control.ts'
 import { type FleetStatus, statusText } from '../text/status-text.ts'
 
 const flags = {
@@ -46,7 +47,7 @@ async function print(context: CliContext, control: Control, { url, json }: Place
 
 const dayMs = 86_400_000
 
-/** What ended badly needs a person for one day; after that it is history. */
+/** A task that ended badly needs a person for one day; after that it is history. */
 async function readStatus(control: Control, url: string): Promise<FleetStatus> {
   const listed = async (query: Partial<TaskQuery>) => (await control.tasks.list({ limit: 50, ...query })).tasks
   const [budget, agents, { approvals }, blocked, dead, failed] = await Promise.all([

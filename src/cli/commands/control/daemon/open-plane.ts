@@ -10,6 +10,7 @@ import { createPlane } from '../../../../control/plane/create-plane.ts'
 import { type ControlSettings, controlSettings } from '../../../../control/server/daemon/control-options.ts'
 import { openSqlite } from '../../../../control/store/open-sqlite.ts'
 import { createLog } from '../../../../host/setup/logger.ts'
+import { errorText } from '../../../../kit/text.ts'
 import { takeLock } from '../../../../memory/agent-files/folder-lock.ts'
 import { commandError, usageError } from '../../../exit.ts'
 
@@ -44,7 +45,7 @@ export function settingsOf(env: CliContext['env']): ControlSettings {
   try {
     return controlSettings(env)
   } catch (error) {
-    throw usageError(`${error instanceof Error ? error.message : String(error)}`)
+    throw usageError(errorText(error))
   }
 }
 
@@ -96,7 +97,7 @@ function planeOver(store: Store, { leaseSeconds, approvalHours }: ControlSetting
   return createPlane({ store, leaseSeconds, approvalHours, randomBytes, now: Date.now, random: Math.random, log: controlLog(context) })
 }
 
-/** What the database refuses is a sentence for a person, not a bug. */
+/** A refusal of the database is a sentence for a person, not a bug. */
 export async function refusalAsExit<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -1,8 +1,8 @@
-/** Implements `control agent list | add | edit | remove | pause | resume | wake`. */
+/** Implements `control agent list | add | edit | remove | pause | resume | wake` and `control key new | list | rotate | revoke`. */
 
-import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
+import type { Agent, NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
-import { usageError } from '../../../exit.ts'
+import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
 import { proposeControlAgents, proposeRoles } from '../connect/control-names.ts'
@@ -10,7 +10,7 @@ import { nameOf } from '../connect/ids.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { tokensOf } from '../tasks/read-draft.ts'
-import { agentLines, agentState } from '../text/fleet-text.ts'
+import { agentLines, agentState, keyLines } from '../text/fleet-text.ts'
 import { keyFlags, showKey } from './show-key.ts'
 
 export const list = {
@@ -155,4 +155,74 @@ export const wake = changing(['sysadmin', 'a worker that waits looks for tasks a
 function told(agent: Agent): string {
   const { id, role, paused_reason: reason } = agent
   return `${id} (${role})  ${agentState(agent)}${agent.paused && reason ? `: ${reason}` : ''}`
+}
+
+const makeFlags = { ...keyFlags, ...controlFlags } as const satisfies Flags
+
+function making(examples: readonly Example[], make: (control: Control, id: string) => Promise<NewAgentKey>) {
+  return {
+    flags: makeFlags,
+    args: agentArgs,
+    examples,
+    exits: controlExits,
+    async run(context, given, { agent }) {
+      await withControl(context, given, async (control) => {
+        showKey(context, { made: await make(control, nameOf('agent', agent)), json: given.json ?? false, to: given.to })
+      })
+    },
+  } as const satisfies Command<typeof makeFlags, typeof agentArgs>
+}
+
+export const create = making(
+  [
+    ['sysadmin', 'shown this once; the control plane keeps its SHA-256'],
+    ['sysadmin --to sysadmin.key', 'into a file that only you can read'],
+  ],
+  (control, id) => control.fleet.newKey(id),
+)
+
+export const rotate = making(
+  [['sysadmin --to sysadmin.key', 'a new key; all others of this agent end at once, what runs goes on']],
+  (control, id) => control.fleet.rotateKey(id),
+)
+
+export const listKeys = {
+  flags: controlFlags,
+  args: agentArgs,
+  examples: [['sysadmin', 'when each was made and last used; the keys themselves are not stored']],
+  exits: controlExits,
+  async run(context, given, { agent }) {
+    await withControl(context, given, async (control) => {
+      const keys = await control.fleet.keys(nameOf('agent', agent))
+      const none = `${agent} has no key; make one: braidclaw control key new ${agent}`
+      printList(context, { items: keys, json: given.json ?? false, lines: keyLines(keys, Date.now(), terminalWidth()), none })
+    })
+  },
+} as const satisfies Command<typeof controlFlags, typeof agentArgs>
+
+const revokeArgs = {
+  ...agentArgs,
+  key: { type: 'text', optional: true, about: 'Which one; may be left out where there is only one' },
+} as const satisfies Arguments
+
+export const revoke = {
+  flags: controlFlags,
+  args: revokeArgs,
+  examples: [['sysadmin', 'its next request is refused, and its leases are released']],
+  exits: controlExits,
+  async run(context, given, { agent: typed, key }) {
+    const agent = nameOf('agent', typed)
+    await withControl(context, given, async (control) => {
+      const revoked = await control.fleet.revokeKey(agent, key ?? (await onlyKey(control, agent)))
+      show(context, { json: given.json ?? false, value: revoked, text: `revoked: key ${revoked.key_id} of ${agent}\n` })
+    })
+  },
+} as const satisfies Command<typeof controlFlags, typeof revokeArgs>
+
+async function onlyKey(control: Control, agent: string): Promise<string> {
+  const keys = (await control.fleet.keys(agent)).filter(({ revoked_at: revoked }) => revoked === null)
+  const [first, second] = keys
+  if (first === undefined) throw commandError(`${agent} has no key in force`)
+  if (second === undefined) return first.key_id
+  throw usageError(`${agent} has ${keys.length} keys in force; name one: ${keys.map((each) => each.key_id).join(', ')}`)
 }

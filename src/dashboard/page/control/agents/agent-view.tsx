@@ -2,17 +2,18 @@
 
 import type { Agent, AgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
-import { Field, submitBy } from '../../parts/fields.tsx'
+import { About, Field, submitBy } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Empty, Facts, Tag } from '../../parts/small.tsx'
+import { useMark } from '../../parts/mark.ts'
+import { Button, Empty, Facts, Part, Proposals, Tag } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
-import { agentPath, doing, pauseOrResume, rotateKey, wake } from '../actions.tsx'
-import { isUnseen } from '../control-state.ts'
+import { agentPath, doing, pauseOrResume, rotateKey, showNewKey, wake } from '../actions.tsx'
+import { agents, isKnown, isUnseen, roles } from '../control-state.ts'
 import { listenToPlane, plane } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
-import { goTo } from '../parts/address.ts'
+import { goTo, idIn } from '../parts/address.ts'
 import { confirmed } from '../parts/ask.tsx'
-import { Ago, At, IdLink, tokensOf } from '../parts/bits.tsx'
+import { Ago, At, IdLink, Keyed, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { JsonBlock, PlainText } from '../parts/plain-text.tsx'
 
@@ -68,10 +69,9 @@ export function AgentView({ id }: { readonly id: string }) {
       </Loaded>
       <Keys id={id} />
       <Sessions id={id} />
-      <section aria-labelledby="history-title">
-        <h2 id="history-title">History</h2>
+      <Part id="history-title" title="History">
         <EventList filters={{ agent_id: id }} concerns={({ agent_id }) => agent_id === id} />
-      </section>
+      </Part>
     </>
   )
 }
@@ -85,15 +85,9 @@ function Actions({ agent }: { readonly agent: Agent }) {
   }
   return (
     <>
-      <button type="button" onClick={() => void pauseOrResume(agent)}>
-        {paused ? 'Resume' : 'Pause'}
-      </button>
-      <button type="button" onClick={() => void wake(id)}>
-        Wake
-      </button>
-      <button type="button" onClick={() => void remove()}>
-        Remove
-      </button>
+      <Button on={() => pauseOrResume(agent)}>{paused ? 'Resume' : 'Pause'}</Button>
+      <Button on={() => wake(id)}>Wake</Button>
+      <Button on={() => remove()}>Remove</Button>
     </>
   )
 }
@@ -160,9 +154,7 @@ function Keys({ id }: { readonly id: string }) {
     <section aria-labelledby="keys-title">
       <div class="row spread">
         <h2 id="keys-title">Keys</h2>
-        <button type="button" onClick={() => void rotateKey(id).then(found.again)}>
-          Rotate key
-        </button>
+        <Button on={() => rotateKey(id).then(found.again)}>Rotate key</Button>
       </div>
       <Loaded from={found}>
         {({ keys }) =>
@@ -184,9 +176,9 @@ function Keys({ id }: { readonly id: string }) {
                     </span>
                   </span>
                   {revoked_at === null && (
-                    <button type="button" onClick={() => void revoke(key_id)}>
+                    <Button on={() => revoke(key_id)}>
                       Revoke<span class="hidden"> {key_id}</span>
-                    </button>
+                    </Button>
                   )}
                 </li>
               ))}
@@ -209,10 +201,9 @@ function Sessions({ id }: { readonly id: string }) {
     <Loaded from={found}>
       {({ sessions }) =>
         sessions.length > 0 && (
-          <section aria-labelledby="sessions-title">
-            <h2 id="sessions-title">Session</h2>
+          <Part id="sessions-title" title="Session">
             <SessionLines of={sessions.toReversed()} />
-          </section>
+          </Part>
         )
       }
     </Loaded>
@@ -255,5 +246,116 @@ export function Running({ of }: { readonly of: Agent['running'] }) {
         </li>
       ))}
     </ul>
+  )
+}
+
+/** Answers "who works, and who does not": all agents with what can be done about each, or one of them. */
+export function AgentsPage({ rest }: { readonly rest: string }) {
+  const id = idIn(rest)
+  return id === '' ? <AllAgents /> : <AgentView key={id} id={id} />
+}
+
+function AllAgents() {
+  const marked = useMark({
+    ids: () => agents.value.map(({ id }) => id),
+    action: (key, id) => {
+      const agent = agents.value.find((each) => each.id === id)
+      if (key === 'Enter') return () => (location.hash = `#/agents/${encodeURIComponent(id)}`)
+      if (!agent) return undefined
+      return key === 'p' ? () => pauseOrResume(agent) : key === 'w' ? () => wake(id) : undefined
+    },
+    focuses: true,
+  })
+  return (
+    <>
+      <h1>Agents</h1>
+      <About>An agent takes the tasks of its role. A paused one takes none; what it has begun ends.</About>
+      {agents.value.length === 0 && isKnown.value && <Empty>No agent is known yet; add the first one below.</Empty>}
+      <ul class="list" aria-label="Agents">
+        {agents.value.map((agent) => (
+          <AgentCard key={agent.id} agent={agent} marked={agent.id === marked} />
+        ))}
+      </ul>
+      <NewAgent />
+    </>
+  )
+}
+
+function AgentCard({ agent, marked }: { readonly agent: Agent; readonly marked: boolean }) {
+  const { id, role, spent_today, daily_tokens, running, paused } = agent
+  return (
+    <li data-mark={id} tabIndex={-1} class={marked ? 'card marked' : 'card'} aria-current={marked || undefined}>
+      <div class="row spread">
+        <div class="row">
+          <strong>
+            <a href={`#/agents/${encodeURIComponent(id)}`}>{id}</a>
+          </strong>
+          <AgentState agent={agent} />
+        </div>
+        <span class="small quiet">
+          {role}, {tokensOf(spent_today)}
+          {daily_tokens !== null && ` of ${tokensOf(daily_tokens)}`} tokens today
+        </span>
+      </div>
+      <Running of={running} />
+      <div class="row actions">
+        <Button on={() => pauseOrResume(agent)}>
+          <Keyed of="p" marked={marked}>
+            {paused ? 'Resume' : 'Pause'}
+            <span class="hidden"> {id}</span>
+          </Keyed>
+        </Button>
+        <Button on={() => wake(id)}>
+          <Keyed of="w" marked={marked}>
+            Wake<span class="hidden"> {id}</span>
+          </Keyed>
+        </Button>
+        <Button on={() => rotateKey(id)}>
+          Rotate key<span class="hidden"> of {id}</span>
+        </Button>
+      </div>
+    </li>
+  )
+}
+
+function NewAgent() {
+  async function add(form: HTMLFormElement): Promise<void> {
+    const data = new FormData(form)
+    const text = (name: string) => String(data.get(name) ?? '').trim()
+    await attempt(async () => {
+      const daily = text('daily_tokens')
+      const agent = { id: text('id'), role: text('role') }
+      await plane<Agent>('POST', 'agents', {
+        ...agent,
+        description: text('description'),
+        daily_tokens: daily === '' ? null : Number(daily),
+      })
+      form.reset()
+      await showNewKey(agent, 'keys')
+    })
+  }
+  return (
+    <Part id="add-title" title="Add an agent">
+      <form class="card" onSubmit={submitBy(add)}>
+        <div class="fields">
+          <Field id="agent-id" label="Name" help="Letters, digits, and . _ -">
+            <input id="agent-id" name="id" required maxLength={64} aria-describedby="agent-id-help" />
+          </Field>
+          <Field id="agent-role" label="Role">
+            <input id="agent-role" name="role" required maxLength={64} list="agent-roles" />
+          </Field>
+          <Field id="agent-tokens" label="Tokens a day" help="Empty: only the limits of its role and of all">
+            <input id="agent-tokens" name="daily_tokens" type="number" min={0} aria-describedby="agent-tokens-help" />
+          </Field>
+          <Field id="agent-about" label="Description">
+            <input id="agent-about" name="description" maxLength={2000} />
+          </Field>
+        </div>
+        <Proposals id="agent-roles" of={roles.value} />
+        <button type="submit" class="main">
+          Add, and make its key
+        </button>
+      </form>
+    </Part>
   )
 }

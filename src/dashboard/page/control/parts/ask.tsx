@@ -3,11 +3,12 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { Button } from '../../parts/small.tsx'
 
 type Asked = {
   readonly title: string
   readonly body: ComponentChildren
-  /** What the button says; absent: there is only "Close". */
+  /** The words of the button; absent: there is only "Close". */
   readonly act?: string
   readonly isDangerous?: boolean
   readonly answer: (yes: boolean) => void
@@ -101,9 +102,7 @@ export function Asking() {
             {act}
           </button>
         )}
-        <button type="button" onClick={() => answer(false)}>
-          {act === undefined ? 'Close' : 'Back'}
-        </button>
+        <Button on={() => answer(false)}>{act === undefined ? 'Close' : 'Back'}</Button>
       </div>
     </dialog>
   )

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
 import { whole } from '../../parts/fields.tsx'
-import { Empty, Scroll } from '../../parts/small.tsx'
+import { Button, Columns, Empty, Scroll } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { listenToPlane, plane, queryOf } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
@@ -21,7 +21,7 @@ type Props = {
 type History = { readonly events: readonly ControlEvent[]; readonly next: number | null }
 type State = { readonly events: readonly ControlEvent[]; readonly next: number | null; readonly error?: string }
 
-/** What happens now never makes the list longer than this; "Older" does. */
+/** New events never make the list longer than this; "Older" does. */
 const mostLive = 120
 const drawMs = 250
 
@@ -78,11 +78,7 @@ export function EventList({ filters, concerns }: Props) {
           <EventRow key={event.id} event={event} />
         ))}
       </ol>
-      {state.next !== null && last && (
-        <button type="button" onClick={() => older(last.id)}>
-          Older
-        </button>
-      )}
+      {state.next !== null && last && <Button on={() => older(last.id)}>Older</Button>}
     </>
   )
 }
@@ -165,17 +161,7 @@ export function SessionLines({ of }: { readonly of: readonly SessionLine[] }) {
   return (
     <Scroll label="Lines of the session">
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            <th scope="col">Task</th>
-            <th scope="col">Skill</th>
-            <th scope="col">Outcome</th>
-            <th scope="col" class="number">
-              Tokens
-            </th>
-          </tr>
-        </thead>
+        <Columns of={['Time', 'Task', 'Skill', 'Outcome', { number: 'Tokens' }]} />
         <tbody>
           {of.map(({ timestamp, task, skill, outcome, tokens_used }, at) => (
             <tr key={at}>

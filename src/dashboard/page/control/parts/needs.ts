@@ -4,8 +4,8 @@ import { computed } from '@preact/signals'
 import type { Approval } from '../../../../control/contract/approval-shapes.ts'
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
+import { type SpentLimit, spentLimits } from '../actions.tsx'
 import { agents, budget, isUnseen, pending, stuck } from '../control-state.ts'
-import { type SpentLimit, spentLimits } from '../limits.tsx'
 
 export type Need =
   | { readonly kind: 'approval'; readonly id: string; readonly approval: Approval }

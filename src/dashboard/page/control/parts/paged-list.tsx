@@ -1,7 +1,7 @@
 /** Shows a list that is loaded page by page, what went wrong with it, and a way to the older rows. */
 
 import type { ComponentChildren } from 'preact'
-import { Empty } from '../../parts/small.tsx'
+import { Button, Empty } from '../../parts/small.tsx'
 import type { Paged } from './paged.ts'
 
 type Props = {
@@ -16,9 +16,7 @@ export function PagedList({ paged: { rows, next, error, more, again }, empty, ch
       {error !== undefined && (
         <div class="card bad" role="alert">
           <p>{error}</p>
-          <button type="button" onClick={again}>
-            Try again
-          </button>
+          <Button on={again}>Try again</Button>
         </div>
       )}
       {rows === undefined && error === undefined && (
@@ -27,11 +25,7 @@ export function PagedList({ paged: { rows, next, error, more, again }, empty, ch
         </p>
       )}
       {rows !== undefined && (rows.length === 0 ? <Empty>{empty}</Empty> : children)}
-      {typeof next === 'string' && (
-        <button type="button" onClick={more}>
-          Older
-        </button>
-      )}
+      {typeof next === 'string' && <Button on={more}>Older</Button>}
     </>
   )
 }

@@ -1,16 +1,22 @@
 /** Shows one run: how it ended, its log, what it delivered, and what its agent wrote into its session meanwhile. */
 
-import type { Run, SessionLine } from '../../../../control/contract/run-shapes.ts'
-import { counted } from '../../parts/fields.tsx'
+import type { ListedRun, Run, SessionLine } from '../../../../control/contract/run-shapes.ts'
+import { About, counted } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Facts, Scroll } from '../../parts/small.tsx'
+import { useMark } from '../../parts/mark.ts'
+import { Columns, Facts, Part, Scroll } from '../../parts/small.tsx'
 import { agentPath } from '../actions.tsx'
-import { listenToPlane, plane, root } from '../net/plane.ts'
+import { agents } from '../control-state.ts'
+import { listenToPlane, plane, queryOf, root } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
-import { At, IdHeading, IdLink, StateTag, tokensOf } from '../parts/bits.tsx'
+import { changeFilters, type Filters, filtersOf, idIn } from '../parts/address.ts'
+import { At, Choice, IdHeading, IdLink, StateTag, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
+import { usePaged } from '../parts/paged.ts'
+import { PagedList } from '../parts/paged-list.tsx'
 import { JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
 import { RunLog } from './run-log.tsx'
+import { RunRow } from './run-row.tsx'
 
 export function ControlRunView({ id }: { readonly id: string }) {
   const found = useLoadedOn(
@@ -35,28 +41,25 @@ export function ControlRunView({ id }: { readonly id: string }) {
             {run.error !== null && <PlainBlock text={run.error} label="Error" />}
             <RunFacts run={run} />
             <Artifacts run={run} />
-            <section aria-labelledby="log-title">
-              <h2 id="log-title">Log</h2>
+            <Part id="log-title" title="Log">
               <RunLog run={run} />
-            </section>
+            </Part>
             <Session run={run} />
             {run.manifest !== null && (
-              <section aria-labelledby="manifest-title">
-                <h2 id="manifest-title">Manifest</h2>
+              <Part id="manifest-title" title="Manifest">
                 <p class="quiet small">
                   What was asked, by whom and with which versions, and what came out, signed. <code>braidclaw control verify</code> checks
                   it.
                 </p>
                 <JsonBlock of={run.manifest} label="The manifest as JSON" />
-              </section>
+              </Part>
             )}
           </>
         )}
       </Loaded>
-      <section aria-labelledby="history-title">
-        <h2 id="history-title">History</h2>
+      <Part id="history-title" title="History">
         <EventList filters={{ run_id: id }} concerns={({ run_id }) => run_id === id} />
-      </section>
+      </Part>
     </>
   )
 }
@@ -97,19 +100,10 @@ function RunFacts({ run }: { readonly run: Run }) {
 function Artifacts({ run: { run_id, artifacts } }: { readonly run: Run }) {
   if (artifacts.length === 0) return null
   return (
-    <section aria-labelledby="artifacts-title">
-      <h2 id="artifacts-title">Artifacts</h2>
+    <Part id="artifacts-title" title="Artifacts">
       <Scroll label="Names and digests of the artifacts">
         <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col" class="number">
-                Size
-              </th>
-              <th scope="col">SHA-256</th>
-            </tr>
-          </thead>
+          <Columns of={['Name', { number: 'Size' }, 'SHA-256']} />
           <tbody>
             {artifacts.map(({ name, digest, bytes }) => (
               <tr key={name}>
@@ -125,7 +119,7 @@ function Artifacts({ run: { run_id, artifacts } }: { readonly run: Run }) {
           </tbody>
         </table>
       </Scroll>
-    </section>
+    </Part>
   )
 }
 
@@ -147,12 +141,72 @@ function Session({ run: { agent_id, began_at, ended_at, run_id } }: { readonly r
         )
         if (own.length === 0) return null
         return (
-          <section aria-labelledby="session-title">
-            <h2 id="session-title">Session</h2>
+          <Part id="session-title" title="Session">
             <SessionLines of={own} />
-          </section>
+          </Part>
         )
       }}
     </Loaded>
+  )
+}
+
+const states: { readonly [state in ListedRun['state']]: true } = {
+  running: true,
+  waiting: true,
+  completed: true,
+  failed: true,
+  released: true,
+  lost: true,
+  cancelled: true,
+}
+
+/** Answers "what did they do": the runs, newest first, or one of them with its log, artifacts, session and manifest. */
+export function RunsPage({ rest }: { readonly rest: string }) {
+  const id = idIn(rest)
+  return id.startsWith('RUN-') ? <ControlRunView key={id} id={id} /> : <AllRuns filters={filtersOf(rest)} />
+}
+
+function AllRuns({ filters }: { readonly filters: Filters }) {
+  const set = (change: Filters) => changeFilters('runs', change)
+  const paged = usePaged<ListedRun>({
+    key: queryOf(filters),
+    load: async (page) => {
+      const { runs, next } = await plane<{ runs: readonly ListedRun[]; next: string | null }>(
+        'GET',
+        `runs${queryOf({ ...filters, ...page })}`,
+      )
+      return { rows: runs, next }
+    },
+    one: (id) => plane<ListedRun>('GET', `runs/${id}`),
+    idOf: ({ run_id }) => run_id,
+    changed: ({ run_id }) => run_id,
+  })
+  const rows = paged.rows ?? []
+  const marked = useMark({
+    ids: () => rows.map(({ run_id }) => run_id),
+    action: (key, id) => (key === 'Enter' ? () => (location.hash = `#/runs/${id}`) : undefined),
+    focuses: true,
+  })
+  return (
+    <>
+      <h1>Runs</h1>
+      <About>Each time an agent takes a task is a run. It ends well, fails, is given back, or is lost with its lease.</About>
+      <search class="filters">
+        <Choice name="State" of={Object.keys(states)} value={filters.state} set={(state) => set({ state })} />
+        <Choice name="Agent" of={agents.value.map(({ id }) => id)} value={filters.agent_id} set={(agent_id) => set({ agent_id })} />
+      </search>
+      <PagedList
+        paged={paged}
+        empty={
+          queryOf(filters) === '' ? 'Nothing has run yet: a run begins when the worker of an agent takes a task.' : 'No run is like that.'
+        }
+      >
+        <ul class="list rows" aria-label="Runs">
+          {rows.map((run) => (
+            <RunRow key={run.run_id} run={run} marked={run.run_id === marked} />
+          ))}
+        </ul>
+      </PagedList>
+    </>
   )
 }

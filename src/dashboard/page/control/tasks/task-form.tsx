@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { Field, submitBy } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Proposals } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { roles } from '../control-state.ts'
 import { listenToPlane, plane } from '../net/plane.ts'
@@ -110,11 +111,7 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
           <input id="task-at" name="available_at" type="datetime-local" aria-describedby="task-at-help" />
         </Field>
       </div>
-      <datalist id="known-roles">
-        {roles.value.map((each) => (
-          <option key={each} value={each} />
-        ))}
-      </datalist>
+      <Proposals id="known-roles" of={roles.value} />
       <details open={task !== undefined && Object.keys(task.context).length > 0}>
         <summary>Context</summary>
         <Field id="task-context" label="A JSON object that the agent gets with the task">
@@ -145,7 +142,7 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
   )
 }
 
-/** What is empty is left out of a new task, and taken away from one that is changed. @throws Error when the context is not an object */
+/** An empty field is left out of a new task, and taken away from one that is changed. @throws Error when the context is not an object */
 function fieldsOf(form: HTMLFormElement, task?: Task): object {
   const value = (name: string) => String(new FormData(form).get(name) ?? '').trim()
   const words = (name: string) =>

@@ -1,11 +1,11 @@
 /** Shows what belongs to a task: approvals, effects, runs with the log of the newest, and tasks below it. */
 
-import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import type { Approval } from '../../../../control/contract/approval-shapes.ts'
 import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import type { Effect, Task } from '../../../../control/contract/task-shapes.ts'
 import { Loaded, type Loading, useLoadedOn } from '../../parts/loaded.tsx'
+import { Button, Part } from '../../parts/small.tsx'
 import { decide, doing } from '../actions.tsx'
 import type { TaskPage } from '../control-state.ts'
 import { listenToPlane, plane, queryOf } from '../net/plane.ts'
@@ -14,7 +14,7 @@ import { At, StateTag } from '../parts/bits.tsx'
 import { JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
 import { RunLog } from '../runs/run-log.tsx'
 import { RunRow } from '../runs/run-row.tsx'
-import { TaskRow } from './task-list.tsx'
+import { TaskRow } from './task-board.tsx'
 
 type Props = { readonly id: string }
 
@@ -24,16 +24,6 @@ function useOfTask<T>(id: string, path: string): Loading<T> {
     () => plane<T>('GET', path),
     path,
     (event) => event.task_id === id || event.type === resumed.type,
-  )
-}
-
-/** Nothing at all when there are none. */
-function Part({ id, title, children }: { readonly id: string; readonly title: string; readonly children: ComponentChildren }) {
-  return (
-    <section aria-labelledby={id}>
-      <h2 id={id}>{title}</h2>
-      {children}
-    </section>
   )
 }
 
@@ -93,9 +83,9 @@ function ApprovalCard({ approval }: { readonly approval: Approval }) {
           <button type="button" class="main" onClick={() => void decide(approval, 'approve')}>
             Approve<span class="hidden"> {approval_id}</span>
           </button>
-          <button type="button" onClick={() => void decide(approval, 'reject')}>
+          <Button on={() => decide(approval, 'reject')}>
             Deny<span class="hidden"> {approval_id}</span>
-          </button>
+          </Button>
         </div>
       )}
     </article>
@@ -129,12 +119,12 @@ export function TaskEffects({ id }: Props) {
                   </div>
                   {state === 'in_doubt' && (
                     <div class="row">
-                      <button type="button" onClick={() => void settle(key, 'done')}>
+                      <Button on={() => settle(key, 'done')}>
                         It was done<span class="hidden">: {key}</span>
-                      </button>
-                      <button type="button" onClick={() => void settle(key, 'redo')}>
+                      </Button>
+                      <Button on={() => settle(key, 'redo')}>
                         Run it again<span class="hidden">: {key}</span>
-                      </button>
+                      </Button>
                     </div>
                   )}
                 </li>

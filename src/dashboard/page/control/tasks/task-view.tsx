@@ -2,7 +2,7 @@
 
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Facts } from '../../parts/small.tsx'
+import { Button, Facts, Part } from '../../parts/small.tsx'
 import { cancel, doing, resolve, retry } from '../actions.tsx'
 import { listenToPlane, plane } from '../net/plane.ts'
 import { resumed } from '../net/plane-live.ts'
@@ -10,7 +10,7 @@ import { At, IdHeading, IdLink, PriorityTag, TaskStatus, tokensOf } from '../par
 import { EventList } from '../parts/event-list.tsx'
 import { JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
 import { canCancel, hasEnded } from '../parts/task-words.ts'
-import { canRetry } from './task-list.tsx'
+import { canRetry } from './task-board.tsx'
 import { TaskApprovals, TaskChildren, TaskEffects, TaskRuns } from './task-records.tsx'
 
 export function TaskView({ id }: { readonly id: string }) {
@@ -44,10 +44,9 @@ export function TaskView({ id }: { readonly id: string }) {
               </details>
             )}
             {task.result !== null && (
-              <section aria-labelledby="result-title">
-                <h2 id="result-title">Result</h2>
+              <Part id="result-title" title="Result">
                 <Result of={task.result} />
-              </section>
+              </Part>
             )}
           </>
         )}
@@ -56,10 +55,9 @@ export function TaskView({ id }: { readonly id: string }) {
       <TaskEffects id={id} />
       <TaskRuns id={id} />
       <TaskChildren id={id} />
-      <section aria-labelledby="history-title">
-        <h2 id="history-title">History</h2>
+      <Part id="history-title" title="History">
         <EventList filters={{ task_id: id }} concerns={({ task_id }) => task_id === id} />
-      </section>
+      </Part>
     </>
   )
 }
@@ -76,36 +74,20 @@ function TaskActions({ task }: { readonly task: Task }) {
           <button type="button" class="main" onClick={() => void resolve(task, 'done')}>
             It was done
           </button>
-          <button type="button" onClick={() => void resolve(task, 'redo')}>
-            Run it again
-          </button>
-          <button type="button" onClick={() => void resolve(task, 'give_up')}>
-            Give up
-          </button>
+          <Button on={() => resolve(task, 'redo')}>Run it again</Button>
+          <Button on={() => resolve(task, 'give_up')}>Give up</Button>
         </>
       )}
-      {canRetry(task) && (
-        <button type="button" onClick={() => void retry(task)}>
-          Retry
-        </button>
-      )}
+      {canRetry(task) && <Button on={() => retry(task)}>Retry</Button>}
       {!hasEnded(task) && status !== 'running' && (
         <>
           <a class="button" href={`#/tasks/${task_id}/edit`}>
             Edit
           </a>
-          {(status === 'pending' || isHeld) && (
-            <button type="button" onClick={() => void hold()}>
-              {isHeld ? 'Release' : 'Hold'}
-            </button>
-          )}
+          {(status === 'pending' || isHeld) && <Button on={() => hold()}>{isHeld ? 'Release' : 'Hold'}</Button>}
         </>
       )}
-      {canCancel(task) && (
-        <button type="button" onClick={() => void cancel(task)}>
-          Cancel
-        </button>
-      )}
+      {canCancel(task) && <Button on={() => cancel(task)}>Cancel</Button>}
       <a class="button" href={`#/tasks/new?parent=${task_id}`}>
         New task below it<span class="hidden"> for {agent_id ?? 'any agent'}</span>
       </a>

@@ -4,7 +4,7 @@ import { useRef } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import { About, counted } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Empty, Scroll } from '../../parts/small.tsx'
+import { Columns, Empty, Part, Scroll } from '../../parts/small.tsx'
 import { agents } from '../control-state.ts'
 import { listenToPlane, plane } from '../net/plane.ts'
 import { changeFilters, type Filters, filtersOf } from '../parts/address.ts'
@@ -22,8 +22,7 @@ export function AuditPage({ rest }: { readonly rest: string }) {
       <h1>Audit</h1>
       <About>Everything that changed, by whom, newest first; what happens now is added as it happens.</About>
       <Receipts />
-      <section aria-labelledby="events-title">
-        <h2 id="events-title">Events</h2>
+      <Part id="events-title" title="Events">
         <search class="filters">
           <Words key={`type ${filters.type}`} name="Type" example="task.completed" value={filters.type} set={(type) => set({ type })} />
           <Choice name="Agent" of={agents.value.map(({ id }) => id)} value={filters.agent_id} set={(agent_id) => set({ agent_id })} />
@@ -37,7 +36,7 @@ export function AuditPage({ rest }: { readonly rest: string }) {
           <Words key={`run ${filters.run_id}`} name="Run" example="RUN-001" value={filters.run_id} set={(run_id) => set({ run_id })} />
         </search>
         <EventList filters={filters} concerns={(event) => fits(event, filters)} />
-      </section>
+      </Part>
     </>
   )
 }
@@ -97,13 +96,7 @@ function Receipts() {
           ) : (
             <Scroll label="Receipts of the agents">
               <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Agent</th>
-                    <th scope="col">Receipts as it reported them</th>
-                    <th scope="col">When</th>
-                  </tr>
-                </thead>
+                <Columns of={['Agent', 'Receipts as it reported them', 'When']} />
                 <tbody>
                   {receipts.map(({ agent_id, receipts: status, reported_at }) => (
                     <tr key={agent_id}>

@@ -4,10 +4,9 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Budget } from '../../../../control/contract/fleet-shapes.ts'
 import { DayChart } from '../../parts/chart.tsx'
 import { About, counted, Field, moment, submitBy, whole } from '../../parts/fields.tsx'
-import { Empty, Scroll, Tile } from '../../parts/small.tsx'
-import { doing } from '../actions.tsx'
+import { Columns, Empty, Part, Proposals, Scroll, Tile } from '../../parts/small.tsx'
+import { changeLimit, doing } from '../actions.tsx'
 import { budget, roles } from '../control-state.ts'
-import { changeLimit } from '../limits.tsx'
 import { plane } from '../net/plane.ts'
 import { idIn } from '../parts/address.ts'
 import { At, tokensOf } from '../parts/bits.tsx'
@@ -52,8 +51,7 @@ function Whole({ of, role }: { readonly of: Budget; readonly role: string }) {
         The day begins at midnight in {timezone}; the next one begins <At time={next_day_at} />.
       </p>
       <OverTime of={of} />
-      <section aria-labelledby="limits-title">
-        <h2 id="limits-title">Limits for a day</h2>
+      <Part id="limits-title" title="Limits for a day">
         <ul class="list">
           <Limit
             name="All roles"
@@ -65,7 +63,7 @@ function Whole({ of, role }: { readonly of: Budget; readonly role: string }) {
           ))}
         </ul>
         <NewRoleLimit known={Object.keys(of.allocation)} set={(name, tokens) => changeLimit(of, name, tokens)} />
-      </section>
+      </Part>
       <AgentLimits of={of.agents} />
       <Zone now={timezone} set={(zone) => doing(`Days begin at midnight in ${zone}`, () => plane('PUT', 'budget', { timezone: zone }))} />
     </>
@@ -103,19 +101,7 @@ function OverTime({ of: { days, roles, daily_tokens, forecast_today, day } }: { 
         <summary>The days as a table</summary>
         <Scroll label="Tokens by day and role">
           <table>
-            <thead>
-              <tr>
-                <th scope="col">Day</th>
-                <th scope="col" class="number">
-                  All
-                </th>
-                {known.map((each) => (
-                  <th key={each} scope="col" class="number">
-                    {each}
-                  </th>
-                ))}
-              </tr>
-            </thead>
+            <Columns of={['Day', { number: 'All' }, ...known.map((number) => ({ number }))]} />
             <tbody>
               {days.toReversed().map((each) => (
                 <tr key={each.day}>
@@ -140,14 +126,13 @@ function AgentLimits({ of }: { readonly of: Budget['agents'] }) {
   const limited = Object.entries(of).filter(([, { limit, spent, reserved }]) => limit !== null || spent + reserved > 0)
   if (limited.length === 0) return null
   return (
-    <section aria-labelledby="agents-title">
-      <h2 id="agents-title">Agents today</h2>
+    <Part id="agents-title" title="Agents today">
       <ul class="list">
         {limited.map(([name, scope]) => (
           <Limit key={name} name={name} scope={scope} at={`#/agents/${encodeURIComponent(name)}`} />
         ))}
       </ul>
-    </section>
+    </Part>
   )
 }
 
@@ -246,13 +231,7 @@ function NewRoleLimit({ known, set }: NewProps) {
         <Field id="limit-tokens" label="Tokens a day">
           <input id="limit-tokens" name="tokens" type="number" min={0} max={1e12} required />
         </Field>
-        <datalist id="limit-roles">
-          {roles.value
-            .filter((role) => !known.includes(role))
-            .map((role) => (
-              <option key={role} value={role} />
-            ))}
-        </datalist>
+        <Proposals id="limit-roles" of={roles.value.filter((role) => !known.includes(role))} />
         <button type="submit">Limit it</button>
       </form>
     </details>
@@ -269,11 +248,7 @@ function Zone({ now, set }: { readonly now: string; readonly set: (zone: string)
         <Field id="budget-zone" label="A day begins at midnight in">
           <input id="budget-zone" name="zone" list="budget-zones" required defaultValue={now} />
         </Field>
-        <datalist id="budget-zones">
-          {zones.map((zone) => (
-            <option key={zone} value={zone} />
-          ))}
-        </datalist>
+        <Proposals id="budget-zones" of={zones} />
         <button type="submit">Change it</button>
       </form>
     </details>

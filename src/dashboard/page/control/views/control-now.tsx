@@ -1,7 +1,7 @@
 /** Answers "what needs me first": one list, the most urgent first, in which one key does what the entry needs. */
 
 import { useMark } from '../../parts/mark.ts'
-import { Empty } from '../../parts/small.tsx'
+import { Empty, Part } from '../../parts/small.tsx'
 import { agents, counts, isKnown, pending } from '../control-state.ts'
 import { NeedCard } from '../parts/need-card.tsx'
 import { type Need, needs, working } from '../parts/needs.ts'
@@ -27,16 +27,15 @@ export function ControlNow(_: { readonly rest: string }) {
         {pending.value.more && <p class="quiet">More approvals wait; they show when these are answered.</p>}
         <More status="dead" shown={needs.value.filter(({ kind }) => kind === 'dead').length} />
       </section>
-      <section aria-labelledby="working-title">
-        <h2 id="working-title">Working</h2>
+      <Part id="working-title" title="Working">
         {working.value.length === 0 && <Empty>No agent works.</Empty>}
         {working.value.map(card)}
-      </section>
+      </Part>
     </>
   )
 }
 
-/** Nobody works for this control plane yet. */
+/** Says how to begin while no agent works for this control plane. */
 function FirstSteps() {
   return (
     <Empty>

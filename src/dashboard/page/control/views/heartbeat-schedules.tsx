@@ -4,7 +4,7 @@ import type { ControlSchedule } from '../../../../control/contract/schedule-shap
 import { About, Field } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../../parts/schedule-form.tsx'
-import { Empty, Facts, Tag } from '../../parts/small.tsx'
+import { Button, Empty, Facts, Proposals, Tag } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
 import { roles } from '../control-state.ts'
 import { listenToPlane, plane } from '../net/plane.ts'
@@ -76,13 +76,13 @@ function Card({ schedule, changed }: { readonly schedule: ControlSchedule; reado
         ]}
       />
       <div class="row actions">
-        <button type="button" onClick={() => void toggle()}>
+        <Button on={() => toggle()}>
           {enabled ? 'Disable' : 'Enable'}
           <span class="hidden"> {name}</span>
-        </button>
-        <button type="button" onClick={() => void remove()}>
+        </Button>
+        <Button on={() => remove()}>
           Remove<span class="hidden"> {name}</span>
-        </button>
+        </Button>
       </div>
     </article>
   )
@@ -135,11 +135,7 @@ function TaskFields() {
           </select>
         </Field>
       </div>
-      <datalist id="plan-roles">
-        {roles.value.map((role) => (
-          <option key={role} value={role} />
-        ))}
-      </datalist>
+      <Proposals id="plan-roles" of={roles.value} />
     </>
   )
 }

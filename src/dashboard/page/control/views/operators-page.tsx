@@ -3,7 +3,7 @@
 import type { NewOperatorToken, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
 import { About, Field, filled, submitBy } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
-import { Tag } from '../../parts/small.tsx'
+import { Button, Tag } from '../../parts/small.tsx'
 import { attempt, me } from '../../state.ts'
 import { doing } from '../actions.tsx'
 import { listenToPlane, plane } from '../net/plane.ts'
@@ -84,9 +84,9 @@ function Row({
         </span>
       </span>
       {revoked_at === null && (
-        <button type="button" onClick={() => void revoke()}>
+        <Button on={() => revoke()}>
           Revoke<span class="hidden"> {name}</span>
-        </button>
+        </Button>
       )}
     </li>
   )

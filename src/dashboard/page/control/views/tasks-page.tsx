@@ -7,9 +7,8 @@ import { roles } from '../control-state.ts'
 import { changeFilters, type Filters, filtersOf, idIn } from '../parts/address.ts'
 import { Choice } from '../parts/bits.tsx'
 import { taskStatuses } from '../parts/task-words.ts'
-import { TaskBoard } from '../tasks/task-board.tsx'
+import { TaskBoard, TaskList } from '../tasks/task-board.tsx'
 import { EditTask, NewTask } from '../tasks/task-form.tsx'
-import { TaskList } from '../tasks/task-list.tsx'
 import { TaskView } from '../tasks/task-view.tsx'
 
 export function TasksPage({ rest }: { readonly rest: string }) {

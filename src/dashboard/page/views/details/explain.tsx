@@ -3,8 +3,8 @@
 import { useState } from 'preact/hooks'
 import { call } from '../../net/api.ts'
 import { Field, submitBy } from '../../parts/fields.tsx'
-import { Facts, VerdictTag } from '../../parts/small.tsx'
-import { type Explanation, levels, type ToolFacts } from './rules-shapes.ts'
+import { Facts, Part, VerdictTag } from '../../parts/small.tsx'
+import { type Explanation, levels, type ToolFacts } from '../../shapes.ts'
 
 export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
   const [tool, setTool] = useState('')
@@ -25,8 +25,7 @@ export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
     }
   }
   return (
-    <section aria-labelledby="explain-title">
-      <h2 id="explain-title">Would it be allowed?</h2>
+    <Part id="explain-title" title="Would it be allowed?">
       <form class="card" onSubmit={submitBy(ask)}>
         <div class="fields">
           <Field id="explain-tool" label="What">
@@ -59,7 +58,7 @@ export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
         {problem !== '' && <p class="card bad breaks">{problem}</p>}
         {said && <Said of={said} />}
       </div>
-    </section>
+    </Part>
   )
 }
 

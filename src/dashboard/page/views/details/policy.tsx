@@ -3,16 +3,15 @@
 import { call } from '../../net/api.ts'
 import { Words } from '../../parts/fields.tsx'
 import { Loaded, useLoaded } from '../../parts/loaded.tsx'
-import { Facts, Scroll, VerdictTag } from '../../parts/small.tsx'
-import { levels, type PolicyShown } from './rules-shapes.ts'
+import { Columns, Facts, Part, Scroll, VerdictTag } from '../../parts/small.tsx'
+import { levels, type PolicyShown } from '../../shapes.ts'
 
 export function Policy() {
   const policy = useLoaded(() => call<PolicyShown>('GET', '/policy'), 'policy')
   return (
-    <section aria-labelledby="policy-title">
-      <h2 id="policy-title">In force</h2>
+    <Part id="policy-title" title="In force">
       <Loaded from={policy}>{(shown) => <Shown of={shown} />}</Loaded>
-    </section>
+    </Part>
   )
 }
 
@@ -60,17 +59,7 @@ function Levels({ of }: { readonly of: PolicyShown }) {
     <Scroll label="What happens at each level">
       <table>
         <caption class="hidden">What happens to each kind of call at each level</caption>
-        <thead>
-          <tr>
-            <th scope="col">Kind of call</th>
-            {levels.map((level) => (
-              <th scope="col" key={level}>
-                {level}
-                {level === of.level ? ' (now)' : ''}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Columns of={['Kind of call', ...levels.map((level) => `${level}${level === of.level ? ' (now)' : ''}`)]} />
         <tbody>
           {of.levels.map((row) => (
             <tr key={row.kind}>
