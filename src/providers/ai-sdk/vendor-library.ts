@@ -22,11 +22,7 @@ import type { Body } from '../wire/reply-body.ts'
 import { type Assembly, startAssembly } from './library-reply.ts'
 import { type Delta, mergeDeltas } from './merge-deltas.ts'
 
-type Line = {
-  readonly fetch: typeof globalThis.fetch
-  /** The server answered with plain JSON instead of a stream; the next `fetch` returns this answer and sends nothing. */
-  hasDocument(): boolean
-}
+type Line = ReturnType<typeof openLine>
 
 export async function converseThrough(kind: LibraryKind, talk: Talk): Promise<Exchange> {
   const { name, config, deps, request, deadline, maxBytes } = talk
@@ -52,7 +48,7 @@ async function load(kind: LibraryKind, { name, config, request, baseUrl }: Talk,
   }
 }
 
-function openLine({ name, config, wire }: Talk, library: Library): Line {
+function openLine({ name, config, wire }: Talk, library: Library) {
   const repair = library.repair()
   let document: unknown
 
@@ -70,6 +66,7 @@ function openLine({ name, config, wire }: Talk, library: Library): Line {
 
   return {
     fetch: Object.assign((input: string | URL | Request, init?: RequestInit) => send(String(input), init ?? {}), { preconnect() {} }),
+    /** The server answered with plain JSON instead of a stream; the next `fetch` returns this answer and sends nothing. */
     hasDocument: () => document !== undefined,
   }
 }
@@ -123,20 +120,18 @@ function wholeAnswer(assembly: Assembly, { content, response, finishReason, usag
 
 type LibraryKind = Exclude<WireKind, 'openai-compatible'>
 
-type Build = {
-  readonly baseURL: string
-  readonly apiKey: string
-  readonly model: string
-  readonly fetch: typeof globalThis.fetch
-}
-
 type Library = {
   readonly marks: Marks
   /** Identifies an event with plain text in this protocol. */
   readonly delta: Delta
   /** Creates a repairer of the server's events for the library; each reply needs its own. */
   repair(): StreamRepair
-  model(build: Build): Promise<LanguageModelV4>
+  model(build: {
+    readonly baseURL: string
+    readonly apiKey: string
+    readonly model: string
+    readonly fetch: typeof globalThis.fetch
+  }): Promise<LanguageModelV4>
 }
 
 /** Lists the protocols that the vendor's own library handles, one row each, and imports the library with the first request. */
