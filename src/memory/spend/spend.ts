@@ -23,22 +23,16 @@ export const noPayer: Payer = { agent: '', conversationId: '', channel: '', prov
 export const spendKeys = ['day', 'model', 'conversation', 'channel', 'token', 'agent', 'run'] as const
 export type SpendKey = (typeof spendKeys)[number]
 
+const counts = [
+  ...(['calls', 'inputTokens', 'outputTokens', 'cachedTokens', 'unsettledTokens', 'micros'] as const),
+  ...(['unpricedCalls', 'estimatedCalls', 'unsettledCalls', 'lostCalls'] as const),
+]
+
 /**
  * `micros` is in millionths of a US dollar and leaves out the calls of which the price is not known. `unsettledTokens` were reserved for
  * `unsettledCalls` whose usage nobody told; they count as spent, and so does what was reserved of money. Of `lostCalls` nothing is known.
  */
-export type Spend = {
-  readonly calls: number
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly cachedTokens: number
-  readonly unsettledTokens: number
-  readonly micros: number
-  readonly unpricedCalls: number
-  readonly estimatedCalls: number
-  readonly unsettledCalls: number
-  readonly lostCalls: number
-}
+export type Spend = { readonly [Name in (typeof counts)[number]]: number }
 
 /** `key` is empty for what is no longer known, such as the run of a deleted conversation. `title`: what its conversation is about, or the name of a token. */
 export type SpendRow = Spend & { readonly key: string; readonly title?: string }
@@ -143,7 +137,11 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
   ]
   const underWay = () => sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all()
 
-  function rows({ by, limit, ...range }: SpendWanted): ReturnType<SpendTable['rows']> {
+  function rows({ by, limit, ...range }: SpendWanted): {
+    readonly rows: readonly SpendRow[]
+    readonly more: number
+    readonly total: Spend
+  } {
     const order = by === 'day' ? 'key' : 'micros DESC, inputTokens + outputTokens + unsettledTokens DESC, key'
     const all = sql<SpendRow, Values>(
       `SELECT ${columns[by]} AS key, ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4 GROUP BY 1 ORDER BY ${order}`,
@@ -182,30 +180,12 @@ function cellsOf({ inputTokens, outputTokens, cachedInputTokens = 0, costMicros,
   return { ...counts, micros: costMicros ?? 0, unpriced, estimated: estimated ? 1 : 0 }
 }
 
-const nothing: Spend = {
-  calls: 0,
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedTokens: 0,
-  unsettledTokens: 0,
-  micros: 0,
-  unpricedCalls: 0,
-  estimatedCalls: 0,
-  unsettledCalls: 0,
-  lostCalls: 0,
-}
+const nothing = addedUp(() => 0)
 
 function plus(one: Spend, other: Spend): Spend {
-  return {
-    calls: one.calls + other.calls,
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    cachedTokens: one.cachedTokens + other.cachedTokens,
-    unsettledTokens: one.unsettledTokens + other.unsettledTokens,
-    micros: one.micros + other.micros,
-    unpricedCalls: one.unpricedCalls + other.unpricedCalls,
-    estimatedCalls: one.estimatedCalls + other.estimatedCalls,
-    unsettledCalls: one.unsettledCalls + other.unsettledCalls,
-    lostCalls: one.lostCalls + other.lostCalls,
-  }
+  return addedUp((name) => one[name] + other[name])
+}
+
+function addedUp(count: (name: (typeof counts)[number]) => number): Spend {
+  return Object.fromEntries(counts.map((name) => [name, count(name)])) as Spend
 }
