@@ -4,8 +4,6 @@ import { type Config, channelSettings, withParts } from '../../config/config.ts'
 import type { Form, Rows } from '../../kit/settings.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 
-type Autonomy = (typeof autonomyLevels)[number]
-
 export type ProfileName = 'operator' | 'chat'
 
 /** Who is at the other end of a channel. A channel that says nothing serves only named people, with the profile `chat`. */
@@ -26,7 +24,7 @@ export type ChannelProfile = {
   readonly users: readonly string[]
   readonly approvers: readonly string[]
   readonly tools?: readonly string[]
-  readonly level?: Autonomy
+  readonly level?: (typeof autonomyLevels)[number]
   readonly memory: 'own' | 'all'
   readonly folder?: string
   /** The id of the access token that the request carried. */

@@ -41,8 +41,6 @@ export type RunFacts = {
   readonly running: boolean
 }
 
-export type RunPage = { readonly runs: readonly RunFacts[]; readonly next?: string }
-
 /** One step of a transcript, in order; `seq` is the number of the journal entry that began it. */
 export type Step = { readonly seq: number; readonly at: number } & (
   | { readonly type: 'message'; readonly text: string }
@@ -206,7 +204,7 @@ export type HostRecords = {
       readonly before?: string
       readonly conversationId?: string
       readonly ownedBy?: Owner | undefined
-    }): RunPage
+    }): { readonly runs: readonly RunFacts[]; readonly next?: string }
     /** `wanted`: an id, a unique prefix of it, or "last". */
     show(wanted: string): Promise<RunTranscript>
   }

@@ -40,21 +40,10 @@ export function changedDefinition(
   const columns = timing ? columnsOf(readTiming(timing, { now, zone }), now) : {}
   const { kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel, recipient, checkCommand, missed, overlap } = row
   const before = {
-    kind,
-    spec,
-    anchor,
-    message,
-    workspace,
-    agent,
-    autonomy,
-    conversation,
-    channel,
-    recipient,
-    checkCommand,
-    missed,
-    overlap,
+    ...{ kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel },
+    ...{ recipient, checkCommand, missed, overlap, pauseAfter: row.pauseAfter, name, zone },
   }
-  return checked({ ...before, pauseAfter: row.pauseAfter, name, zone, ...columns }, wanted, setup)
+  return checked({ ...before, ...columns }, wanted, setup)
 }
 
 function checked(before: ScheduleDefinition, wanted: ScheduleOptions, setup: Defining['setup']): ScheduleDefinition {

@@ -14,15 +14,10 @@ export type InstructionOptions = {
   readonly offer?: (line: string) => void
 }
 
-export type Instructions = {
-  /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
-  root(): Promise<Instruction | undefined>
-  /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
-  below(paths: readonly string[]): Promise<readonly Instruction[]>
-}
+export type Instructions = ReturnType<typeof createInstructions>
 
 /** Without such a file this costs one stat per folder; the first file loads everything else. */
-export function createInstructions({ setup, workspace, offer }: InstructionOptions): Instructions {
+export function createInstructions({ setup, workspace, offer }: InstructionOptions) {
   const { log, paths } = setup
   const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: Promise<boolean>; read?: Reader } = {
     room: instructionBytes,
@@ -74,8 +69,10 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   }
 
   return {
+    /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
     root: () => (state.root ??= inFolder('')),
-    async below(touched) {
+    /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
+    async below(touched: readonly string[]): Promise<readonly Instruction[]> {
       const found: Instruction[] = []
       for (const folder of foldersTo(workspace, touched)) {
         const one = await inFolder(folder, touched)

@@ -74,23 +74,20 @@ async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>)
 }
 
 /** The parts of providers that all conversations of a home share, whatever their settings. */
-export type SharedProviders = {
-  /** Returns the lane of one address with one key. */
-  lane(key: string): Lane
-  /** Returns the only reader of the FIFOs of one folder. */
-  brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain>
-}
+export type SharedProviders = ReturnType<typeof createSharedProviders>
 
-export function createSharedProviders(): SharedProviders {
+export function createSharedProviders() {
   const lanes = new Map<string, Lane>()
   const brains = new Map<string, Promise<AskBrain>>()
   return {
-    lane(key) {
+    /** Returns the lane of one address with one key. */
+    lane(key: string): Lane {
       const lane = lanes.get(key) ?? createLane({ now: () => performance.now(), after })
       lanes.set(key, lane)
       return lane
     },
-    brain(wanted) {
+    /** Returns the only reader of the FIFOs of one folder. */
+    brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
       const key = `${wanted.timeoutMs} ${wanted.dir}`
       const brain = brains.get(key) ?? brainOf(wanted)
       brains.set(key, brain)

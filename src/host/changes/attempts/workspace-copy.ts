@@ -67,14 +67,12 @@ async function manifestOf(root: string, signal?: AbortSignal): Promise<Map<strin
   return found
 }
 
-type Walk = {
-  readonly signal: AbortSignal | undefined
-  readonly pace: Pace
-  readonly visit: (raw: string, stat: BigIntStats) => void
-}
-
 /** The process goes on meanwhile: it keeps a lease, and may be told to stop. @throws the reason of the signal */
-async function walk(root: string, options: Walk, below = ''): Promise<void> {
+async function walk(
+  root: string,
+  options: { readonly signal: AbortSignal | undefined; readonly pace: Pace; readonly visit: (raw: string, stat: BigIntStats) => void },
+  below = '',
+): Promise<void> {
   for (const name of readdirSync(place(root, below), { encoding: 'buffer' })) {
     await options.pace()
     options.signal?.throwIfAborted()
