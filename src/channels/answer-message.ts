@@ -26,19 +26,15 @@ export type AnswerOptions = {
   readonly questions: ChannelQuestions
 }
 
-export type Answers = {
-  /** Answers one message; never rejects. */
-  take(message: AdmittedMessage): Promise<void>
-  /** Resolves when no compaction is running. */
-  settled(): Promise<void>
-}
+export type Answers = ReturnType<typeof createAnswers>
 
 /** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
 const WORKING_MS = 4_500
 
-export function createAnswers({ log, answering, questions }: AnswerOptions): Answers {
+export function createAnswers({ log, answering, questions }: AnswerOptions) {
   const compacting = new Map<string, Promise<void>>()
 
+  /** Answers one message; never rejects. */
   async function take(message: AdmittedMessage): Promise<void> {
     const { from, channel } = message
     try {
@@ -83,7 +79,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     )
   }
 
-  return { take, settled: async () => void (await Promise.all(compacting.values())) }
+  return { take /** Resolves when no compaction is running. */, settled: async () => void (await Promise.all(compacting.values())) }
 }
 
 function refusalOf(error: unknown): string {
