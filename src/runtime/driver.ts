@@ -90,8 +90,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
     openMessages,
     request,
     redact: ports.redact,
-    ...(ports.window ? { window: ports.window } : {}),
-    ...(ports.summarise ? { summarise: ports.summarise(identity.runId) } : {}),
+    window: ports.window,
+    summarise: ports.summarise?.(identity.runId),
   })
   const queue = createQueue<AgentEvent>(queueCapacity)
   const inFlight = new Map<string, AbortController>()
@@ -239,11 +239,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
     state.thoughts = []
     const reply = await askModel({
       question: {
-        provider: ports.provider,
-        judge: ports.judge,
+        ...ports,
         signal,
-        redact: ports.redact,
-        redactStream: ports.redactStream,
         usedIds,
         onPiece: (piece) => {
           if (piece.type === 'thinking') state.thoughts.push(piece.content)
@@ -252,7 +249,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
       },
       request,
       messages,
-      ...(ports.window ? { window: ports.window } : {}),
+      window: ports.window,
       record: send,
     })
     inFlight.delete('think')
@@ -340,7 +337,7 @@ type CarryOutOptions = {
  * an act or an application may not be carried out after all.
  */
 function createCarryOut({ act, changes, redact, begin, end, fail }: CarryOutOptions) {
-  /** What calls returned whose changes are not applied or dropped yet. */
+  /** The outcomes of calls whose changes are not applied or dropped yet. */
   const ran = new Map<string, ToolOutcome>()
 
   function done(id: string, outcome: Promise<ToolOutcome>): void {

@@ -19,8 +19,6 @@ export type RunMessagesOptions = {
   readonly redact: Redact
 }
 
-export type RunMessages = ReturnType<typeof createRunMessages>
-
 /** A request beyond this share of the window is trimmed, to the second share in one step: each trim costs the provider's cache. */
 const fullShare = 0.7
 const goalShare = 0.4
@@ -309,7 +307,7 @@ function callList(messages: readonly Message[], bytes: number): string {
 type Asking = {
   readonly question: Omit<Question, 'request' | 'onFailure'>
   readonly request: Omit<Question['request'], 'messages'>
-  readonly messages: RunMessages
+  readonly messages: ReturnType<typeof createRunMessages>
   readonly window?: ModelWindow
   /** Records a trim; resolves when it is on disk and `messages` has it: with undefined, or with what rejected it. */
   readonly record: (trim: Extract<ExternalEvent, { type: 'context.trimmed' }>) => Promise<string | undefined>

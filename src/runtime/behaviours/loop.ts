@@ -9,7 +9,7 @@ import { broughtBy } from './start-events.ts'
 
 const start: Pattern<RunEvent> = { type: 'run.start' }
 const replies: readonly Pattern<RunEvent>[] = [{ type: 'model.done' }, { type: 'model.fail' }]
-/** What only a request that is being made brings about. */
+/** The events that only a request under way brings about. */
 const answers: readonly Pattern<RunEvent>[] = [...replies, { type: 'context.trimmed' }]
 
 export const loop: BThread<{ readonly round: number; readonly phase: 'new' | 'idle' | 'wants' | 'thinking' }, RunEvent> = {

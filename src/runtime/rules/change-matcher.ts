@@ -21,7 +21,7 @@ const choices: { readonly [field in Field]?: readonly string[] } = {
   change: ['created', 'changed', 'deleted'],
 }
 
-/** What each file tool may do to the file that it writes. */
+/** The operations that each file tool may do on the file that it writes. */
 const fileTools: { readonly [tool: string]: readonly string[] } = {
   file_write: ['created', 'changed'],
   file_edit: ['changed'],
