@@ -10,6 +10,7 @@ import type {
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider'
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
+import { errorText } from '../../kit/text.ts'
 import type { Part } from '../../runtime/event.ts'
 import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
 import { repairMessages } from '../repair/messages.ts'
@@ -42,7 +43,7 @@ async function load(kind: LibraryKind, { name, config, request, baseUrl }: Talk,
   try {
     return await libraries[kind].model({ baseURL: baseUrl, apiKey: config.apiKey ?? '', model, fetch: line.fetch })
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorText(error)
     const hint = 'is OPENAI_BASE_URL or ANTHROPIC_BASE_URL set but empty?'
     throw new ProviderFailure('unknown', `provider "${name}" could not be loaded: ${cut(why)}; ${hint}`, { provider: name })
   }
