@@ -115,11 +115,7 @@ function runsAfter(store: Store, conversationId: string, after: number): Run[] {
 type Said = { readonly role: Role; readonly text: string }
 
 /** Returns as many complete runs as fit into one request; at least one. */
-function fitting(
-  store: Store,
-  runs: readonly Run[],
-  portionBytes: number,
-): { readonly runs: readonly Run[]; readonly lines: readonly Said[] } {
+function fitting(store: Store, runs: readonly Run[], portionBytes: number) {
   const lines: Said[] = []
   let bytes = 0
   for (const [at, run] of runs.entries()) {

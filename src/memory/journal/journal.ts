@@ -131,7 +131,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return store.sql<RunRecord, [string]>(`SELECT ${runColumns} FROM runs WHERE run_id = ?`).get(runId) ?? undefined
   }
 
-  /** What the run was asked, shortened to 200 characters. */
+  /** Returns the question of the run, shortened to 200 characters. */
   function prompt(runId: string): string | undefined {
     const said = store.sql<{ prompt: string | null }, [string]>(
       `SELECT substr(coalesce(json_extract(body, '$.continues.asked'), json_extract(body, '$.prompt')), 1, 200) AS prompt FROM journal WHERE run_id = ? AND type = 'run.start' LIMIT 1`,

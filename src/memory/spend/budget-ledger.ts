@@ -20,7 +20,7 @@ export type ReserveRequest = {
   readonly least: Amount
   /** After this time the reservation has no owner and counts in full. Milliseconds since 1970. */
   readonly expires: number
-  /** What a record of this call says, should the reservation never be settled. */
+  /** The payer that a record of this call names, should the reservation never be settled. */
   readonly payer?: Payer
 }
 

@@ -5,7 +5,7 @@ import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/runs/spent-of-run.ts'
 import type { Store } from '../store.ts'
 
-/** Whom a call is charged to. `priced`: whether the price of the call was known. */
+/** The payer of a call. `priced`: whether the price of the call was known. */
 export type Payer = {
   readonly agent: string
   readonly conversationId: string
@@ -19,7 +19,7 @@ export type Payer = {
 
 export const noPayer: Payer = { agent: '', conversationId: '', channel: '', provider: '', model: '', priced: true }
 
-/** What the spend can be added up by. */
+/** The keys by which the spend can be added up. */
 export const spendKeys = ['day', 'model', 'conversation', 'channel', 'token', 'agent', 'run'] as const
 export type SpendKey = (typeof spendKeys)[number]
 
@@ -40,14 +40,7 @@ export type SpendRow = Spend & { readonly key: string; readonly title?: string }
 /** With `token` only what that access token asked for. */
 export type SpendWanted = { readonly by: SpendKey; readonly limit: number; readonly fromDay: string; readonly token?: string }
 
-export type SpendTable = {
-  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of all rows. */
-  rows(wanted: SpendWanted): { readonly rows: readonly SpendRow[]; readonly more: number; readonly total: Spend }
-  /** What calls under way have reserved. */
-  held(): { readonly tokens: number; readonly micros: number }
-  /** Records a call that belongs to no run. */
-  addSummary(payer: Payer, day: string, used: Usage | 'unknown'): void
-}
+export type SpendTable = ReturnType<typeof createSpendTable>
 
 type Cells = { readonly [Name in (typeof cells)[number]]: number }
 
@@ -123,7 +116,7 @@ type Reservation = {
   readonly micros: number
 }
 
-export function createSpendTable(store: Store, now: () => number): SpendTable {
+export function createSpendTable(store: Store, now: () => number) {
   const { sql } = store
   const reservations = () => sql<Reservation, []>('SELECT id, owner, expires, tokens, micros FROM budget_reservations').all()
   const isHeld = ({ owner, expires }: Reservation) => expires > now() && isAlive(owner)
@@ -137,11 +130,8 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
   ]
   const underWay = () => sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all()
 
-  function rows({ by, limit, ...range }: SpendWanted): {
-    readonly rows: readonly SpendRow[]
-    readonly more: number
-    readonly total: Spend
-  } {
+  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of all rows. */
+  function rows({ by, limit, ...range }: SpendWanted) {
     const order = by === 'day' ? 'key' : 'micros DESC, inputTokens + outputTokens + unsettledTokens DESC, key'
     const all = sql<SpendRow, Values>(
       `SELECT ${columns[by]} AS key, ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4 GROUP BY 1 ORDER BY ${order}`,
@@ -157,13 +147,15 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     return found === null ? {} : found
   }
 
+  /** Records a call that belongs to no run. */
   function addSummary(payer: Payer, day: string, used: Usage | 'unknown'): void {
     store.write(() => put(store, 'summary', { payer, day, used: used === 'unknown' ? { lost: 1 } : cellsOf(used) }))
   }
 
   return {
     rows,
-    held() {
+    /** Returns the amount that calls under way have reserved. */
+    held(): { readonly tokens: number; readonly micros: number } {
       const open = reservations().filter(isHeld)
       return open.reduce((sum, { tokens, micros }) => ({ tokens: sum.tokens + tokens, micros: sum.micros + micros }), {
         tokens: 0,
