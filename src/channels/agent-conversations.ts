@@ -8,6 +8,7 @@ import type { ChannelProfile } from '../host/access/channel-profile.ts'
 import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { type AgentProfile, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
+import { errorText } from '../kit/text.ts'
 import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
 import { summariserOf } from '../memory/conversations/summarise.ts'
 import type { Provider } from '../runtime/port.ts'
@@ -50,7 +51,7 @@ export function createAgentConversations(options: ConversationsOptions) {
         try {
           await recall.compact(summariserOf({ provider, model: setup.config.defaultModel }), signal)
         } catch (error) {
-          log('error', 'compaction failed', { why: error instanceof Error ? error.message : String(error) })
+          log('error', 'compaction failed', { why: errorText(error) })
         }
       },
     }

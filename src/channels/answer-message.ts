@@ -2,6 +2,7 @@
 
 import type { Conversation } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
+import { errorText } from '../kit/text.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
@@ -44,7 +45,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions) {
       await message.answer(told.text)
       if (told.remembered !== undefined) compact(at)
     } catch (error) {
-      log('error', 'turn failed', { from, channel, why: error instanceof Error ? error.message : String(error) })
+      log('error', 'turn failed', { from, channel, why: errorText(error) })
       await message.answer('[failed; the log of the daemon says why]')
     } finally {
       message.settled?.()

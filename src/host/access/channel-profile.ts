@@ -6,7 +6,7 @@ import { autonomyLevels } from '../../security/settings.ts'
 
 export type ProfileName = 'operator' | 'chat'
 
-/** Who is at the other end of a channel. A channel that says nothing serves only named people, with the profile `chat`. */
+/** Names the people at the other end of a channel. A channel that says nothing serves only named people, with the profile `chat`. */
 export type People = {
   readonly profile?: ProfileName
   /** Default: nobody. `*` is everyone who can reach the channel. */
@@ -17,7 +17,7 @@ export type People = {
   readonly form?: Form
 }
 
-/** What one channel permits. `tools` and `level` are limits: absent, the operator's own settings apply. */
+/** The limits of one channel. `tools` and `level` are limits: absent, the operator's own settings apply. */
 export type ChannelProfile = {
   readonly channel: string
   readonly profile: ProfileName

@@ -4,6 +4,7 @@
  */
 
 import { createInbox } from '../../kernel/inbox.ts'
+import { errorText } from '../../kit/text.ts'
 import type { FeedEntry, JournalFeed } from '../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
@@ -106,7 +107,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
   }
 
   function fail(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorText(error)
     for (const subscriber of subscribers) subscriber.end({ reason: 'failed', message })
   }
 
@@ -140,7 +141,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
     }
   }
 
-  /** What is the state of things when the live part begins. */
+  /** Tells the state of things when the live part begins. */
   function greet(subscriber: Subscriber, isResumed: boolean): void {
     if (state.stop !== undefined || isResumed) subscriber.offer(stopNotice())
     for (const event of streaming.values()) subscriber.offer(event)

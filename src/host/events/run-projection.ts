@@ -160,7 +160,7 @@ export function createRunProjection({ runId, conversationId }: { readonly runId:
 /** The entry of a call that is denied or asked about comes before the next call is shown. */
 const stops = ({ judgement }: Proposal) => judgement.verdict !== 'allow'
 
-/** What the person is asked about: the call, or what it changed. */
+/** Returns the facts that the person is asked about: the call, or its changes. */
 function facts({ risk, ...judged }: Judgement, review: ChangeReview | undefined) {
   const { rule, reason, summary } = review ?? judged
   return { risk, rule, reason, summary, plan: review?.digest ?? judged.plan }

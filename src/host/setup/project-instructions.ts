@@ -1,6 +1,7 @@
 /** Reads the project's own instructions to the model from files of a trusted workspace: they are prompt text, never policy. */
 
 import { dirname } from 'node:path'
+import { errorText } from '../../kit/text.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
 import type { InstructionRead } from '../../workspace/instructions.ts'
@@ -50,7 +51,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
       state.read ??= await openReader(setup, workspace)
       return state.read(path, state.room)
     } catch (error) {
-      return { ok: false, why: error instanceof Error ? error.message : String(error) }
+      return { ok: false, why: errorText(error) }
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
+import { errorText } from '../../kit/text.ts'
 import { agentPaths } from '../../memory/agent-files/agent-paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
@@ -112,16 +113,13 @@ async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly time
   try {
     return createExchange({ requestPath: `${dir}/brain_in`, answerPath: `${dir}/brain_out`, timeoutMs }).ask
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorText(error)
     throw new ProviderFailure('bad_request', `the FIFOs of "${dir}" cannot be used: ${why}; "braidclaw daemon" makes them`)
   }
 }
 
 /** Fills the rows that the settings leave open with what is known of the model that will be asked. */
-async function informed(
-  { config, context, log }: Connecting,
-  found: WireProvider,
-): Promise<{ readonly settings: WireProvider; readonly longestAnswer?: number }> {
+async function informed({ config, context, log }: Connecting, found: WireProvider) {
   const model = found.name === config.defaultProvider ? config.defaultModel : found.model
   const known = await factsOf(found, model, await factsFileOf(context.home))
   if (config.limits.maxRunUsd !== undefined && !hasPrices(known)) log('warn', unpriced(found.name, model))

@@ -167,7 +167,7 @@ function savedIn({ path, copy, content }: Copy): readonly (readonly [string, Uin
 
 type Choice = { readonly set: ChangeSet; readonly ask: AskPerson; readonly signal: AbortSignal }
 
-/** What is chosen together. */
+/** Files that are chosen together. */
 type Unit = { readonly label: string; readonly paths: readonly string[] }
 
 /**
