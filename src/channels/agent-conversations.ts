@@ -8,18 +8,14 @@ import type { ChannelProfile } from '../host/access/channel-profile.ts'
 import type { Conversation, ConversationOptions, Host, Past, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { type AgentProfile, runAgent, sessionOf, soulOf } from '../host/setup/agent-profile.ts'
+import { errorText } from '../kit/text.ts'
 import { openRecall, type Recall } from '../memory/agent-files/agent-memory.ts'
 import { summariserOf } from '../memory/conversations/summarise.ts'
 import type { Provider } from '../runtime/port.ts'
 import type { AnsweringConversation } from './answer-message.ts'
 import type { InboundMessage } from './inbox/channel-api.ts'
 
-export type AgentConversations = {
-  /** Returns the agent's own conversation when there is no name; opens a conversation on first use. @throws FailureError */
-  answering(message: Addressed): Promise<AnsweringConversation>
-  /** Cancels the turns of all open conversations. */
-  cancel(by: string): void
-}
+export type AgentConversations = ReturnType<typeof createAgentConversations>
 
 /** Without `access` it is the operator's own conversation. */
 type Addressed = Pick<InboundMessage, 'conversation'> & { readonly access?: ChannelProfile }
@@ -32,7 +28,7 @@ export type ConversationsOptions = Pick<ConversationOptions, 'tools' | 'sandbox'
   readonly signal: AbortSignal
 }
 
-export function createAgentConversations(options: ConversationsOptions): AgentConversations {
+export function createAgentConversations(options: ConversationsOptions) {
   const { host, agentProfile, provider, tools, sandbox, signal } = options
   const { setup } = host
   const { log } = setup
@@ -55,7 +51,7 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
         try {
           await recall.compact(summariserOf({ provider, model: setup.config.defaultModel }), signal)
         } catch (error) {
-          log('error', 'compaction failed', { why: error instanceof Error ? error.message : String(error) })
+          log('error', 'compaction failed', { why: errorText(error) })
         }
       },
     }
@@ -96,14 +92,16 @@ export function createAgentConversations(options: ConversationsOptions): AgentCo
   }
 
   return {
-    answering(message) {
+    /** Returns the agent's own conversation when there is no name; opens a conversation on first use. @throws FailureError */
+    answering(message: Addressed): Promise<AnsweringConversation> {
       const key = message.conversation === undefined ? undefined : `${message.access?.channel} ${message.conversation}`
       const found = open.get(key) ?? begin(message)
       open.set(key, found)
       found.catch(() => open.delete(key))
       return found
     },
-    cancel(by) {
+    /** Cancels the turns of all open conversations. */
+    cancel(by: string): void {
       for (const conversation of opened) conversation.cancel(by)
     },
   }

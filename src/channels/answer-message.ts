@@ -2,6 +2,7 @@
 
 import type { Conversation } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
+import { errorText } from '../kit/text.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
@@ -26,19 +27,15 @@ export type AnswerOptions = {
   readonly questions: ChannelQuestions
 }
 
-export type Answers = {
-  /** Answers one message; never rejects. */
-  take(message: AdmittedMessage): Promise<void>
-  /** Resolves when no compaction is running. */
-  settled(): Promise<void>
-}
+export type Answers = ReturnType<typeof createAnswers>
 
 /** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
 const WORKING_MS = 4_500
 
-export function createAnswers({ log, answering, questions }: AnswerOptions): Answers {
+export function createAnswers({ log, answering, questions }: AnswerOptions) {
   const compacting = new Map<string, Promise<void>>()
 
+  /** Answers one message; never rejects. */
   async function take(message: AdmittedMessage): Promise<void> {
     const { from, channel } = message
     try {
@@ -48,7 +45,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
       await message.answer(told.text)
       if (told.remembered !== undefined) compact(at)
     } catch (error) {
-      log('error', 'turn failed', { from, channel, why: error instanceof Error ? error.message : String(error) })
+      log('error', 'turn failed', { from, channel, why: errorText(error) })
       await message.answer('[failed; the log of the daemon says why]')
     } finally {
       message.settled?.()
@@ -83,7 +80,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions): Ans
     )
   }
 
-  return { take, settled: async () => void (await Promise.all(compacting.values())) }
+  return { take /** Resolves when no compaction is running. */, settled: async () => void (await Promise.all(compacting.values())) }
 }
 
 function refusalOf(error: unknown): string {

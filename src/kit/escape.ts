@@ -42,19 +42,16 @@ function code(character: string): string {
     .join('')
 }
 
-export type Escaper = {
-  /** Returns the text that is safe to show now; it holds back the end of a piece if the next piece decides how to escape it. */
-  push(piece: string): string
-  flush(): string
-}
+export type Escaper = ReturnType<typeof createEscaper>
 
 /** Escapes text that arrives in pieces, even if a piece ends within a character or an emoji. */
-export function createEscaper(clean: (text: string) => string = escapeHidden): Escaper {
+export function createEscaper(clean: (text: string) => string = escapeHidden) {
   const state = { before: '', held: '' }
   /** A joiner depends on the character before it, which was already released; so it escapes both and cuts the first one off. */
   const release = (text: string) => (text === '' ? '' : clean(state.before + text).slice(clean(state.before).length))
   return {
-    push(piece) {
+    /** Returns the text that is safe to show now; it holds back the end of a piece if the next piece decides how to escape it. */
+    push(piece: string): string {
       const whole = state.held + piece
       const [end = ''] = /(?:[\r\u200c\u200d]|[\ud800-\udbff])*$/.exec(whole.slice(-longestHeld)) ?? []
       const text = end.length === longestHeld ? whole : whole.slice(0, whole.length - end.length)
@@ -63,7 +60,7 @@ export function createEscaper(clean: (text: string) => string = escapeHidden): E
       if (text !== '') state.before = lastOf(text)
       return shown
     },
-    flush() {
+    flush(): string {
       const shown = release(state.held)
       Object.assign(state, { before: '', held: '' })
       return shown

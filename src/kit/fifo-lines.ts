@@ -2,21 +2,17 @@
 
 import type { Line } from './lines.ts'
 
-export type FifoLines = {
-  /** Returns the lines that this chunk completes, without their newline. */
-  push(chunk: Uint8Array): Line[]
-  /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty when there is no partial line. */
-  end(): Line[]
-}
+export type FifoLines = ReturnType<typeof createFifoLines>
 
 /**
  * A line ends only at `\n`; invalid UTF-8 becomes U+FFFD. Of a line longer than `maxBytes` it keeps the beginning and reports it when the
  * line ends.
  */
-export function createFifoLines(maxBytes: number): FifoLines {
+export function createFifoLines(maxBytes: number) {
   /** One character per byte. */
   let held = ''
 
+  /** Returns the lines that this chunk completes, without their newline. */
   function push(chunk: Uint8Array): Line[] {
     const lines = (held + Buffer.from(chunk).toString('latin1')).split('\n')
     held = (lines.pop() ?? '').slice(0, maxBytes + 1)
@@ -29,6 +25,7 @@ export function createFifoLines(maxBytes: number): FifoLines {
     return error ? { ok: false, text, error } : { ok: true, text }
   }
 
+  /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty when there is no partial line. */
   function end(): Line[] {
     const found = held ? [tell(held, 'cut off: there is no newline')] : []
     held = ''

@@ -11,12 +11,7 @@ export function frame(text: string): string {
   return `${body === '' ? '' : body.replace(/(?<=^|\n)(?=\r?\n)/g, ' ')}\n\n`
 }
 
-export type Splitter = {
-  /**
-   * Returns the frames that this chunk completes, without the blank line. It reports a frame that is too long at once, with its beginning.
-   */
-  push(chunk: Uint8Array): Line[]
-}
+export type Splitter = ReturnType<typeof createSplitter>
 
 /** How much of a frame that is too long is shown, in bytes. */
 const SHOWN = 200
@@ -28,12 +23,15 @@ const RETURN = 13
  * which is left over from the previous frame; two blank lines with nothing before them are the empty frame. Invalid UTF-8 becomes U+FFFD.
  * It holds at most `maxBytes` and one chunk.
  */
-export function createSplitter(maxBytes: number): Splitter {
+export function createSplitter(maxBytes: number) {
   let held = Buffer.alloc(0)
   /** Where the current unfinished line begins. */
   let line = 0
   let [skipping, blank] = [false, false]
 
+  /**
+   * Returns the frames that this chunk completes, without the blank line. It reports a frame that is too long at once, with its beginning.
+   */
   function push(chunk: Uint8Array): Line[] {
     const found: Line[] = []
     let from = held.length

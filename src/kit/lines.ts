@@ -3,12 +3,7 @@
 /** `ok: false` reports a line that is too long, as soon as that is known: `text` is its beginning, and the splitter skips the rest. */
 export type Line = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly text: string; readonly error: string }
 
-export type LineSplitter = {
-  /** Returns the lines that this chunk completes, without their newline. It keeps a `\r` before the newline. */
-  push(chunk: Uint8Array | string): Line[]
-  /** Returns the last line if it had no newline, complete or not, and resets the splitter. */
-  end(): Line | undefined
-}
+export type LineSplitter = ReturnType<typeof createLineSplitter>
 
 const NEWLINE = 10
 
@@ -20,7 +15,7 @@ const SHOWN = 200
  * a line, without its newline.
  * @throws RangeError unless `maxBytes` is a whole number from 1 up.
  */
-export function createLineSplitter(maxBytes: number): LineSplitter {
+export function createLineSplitter(maxBytes: number) {
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 1) throw new RangeError(`maxBytes: ${maxBytes} is no whole number from 1 up`)
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   const encode = createEncoder()
@@ -28,6 +23,7 @@ export function createLineSplitter(maxBytes: number): LineSplitter {
   let length = 0
   let skipping = false
 
+  /** Returns the lines that this chunk completes, without their newline. It keeps a `\r` before the newline. */
   function push(chunk: Uint8Array | string): Line[] {
     return split(encode(chunk))
   }
@@ -72,6 +68,7 @@ export function createLineSplitter(maxBytes: number): LineSplitter {
     return { ok: true, text }
   }
 
+  /** Returns the last line if it had no newline, complete or not, and resets the splitter. */
   function end(): Line | undefined {
     const over = hold(encode(new Uint8Array()))
     const last = over[0] ?? (length > 0 ? take() : undefined)

@@ -6,24 +6,19 @@ import { type Fields, fieldsOf } from './wire.ts'
 
 export type ToolUse = { readonly id: string; readonly name: string; readonly input?: unknown }
 
-export type BrainReply = {
-  /** The runtime sends it back to the brain unchanged. */
-  readonly content: unknown
-  /** If there are any, the reply requests these tools; otherwise a non-empty `text` is the answer. */
-  readonly uses: readonly ToolUse[]
-  readonly text: string
-  /** Set when the reply has neither tools nor text: the bridge's own code (`timeout`, `fatal`), the vendor's error, or undefined. */
-  readonly error: unknown
-}
+export type BrainReply = ReturnType<typeof readReply>
 
 /** Reads a message of the Messages API, or `{"error": …}`. It looks for `tool_use` blocks only if `stop_reason` announces them. */
-export function readReply(frame: string): BrainReply {
+export function readReply(frame: string) {
   const { error, content, stop_reason } = fieldsOf(parseEchoed(frame))
   const blocks = error === undefined && Array.isArray(content) ? content.map(fieldsOf) : []
   return {
+    /** The runtime sends it back to the brain unchanged. */
     content,
+    /** If there are any, the reply requests these tools; otherwise a non-empty `text` is the answer. */
     uses: stop_reason === 'tool_use' ? blocks.filter(isToolUse) : [],
     text: blocks.map(({ text }) => (typeof text === 'string' ? text : '')).join(''),
+    /** Set when the reply has neither tools nor text: the bridge's own code (`timeout`, `fatal`), the vendor's error, or undefined. */
     error,
   }
 }

@@ -26,14 +26,12 @@ export const router = {
   },
 } as const satisfies ProviderKind<typeof settings>
 
-type Options = {
+export function createRouter(options: {
   readonly name: string
   readonly fallback: Provider
   readonly routes: ReadonlyMap<string, Provider>
   readonly log: Log
-}
-
-export function createRouter(options: Options): Provider {
+}): Provider {
   const { name, fallback, routes, log } = options
 
   function pick(hint: unknown): Provider {

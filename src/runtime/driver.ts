@@ -1,5 +1,6 @@
 /** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
+import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
 import { notApplied } from './attempt/change-outcome.ts'
 import { createGates } from './attempt/gates.ts'
@@ -12,26 +13,25 @@ import type {
   ChatRequest,
   Clock,
   Committed,
-  Decision,
   Judge,
   Log,
   Message,
   ModelWindow,
   Provider,
-  Question,
   Questions,
+  RecordEntry,
   Recorder,
   Redact,
   RedactStream,
   RunIdentity,
   SummariseTurn,
 } from './port.ts'
-import { contextAfter } from './project.ts'
+import { contextAfter, digestLines, type Projected, project, projection } from './project.ts'
 import { askModel } from './request/ask-model.ts'
 import { createRunMessages } from './request/run-messages.ts'
 import { judgeFor } from './request/think.ts'
-import { createStepper, type SelectedEvent } from './super-step.ts'
 import type { PreparedThread } from './threads/prepare-thread.ts'
+import { createProgram } from './threads/run-to-rest.ts'
 import { addUsage } from './usage.ts'
 
 /** Calls `then` once after `ms`; the returned function cancels the timer. */
@@ -75,28 +75,7 @@ export type RunOptions = {
   readonly maxMs: number
 }
 
-export type Run = {
-  /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
-  events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent>
-  /** Adds a thread. Resolves when that is on disk: with undefined, or with the name of the thread that rejected it. */
-  add(thread: PreparedThread): Promise<string | undefined>
-  /**
-   * Sends an external event. Resolves when it is on disk: with undefined, or with the name of the thread that rejected it. A cancel or stop
-   * aborts at once.
-   */
-  send(event: ExternalEvent): Promise<string | undefined>
-  approve(gateId: string, decision: Decision): Promise<string | undefined>
-  /** Returns the call that an open gate asks about; undefined once it is answered. */
-  gate(gateId: string): Question | undefined
-  /** Resolves when the gate is no longer open. */
-  gateClosed(gateId: string): Promise<void>
-  /** Resolves when the run has ended, even if nobody reads its events. */
-  readonly settled: Promise<void>
-  ending(): Ending | undefined
-  /** Sums all model calls so far; undefined before the first. */
-  usage(): Usage | undefined
-  context(): ContextUse
-}
+export type Run = ReturnType<typeof createRun>
 
 /** An external event before the kernel takes it, and the callback that reports what became of it. */
 type Sent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
@@ -104,7 +83,7 @@ type Sent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: strin
 const queueCapacity = 256
 const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: new Map() }
 
-export function createRun({ identity, threads, joining, ports, request, history, openMessages, approvalTtlMs, maxMs }: RunOptions): Run {
+export function createRun({ identity, threads, joining, ports, request, history, openMessages, approvalTtlMs, maxMs }: RunOptions) {
   const { recorder, questions, log } = ports
   const messages = createRunMessages({
     runId: identity.runId,
@@ -112,8 +91,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
     openMessages,
     request,
     redact: ports.redact,
-    ...(ports.window ? { window: ports.window } : {}),
-    ...(ports.summarise ? { summarise: ports.summarise(identity.runId) } : {}),
+    window: ports.window,
+    summarise: ports.summarise?.(identity.runId),
   })
   const queue = createQueue<AgentEvent>(queueCapacity)
   const inFlight = new Map<string, AbortController>()
@@ -153,6 +132,10 @@ export function createRun({ identity, threads, joining, ports, request, history,
     return queue.push(event)
   }
 
+  /**
+   * Sends an external event. Resolves when it is on disk: with undefined, or with the name of the thread that rejected it. A cancel or stop
+   * aborts at once.
+   */
   function send(event: ExternalEvent): Promise<string | undefined> {
     const answer = enter(event)
     if (!state.pumping) void pump()
@@ -172,6 +155,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     return promise
   }
 
+  /** Adds a thread. Resolves when that is on disk: with undefined, or with the name of the thread that rejected it. */
   function add({ name, digest, thread }: PreparedThread): Promise<string | undefined> {
     known.set(name, thread)
     return send({ type: 'thread.add', name, digest })
@@ -251,11 +235,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
     state.thoughts = []
     const reply = await askModel({
       question: {
-        provider: ports.provider,
-        judge: ports.judge,
+        ...ports,
         signal,
-        redact: ports.redact,
-        redactStream: ports.redactStream,
         usedIds,
         onPiece: (piece) => {
           if (piece.type === 'thinking') state.thoughts.push(piece.content)
@@ -264,7 +245,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
       },
       request,
       messages,
-      ...(ports.window ? { window: ports.window } : {}),
+      window: ports.window,
       record: send,
     })
     inFlight.delete('think')
@@ -300,6 +281,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     for (const controller of inFlight.values()) controller.abort()
   }
 
+  /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
   async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
     // The system clock may have been set back meanwhile; the timer that fired is proof enough that the time is over.
     const over = start.at + maxMs + 5
@@ -320,23 +302,20 @@ export function createRun({ identity, threads, joining, ports, request, history,
     send,
     add,
     approve: gates.approve,
+    /** Returns the call that an open gate asks about; undefined once it is answered. */
     gate: gates.get,
+    /** Resolves when the gate is no longer open. */
     gateClosed: gates.closed,
+    /** Resolves when the run has ended, even if nobody reads its events. */
     settled: settled.promise,
     ending: () => state.ending,
+    /** Sums all model calls so far; undefined before the first. */
     usage: () => state.usage,
     context: () => state.context,
   }
 }
 
 type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
-
-/** `refusal`: why it may not be carried out after all. */
-type CarryOut = {
-  act(act: Internal<'act'>, refusal: string | undefined): void
-  apply(apply: Internal<'apply'>, refusal: string | undefined): void
-  drop(drop: Internal<'drop'>): void
-}
 
 type CarryOutOptions = {
   readonly act: Act
@@ -349,9 +328,12 @@ type CarryOutOptions = {
   readonly fail: (error: unknown) => void
 }
 
-/** Carries out the calls of a run: acts, and then applies or drops what an act changed on its private view of the workspace. */
-function createCarryOut({ act, changes, redact, begin, end, fail }: CarryOutOptions): CarryOut {
-  /** What calls returned whose changes are not applied or dropped yet. */
+/**
+ * Carries out the calls of a run: acts, and then applies or drops what an act changed on its private view of the workspace. `refusal`: why
+ * an act or an application may not be carried out after all.
+ */
+function createCarryOut({ act, changes, redact, begin, end, fail }: CarryOutOptions) {
+  /** The outcomes of calls whose changes are not applied or dropped yet. */
   const ran = new Map<string, ToolOutcome>()
 
   function done(id: string, outcome: Promise<ToolOutcome>): void {
@@ -385,13 +367,13 @@ function createCarryOut({ act, changes, redact, begin, end, fail }: CarryOutOpti
   }
 
   return {
-    act(event, refusal) {
+    act(event: Internal<'act'>, refusal: string | undefined): void {
       const signal = begin(event.id)
       if (refusal === undefined) void act(event, signal).then((outcome) => tell(event, outcome), fail)
       else done(event.id, Promise.resolve(notApproved(refusal)))
     },
     apply,
-    drop(event) {
+    drop(event: Internal<'drop'>): void {
       ran.delete(event.id)
       changes?.drop(event)
     },
@@ -418,4 +400,65 @@ function logEvent(event: RunEvent, log: Log): void {
     else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
   } else if (event.type === 'model.fail' && event.code !== 'aborted')
     log('info', 'provider failed', { code: event.code, message: event.message })
+}
+
+type SelectedEvent = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
+
+type SuperStep = {
+  /** In order of selection. */
+  readonly selected: readonly SelectedEvent[]
+  readonly batch: readonly RecordEntry[]
+  readonly rejected: readonly Rejection<RunEvent>[]
+}
+
+type StepperOptions = {
+  readonly runId: string
+  readonly threads: readonly AnyThread<RunEvent>[]
+  /** Finds the thread that a `thread.add` names. */
+  readonly threadOf: (name: string) => AnyThread<RunEvent> | undefined
+  readonly now: Clock
+  readonly approvalTtlMs: number
+}
+
+/**
+ * Computes the super-steps of a run: the selected events, what a consumer may see, and what must be on disk before any takes effect.
+ * @returns a function that feeds external events to the threads; it throws LivelockError and whatever one of our own threads throws
+ */
+function createStepper({ runId, threads, threadOf, now, approvalTtlMs }: StepperOptions) {
+  let batch: RecordEntry[] = []
+  let seen: Projected = projection(runId)
+  const digest = new Bun.CryptoHasher('sha256')
+  // The kernel admits only external events, and no thread creates one.
+  const program = createProgram({
+    threads,
+    threadOf,
+    onExternal: (event) => void batch.push({ kind: 'external', event: event as ExternalEvent }),
+  })
+
+  function entryOf(event: RunEvent): RecordEntry | undefined {
+    if (event.type === 'act') return { kind: 'intent', act: event }
+    if (event.type === 'deny') return { kind: 'denied', deny: event }
+    if (event.type === 'apply') return { kind: 'apply', apply: event }
+    if (event.type === 'drop') return { kind: 'dropped', drop: event }
+    if (event.type === 'gate.open') return { kind: 'gate', gate: event, expires: now() + approvalTtlMs }
+    if (event.type === 'finish') return { kind: 'finish', finish: event, digest: digest.digest('hex') }
+  }
+
+  return (events: readonly ExternalEvent[]): SuperStep => {
+    const selected: SelectedEvent[] = []
+    batch = []
+    const rejected: Rejection<RunEvent>[] = []
+    const onSelect = (event: RunEvent, blockers: string) => {
+      seen = project(seen, event, blockers)
+      for (const line of digestLines(event, seen)) digest.update(line)
+      selected.push({ event, shown: seen.events })
+      const entry = entryOf(event)
+      if (entry) batch.push(entry)
+    }
+    for (const event of events) {
+      const by = program.take(event, onSelect)
+      if (by !== undefined) rejected.push({ event, by })
+    }
+    return { selected, batch, rejected }
+  }
 }

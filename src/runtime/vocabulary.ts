@@ -1,7 +1,24 @@
 /** Lists every type of event that a run can contain. */
 
-import type { RunEvent } from './event.ts'
-import { externalTypes } from './external-types.ts'
+import type { ExternalEvent, RunEvent } from './event.ts'
+
+/** The events that only the outside may send. One entry per type: the compiler reports a new type that is missing here. */
+export const externalTypes: { readonly [type in ExternalEvent['type']]: true } = {
+  'run.start': true,
+  'model.done': true,
+  'model.fail': true,
+  'context.trimmed': true,
+  'tool.done': true,
+  'tool.changed': true,
+  'approval.decision': true,
+  'check.done': true,
+  cancel: true,
+  estop: true,
+  clock: true,
+  'mode.set': true,
+  'thread.add': true,
+  judged: true,
+}
 
 /** One entry per type: the compiler reports a new type that is missing here. */
 export const vocabulary: { readonly [type in RunEvent['type']]: true } = {

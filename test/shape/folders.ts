@@ -16,7 +16,7 @@ const MUTUAL: readonly string[] = [
 const MOST = 14
 /** Folders with more entries, and their present limits. */
 const CROWDED: { readonly [folder: string]: number } = {
-  'src/channels/terminal': 20,
+  'src/channels/terminal': 19,
   'src/config': 16,
   'src/kit': 17,
   'src/memory': 26,

@@ -25,36 +25,26 @@ export type Loop = {
 }
 
 /** @returns the exit code; undefined when the native loop has to run. @throws FailureError `usage` for flags that do not go together */
-export async function runExternalLoop({
-  setup,
-  agentProfile,
-  prompt,
-  system,
-  tools,
-  odd,
-  model,
-  sandbox,
-  ...named
-}: Loop): Promise<number | undefined> {
+export async function runExternalLoop({ setup, agentProfile, prompt, tools, odd, ...asked }: Loop): Promise<number | undefined> {
   if (tools === undefined) throw new FailureError('usage', '--tool-backend runs a loop with tools; name them with --tools')
-  const backend = backendOf(setup, named.backend)
+  const backend = backendOf(setup, asked.backend)
   if (backend === 'native') return undefined
   if (odd !== undefined)
     throw new FailureError('usage', `${odd} means nothing with the tool backend "${backend}"; it is for --tool-backend native`)
   const talk = createLoopTalk(setup, agentProfile)
   talk.asked(prompt)
   try {
-    const run = {
+    const { system, model, sandbox } = asked
+    const { code, text, cancelled } = await runBackend({
       setup,
       backend,
       message: prompt,
       system,
       tools,
       agent: agentProfile.id,
-      ...(model ? { model } : {}),
-      ...(sandbox ? { sandbox } : {}),
-    }
-    const { code, text, cancelled } = await runBackend(run)
+      model,
+      sandbox,
+    })
     if (cancelled) return setup.context.exitCodeOf('cancelled')
     if (code === 0) talk.answered(text.replace(/\n$/, ''))
     if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)

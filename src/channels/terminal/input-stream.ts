@@ -32,10 +32,8 @@ export async function readStdin({ patient, tell }: ReadOptions): Promise<string>
   return text + decoder.decode()
 }
 
-type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }
-
 /** @returns undefined when nothing arrived and no process is left that could send anything. */
-async function firstPiece(reader: Reader, tell: ReadOptions['tell']) {
+async function firstPiece(reader: { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }, tell: ReadOptions['tell']) {
   const first = reader.read()
   for (let told = false; ; told = true) {
     const piece = await Promise.race([first, silence()])

@@ -22,16 +22,7 @@ const marks = {
 export type Mark = { readonly mark: keyof typeof marks }
 export type Printed = string | readonly (string | Mark)[]
 
-export type Printer = {
-  /** Writes text for people, and JSON, which parses to the same value: always escaped. */
-  write(text: Printed): void
-  /** Writes requested data, such as an answer: unchanged to a pipe or a file, escaped to a terminal. */
-  data(text: string): void
-  /** Writes data in pieces; any other call ends the text. */
-  stream(piece: string): void
-  /** Writes what `node:readline` draws: its cursor movements pass, everything else is escaped. */
-  editor(text: string): void
-}
+export type Printer = ReturnType<typeof printTo>
 
 /** Another writer to the terminal, such as the status line: it erases itself before output and receives the printed text. */
 export type Overlay = { erase(): void; printed(text: string): void }
@@ -53,16 +44,20 @@ function beside({ erase, printed }: Overlay, put: (text: string) => void): (text
 }
 
 /** `put` may also be a function that writes to no descriptor, such as a log of the caller. */
-export function printTo(put: (text: string) => void, terminal: boolean): Printer {
+export function printTo(put: (text: string) => void, terminal: boolean) {
   const pieces = createEscaper(terminal ? escapeHidden : (text) => text)
   const say = (text: string) => {
     if (text !== '') put(text)
   }
   return {
-    write: (text) => say(pieces.flush() + spelled(text)),
-    data: (text) => say(pieces.flush() + (terminal ? escapeHidden(text) : text)),
-    stream: (piece) => say(pieces.push(piece)),
-    editor: (text) => say(pieces.flush() + text.split(movement).map(escapeUnlessMovement).join('')),
+    /** Writes text for people, and JSON, which parses to the same value: always escaped. */
+    write: (text: Printed) => say(pieces.flush() + spelled(text)),
+    /** Writes requested data, such as an answer: unchanged to a pipe or a file, escaped to a terminal. */
+    data: (text: string) => say(pieces.flush() + (terminal ? escapeHidden(text) : text)),
+    /** Writes data in pieces; any other call ends the text. */
+    stream: (piece: string) => say(pieces.push(piece)),
+    /** Writes what `node:readline` draws: its cursor movements pass, everything else is escaped. */
+    editor: (text: string) => say(pieces.flush() + text.split(movement).map(escapeUnlessMovement).join('')),
   }
 }
 

@@ -124,3 +124,26 @@ function oneLine(words: string): string {
   const line = flat(escapeHidden(words))
   return line.length > 160 ? `${line.slice(0, 157)}…` : line
 }
+
+/**
+ * At a terminal, and in JSON, it renders as usual. Otherwise stdout gets exactly the final answer and a newline; all else goes to stderr.
+ */
+export function renderWhole(format: OutputFormat, screen: Screen): Render {
+  if (format !== 'text' || screen.terminal) return createRender(format, screen)
+  const rest = createRender('text', { ...screen, out: { write: nothing, data: nothing, stream: nothing } })
+  const state: { answer?: string } = {}
+  return {
+    show(event) {
+      rest.show(event)
+      if (event.type === 'done') state.answer = event.result
+    },
+    end({ ending }) {
+      const { answer = '' } = state
+      // Text that the model produced before it failed is not its answer.
+      if (ending.code === 'provider' || ending.code === 'timeout') return
+      if (answer !== '') screen.out.data(answer.endsWith('\n') ? answer : `${answer}\n`)
+    },
+  }
+}
+
+function nothing(): void {}

@@ -6,13 +6,11 @@
 import { readFileSync } from 'node:fs'
 import { statFields } from '../../kit/proc.ts'
 
-export type Interrupt = { readonly signal: AbortSignal; stop(): void }
-
 /** How long a turn may take to end after SIGTERM, in milliseconds, because SIGKILL usually follows soon. */
 const drainMs = 5000
 
 /** The exit code is 130 for every signal, as for every cancelled turn; 143 (SIGHUP: 129) when the turn did not end in time. */
-export function onInterrupt(cancel: (by: string) => void): Interrupt {
+export function onInterrupt(cancel: (by: string) => void): { readonly signal: AbortSignal; stop(): void } {
   const controller = new AbortController()
   const begin = (by: string) => {
     controller.abort()

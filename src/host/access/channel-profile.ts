@@ -4,11 +4,9 @@ import { type Config, channelSettings, withParts } from '../../config/config.ts'
 import type { Form, Rows } from '../../kit/settings.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 
-type Autonomy = (typeof autonomyLevels)[number]
-
 export type ProfileName = 'operator' | 'chat'
 
-/** Who is at the other end of a channel. A channel that says nothing serves only named people, with the profile `chat`. */
+/** Names the people at the other end of a channel. A channel that says nothing serves only named people, with the profile `chat`. */
 export type People = {
   readonly profile?: ProfileName
   /** Default: nobody. `*` is everyone who can reach the channel. */
@@ -19,14 +17,14 @@ export type People = {
   readonly form?: Form
 }
 
-/** What one channel permits. `tools` and `level` are limits: absent, the operator's own settings apply. */
+/** The limits of one channel. `tools` and `level` are limits: absent, the operator's own settings apply. */
 export type ChannelProfile = {
   readonly channel: string
   readonly profile: ProfileName
   readonly users: readonly string[]
   readonly approvers: readonly string[]
   readonly tools?: readonly string[]
-  readonly level?: Autonomy
+  readonly level?: (typeof autonomyLevels)[number]
   readonly memory: 'own' | 'all'
   readonly folder?: string
   /** The id of the access token that the request carried. */

@@ -2,6 +2,7 @@
 
 import type { Pin } from '../../memory/agent-files/pins.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
+import type { Conversation } from '../../memory/conversations/conversation-list.ts'
 import type { Hit } from '../../memory/conversations/search-turns.ts'
 import type { Turn } from '../../memory/journal/turns.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
@@ -13,13 +14,7 @@ import type { Conflict, SetState } from '../../workspace/changes/contract.ts'
 export type Owner = string
 
 /** Times in milliseconds since 1970. `turns` counts questions. `title`: as renamed, else the first question, shortened. */
-export type ConversationFacts = {
-  readonly conversationId: string
-  readonly started: number
-  readonly updated: number
-  readonly turns: number
-  readonly title: string
-}
+export type ConversationFacts = Conversation
 
 /** `next`: pass it as `before` for the next page; absent on the last one. */
 export type ConversationPage = { readonly conversations: readonly ConversationFacts[]; readonly next?: number }
@@ -32,7 +27,7 @@ export type RunFacts = {
   readonly channel: string
   readonly provider: string
   readonly model: string
-  /** What it was asked, shortened. */
+  /** The question, shortened. */
   readonly prompt?: string
   readonly started: number
   readonly ended?: number
@@ -40,8 +35,6 @@ export type RunFacts = {
   readonly message?: string
   readonly running: boolean
 }
-
-export type RunPage = { readonly runs: readonly RunFacts[]; readonly next?: string }
 
 /** One step of a transcript, in order; `seq` is the number of the journal entry that began it. */
 export type Step = { readonly seq: number; readonly at: number } & (
@@ -114,7 +107,7 @@ export type RunTranscript = RunFacts & {
 
 export type ApprovalDecision = {
   readonly allow: boolean
-  /** Who decides: the name of a person, a terminal, a token. Receipts and journal show it. */
+  /** The author of the decision: the name of a person, a terminal, a token. Receipts and journal show it. */
   readonly by: string
   /** Why. Shown to the model when it is a no. */
   readonly note?: string
@@ -206,7 +199,7 @@ export type HostRecords = {
       readonly before?: string
       readonly conversationId?: string
       readonly ownedBy?: Owner | undefined
-    }): RunPage
+    }): { readonly runs: readonly RunFacts[]; readonly next?: string }
     /** `wanted`: an id, a unique prefix of it, or "last". */
     show(wanted: string): Promise<RunTranscript>
   }

@@ -4,6 +4,7 @@
  */
 
 import { createInbox } from '../../kernel/inbox.ts'
+import { errorText } from '../../kit/text.ts'
 import type { FeedEntry, JournalFeed } from '../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
@@ -13,18 +14,7 @@ import type { HostEvent, Subscription } from './host-event.ts'
 import type { Position } from './position.ts'
 import { createFeedProjection, type FeedProjection } from './project-feed.ts'
 
-export type Hub = {
-  subscribe(
-    wanted: Subscription,
-    from: { readonly position: Position; readonly signal: AbortSignal; readonly closing: AbortSignal },
-  ): AsyncGenerator<HostEvent>
-  /** Call it when this process has committed something. */
-  committed(): void
-  /** Takes an event of a run that the journal does not have: a piece of text that streams. */
-  piece(run: RunIdentity, event: AgentEvent): void
-  /** Call it when the emergency stop may have changed. */
-  lookAtStop(): void
-}
+export type Hub = ReturnType<typeof createHub>
 
 export type HubOptions = {
   readonly memory: Pick<Memory, 'journal'>
@@ -42,7 +32,7 @@ const pageSize = 256
 /** How often to look for what other processes did, in milliseconds; what this process does is told at once. */
 const lookMs = 500
 
-export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions): Hub {
+export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions) {
   const subscribers = new Set<Subscriber>()
   /** The text that streams in each run, for those who subscribe in the middle of it. */
   const streaming = new Map<string, HostEvent & { readonly event: { readonly type: 'text'; readonly content: string } }>()
@@ -117,10 +107,11 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
   }
 
   function fail(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorText(error)
     for (const subscriber of subscribers) subscriber.end({ reason: 'failed', message })
   }
 
+  /** Call it when the emergency stop may have changed. */
   function lookAtStop(): void {
     const reason = stopped()
     if (state.readers === 0 || reason === state.stop) return
@@ -150,7 +141,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
     }
   }
 
-  /** What is the state of things when the live part begins. */
+  /** Tells the state of things when the live part begins. */
   function greet(subscriber: Subscriber, isResumed: boolean): void {
     if (state.stop !== undefined || isResumed) subscriber.offer(stopNotice())
     for (const event of streaming.values()) subscriber.offer(event)
@@ -158,7 +149,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
 
   async function* subscribe(
     wanted: Subscription,
-    { position, signal, closing }: Parameters<Hub['subscribe']>[1],
+    { position, signal, closing }: { readonly position: Position; readonly signal: AbortSignal; readonly closing: AbortSignal },
   ): AsyncGenerator<HostEvent> {
     const subscriber = createSubscriber({ wanted, now, capacity })
     const leave = begin(subscriber)
@@ -190,12 +181,14 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
   return {
     subscribe,
     lookAtStop,
-    committed() {
+    /** Call it when this process has committed something. */
+    committed(): void {
       if (state.readers === 0 || state.dirty) return
       state.dirty = true
       queueMicrotask(flush)
     },
-    piece({ runId, conversationId, channel }, event) {
+    /** Takes an event of a run that the journal does not have: a piece of text that streams. */
+    piece({ runId, conversationId, channel }: RunIdentity, event: AgentEvent): void {
       if (state.readers === 0) return
       flush()
       const told = { at: now(), conversationId, runId, channel, event }
@@ -229,14 +222,7 @@ function once(step: () => void): () => void {
 
 type Ended = { readonly reason: 'slow' | 'closed' | 'failed'; readonly message: string }
 
-type Subscriber = {
-  /** Adds an event that the subscriber may see. */
-  offer(event: HostEvent): void
-  /** The subscriber takes what it was offered until now, and then the reason. */
-  end(ended: Ended): void
-  /** Ends when `signal` is aborted, or after the reason. */
-  items(signal: AbortSignal): AsyncGenerator<HostEvent>
-}
+type Subscriber = ReturnType<typeof createSubscriber>
 
 type SubscriberOptions = {
   readonly wanted: Subscription
@@ -246,10 +232,11 @@ type SubscriberOptions = {
 }
 
 /** Holds what one subscriber has not taken yet: at most so many events, after which the subscription ends. */
-function createSubscriber({ wanted, now, capacity }: SubscriberOptions): Subscriber {
+function createSubscriber({ wanted, now, capacity }: SubscriberOptions) {
   const waiting = createInbox<HostEvent>()
   const state: { size: number; ended?: Ended; wake: () => void } = { size: 0, wake: () => {} }
 
+  /** The subscriber takes what it was offered until now, and then the reason. */
   function end(ended: Ended): void {
     state.ended ??= ended
     state.wake()
@@ -257,7 +244,8 @@ function createSubscriber({ wanted, now, capacity }: SubscriberOptions): Subscri
 
   return {
     end,
-    offer(event) {
+    /** Adds an event that the subscriber may see. */
+    offer(event: HostEvent) {
       if (state.ended || !isFor(wanted, event)) return
       // A piece that streams is repeated as a whole, so a subscriber that is late can do without it.
       if (event.seq === undefined && state.size >= capacity / 2) return
@@ -267,7 +255,8 @@ function createSubscriber({ wanted, now, capacity }: SubscriberOptions): Subscri
       state.size += 1
       state.wake()
     },
-    async *items(signal) {
+    /** Ends when `signal` is aborted, or after the reason. */
+    async *items(signal: AbortSignal): AsyncGenerator<HostEvent> {
       const woken = () => state.wake()
       signal.addEventListener('abort', woken)
       try {

@@ -15,17 +15,12 @@ import type { AskedApproval, HostNotice } from './host-event.ts'
 
 export type Told = AgentEvent | HostNotice
 
-export type RunProjection = {
-  /** Returns what the entry completes, in order. Never throws because of what the journal contains. */
-  take(entry: Entry & { readonly at: number }): readonly Told[]
-  /** Whether the run has ended; entries of a repair may follow. */
-  isOver(): boolean
-}
+export type RunProjection = ReturnType<typeof createRunProjection>
 
 /** How long an approval lives when its entry does not say it, in milliseconds. */
 const usualLifeMs = 600_000
 
-export function createRunProjection({ runId, conversationId }: { readonly runId: string; readonly conversationId: string }): RunProjection {
+export function createRunProjection({ runId, conversationId }: { readonly runId: string; readonly conversationId: string }) {
   const state: { seen: Projected; over: boolean; failed: boolean } = { seen: projection(runId), over: false, failed: false }
   const proposals = new Map<string, Proposal>()
   const reviews = new Map<string, ChangeReview>()
@@ -147,8 +142,10 @@ export function createRunProjection({ runId, conversationId }: { readonly runId:
   }
 
   return {
+    /** Whether the run has ended; entries of a repair may follow. */
     isOver: () => state.over,
-    take(entry) {
+    /** Returns what the entry completes, in order. Never throws because of what the journal contains. */
+    take(entry: Entry & { readonly at: number }): readonly Told[] {
       const { kind, type, body } = entry
       if (kind === 'note' && type === 'gate.open') return asked(textIn(body, 'id') ?? '', entry)
       if (kind === 'note' && type === 'interrupted') return interrupted(textIn(body, 'message') ?? 'the process of the run ended')
@@ -163,7 +160,7 @@ export function createRunProjection({ runId, conversationId }: { readonly runId:
 /** The entry of a call that is denied or asked about comes before the next call is shown. */
 const stops = ({ judgement }: Proposal) => judgement.verdict !== 'allow'
 
-/** What the person is asked about: the call, or what it changed. */
+/** Returns the facts that the person is asked about: the call, or its changes. */
 function facts({ risk, ...judged }: Judgement, review: ChangeReview | undefined) {
   const { rule, reason, summary } = review ?? judged
   return { risk, rule, reason, summary, plan: review?.digest ?? judged.plan }

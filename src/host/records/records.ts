@@ -1,15 +1,37 @@
 /** Assembles the functions over the records of a home: for its host. */
 
-import type { HostRecords } from '../contract/records-api.ts'
+import { statSync } from 'node:fs'
+import { flat, quote } from '../../kit/text.ts'
+import type { ListedConversation } from '../../memory/conversations/conversation-list.ts'
+import type { RunRecord } from '../../memory/journal/journal.ts'
+import { isAlive } from '../../memory/journal/process-owner.ts'
+import { findLine, spansOf } from '../../receipts/find-receipt.ts'
+import { type Anchor, anchorLine, parseAnchor } from '../../receipts/form/anchor.ts'
+import { readReceipt } from '../../receipts/form/grammar.ts'
+import type { Receipt } from '../../receipts/form/receipt.ts'
+import { listReceipts } from '../../receipts/list-receipts.ts'
+import { filesOf } from '../../receipts/segments.ts'
+import { deletion } from '../../receipts/without-run.ts'
+import type { Ending } from '../../runtime/event.ts'
+import type { SetSummary } from '../../workspace/changes/contract.ts'
+import { withoutGit } from '../changes/file-diff.ts'
+import { changeSetOf, findKept, isForUndo, latestToUndo, nameOf } from '../changes/kept-changes.ts'
+import { patchText } from '../changes/patch-text.ts'
+import type { CallChanges, ChangeFacts, HostRecords, ReceiptPage, RunFacts, Step, Undone } from '../contract/records-api.ts'
+import { FailureError } from '../failure.ts'
+import { realFolder } from '../setup/workspace-folder.ts'
 import { approvalRecords } from './approvals.ts'
-import { changeRecords } from './changes.ts'
-import { conversationRecords } from './conversations.ts'
+import { anchorNow } from './integrity/anchor-now.ts'
+import { openKeptChanges } from './integrity/open-kept-changes.ts'
+import { brokenChain, checkChain } from './integrity/receipt-check.ts'
+import { inRecordWords } from './integrity/recovery.ts'
+import { resolveRun } from './integrity/run-lookup.ts'
+import { withReceipt } from './late-decision.ts'
 import { pinRecords } from './pins.ts'
-import { receiptRecords } from './receipts.ts'
-import type { RecordsBase } from './records-base.ts'
-import { runRecords } from './runs.ts'
+import { limited, type RecordsBase } from './records-base.ts'
 import { stopRecords } from './stop.ts'
 import { toolFacts } from './tools.ts'
+import { transcriptOf } from './transcript.ts'
 
 export function createRecords(base: RecordsBase): HostRecords {
   const { setup, memory } = base
@@ -23,5 +45,249 @@ export function createRecords(base: RecordsBase): HostRecords {
     changes: changeRecords(base),
     stop: stopRecords({ path: setup.paths.estop, log: setup.log, redact: setup.redactor.text }),
     tools: () => toolFacts(setup),
+  }
+}
+
+const longestTitle = 200
+
+/** Lists, reads, renames and deletes conversations. */
+function conversationRecords(base: RecordsBase): HostRecords['conversations'] {
+  const { memory, record, setup, live } = base
+  const { conversations } = memory
+
+  function existing(id: string): ListedConversation {
+    const found = conversations.find(id)
+    if (found) return found
+    throw new FailureError('error', `no conversation ${quote(id)}; see: braidclaw memory list`)
+  }
+
+  return {
+    list({ limit: asked, before, ownedBy } = {}) {
+      const limit = limited(asked, 50)
+      const found = conversations.page({ limit: limit + 1, before, ownedBy })
+      const page = found.slice(0, limit)
+      const next = found.length > limit ? page.at(-1)?.position : undefined
+      return { conversations: page.map(factsOf), ...(next === undefined ? {} : { next }) }
+    },
+    read: (id) => ({ ...factsOf(existing(id)), messages: conversations.show(id) }),
+    rename(id, given) {
+      const title = setup.redactor.text(flat(given.trim()))
+      if (title === '' || title.length > longestTitle)
+        throw new FailureError('usage', `a title has 1 to ${longestTitle} characters; this one has ${title.length}`)
+      record.transaction(() => {
+        existing(id)
+        conversations.rename(id, title)
+        memory.note('conversation.renamed', { conversationId: id, title })
+      })
+      live?.written()
+      return factsOf(existing(id))
+    },
+    delete(id, by) {
+      existing(id)
+      const done = inRecordWords(() =>
+        conversations.delete(id, ({ turns, runs, receipts }) => {
+          const input = { conversation: id, turns, runs, receipts: spansOf(receipts), by: setup.redactor.text(by) }
+          record.recordAction({ conversationId: id, tool: deletion, input, risk: 'medium' })
+        }),
+      )
+      if (!done.ok)
+        throw new FailureError(
+          'error',
+          `conversation ${quote(id)} was not deleted: ${done.underWay.join(', ')} is under way; cancel it or wait`,
+        )
+      live?.written()
+      const { conversationId, turns, runs } = done.deleted
+      return { conversationId, turns, runs }
+    },
+  }
+}
+
+function factsOf({ position: _, ...facts }: ListedConversation) {
+  return facts
+}
+
+/** Reads receipts page by page, and checks the whole chain. */
+function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts'] {
+  const path = setup.config.receipts.path
+
+  function newest(limit: number): ReceiptPage {
+    const found = listReceipts({ path, limit })
+    if (!found.ok) throw new FailureError('error', found.failure.message)
+    return { receipts: found.receipts, unreadable: found.unreadable }
+  }
+
+  /** Each receipt is found by its number, so a page costs the same wherever it is. */
+  function following(after: number, limit: number): ReceiptPage {
+    const last = memory.checkpoint.get()?.count ?? 0
+    const through = Math.min(last, after + limit)
+    const receipts: Receipt[] = []
+    for (let seq = after + 1; seq <= through; seq += 1) {
+      const line = findLine(path, seq)
+      const receipt = line === undefined ? undefined : readReceipt(line)
+      if (receipt) receipts.push(receipt)
+    }
+    const unreadable = Math.max(0, through - after - receipts.length)
+    return { receipts, unreadable, ...(through < last ? { next: through } : {}) }
+  }
+
+  return {
+    page: ({ after, limit } = {}) => (after === undefined ? newest(limited(limit, 50)) : following(Math.max(0, after), limited(limit, 50))),
+    anchor() {
+      const anchor = anchorNow(setup, memory)
+      return { line: anchorLine(anchor), count: anchor.count, head: anchor.head }
+    },
+    async verify({ deep = false, against } = {}) {
+      if (against !== undefined) anchorIn(against)
+      if (bytesOf(path) > longLog) {
+        const { verifyInChild } = await import('./integrity/verify-in-child.ts')
+        return verifyInChild(setup, { deep, ...(against === undefined ? {} : { against }) })
+      }
+      const anchor = against === undefined ? undefined : anchorIn(against)
+      const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, ...(anchor ? { anchor } : {}) })
+      const { count, completeness } = found
+      const problems = [...found.problems.map(brokenChain), ...joined.map(({ message }) => message)]
+      const warnings = [...found.warnings.map(({ message }) => message), ...older.map((message) => `of an older version: ${message}`)]
+      return { ok: found.ok && joined.length === 0, deep, count, completeness, problems, warnings, unfinished }
+    },
+  }
+}
+
+/** Beyond this size, about 4,000 receipts, a check would hold up the turns of this process for too long. */
+const longLog = 2_000_000
+
+function bytesOf(path: string): number {
+  return filesOf(path).reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
+}
+
+function anchorIn(line: string): Anchor {
+  const anchor = parseAnchor(line)
+  if (anchor) return anchor
+  throw new FailureError('usage', `${quote(line.slice(0, 80))} is no anchor line; one begins with bc1: and has about 130 characters`)
+}
+
+/** Lists runs, and shows one as a transcript with the receipt and the changes of each call. */
+function runRecords(base: RecordsBase): HostRecords['runs'] {
+  const { memory, setup } = base
+
+  function told(run: RunRecord): RunFacts {
+    const prompt = memory.journal.prompt(run.runId)
+    return { ...runFacts(run), ...(prompt === undefined ? {} : { prompt }) }
+  }
+
+  return {
+    list({ limit: asked, before, conversationId, ownedBy } = {}) {
+      const limit = limited(asked, 20)
+      const found = memory.journal.runs({ limit: limit + 1, before, conversation: conversationId, ownedBy })
+      const page = found.slice(0, limit)
+      const next = found.length > limit ? page.at(-1)?.runId : undefined
+      return { runs: page.map(told), ...(next === undefined ? {} : { next }) }
+    },
+    async show(wanted) {
+      const run = resolveRun(memory, wanted)
+      const { steps, usage } = transcriptOf(run.runId, memory.journal.events(run.runId))
+      const isChanged = steps.some((step) => step.type === 'call' && step.changes?.set !== undefined)
+      const sets = isChanged
+        ? (await openKeptChanges(setup, async (use) => use(memory))).list().filter(({ about }) => about.run === run.runId)
+        : []
+      return {
+        ...told(run),
+        steps: steps.map((step) => withSet(step, sets)),
+        ...(usage ? { usage } : {}),
+        ...(run.digest === null ? {} : { digest: run.digest }),
+      }
+    },
+  }
+}
+
+function runFacts({ runId, conversationId, turnId, channel, provider, model, started, ended, code, message, owner }: RunRecord): RunFacts {
+  const facts = { runId, conversationId, turnId, channel, provider, model, started }
+  if (ended === null) return { ...facts, running: isAlive(owner) }
+  return { ...facts, ended, ...(isCode(code) ? { code } : {}), ...(message === null ? {} : { message }), running: false }
+}
+
+/** The column has what `Ending.code` had when the run ended. */
+function isCode(code: string | null): code is Ending['code'] {
+  return code !== null
+}
+
+/** Adds what the kept change set knows. */
+function withSet(step: Step, sets: readonly SetSummary[]): Step {
+  if (step.type !== 'call' || step.changes === undefined) return step
+  const set = sets.find(({ about }) => about.call === step.callId)
+  if (!set) return step
+  const changes: CallChanges = {
+    ...step.changes,
+    state: set.state,
+    count: set.count,
+    ...(set.review ? { summary: set.review.summary } : {}),
+  }
+  return { ...step, changes }
+}
+
+/** Lists, shows and undoes the change sets of a home. */
+function changeRecords(base: RecordsBase): HostRecords['changes'] {
+  const { setup, memory, record, live } = base
+
+  async function undoSet(set: SetSummary, { force = false }: { readonly force?: boolean }): Promise<Undone> {
+    const store = await openKeptChanges(setup, async (use) => use(memory))
+    const undone = await withReceipt(record, { tool: 'changes.undo', set }, () => store.undo(set.id, { force }))
+    const name = nameOf(set)
+    if (!undone.ok) return { ok: false, name, message: undone.message, conflicts: undone.conflicts }
+    live?.written()
+    return { ok: true, name, count: undone.count }
+  }
+
+  return {
+    async list({ limit, runId, ownedBy } = {}) {
+      const sets = (await openKeptChanges(setup, async (use) => use(memory))).list()
+      const isSeen = ({ about }: SetSummary) => ownedBy === undefined || memory.tokens.ownerOf(about.conversation) === ownedBy
+      return sets
+        .filter((set) => (runId === undefined || set.about.run === runId) && isSeen(set))
+        .slice(0, limited(limit, 50))
+        .map(changeFacts)
+    },
+    async show(wanted) {
+      const store = await openKeptChanges(setup, async (use) => use(memory))
+      const shown = store.show(findKept(store.list(), wanted).id)
+      if (!shown) throw new FailureError('error', 'the change set was forgotten meanwhile; see: braidclaw changes list')
+      const set = changeSetOf(shown)
+      const paths = withoutGit(set).others.changes.map(({ path }) => path)
+      return { ...changeFacts(shown), patch: patchText(set), paths, undone: shown.undone }
+    },
+    async undo(wanted, how = {}) {
+      const sets = (await openKeptChanges(setup, async (use) => use(memory))).list()
+      const workspace = realFolder(setup.config.workspaceDir)
+      return undoSet(wanted === 'last' ? latestToUndo(sets, workspace) : findKept(sets, wanted), how)
+    },
+    async undoRun(runId, how = {}) {
+      const sets = (await openKeptChanges(setup, async (use) => use(memory)))
+        .list()
+        .filter((set) => set.about.run === runId && isForUndo(set))
+      if (sets.length === 0) throw new FailureError('error', `run ${runId} left no changes that can be undone; see: braidclaw changes list`)
+      const done: Undone[] = []
+      for (const set of sets) {
+        const undone = await undoSet(set, how)
+        done.push(undone)
+        if (!undone.ok) break
+      }
+      return done
+    },
+  }
+}
+
+function changeFacts({ state, about, workspace, count, review, ...set }: SetSummary): ChangeFacts {
+  const { run, call, conversation, tool, command, at } = about
+  return {
+    name: nameOf({ about, ...set }),
+    state,
+    runId: run,
+    callId: call,
+    conversationId: conversation,
+    tool,
+    at,
+    workspace,
+    count,
+    ...(command === undefined ? {} : { command }),
+    ...(review ? { summary: review.summary } : {}),
   }
 }

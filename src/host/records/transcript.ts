@@ -10,12 +10,10 @@ import { type Consequence, consequenceIn, externalOf } from '../../runtime/repla
 import { addUsage } from '../../runtime/usage.ts'
 import type { CallApproval, CallChanges, CallStep, Step } from '../contract/records-api.ts'
 
-export type Transcript = { readonly steps: readonly Step[]; readonly usage?: Usage }
-
 type Ended = { readonly status: 'allowed' | 'denied' | 'failed'; readonly output: string; readonly error?: string | undefined }
 
 /** Leaves out what no run writes, so that it can show an altered run as well. */
-export function transcriptOf(runId: string, entries: readonly JournalEntry[]): Transcript {
+export function transcriptOf(runId: string, entries: readonly JournalEntry[]): { readonly steps: readonly Step[]; readonly usage?: Usage } {
   const steps: Step[] = []
   /** Where the step of each call is. */
   const calls = new Map<string, number>()

@@ -12,7 +12,7 @@ import type { Payer } from '../cost/budget.ts'
 import { askedModels, withAnswerRoom } from '../cost/model-window.ts'
 import type { Home } from '../open/open-home.ts'
 import type { Profile } from '../setup/profile.ts'
-import { createInstructions, type Instructions } from '../setup/project-instructions.ts'
+import { createInstructions } from '../setup/project-instructions.ts'
 import { hasRuleFolders } from '../setup/rules/rule-folders.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
@@ -243,11 +243,7 @@ function payerOf({ profile: { setup }, options: { agent, channel } }: RunContext
 }
 
 /** Tells the person who begins a conversation in an untrusted folder, once, which files are not read. */
-function instructionsFor(
-  setup: Setup,
-  { conversation, tell, systemPrompt }: ConversationRequest,
-  workspace: string,
-): Instructions | undefined {
+function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: ConversationRequest, workspace: string) {
   // A project's instructions are for its operator, and people in a chat could ask for them.
   if (systemPrompt !== undefined || setup.access?.profile === 'chat') return undefined
   const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined

@@ -11,12 +11,7 @@ export type FilterRequest = Pick<ConversationOptions, 'acceptAltered' | 'sandbox
 }
 
 /** @throws FailureError `usage` when a named tool does not exist */
-export async function filterOptions({
-  setup,
-  system,
-  tools,
-  ...common
-}: FilterRequest): Promise<Omit<ConversationOptions, 'channel' | 'setup'>> {
+export async function filterOptions({ setup, system, tools, ...common }: FilterRequest) {
   if (tools === undefined) return { ...common, tools: { builtIn: [] }, systemPrompt: system }
   const { parseToolsOption } = await import('../toolset/tools-option.ts')
   return { ...common, tools: parseToolsOption(setup, tools), ...(system.trim() === '' ? {} : { soul: system }) }

@@ -36,16 +36,11 @@ export type PromptBuilderOptions = {
   readonly sandboxState: () => Promise<Trial>
 }
 
-export type PromptBuilder = {
-  /** @throws FailureError when memory cannot be read, or the workspace is gone */
-  next(continues?: Continued): Promise<RunContext>
-  /** Whether the conversation is long enough that its beginning needs a summary. */
-  needsCompaction(): boolean
-}
+export type PromptBuilder = ReturnType<typeof createPromptBuilder>
 
 type OwnHistory = Pick<RunContext, 'openMessages'> & { readonly history: readonly Message[] }
 
-export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilder {
+export function createPromptBuilder(options: PromptBuilderOptions) {
   const { setup, request } = options
   // Where the folder is does not concern people in a chat.
   const workspace = setup.access?.profile === 'chat' ? '.' : options.workspace
@@ -90,7 +85,8 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
   }
 
   return {
-    async next(continues) {
+    /** @throws FailureError when memory cannot be read, or the workspace is gone */
+    async next(continues?: Continued): Promise<RunContext> {
       state.runs += 1
       if (hasTools(options.tools)) assertWorkspaceExists(config)
       const {
@@ -110,6 +106,7 @@ export function createPromptBuilder(options: PromptBuilderOptions): PromptBuilde
         ...(project ? { instructions: [forJournal(project)] } : {}),
       }
     },
+    /** Whether the conversation is long enough that its beginning needs a summary. */
     needsCompaction: () => state.long,
   }
 }

@@ -1,5 +1,6 @@
 /** Reads the text of pictures with the vision helper: one model call a picture, within the budgets of the conversation. */
 
+import { errorText } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { type ChatRequest, type Meter, type Picture, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { PictureText } from '../api.ts'
@@ -41,7 +42,7 @@ async function readOne({ profile, memory, payer, meter }: Reading, picture: Pict
     const text = await answerOf(provider, requestFor(picture, model, maxCharsPerImage), signal)
     return text === '' ? { ok: false, why: 'the model that reads pictures said nothing' } : { ok: true, text }
   } catch (error) {
-    return { ok: false, why: error instanceof Error ? error.message : String(error) }
+    return { ok: false, why: errorText(error) }
   }
 }
 

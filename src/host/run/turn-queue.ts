@@ -1,14 +1,10 @@
 /** Limits how many turns run at once in a process: turns beyond the limit wait and start in order of arrival. */
 
-export type TurnQueue = {
-  /** @returns a function that ends the turn; undefined when the signal was aborted while the turn waited */
-  enter(limit: number, signal: AbortSignal): Promise<(() => void) | undefined>
-  depth(): { readonly running: number; readonly waiting: number }
-}
+export type TurnQueue = ReturnType<typeof createTurnQueue>
 
 type Waiting = { readonly limit: number; readonly go: () => void }
 
-export function createTurnQueue(): TurnQueue {
+export function createTurnQueue() {
   const waiting = new Set<Waiting>()
   const state = { running: 0 }
 
@@ -38,7 +34,8 @@ export function createTurnQueue(): TurnQueue {
 
   return {
     depth: () => ({ running: state.running, waiting: waiting.size }),
-    async enter(limit, signal) {
+    /** @returns a function that ends the turn; undefined when the signal was aborted while the turn waited */
+    async enter(limit: number, signal: AbortSignal): Promise<(() => void) | undefined> {
       if (signal.aborted) return undefined
       if (waiting.size === 0 && state.running < limit) {
         begin()

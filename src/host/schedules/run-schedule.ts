@@ -1,5 +1,6 @@
 /** Runs a schedule once: an ordinary turn that nobody attends, and then the check that decides whether the run counts as good. */
 
+import { errorText } from '../../kit/text.ts'
 import type { FiredEnd, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../../runtime/event.ts'
 import { autonomyLevels } from '../../security/settings.ts'
@@ -90,7 +91,7 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
     }
   } catch (error) {
     const code = error instanceof FailureError && error.code !== 'usage' ? error.code : 'error'
-    return { ending: { stop: 'error', code, message: error instanceof Error ? error.message : String(error) } }
+    return { ending: { stop: 'error', code, message: errorText(error) } }
   }
 }
 
@@ -133,7 +134,7 @@ async function checkOf(command: string, row: ScheduleRow, options: RunOptions, {
       await conversation.close()
     }
   } catch (error) {
-    return `not run: ${error instanceof Error ? error.message : String(error)}`
+    return `not run: ${errorText(error)}`
   }
 }
 

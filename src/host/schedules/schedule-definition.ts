@@ -30,7 +30,7 @@ export function definitionOf({ name, timing, ...wanted }: NewSchedule, { setup, 
   )
 }
 
-/** What is not mentioned stays; an empty text takes a channel, a check, an agent or a level away. @throws FailureError `usage` */
+/** Absent fields keep their value; an empty text takes a channel, a check, an agent or a level away. @throws FailureError `usage` */
 export function changedDefinition(
   row: ScheduleDefinition,
   { name = row.name, timing, ...wanted }: ScheduleChange,
@@ -40,21 +40,10 @@ export function changedDefinition(
   const columns = timing ? columnsOf(readTiming(timing, { now, zone }), now) : {}
   const { kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel, recipient, checkCommand, missed, overlap } = row
   const before = {
-    kind,
-    spec,
-    anchor,
-    message,
-    workspace,
-    agent,
-    autonomy,
-    conversation,
-    channel,
-    recipient,
-    checkCommand,
-    missed,
-    overlap,
+    ...{ kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel },
+    ...{ recipient, checkCommand, missed, overlap, pauseAfter: row.pauseAfter, name, zone },
   }
-  return checked({ ...before, pauseAfter: row.pauseAfter, name, zone, ...columns }, wanted, setup)
+  return checked({ ...before, ...columns }, wanted, setup)
 }
 
 function checked(before: ScheduleDefinition, wanted: ScheduleOptions, setup: Defining['setup']): ScheduleDefinition {
@@ -101,7 +90,7 @@ function assertUsable(definition: ScheduleDefinition, setup: Defining['setup']):
   if (!Number.isSafeInteger(pauseAfter) || pauseAfter < 0) throw wrong('--pause-after is a number of failures, 0 for never')
 }
 
-/** Nobody listens there without asking. */
+/** Channels on which no one listens without asking. */
 const unsendable = ['cli', 'http']
 
 function assertChannel(channel: string, { context }: Defining['setup']): void {

@@ -38,23 +38,8 @@ export function viewOf(row: ScheduleRow, { now, last }: { readonly now: number; 
 }
 
 export function runViewOf(row: FiredRow): ScheduledRun {
-  const {
-    due,
-    fired,
-    state,
-    startedBy,
-    attempt,
-    passedOver,
-    ended,
-    ending,
-    message,
-    checked,
-    runId,
-    conversationId,
-    tokens,
-    micros,
-    sent,
-  } = row
+  const { due, fired, state, startedBy, attempt, passedOver, ended, ending, message } = row
+  const { checked, runId, conversationId, tokens, micros, sent } = row
   return {
     ...{ due: iso(due), started: iso(fired), state, startedBy, attempt, passedOver },
     ...present({ ended: ended === null ? null : iso(ended), ending, message: message || null, check: checked, runId, conversationId }),

@@ -28,17 +28,7 @@ export type SchedulerOptions = {
   readonly ended?: () => void
 }
 
-export type Scheduler = {
-  /** Starts what is due. @returns how many milliseconds may pass before the next call */
-  tick(): number
-  /** Starts a run now, whatever the schedule says. */
-  runNow(id: string, progress?: Pick<RunProgress, 'show'>): StartedRun
-  /** Cancels the runs of this process. */
-  cancel(by: string): void
-  /** Resolves when no run of this process is under way. */
-  settled(): Promise<void>
-  release(): void
-}
+export type Scheduler = ReturnType<typeof createScheduler>
 
 type Started = FiredKey & Pick<FiredRow, 'startedBy'>
 
@@ -49,10 +39,11 @@ const followMs = 5_000
 /** A run whose process ended is started again, or goes on, so many times at most. */
 const mostTimes = 3
 
-export function createScheduler({ store, log, now, owner, isAlive, run, goesOn = false, ended = () => {} }: SchedulerOptions): Scheduler {
+export function createScheduler({ store, log, now, owner, isAlive, run, goesOn = false, ended = () => {} }: SchedulerOptions) {
   const { schedules, fired, lease, transaction, noteFired } = store
   const running = new Map<string, { readonly over: Promise<void>; cancel?: (by?: string) => void }>()
 
+  /** Starts what is due. @returns how many milliseconds may pass before the next call */
   function tick(): number {
     const at = now()
     if (!lease.hold(owner, at)) return followMs
@@ -175,6 +166,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, goesOn =
     if (begins) void dispatch(row, again, { continues })
   }
 
+  /** Starts a run now, whatever the schedule says. */
   function runNow(id: string, progress?: Pick<RunProgress, 'show'>): StartedRun {
     const row = schedules.named(id)
     if (!row) throw new Error(`no schedule ${id}`)
@@ -195,9 +187,11 @@ export function createScheduler({ store, log, now, owner, isAlive, run, goesOn =
   return {
     tick,
     runNow,
-    cancel(by) {
+    /** Cancels the runs of this process. */
+    cancel(by: string): void {
       for (const { cancel } of running.values()) cancel?.(by)
     },
+    /** Resolves when no run of this process is under way. */
     settled: async () => void (await Promise.all([...running.values()].map(({ over }) => over))),
     release: () => lease.release(owner),
   }

@@ -1,5 +1,6 @@
 /** Runs the schedules of a home until it is told to stop: it sleeps until something is due, or until another process changes something. */
 
+import { errorText } from '../../kit/text.ts'
 import { isAlive, thisProcess } from '../../memory/journal/process-owner.ts'
 import type { Unsent } from '../../memory/schedules/fired-table.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
@@ -68,7 +69,7 @@ export async function serveSchedules(
       delivery.deliver()
     } catch (error) {
       state.due = at + afterFailureMs
-      log('error', 'schedules cannot be read', { why: error instanceof Error ? error.message : String(error) })
+      log('error', 'schedules cannot be read', { why: errorText(error) })
     }
   }
 
@@ -148,7 +149,7 @@ function createDelivery({ store, channels, log, now, owner, isAlive }: DeliveryO
       retryAt.delete(keyName(text))
       store.fired.setSent(text, new Date(now()).toISOString(), false)
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
+      const why = errorText(error)
       const again = tries + 1 < mostTries
       retryAt.set(keyName(text), now() + againMs)
       store.fired.setSent(text, `not sent: ${why}`, again)

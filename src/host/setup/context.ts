@@ -10,10 +10,8 @@ import { weaknessOf } from '../../security/redaction/secret-strength.ts'
 import type { Environment, HostContext } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
-export type HostContextOptions = Pick<HostContext, 'env' | 'channels' | 'say'>
-
 /** It does not call `say` itself; log lines come later. @throws FailureError when no variable says where our home is */
-export function createHostContext({ env: given, channels, say }: HostContextOptions): HostContext {
+export function createHostContext({ env: given, channels, say }: Pick<HostContext, 'env' | 'channels' | 'say'>): HostContext {
   const userHome = userHomeOf(given)
   const moved = given.BRAIDCLAW_HOME || given.SHELLCLAW_HOME
   const home = moved ? absolute(moved, userHome) : `${userHome.endsWith('/') ? userHome.slice(0, -1) : userHome}/.braidclaw`

@@ -1,6 +1,7 @@
 /** Reads the project's own instructions to the model from files of a trusted workspace: they are prompt text, never policy. */
 
 import { dirname } from 'node:path'
+import { errorText } from '../../kit/text.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
 import type { InstructionRead } from '../../workspace/instructions.ts'
@@ -14,15 +15,10 @@ export type InstructionOptions = {
   readonly offer?: (line: string) => void
 }
 
-export type Instructions = {
-  /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
-  root(): Promise<Instruction | undefined>
-  /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
-  below(paths: readonly string[]): Promise<readonly Instruction[]>
-}
+export type Instructions = ReturnType<typeof createInstructions>
 
 /** Without such a file this costs one stat per folder; the first file loads everything else. */
-export function createInstructions({ setup, workspace, offer }: InstructionOptions): Instructions {
+export function createInstructions({ setup, workspace, offer }: InstructionOptions) {
   const { log, paths } = setup
   const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: Promise<boolean>; read?: Reader } = {
     room: instructionBytes,
@@ -55,7 +51,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
       state.read ??= await openReader(setup, workspace)
       return state.read(path, state.room)
     } catch (error) {
-      return { ok: false, why: error instanceof Error ? error.message : String(error) }
+      return { ok: false, why: errorText(error) }
     }
   }
 
@@ -74,8 +70,10 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   }
 
   return {
+    /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
     root: () => (state.root ??= inFolder('')),
-    async below(touched) {
+    /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
+    async below(touched: readonly string[]): Promise<readonly Instruction[]> {
       const found: Instruction[] = []
       for (const folder of foldersTo(workspace, touched)) {
         const one = await inFolder(folder, touched)

@@ -2,6 +2,7 @@
 
 import { isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
+import { errorText } from '../../kit/text.ts'
 import { agentPaths } from '../../memory/agent-files/agent-paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
@@ -74,23 +75,20 @@ async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>)
 }
 
 /** The parts of providers that all conversations of a home share, whatever their settings. */
-export type SharedProviders = {
-  /** Returns the lane of one address with one key. */
-  lane(key: string): Lane
-  /** Returns the only reader of the FIFOs of one folder. */
-  brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain>
-}
+export type SharedProviders = ReturnType<typeof createSharedProviders>
 
-export function createSharedProviders(): SharedProviders {
+export function createSharedProviders() {
   const lanes = new Map<string, Lane>()
   const brains = new Map<string, Promise<AskBrain>>()
   return {
-    lane(key) {
+    /** Returns the lane of one address with one key. */
+    lane(key: string): Lane {
       const lane = lanes.get(key) ?? createLane({ now: () => performance.now(), after })
       lanes.set(key, lane)
       return lane
     },
-    brain(wanted) {
+    /** Returns the only reader of the FIFOs of one folder. */
+    brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
       const key = `${wanted.timeoutMs} ${wanted.dir}`
       const brain = brains.get(key) ?? brainOf(wanted)
       brains.set(key, brain)
@@ -115,16 +113,13 @@ async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly time
   try {
     return createExchange({ requestPath: `${dir}/brain_in`, answerPath: `${dir}/brain_out`, timeoutMs }).ask
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorText(error)
     throw new ProviderFailure('bad_request', `the FIFOs of "${dir}" cannot be used: ${why}; "braidclaw daemon" makes them`)
   }
 }
 
 /** Fills the rows that the settings leave open with what is known of the model that will be asked. */
-async function informed(
-  { config, context, log }: Connecting,
-  found: WireProvider,
-): Promise<{ readonly settings: WireProvider; readonly longestAnswer?: number }> {
+async function informed({ config, context, log }: Connecting, found: WireProvider) {
   const model = found.name === config.defaultProvider ? config.defaultModel : found.model
   const known = await factsOf(found, model, await factsFileOf(context.home))
   if (config.limits.maxRunUsd !== undefined && !hasPrices(known)) log('warn', unpriced(found.name, model))

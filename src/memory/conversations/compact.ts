@@ -1,5 +1,6 @@
 /** Runs one compaction: sends the due messages to a model, checks its answer, and replaces them by it, or changes nothing. */
 
+import { errorText } from '../../kit/text.ts'
 import type { Usage } from '../../runtime/event.ts'
 import type { Clock, Log } from '../../runtime/port.ts'
 import { diskErrorMessage } from '../agent-files/disk.ts'
@@ -78,7 +79,7 @@ async function ask(portion: Portion, { summarise, signal }: CompactionPorts): Pr
   try {
     return judged(await summarise(summaryRequest(portion), signal))
   } catch (error) {
-    return { ok: false, message: error instanceof Error ? error.message : String(error) }
+    return { ok: false, message: errorText(error) }
   }
 }
 

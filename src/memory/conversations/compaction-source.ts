@@ -6,7 +6,7 @@ import { messageLine, withoutMiddle } from '../agent-files/history-file.ts'
 import type { Lengths } from '../agent-files/history-source.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { type Answer, type Compaction, type CompactionStore, compact, type Failures, type Portion, type Summarise } from './compact.ts'
+import { type Answer, type CompactionStore, compact, type Failures, type Portion, type Summarise } from './compact.ts'
 import { addSummary, digestOfText, latestSummary, placeOf, type Summary, sourceDigest } from './summaries.ts'
 
 export type SummariseRequest = {
@@ -18,17 +18,15 @@ export type SummariseRequest = {
   readonly redact?: (text: string) => string
 }
 
-export type Summaries = {
-  /**
-   * Compacts when there are more than `max` messages since the last summary. The turns stay in the journal, and search still finds them.
-   * @throws SQLiteError
-   */
-  compact(request: SummariseRequest): Promise<Compaction>
-}
+export type Summaries = ReturnType<typeof createSummaries>
 
-export function createSummaries(store: Store, { now, log }: { readonly now: Clock; readonly log: Log }): Summaries {
+export function createSummaries(store: Store, { now, log }: { readonly now: Clock; readonly log: Log }) {
   return {
-    compact: ({ conversationId, lengths, summarise, signal, redact = (text) => text }) =>
+    /**
+     * Compacts when there are more than `max` messages since the last summary. The turns stay in the journal, and search still finds them.
+     * @throws SQLiteError
+     */
+    compact: ({ conversationId, lengths, summarise, signal, redact = (text) => text }: SummariseRequest) =>
       compact(conversationStore(store, { conversationId, lengths, redact }), { summarise, now, log, signal }),
   }
 }
@@ -117,11 +115,7 @@ function runsAfter(store: Store, conversationId: string, after: number): Run[] {
 type Said = { readonly role: Role; readonly text: string }
 
 /** Returns as many complete runs as fit into one request; at least one. */
-function fitting(
-  store: Store,
-  runs: readonly Run[],
-  portionBytes: number,
-): { readonly runs: readonly Run[]; readonly lines: readonly Said[] } {
+function fitting(store: Store, runs: readonly Run[], portionBytes: number) {
   const lines: Said[] = []
   let bytes = 0
   for (const [at, run] of runs.entries()) {

@@ -9,16 +9,8 @@ import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/runs/spent-of-run.ts'
 import { isQuestion, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import {
-  type Conversation,
-  type ConversationsAsked,
-  keepTitle,
-  type ListedConversation,
-  listConversations,
-  listedConversation,
-} from './conversation-list.ts'
-import { type DeletedConversation, type Deletion, deleteConversation } from './delete-conversation.ts'
-import { indexTurns } from './word-index.ts'
+import { type Conversation, type ConversationsAsked, keepTitle, listConversations, listedConversation } from './conversation-list.ts'
+import { catchUp, indexTurns } from './word-index.ts'
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type Cleared =
@@ -36,32 +28,7 @@ export type ClearConsent = {
   readonly leave?: (deleted: { readonly conversations: number; readonly turns: number; readonly runs: number }) => void
 }
 
-export type Conversations = {
-  /** Most recently used first: by sequence, because a clock may be set back. */
-  list(page?: ConversationsAsked): Conversation[]
-  /** As `list`, with the position of each for the next page. */
-  page(page: ConversationsAsked): ListedConversation[]
-  find(conversationId: string): ListedConversation | undefined
-  /** Call it inside a transaction. */
-  rename(conversationId: string, title: string): void
-  delete(conversationId: string, leave: (deleted: DeletedConversation) => void): Deletion
-  /** Returns all rows, oldest first; none when there is no such conversation. */
-  show(conversationId: string): Turn[]
-  /** Yields one JSON line per turn row, oldest first, of one conversation or of all. */
-  exportJsonl(conversationId?: string): Generator<string>
-  /** Tells whether the conversation has a turn that was not cleared. */
-  has(conversationId: string): boolean
-  count(): number
-  /** Returns the folder where the conversation began; undefined for one that is older than this field. */
-  folderOf(conversationId: string): string | undefined
-  /** Returns the most recently used conversation that began in this folder. */
-  latestIn(folder: string): string | undefined
-  /**
-   * Deletes conversations, journal, search index, runs and approvals. Receipts and the checkpoint stay, and so do all records of running
-   * runs, because a journal without its start would look altered. Calls `leave` in the same transaction when anything was deleted.
-   */
-  clear(consent: ClearConsent): Cleared
-}
+export type Conversations = ReturnType<typeof createConversations>
 
 export type TurnRow = Omit<Turn, 'timestamp' | 'tool_calls' | 'tool_results' | 'metadata'> & {
   readonly at: number
@@ -75,11 +42,13 @@ export const turnColumns = 'conversation_id, turn_id, at, role, content, tool_ca
 const rowsOfOne = `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY id`
 const titleLength = 80
 
-export function createConversations(store: Store, now: Clock): Conversations {
+export function createConversations(store: Store, now: Clock) {
+  /** Returns all rows, oldest first; none when there is no such conversation. */
   function show(conversationId: string): Turn[] {
     return store.sql<TurnRow, [string]>(rowsOfOne).all(conversationId).map(turnOfRow)
   }
 
+  /** Yields one JSON line per turn row, oldest first, of one conversation or of all. */
   function* exportJsonl(conversationId?: string): Generator<string> {
     const rows =
       conversationId === undefined
@@ -88,6 +57,7 @@ export function createConversations(store: Store, now: Clock): Conversations {
     for (const row of rows) yield `${JSON.stringify(turnOfRow(row))}\n`
   }
 
+  /** Tells whether the conversation has a turn that was not cleared. */
   function has(conversationId: string): boolean {
     return store.sql('SELECT 1 FROM conversations WHERE conversation_id = ?').get(conversationId) !== null
   }
@@ -96,6 +66,7 @@ export function createConversations(store: Store, now: Clock): Conversations {
     return store.sql<{ count: number }, []>('SELECT count(*) AS count FROM conversations').get()?.count ?? 0
   }
 
+  /** Returns the folder where the conversation began; undefined for one that is older than this field. */
   function folderOf(conversationId: string): string | undefined {
     const rows = store.sql<{ folder: string }, [string]>(
       'SELECT folder FROM runs WHERE conversation_id = ? AND folder IS NOT NULL ORDER BY rowid LIMIT 1',
@@ -103,6 +74,7 @@ export function createConversations(store: Store, now: Clock): Conversations {
     return rows.get(conversationId)?.folder
   }
 
+  /** Returns the most recently used conversation that began in this folder. */
   function latestIn(folder: string): string | undefined {
     const rows = store.sql<{ id: string }, [string]>(
       `SELECT conversation_id AS id FROM runs WHERE folder = ? AND EXISTS (SELECT 1 FROM conversations WHERE conversation_id = runs.conversation_id)
@@ -112,18 +84,25 @@ export function createConversations(store: Store, now: Clock): Conversations {
   }
 
   return {
-    list: (asked = {}) => listConversations(store, asked).map(({ position: _, ...conversation }) => conversation),
-    page: (asked) => listConversations(store, asked),
-    find: (conversationId) => listedConversation(store, conversationId),
-    rename: (conversationId, title) => keepTitle(store, conversationId, title),
-    delete: (conversationId, leave) => deleteConversation(store, conversationId, leave),
+    /** Most recently used first: by sequence, because a clock may be set back. */
+    list: (asked: ConversationsAsked = {}) => listConversations(store, asked).map(({ position: _, ...conversation }) => conversation),
+    /** As `list`, with the position of each for the next page. */
+    page: (asked: ConversationsAsked) => listConversations(store, asked),
+    find: (conversationId: string) => listedConversation(store, conversationId),
+    /** Call it inside a transaction. */
+    rename: (conversationId: string, title: string) => keepTitle(store, conversationId, title),
+    delete: (conversationId: string, leave: (deleted: DeletedConversation) => void) => deleteConversation(store, conversationId, leave),
     show,
     exportJsonl,
     has,
     count,
     folderOf,
     latestIn,
-    clear: (consent) => clear(store, now, consent),
+    /**
+     * Deletes conversations, journal, search index, runs and approvals. Receipts and the checkpoint stay, and so do all records of running
+     * runs, because a journal without its start would look altered. Calls `leave` in the same transaction when anything was deleted.
+     */
+    clear: (consent: ClearConsent) => clear(store, now, consent),
   }
 }
 
@@ -297,4 +276,92 @@ function json(value: Turn['tool_calls']): string | null {
 function titleOf(content: string): string {
   const line = flat(content.slice(0, 1000).trim())
   return line.length > titleLength ? `${line.slice(0, titleLength - 1).toWellFormed()}…` : line
+}
+
+/** `receipts`: the ids that the deleted entries name, oldest first; those receipts stay. */
+type DeletedConversation = {
+  readonly conversationId: string
+  readonly turns: number
+  readonly runs: number
+  readonly receipts: readonly string[]
+}
+
+/** `underWay`: runs of the conversation that have not ended, or lack a result; nothing was deleted then. */
+type Deletion = { readonly ok: true; readonly deleted: DeletedConversation } | { readonly ok: false; readonly underWay: readonly string[] }
+
+const runsOfIt = 'SELECT run_id FROM runs WHERE conversation_id = ?'
+
+/**
+ * Call `leave` in the same transaction, before anything is gone; it must add a note of the home, so that no later entry gets a number that
+ * somebody has seen already.
+ */
+function deleteConversation(store: Store, conversationId: string, leave: (deleted: DeletedConversation) => void): Deletion {
+  store.script('PRAGMA secure_delete = ON')
+  // Else the words would stay in the older parts of the index.
+  store.script(`INSERT INTO turns_fts(turns_fts, rank) VALUES ('secure-delete', 1)`)
+  catchUp(store)
+  const deletion = store.write((): Deletion => {
+    const open = store.sql<{ id: string }, [string]>(`${runsOfIt.replace('run_id', 'run_id AS id')} AND run_id IN (${unfinishedRuns})`)
+    const underWay = open.all(conversationId).map(({ id }) => id)
+    if (underWay.length > 0) return { ok: false, underWay }
+    const deleted = { conversationId, ...counted(store, conversationId), receipts: receiptsOf(store, conversationId) }
+    leave(deleted)
+    forgetTurns(store, conversationId)
+    settleFiles(store, conversationId)
+    for (const rows of [
+      `journal WHERE run_id <> '${homeRun}' AND run_id IN (${runsOfIt})`,
+      `unprojected WHERE run_id IN (${runsOfIt})`,
+      ...ofConversation.map((table) => `${table} WHERE conversation_id = ?`),
+    ])
+      store.sql<never, [string]>(`DELETE FROM ${rows}`).run(conversationId)
+    return { ok: true, deleted }
+  })
+  store.script('PRAGMA wal_checkpoint(TRUNCATE)')
+  return deletion
+}
+
+/** `runs` comes last: the rows before it are found by it. */
+const ofConversation = [
+  'approvals',
+  'conversation_titles',
+  'read_labels',
+  'results',
+  'summaries',
+  'summary_failures',
+  'channel_addresses',
+  'conversations',
+  'runs',
+]
+
+function counted(store: Store, conversationId: string): { readonly turns: number; readonly runs: number } {
+  const count = (rows: string) => store.sql<{ n: number }, [string]>(`SELECT count(*) AS n FROM ${rows}`).get(conversationId)?.n ?? 0
+  return { turns: count(`turns WHERE run_id IN (${runsOfIt})`), runs: count('runs WHERE conversation_id = ?') }
+}
+
+function receiptsOf(store: Store, conversationId: string): string[] {
+  const named = store.sql<{ receipt: string | null }, [string]>(
+    `SELECT coalesce(body ->> '$.receipt', body ->> '$.outcome.receipt') AS receipt FROM journal
+     WHERE run_id IN (${runsOfIt}) AND type IN ('tool.done', 'deny', 'drop') AND json_valid(body) ORDER BY seq`,
+  )
+  return named.all(conversationId).flatMap(({ receipt }) => receipt ?? [])
+}
+
+/** The index has no text of its own: a row is removed from it with the text that it was made of. */
+function forgetTurns(store: Store, conversationId: string): void {
+  const those = `turns WHERE run_id IN (${runsOfIt})`
+  store
+    .sql<never, [string]>(`INSERT INTO turns_fts(turns_fts, rowid, content) SELECT 'delete', id, content FROM ${those}`)
+    .run(conversationId)
+  store.sql<never, [string]>(`DELETE FROM ${those}`).run(conversationId)
+}
+
+/** The files of its agents keep their lines, which the journal can no longer produce. */
+function settleFiles(store: Store, conversationId: string): void {
+  const folders = `SELECT agent ->> 'folder' FROM runs WHERE conversation_id = ? AND agent IS NOT NULL`
+  store
+    .sql<never, [string]>(
+      `UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'
+       WHERE folder IN (${folders})`,
+    )
+    .run(conversationId)
 }

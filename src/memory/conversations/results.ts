@@ -9,23 +9,14 @@ export type Result = { readonly runId: string; readonly callId: string; readonly
 
 export type FoundResult = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }
 
-export type Results = {
-  /** Stores a result, and removes the oldest ones of the home beyond `mostBytes`, as they are stored. On disk when it returns. */
-  keep(result: Result, at: number, mostBytes: number): void
-  /** Returns a result of this conversation by its id: the whole of it, or what the model saw of it when the whole is no longer there. */
-  find(conversationId: string, id: string): FoundResult
-  /** Returns a line for each call of the conversation that ran, the newest first: id, tool, arguments. */
-  list(conversationId: string): string
-  /** Returns how many results are stored, and how many bytes they take. */
-  use(): { readonly count: number; readonly bytes: number }
-}
+export type Results = ReturnType<typeof createResults>
 
 /** A list of more would not help a model, and the query stays fast in a long conversation. */
 const mostListed = 1_000
 
 type Row = { readonly packed: Uint8Array; readonly digest: string | null }
 
-export function createResults(store: Store): Results {
+export function createResults(store: Store) {
   function removeBeyond(mostBytes: number): void {
     const rows = store
       .sql<{ rowid: number; size: number }, []>('SELECT rowid, length(packed) AS size FROM results ORDER BY at DESC, rowid DESC')
@@ -38,7 +29,8 @@ export function createResults(store: Store): Results {
   }
 
   return {
-    keep({ runId, callId, conversationId, text }, at, mostBytes) {
+    /** Stores a result, and removes the oldest ones of the home beyond `mostBytes`, as they are stored. On disk when it returns. */
+    keep({ runId, callId, conversationId, text }: Result, at: number, mostBytes: number): void {
       const packed = Bun.zstdCompressSync(text)
       store.write(() => {
         store
@@ -47,7 +39,8 @@ export function createResults(store: Store): Results {
         removeBeyond(mostBytes)
       })
     },
-    find(conversationId, id) {
+    /** Returns a result of this conversation by its id: the whole of it, or what the model saw of it when the whole is no longer there. */
+    find(conversationId: string, id: string): FoundResult {
       const parts = resultIdParts(id)
       for (const runId of parts ? runsOf(store, conversationId, parts.run) : []) {
         const found = parts && resultIn(store, { runId, callId: parts.callId }, id)
@@ -55,12 +48,14 @@ export function createResults(store: Store): Results {
       }
       return { ok: false, message: unknown(id) }
     },
-    list(conversationId) {
+    /** Returns a line for each call of the conversation that ran, the newest first: id, tool, arguments. */
+    list(conversationId: string): string {
       const select = `SELECT run_id AS runId, body ->> '$.id' AS callId, body ->> '$.call.name' AS name, body ->> '$.call.input' AS input FROM journal
         WHERE type = 'act' AND kind = 'intent' AND run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY seq DESC LIMIT ${mostListed}`
       const calls = store.sql<{ runId: string; callId: string; name: string; input: string }, [string]>(select).all(conversationId)
       return calls.map(({ runId, callId, name, input }) => `${resultId(runId, callId)} ${name} ${shortInput(parseJson(input))}`).join('\n')
     },
+    /** Returns how many results are stored, and how many bytes they take. */
     use: () =>
       store
         .sql<{ count: number; bytes: number }, []>('SELECT count(*) AS count, coalesce(sum(length(packed)), 0) AS bytes FROM results')

@@ -2,12 +2,10 @@
 
 import type { Json } from '../../kit/json.ts'
 
-export type JournalKind = 'external' | 'intent' | 'note'
-
 /** `at` is in milliseconds since 1970. `body` is the event as JSON. */
 export type JournalEntry = {
   readonly seq: number
-  readonly kind: JournalKind
+  readonly kind: 'external' | 'intent' | 'note'
   readonly type: string
   readonly at: number
   readonly body: Json

@@ -5,7 +5,7 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { thisProcess } from './process-owner.ts'
-import { type AlteredEntry, digestOf, type StoredEntry } from './running-digest.ts'
+import { digestOf, type StoredEntry } from './running-digest.ts'
 import { agentText } from './runs/run-agent.ts'
 import { alteredRun, type Seal, sealAgain, sealEnd } from './runs/run-end.ts'
 import { spentOfRun } from './runs/spent-of-run.ts'
@@ -46,44 +46,7 @@ export type RunsAsked = {
   readonly ownedBy?: string | undefined
 }
 
-export type Journal = {
-  /** On disk when it returns, together with the turn row it creates. @throws SQLiteError */
-  append(entry: JournalAppend): number
-  /** Returns the number of the newest entry, 0 without any. */
-  latest(): number
-  events(runId: string): JournalEntry[]
-  /** Returns the first altered entry, found by the running digest, or an error in the run's end; see running-digest.ts and run-end.ts. */
-  alteredIn(runId: string, seal?: Seal): AlteredEntry | undefined
-  /** Seals the end that was just written. */
-  sealEnd(runId: string, seal: Seal): void
-  /** Seals an ended run again after one more entry, if the old seal matches the earlier entries. */
-  sealAgain(runId: string, seal: Seal): void
-  /** Newest first. */
-  runs(filter: RunsAsked): RunRecord[]
-  run(runId: string): RunRecord | undefined
-  /** Returns the latest run of the conversation that asked or went on with something, besides `except`. */
-  latestTurn(conversationId: string, except?: string): RunRecord | undefined
-  /** What the run was asked, shortened to 200 characters. */
-  prompt(runId: string): string | undefined
-  /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
-  unfinished(): (RunRecord & { readonly intents: readonly OpenIntent[] })[]
-  openIntent(runId: string, callId: string): OpenIntent | undefined
-  begin(intent: OpenIntent): void
-  settle(runId: string, callId: string): void
-  /** Keeps who said yes to the changes of an act. */
-  approve(runId: string, callId: string, by: string): void
-  end(runId: string, end: { readonly at: number; readonly code: string; readonly message: string; readonly digest: string | null }): void
-  /** Tells whether the journal has entries of this run; they may have been cleared. */
-  tells(runId: string): boolean
-  /** Tells whether an attempt of this conversation names the receipt as its own. */
-  names(receiptId: string, conversationId: string): boolean
-  /** Tells whether any entry names a receipt. */
-  namesAny(): boolean
-  /** Yields the ids of all runs, newest first. */
-  ids(): Iterable<string>
-  /** Deletes the row of a run without journal entries. */
-  forget(runId: string): void
-}
+export type Journal = ReturnType<typeof createJournal>
 
 const runColumns = `run_id AS runId, conversation_id AS conversationId, turn_id AS turnId, provider, model, channel, owner, started, ended, code,
   message, digest`
@@ -96,9 +59,10 @@ const intentColumns =
  */
 export const unfinishedRuns = 'SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents'
 
-export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void): Journal {
+export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void) {
   const owner = thisProcess()
 
+  /** On disk when it returns, together with the turn row it creates. @throws SQLiteError */
   function append({ run, kind, type, at, body }: JournalAppend): number {
     const text = JSON.stringify(body) ?? 'null'
     return store.write(() => {
@@ -134,6 +98,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(runId, conversationId, turnId, provider, model, channel, owner, at, ...optional)
   }
 
+  /** Returns the number of the newest entry, 0 without any. */
   function latest(): number {
     return store.sql<{ seq: number }, []>('SELECT coalesce(max(seq), 0) AS seq FROM journal').get()?.seq ?? 0
   }
@@ -147,6 +112,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .map((row) => ({ ...row, body: JSON.parse(row.body) }))
   }
 
+  /** Newest first. */
   function runs({ limit, conversation, before, ownedBy }: RunsAsked): RunRecord[] {
     // Only the conditions that are asked for: a query for "all, or these" would read every run.
     const conditions = [
@@ -165,6 +131,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return store.sql<RunRecord, [string]>(`SELECT ${runColumns} FROM runs WHERE run_id = ?`).get(runId) ?? undefined
   }
 
+  /** Returns the question of the run, shortened to 200 characters. */
   function prompt(runId: string): string | undefined {
     const said = store.sql<{ prompt: string | null }, [string]>(
       `SELECT substr(coalesce(json_extract(body, '$.continues.asked'), json_extract(body, '$.prompt')), 1, 200) AS prompt FROM journal WHERE run_id = ? AND type = 'run.start' LIMIT 1`,
@@ -172,6 +139,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return said.get(runId)?.prompt ?? undefined
   }
 
+  /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
   function unfinished() {
     // Runs at every start, and most starts find nothing: uses an index, and avoids the temporary tables of the query below.
     const any = store.sql<{ one: number }, []>('SELECT 1 AS one FROM runs WHERE ended IS NULL UNION ALL SELECT 1 FROM intents LIMIT 1')
@@ -197,6 +165,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore)
   }
 
+  /** Keeps who said yes to the changes of an act. */
   function approve(runId: string, callId: string, by: string): void {
     store.sql<never, [string, string, string]>('UPDATE intents SET approval = ? WHERE run_id = ? AND call_id = ?').run(by, runId, callId)
   }
@@ -205,7 +174,10 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     store.sql<never, [string, string]>('DELETE FROM intents WHERE run_id = ? AND call_id = ?').run(runId, callId)
   }
 
-  function end(runId: string, { at, code, message, digest }: Parameters<Journal['end']>[1]): void {
+  function end(
+    runId: string,
+    { at, code, message, digest }: Pick<RunRecord, 'digest'> & { at: number; code: string; message: string },
+  ): void {
     store
       .sql<never, [number, string, string, string | null, string, string]>(
         'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ?, spent = ? WHERE run_id = ? AND ended IS NULL',
@@ -213,10 +185,12 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(at, code, message, digest, spentOfRun(store, runId), runId)
   }
 
+  /** Tells whether the journal has entries of this run; they may have been cleared. */
   function tells(runId: string): boolean {
     return store.sql<{ one: number }, [string]>('SELECT 1 AS one FROM journal WHERE run_id = ? LIMIT 1').get(runId) !== null
   }
 
+  /** Tells whether an attempt of this conversation names the receipt as its own. */
   function names(receiptId: string, conversationId: string): boolean {
     // Inside a string value the quotes would be escaped, so this matches only the member itself.
     const member = `"receipt":${JSON.stringify(receiptId)}`
@@ -227,6 +201,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return found.get(conversationId, member) !== null
   }
 
+  /** Tells whether any entry names a receipt. */
   function namesAny(): boolean {
     const found = store.sql<{ one: number }, []>(
       `SELECT 1 AS one FROM journal WHERE type IN ('tool.done', 'deny', 'drop') AND instr(body, '"receipt":"receipt-') > 0 LIMIT 1`,
@@ -234,25 +209,31 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return found.get() !== null
   }
 
+  /** Yields the ids of all runs, newest first. */
   function* ids(): Generator<string> {
     const rows = store.sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs ORDER BY rowid DESC')
     for (const { runId } of rows.iterate()) yield runId
   }
 
+  /** Deletes the row of a run without journal entries. */
   function forget(runId: string): void {
     store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
   }
 
   return {
-    alteredIn: (runId, seal) => alteredRun(store, runId, seal),
-    sealEnd: (runId, seal) => sealEnd(store, runId, seal),
-    sealAgain: (runId, seal) => sealAgain(store, runId, seal),
+    /** Returns the first altered entry, found by the running digest, or an error in the run's end; see running-digest.ts and run-end.ts. */
+    alteredIn: (runId: string, seal?: Seal) => alteredRun(store, runId, seal),
+    /** Seals the end that was just written. */
+    sealEnd: (runId: string, seal: Seal) => sealEnd(store, runId, seal),
+    /** Seals an ended run again after one more entry, if the old seal matches the earlier entries. */
+    sealAgain: (runId: string, seal: Seal) => sealAgain(store, runId, seal),
     append,
     latest,
     events,
     runs,
     run,
-    latestTurn: (conversation, except) =>
+    /** Returns the latest run of the conversation that asked or went on with something, besides `except`. */
+    latestTurn: (conversation: string, except?: string) =>
       runs({ limit: 50, conversation }).find(({ runId }) => runId !== except && prompt(runId) !== undefined),
     prompt,
     unfinished,
@@ -269,20 +250,17 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 }
 
-export type ReadLabels = {
-  /** Call it in the transaction that journals the beginning of the call. */
-  keep(conversationId: string, labels: readonly Label[]): void
-  of(conversationId: string): Label[]
-}
+export type ReadLabels = ReturnType<typeof createReadLabels>
 
 /** Keeps what the calls of a conversation have read, private data or content of others, so that its next run knows. */
-export function createReadLabels(store: Store): ReadLabels {
+export function createReadLabels(store: Store) {
   return {
-    keep(conversationId, labels) {
+    /** Call it in the transaction that journals the beginning of the call. */
+    keep(conversationId: string, labels: readonly Label[]): void {
       const put = store.sql<never, [string, Label]>('INSERT OR IGNORE INTO read_labels VALUES (?, ?)')
       for (const label of labels) if (label !== 'sends') put.run(conversationId, label)
     },
-    of: (conversationId) =>
+    of: (conversationId: string) =>
       store
         .sql<{ label: Label }, [string]>('SELECT label FROM read_labels WHERE conversation_id = ? ORDER BY label')
         .all(conversationId)

@@ -20,7 +20,7 @@ export type ReserveRequest = {
   readonly least: Amount
   /** After this time the reservation has no owner and counts in full. Milliseconds since 1970. */
   readonly expires: number
-  /** What a record of this call says, should the reservation never be settled. */
+  /** The payer that a record of this call names, should the reservation never be settled. */
   readonly payer?: Payer
 }
 
@@ -30,21 +30,7 @@ export type Reserved =
 
 export type ScopeState = { readonly scope: string; readonly spent: Amount; readonly reserved: Amount }
 
-export type BudgetLedger = {
-  /** Reserves in all scopes or in none. Call it within a transaction, like `settle`. */
-  reserve(request: ReserveRequest): Reserved
-  /**
-   * Replaces the reserved amount by the used amount, once; `unknown` and `uncounted`: the reserved amount counts in full. An `uncounted`
-   * call was answered, so that its run tells what it used at about. @returns whether it replaced anything
-   */
-  settle(id: string, used: Amount | 'unknown' | 'uncounted'): boolean
-  /** Returns the current state of one budget. */
-  state(limit: Pick<BudgetLimit, 'scope' | 'window'>): ScopeState
-  /** Returns the scopes that were charged in the last seven days. */
-  scopes(prefix: string): string[]
-  /** Returns the latest charged day, if this clock has not reached it yet. */
-  dayAhead(): string | undefined
-}
+export type BudgetLedger = ReturnType<typeof createBudgetLedger>
 
 const none: Amount = { tokens: 0, micros: 0 }
 const dayMs = 86_400_000
@@ -69,7 +55,7 @@ export function utcDay(at: number): string {
  * Charges to a future day count today as well: setting the clock back does not reopen a day. Days later than tomorrow move to tomorrow;
  * otherwise a clock that was wrong for a minute would block a budget for years.
  */
-export function createBudgetLedger(store: Store, now: Clock): BudgetLedger {
+export function createBudgetLedger(store: Store, now: Clock) {
   const { sql } = store
   const sum = sql<Amount, [string, string]>(
     'SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(micros), 0) AS micros FROM budget_charges WHERE scope = ? AND day >= ?',
@@ -85,6 +71,7 @@ export function createBudgetLedger(store: Store, now: Clock): BudgetLedger {
   const take = sql<Reservation, [string]>('DELETE FROM budget_reservations WHERE id = ? RETURNING *')
   const state = { swept: false }
 
+  /** Reserves in all scopes or in none. Call it within a transaction, like `settle`. */
   function reserve({ id, limits, most, least, expires, payer = noPayer }: ReserveRequest): Reserved {
     const at = now()
     if (!state.swept) sweep(at)
@@ -114,6 +101,10 @@ export function createBudgetLedger(store: Store, now: Clock): BudgetLedger {
     return { reserved, spent: { tokens: charged.tokens - reserved.tokens, micros: charged.micros - reserved.micros } }
   }
 
+  /**
+   * Replaces the reserved amount by the used amount, once; `unknown` and `uncounted`: the reserved amount counts in full. An `uncounted`
+   * call was answered, so that its run tells what it used at about. @returns whether it replaced anything
+   */
   function settle(id: string, used: Amount | 'unknown' | 'uncounted'): boolean {
     const was = take.get(id)
     if (!was) return false
@@ -148,16 +139,19 @@ export function createBudgetLedger(store: Store, now: Clock): BudgetLedger {
   return {
     reserve,
     settle,
-    state(limit) {
+    /** Returns the current state of one budget. */
+    state(limit: Pick<BudgetLimit, 'scope' | 'window'>): ScopeState {
       return { scope: limit.scope, ...split(limit, chargedTo(limit, now()), now()) }
     },
-    scopes(prefix) {
+    /** Returns the scopes that were charged in the last seven days. */
+    scopes(prefix: string): string[] {
       const found = sql<{ scope: string }, [string, string, string]>(
         'SELECT DISTINCT scope FROM budget_charges WHERE scope >= ? AND scope < ? AND day > ?',
       )
       return found.all(prefix, `${prefix}\u{10ffff}`, utcDay(now() - 7 * dayMs)).map(({ scope }) => scope)
     },
-    dayAhead() {
+    /** Returns the latest charged day, if this clock has not reached it yet. */
+    dayAhead(): string | undefined {
       const latest = sql<{ day: string | null }, []>('SELECT max(day) AS day FROM budget_charges').get()?.day ?? ''
       return latest > utcDay(now()) ? latest : undefined
     },

@@ -5,7 +5,7 @@ import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/runs/spent-of-run.ts'
 import type { Store } from '../store.ts'
 
-/** Whom a call is charged to. `priced`: whether the price of the call was known. */
+/** The payer of a call. `priced`: whether the price of the call was known. */
 export type Payer = {
   readonly agent: string
   readonly conversationId: string
@@ -19,26 +19,20 @@ export type Payer = {
 
 export const noPayer: Payer = { agent: '', conversationId: '', channel: '', provider: '', model: '', priced: true }
 
-/** What the spend can be added up by. */
+/** The keys by which the spend can be added up. */
 export const spendKeys = ['day', 'model', 'conversation', 'channel', 'token', 'agent', 'run'] as const
 export type SpendKey = (typeof spendKeys)[number]
+
+const counts = [
+  ...(['calls', 'inputTokens', 'outputTokens', 'cachedTokens', 'unsettledTokens', 'micros'] as const),
+  ...(['unpricedCalls', 'estimatedCalls', 'unsettledCalls', 'lostCalls'] as const),
+]
 
 /**
  * `micros` is in millionths of a US dollar and leaves out the calls of which the price is not known. `unsettledTokens` were reserved for
  * `unsettledCalls` whose usage nobody told; they count as spent, and so does what was reserved of money. Of `lostCalls` nothing is known.
  */
-export type Spend = {
-  readonly calls: number
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly cachedTokens: number
-  readonly unsettledTokens: number
-  readonly micros: number
-  readonly unpricedCalls: number
-  readonly estimatedCalls: number
-  readonly unsettledCalls: number
-  readonly lostCalls: number
-}
+export type Spend = { readonly [Name in (typeof counts)[number]]: number }
 
 /** `key` is empty for what is no longer known, such as the run of a deleted conversation. `title`: what its conversation is about, or the name of a token. */
 export type SpendRow = Spend & { readonly key: string; readonly title?: string }
@@ -46,14 +40,7 @@ export type SpendRow = Spend & { readonly key: string; readonly title?: string }
 /** With `token` only what that access token asked for. */
 export type SpendWanted = { readonly by: SpendKey; readonly limit: number; readonly fromDay: string; readonly token?: string }
 
-export type SpendTable = {
-  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of all rows. */
-  rows(wanted: SpendWanted): { readonly rows: readonly SpendRow[]; readonly more: number; readonly total: Spend }
-  /** What calls under way have reserved. */
-  held(): { readonly tokens: number; readonly micros: number }
-  /** Records a call that belongs to no run. */
-  addSummary(payer: Payer, day: string, used: Usage | 'unknown'): void
-}
+export type SpendTable = ReturnType<typeof createSpendTable>
 
 type Cells = { readonly [Name in (typeof cells)[number]]: number }
 
@@ -129,7 +116,7 @@ type Reservation = {
   readonly micros: number
 }
 
-export function createSpendTable(store: Store, now: () => number): SpendTable {
+export function createSpendTable(store: Store, now: () => number) {
   const { sql } = store
   const reservations = () => sql<Reservation, []>('SELECT id, owner, expires, tokens, micros FROM budget_reservations').all()
   const isHeld = ({ owner, expires }: Reservation) => expires > now() && isAlive(owner)
@@ -143,7 +130,8 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
   ]
   const underWay = () => sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all()
 
-  function rows({ by, limit, ...range }: SpendWanted): ReturnType<SpendTable['rows']> {
+  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of all rows. */
+  function rows({ by, limit, ...range }: SpendWanted) {
     const order = by === 'day' ? 'key' : 'micros DESC, inputTokens + outputTokens + unsettledTokens DESC, key'
     const all = sql<SpendRow, Values>(
       `SELECT ${columns[by]} AS key, ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4 GROUP BY 1 ORDER BY ${order}`,
@@ -159,13 +147,15 @@ export function createSpendTable(store: Store, now: () => number): SpendTable {
     return found === null ? {} : found
   }
 
+  /** Records a call that belongs to no run. */
   function addSummary(payer: Payer, day: string, used: Usage | 'unknown'): void {
     store.write(() => put(store, 'summary', { payer, day, used: used === 'unknown' ? { lost: 1 } : cellsOf(used) }))
   }
 
   return {
     rows,
-    held() {
+    /** Returns the amount that calls under way have reserved. */
+    held(): { readonly tokens: number; readonly micros: number } {
       const open = reservations().filter(isHeld)
       return open.reduce((sum, { tokens, micros }) => ({ tokens: sum.tokens + tokens, micros: sum.micros + micros }), {
         tokens: 0,
@@ -182,30 +172,12 @@ function cellsOf({ inputTokens, outputTokens, cachedInputTokens = 0, costMicros,
   return { ...counts, micros: costMicros ?? 0, unpriced, estimated: estimated ? 1 : 0 }
 }
 
-const nothing: Spend = {
-  calls: 0,
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedTokens: 0,
-  unsettledTokens: 0,
-  micros: 0,
-  unpricedCalls: 0,
-  estimatedCalls: 0,
-  unsettledCalls: 0,
-  lostCalls: 0,
-}
+const nothing = addedUp(() => 0)
 
 function plus(one: Spend, other: Spend): Spend {
-  return {
-    calls: one.calls + other.calls,
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    cachedTokens: one.cachedTokens + other.cachedTokens,
-    unsettledTokens: one.unsettledTokens + other.unsettledTokens,
-    micros: one.micros + other.micros,
-    unpricedCalls: one.unpricedCalls + other.unpricedCalls,
-    estimatedCalls: one.estimatedCalls + other.estimatedCalls,
-    unsettledCalls: one.unsettledCalls + other.unsettledCalls,
-    lostCalls: one.lostCalls + other.lostCalls,
-  }
+  return addedUp((name) => one[name] + other[name])
+}
+
+function addedUp(count: (name: (typeof counts)[number]) => number): Spend {
+  return Object.fromEntries(counts.map((name) => [name, count(name)])) as Spend
 }

@@ -7,22 +7,11 @@ import { soundObject } from '../wire/call-arguments.ts'
 import { libraryFailure, truncated } from '../wire/failure-of-response.ts'
 import { type Block, collectParts, type PartsOptions } from '../wire/reply-parts.ts'
 
-export type Assembly = {
-  /** Takes one stream part; returns the chunk to show for it. */
-  take(part: LanguageModelV4StreamPart): ModelChunk | undefined
-  /** Takes one content part of a complete answer; returns the chunk to show for it. */
-  takeWhole(part: LanguageModelV4Content): ModelChunk | undefined
-  finish(reason: LanguageModelV4FinishReason, usage: LanguageModelV4Usage): void
-  answeredBy(model: string | undefined): void
-  /** @throws ProviderFailure when the reply did not reach its end */
-  result(): Assembled
-}
-
-export type Assembled = Pick<ChatResponse, 'parts' | 'stop' | 'model'> & { readonly usage: LanguageModelV4Usage; readonly bytes: number }
+export type Assembly = ReturnType<typeof startAssembly>
 
 const stops = { stop: 'stop', length: 'length', 'content-filter': 'content_filter', 'tool-calls': 'tool_calls', other: 'other' } as const
 
-export function startAssembly(options: PartsOptions & { readonly model: string; readonly log: Log }): Assembly {
+export function startAssembly(options: PartsOptions & { readonly model: string; readonly log: Log }) {
   const { provider } = options
   const collection = collectParts(options)
   const open = new Map<string, Block>()
@@ -52,6 +41,7 @@ export function startAssembly(options: PartsOptions & { readonly model: string; 
     options.log('debug', 'provider part ignored', { provider, type })
   }
 
+  /** Takes one content part of a complete answer; returns the chunk to show for it. */
   function takeWhole(part: LanguageModelV4Content): ModelChunk | undefined {
     if (part.type === 'tool-call') call(part)
     else if (part.type === 'text' || part.type === 'reasoning') {
@@ -62,6 +52,7 @@ export function startAssembly(options: PartsOptions & { readonly model: string; 
     return undefined
   }
 
+  /** Takes one stream part; returns the chunk to show for it. */
   function take(part: LanguageModelV4StreamPart): ModelChunk | undefined {
     switch (part.type) {
       case 'text-start':
@@ -112,13 +103,14 @@ export function startAssembly(options: PartsOptions & { readonly model: string; 
   return {
     take,
     takeWhole,
-    finish(reason, usage) {
+    finish(reason: LanguageModelV4FinishReason, usage: LanguageModelV4Usage): void {
       end = { reason, usage }
     },
-    answeredBy(name) {
+    answeredBy(name: string | undefined): void {
       model = name ?? model
     },
-    result() {
+    /** @throws ProviderFailure when the reply did not reach its end */
+    result(): Pick<ChatResponse, 'parts' | 'stop' | 'model'> & { readonly usage: LanguageModelV4Usage; readonly bytes: number } {
       const stop = end?.reason.unified
       if (end === undefined || stop === undefined || stop === 'interrupted' || stop === 'error') throw truncated(provider)
       return { parts: collection.parts(), stop: stops[stop], model, usage: end.usage, bytes: collection.bytes() }

@@ -10,6 +10,7 @@ import type {
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider'
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
+import { errorText } from '../../kit/text.ts'
 import type { Part } from '../../runtime/event.ts'
 import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
 import { repairMessages } from '../repair/messages.ts'
@@ -22,11 +23,7 @@ import type { Body } from '../wire/reply-body.ts'
 import { type Assembly, startAssembly } from './library-reply.ts'
 import { type Delta, mergeDeltas } from './merge-deltas.ts'
 
-type Line = {
-  readonly fetch: typeof globalThis.fetch
-  /** The server answered with plain JSON instead of a stream; the next `fetch` returns this answer and sends nothing. */
-  hasDocument(): boolean
-}
+type Line = ReturnType<typeof openLine>
 
 export async function converseThrough(kind: LibraryKind, talk: Talk): Promise<Exchange> {
   const { name, config, deps, request, deadline, maxBytes } = talk
@@ -46,13 +43,13 @@ async function load(kind: LibraryKind, { name, config, request, baseUrl }: Talk,
   try {
     return await libraries[kind].model({ baseURL: baseUrl, apiKey: config.apiKey ?? '', model, fetch: line.fetch })
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = errorText(error)
     const hint = 'is OPENAI_BASE_URL or ANTHROPIC_BASE_URL set but empty?'
     throw new ProviderFailure('unknown', `provider "${name}" could not be loaded: ${cut(why)}; ${hint}`, { provider: name })
   }
 }
 
-function openLine({ name, config, wire }: Talk, library: Library): Line {
+function openLine({ name, config, wire }: Talk, library: Library) {
   const repair = library.repair()
   let document: unknown
 
@@ -70,6 +67,7 @@ function openLine({ name, config, wire }: Talk, library: Library): Line {
 
   return {
     fetch: Object.assign((input: string | URL | Request, init?: RequestInit) => send(String(input), init ?? {}), { preconnect() {} }),
+    /** The server answered with plain JSON instead of a stream; the next `fetch` returns this answer and sends nothing. */
     hasDocument: () => document !== undefined,
   }
 }
@@ -123,20 +121,18 @@ function wholeAnswer(assembly: Assembly, { content, response, finishReason, usag
 
 type LibraryKind = Exclude<WireKind, 'openai-compatible'>
 
-type Build = {
-  readonly baseURL: string
-  readonly apiKey: string
-  readonly model: string
-  readonly fetch: typeof globalThis.fetch
-}
-
 type Library = {
   readonly marks: Marks
   /** Identifies an event with plain text in this protocol. */
   readonly delta: Delta
   /** Creates a repairer of the server's events for the library; each reply needs its own. */
   repair(): StreamRepair
-  model(build: Build): Promise<LanguageModelV4>
+  model(build: {
+    readonly baseURL: string
+    readonly apiKey: string
+    readonly model: string
+    readonly fetch: typeof globalThis.fetch
+  }): Promise<LanguageModelV4>
 }
 
 /** Lists the protocols that the vendor's own library handles, one row each, and imports the library with the first request. */

@@ -4,17 +4,13 @@ import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { RawCall } from '../wire/reply-parts.ts'
 
 /** A piece in an unknown form still counts as a call: the runtime tells the model that it could not read the call. */
-export type Calls = {
-  /** Takes one member of a `tool_calls`, with its `place` if it is known to be a separate call. Returns its text, for counting. */
-  take(piece: unknown, place?: number): string
-  all(): readonly RawCall[]
-}
+export type Calls = ReturnType<typeof collectCalls>
 
 type Open = { readonly index: number | undefined; readonly isUnknown: boolean; id: string; name: string; raw: string; signature: string }
 
 type Piece = Readonly<Open>
 
-export function collectCalls(): Calls {
+export function collectCalls() {
   const calls: Open[] = []
   const byIndex = new Map<number, Open>()
 
@@ -31,7 +27,8 @@ export function collectCalls(): Calls {
   }
 
   return {
-    take(value, place) {
+    /** Takes one member of a `tool_calls`, with its `place` if it is known to be a separate call. Returns its text, for counting. */
+    take(value: unknown, place?: number): string {
       const piece = readPiece(value, place)
       const call = callOf(piece)
       // After a readable call, an unknown piece is only a remark about that call.

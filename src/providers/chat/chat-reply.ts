@@ -8,20 +8,7 @@ import { type Block, collectParts, type PartsOptions, type RawCall } from '../wi
 import { collectCalls } from './calls.ts'
 import { type Fields, isKeepAlive, listIn, reportedIn, stringIn, unreadable } from './shape.ts'
 
-export type ReplyReader = {
-  /** Takes one parsed event of a stream. @throws when the value is not an event, or reports an error */
-  take(event: unknown): void
-  /** Takes a complete answer, which is therefore at its end. */
-  takeWhole(answer: unknown): void
-  /** Adds text from an event that is known to contain nothing else. */
-  say(type: Block['type'], text: string): void
-  /** Returns the text added since the last call: neighbouring deltas of one kind form one chunk. */
-  shown(): ModelChunk | undefined
-  /** Ends the stream: 'marked' by a final event, or 'unmarked' at the end of a complete body. */
-  ended(how: 'marked' | 'unmarked'): void
-  /** @throws ProviderFailure when the reply did not reach its end */
-  result(): WireReply
-}
+export type ReplyReader = ReturnType<typeof startReply>
 
 const stops: ReadonlyMap<string, ChatResponse['stop']> = new Map([
   ['stop', 'stop'],
@@ -36,7 +23,7 @@ function unfinished(provider: string): ProviderFailure {
   return new ProviderFailure('bad_response', message, { provider, unfinished: true })
 }
 
-export function startReply(options: PartsOptions & { readonly model: string; readonly log: Log }): ReplyReader {
+export function startReply(options: PartsOptions & { readonly model: string; readonly log: Log }) {
   const { provider } = options
   const collection = collectParts(options)
   const calls = collectCalls()
@@ -51,6 +38,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   let strange: unknown
   let usage = reportedIn({})
 
+  /** Adds text from an event that is known to contain nothing else. */
   function say(type: Block['type'], text: string): void {
     if (text === '') return
     if (block?.type !== type) {
@@ -106,7 +94,8 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   }
 
   return {
-    take(event) {
+    /** Takes one parsed event of a stream. @throws when the value is not an event, or reports an error */
+    take(event: unknown): void {
       const choice = choiceOf(event)
       if (choice === undefined) return
       sendsFinish ||= choice.finish_reason !== undefined
@@ -119,7 +108,8 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       if (delta.tool_calls) for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
       if (delta.function_call) collection.count(calls.take({ function: delta.function_call }))
     },
-    takeWhole(answer) {
+    /** Takes a complete answer, which is therefore at its end. */
+    takeWhole(answer: unknown): void {
       const choice = choiceOf(answer)
       if (choice === undefined || !isObject(choice.message)) throw unreadable('no message in it', answer)
       finish = stringIn(choice, 'finish_reason') || 'other'
@@ -127,15 +117,18 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
       if (choice.message.function_call) collection.count(calls.take({ function: choice.message.function_call }))
     },
-    ended(how) {
+    /** Ends the stream: 'marked' by a final event, or 'unmarked' at the end of a complete body. */
+    ended(how: 'marked' | 'unmarked'): void {
       end ??= how
     },
     say,
-    shown() {
+    /** Returns the text added since the last call: neighbouring deltas of one kind form one chunk. */
+    shown(): ModelChunk | undefined {
       flush()
       return chunks.shift()
     },
-    result() {
+    /** @throws ProviderFailure when the reply did not reach its end */
+    result(): WireReply {
       const called = calls.all()
       if (finish === '') {
         if (strange !== undefined) throw unreadable('an event without "choices"', strange)

@@ -1,11 +1,6 @@
 /** Parses server-sent events from bytes that may be cut anywhere: returns the `data` of each event in order and skips other fields. */
 
-export type EventReader = {
-  /** Returns the events that these bytes complete. */
-  take(bytes: Uint8Array): readonly string[]
-  /** Returns the data of an incomplete last event when the body ended inside it. */
-  rest(): string | undefined
-}
+export type EventReader = ReturnType<typeof readEvents>
 
 const LF = 10
 const CR = 13
@@ -14,7 +9,7 @@ const CR = 13
 type Named = (name: string, data: string) => string
 
 /** Lines end with LF, CRLF or CR. Decodes only whole lines, so that no character is cut. */
-export function readEvents(named: Named = (_, data) => data): EventReader {
+export function readEvents(named: Named = (_, data) => data) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let line: Uint8Array[] = []
   let data: string | undefined
@@ -56,7 +51,8 @@ export function readEvents(named: Named = (_, data) => data): EventReader {
   }
 
   return {
-    take(piece) {
+    /** Returns the events that these bytes complete. */
+    take(piece: Uint8Array): readonly string[] {
       const bytes = afterCr && piece[0] === LF ? piece.subarray(1) : piece
       // A lone CR ends a line only if the piece contains no LF.
       const end = bytes.lastIndexOf(LF) + 1 || bytes.lastIndexOf(CR) + 1
@@ -66,6 +62,7 @@ export function readEvents(named: Named = (_, data) => data): EventReader {
       if (end < bytes.length) line.push(bytes.subarray(end))
       return events
     },
+    /** Returns the data of an incomplete last event when the body ended inside it. */
     rest: () => read(`${decode(new Uint8Array())}\n\n`)[0],
   }
 }

@@ -3,14 +3,7 @@
 import { isObject, parseJson } from '../../kit/json.ts'
 import type { Block } from '../wire/reply-parts.ts'
 
-export type Words = { readonly type: Block['type']; readonly text: string }
-
-export type Repeats = {
-  /** Returns the text of an event that matches the known pattern; undefined when the event must be parsed. */
-  wordsOf(event: string): Words | undefined
-  /** Makes a parsed event the pattern for the next events, if it only adds text. */
-  learn(event: string, value: unknown): void
-}
+export type Repeats = ReturnType<typeof createRepeatMatcher>
 
 type Pattern = { readonly type: Block['type']; readonly before: string; readonly after: string }
 
@@ -26,13 +19,14 @@ const worthwhile = 16
 /** Number of patterns without a match after which learning stops, for a server whose events all differ (by a time or a nonce). */
 const patience = 4
 
-export function createRepeatMatcher(): Repeats {
+export function createRepeatMatcher() {
   let known: Pattern | undefined
   let tries = patience
   let read = 0
 
   return {
-    wordsOf(event) {
+    /** Returns the text of an event that matches the known pattern; undefined when the event must be parsed. */
+    wordsOf(event: string): { readonly type: Block['type']; readonly text: string } | undefined {
       if (known === undefined || !event.startsWith(known.before) || !event.endsWith(known.after)) return undefined
       const end = event.length - known.after.length
       if (end < known.before.length) return undefined
@@ -42,7 +36,8 @@ export function createRepeatMatcher(): Repeats {
       tries = patience
       return { type: known.type, text }
     },
-    learn(event, value) {
+    /** Makes a parsed event the pattern for the next events, if it only adds text. */
+    learn(event: string, value: unknown): void {
       if (tries === 0 || ++read < worthwhile) return
       const found = patternOf(event, value)
       if (found === undefined) return

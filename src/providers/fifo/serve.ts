@@ -1,6 +1,6 @@
 /** Serves the other side of the brain's FIFOs: turns a Messages API payload into our request, and our answer into such a message. */
 
-import { isObject, type Json, type JsonObject, parseJson } from '../../kit/json.ts'
+import { isJsonObject, isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, ChatResponse, Message, Schema, ToolSpec } from '../../runtime/port.ts'
 import { readArguments, soundObject } from '../wire/call-arguments.ts'
@@ -113,11 +113,7 @@ function schemaOf(schema: unknown): Schema {
   return {
     ...rest,
     type: 'object',
-    ...(isMap(properties) ? { properties } : {}),
+    ...(isJsonObject(properties) ? { properties } : {}),
     ...(Array.isArray(required) ? { required: required.filter((name) => typeof name === 'string') } : {}),
   }
-}
-
-function isMap(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

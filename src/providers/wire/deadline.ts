@@ -3,27 +3,18 @@
 import { ProviderFailure } from '../../runtime/port.ts'
 import type { ProviderDeps } from './provider-settings.ts'
 
-export type Deadline = {
-  /** Aborts with a ProviderFailure: `aborted` (our own) or `timeout`. */
-  readonly signal: AbortSignal
-  /** Starts a wait for the server; `heard` ends it. Silence outside a wait does not count. */
-  waiting(): void
-  heard(): void
-  end(): void
-}
+export type Deadline = ReturnType<typeof startDeadline>
 
 /** Timers take 31 bits; a longer wait would fire at once. */
 const longestTimer = 2_147_483_647
 
-type Options = {
+export function startDeadline(options: {
   readonly provider: string
   readonly signal: AbortSignal
   readonly totalS: number
   readonly idleS: number
   readonly deps: Pick<ProviderDeps, 'sleep' | 'monotonic'>
-}
-
-export function startDeadline(options: Options): Deadline {
+}) {
   const { provider, deps, totalS, idleS } = options
   const idleMs = idleS * 1000
   const { monotonic = () => performance.now() } = deps
@@ -53,14 +44,16 @@ export function startDeadline(options: Options): Deadline {
   void clock()
 
   return {
+    /** Aborts with a ProviderFailure: `aborted` (our own) or `timeout`. */
     signal: chat.signal,
-    waiting() {
+    /** Starts a wait for the server; `heard` ends it. Silence outside a wait does not count. */
+    waiting(): void {
       silentSince = monotonic()
     },
-    heard() {
+    heard(): void {
       silentSince = undefined
     },
-    end() {
+    end(): void {
       options.signal.removeEventListener('abort', cancelled)
       chat.abort(new ProviderFailure('aborted', `the call to provider "${provider}" is over`, { provider }))
       stopped.abort()

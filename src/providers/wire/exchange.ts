@@ -11,11 +11,7 @@ export type Answer =
   | { readonly type: 'document'; readonly value: unknown }
   | { readonly type: 'stream'; readonly head: Pick<Response, 'status' | 'headers'>; readonly body: Body }
 
-export type Wire = {
-  ask(url: string, init: RequestInit): Promise<Answer>
-  /** Ends the connection. */
-  close(): void
-}
+export type Wire = ReturnType<typeof openWire>
 
 type Options = BodyLimits & {
   readonly fetch: Fetch
@@ -25,7 +21,7 @@ type Options = BodyLimits & {
   readonly keyHint: string
 }
 
-export function openWire(options: Options): Wire {
+export function openWire(options: Options) {
   const { provider, deadline } = options
   const own = new AbortController()
   const state: { body?: Body } = {}
@@ -47,7 +43,7 @@ export function openWire(options: Options): Wire {
   }
 
   return {
-    async ask(url, init) {
+    async ask(url: string, init: RequestInit): Promise<Answer> {
       const response = await send(url, init)
       const body = openBody({ limits: options, body: response.body, signal: own.signal, gone })
       state.body = body
@@ -57,7 +53,8 @@ export function openWire(options: Options): Wire {
       if (first === '' || first === '<' || !options.streaming) throw await noAnswer({ options, response, body, first })
       return { type: 'stream', head: response, body }
     },
-    close() {
+    /** Ends the connection. */
+    close(): void {
       deadline.signal.removeEventListener('abort', stop)
       if (state.body?.ended()) return
       own.abort(new ProviderFailure('aborted', `the connection to provider "${provider}" is closed`, { provider }))

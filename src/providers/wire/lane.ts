@@ -25,17 +25,11 @@ export type EnterRequest = {
 /** `began` reports that the server has begun to answer. Repeated calls of both functions are harmless. */
 export type Pass = { began(): void; leave(): void }
 
-export type Lane = {
-  ticket(): number
-  /** Rejects with the signal's reason, or with a ProviderFailure `rate_limit`. */
-  enter(request: EnterRequest): Promise<Pass>
-  /** Stops all calls for this many milliseconds; then one call tries alone, and the others follow when the server answers it. */
-  holdOff(ms: number): void
-}
+export type Lane = ReturnType<typeof createLane>
 
 type Waiting = EnterRequest & { readonly go: (pass: Pass) => void; readonly fail: (error: ProviderFailure) => void }
 
-export function createLane({ now, after }: LaneClock): Lane {
+export function createLane({ now, after }: LaneClock) {
   /** Sorted by ticket. */
   let waiting: Waiting[] = []
   const state: { tickets: number; running: number; until: number; cautious: boolean; trying?: Pass; wake?: () => void } = {
@@ -91,6 +85,7 @@ export function createLane({ now, after }: LaneClock): Lane {
     return pass
   }
 
+  /** Rejects with the signal's reason, or with a ProviderFailure `rate_limit`. */
   function enter(request: EnterRequest): Promise<Pass> {
     const { signal, ticket, provider, patienceMs, onWait } = request
     if (signal.aborted) return Promise.reject(signal.reason)
@@ -116,7 +111,8 @@ export function createLane({ now, after }: LaneClock): Lane {
   return {
     ticket: () => (state.tickets += 1),
     enter,
-    holdOff(ms) {
+    /** Stops all calls for this many milliseconds; then one call tries alone, and the others follow when the server answers it. */
+    holdOff(ms: number): void {
       state.until = Math.max(state.until, now() + ms)
       state.cautious = true
       next()

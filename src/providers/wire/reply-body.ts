@@ -11,17 +11,7 @@ export type BodyLimits = {
   readonly maxBytes: number
 }
 
-export type Body = {
-  /** Returns the first character that is not white space; '' when the body ends before one. */
-  peek(): Promise<string>
-  /** Returns the whole body as text, or its first `limit` bytes and a little more. */
-  text(limit: number): Promise<{ readonly text: string; readonly whole: boolean }>
-  /** Returns one piece as it arrives; undefined at the end. */
-  next(): Promise<Uint8Array | undefined>
-  /** Returns whether the body was read to its end, so that no transfer is active. */
-  ended(): boolean
-  close(reason: unknown): void
-}
+export type Body = ReturnType<typeof openBody>
 
 export const errorBodyBytes = 65_536
 
@@ -51,12 +41,7 @@ function isUnreached(error: unknown): boolean {
   return ['ConnectionRefused', 'ECONNREFUSED', 'FailedToOpenSocket', 'ENOTFOUND', 'EAI_AGAIN'].some((each) => each === code)
 }
 
-export function openBody(at: {
-  limits: BodyLimits
-  body: ReadableStream<Uint8Array> | null
-  signal: AbortSignal
-  gone: Promise<never>
-}): Body {
+export function openBody(at: { limits: BodyLimits; body: ReadableStream<Uint8Array> | null; signal: AbortSignal; gone: Promise<never> }) {
   const { limits, signal, gone } = at
   const reader = at.body?.getReader()
   const peeked: Uint8Array[] = []
@@ -93,12 +78,14 @@ export function openBody(at: {
     if (total > limits.maxBytes * 256 + errorBodyBytes || line > lineLimit(limits.maxBytes)) throw tooLarge(limits)
   }
 
+  /** Returns one piece as it arrives; undefined at the end. */
   function next(): Promise<Uint8Array | undefined> {
     return peeked.length > 0 ? Promise.resolve(peeked.shift()) : pull()
   }
 
   return {
-    async peek() {
+    /** Returns the first character that is not white space; '' when the body ends before one. */
+    async peek(): Promise<string> {
       for (let spaces = 0; spaces <= errorBodyBytes; ) {
         const bytes = await Promise.race([pull(), gone])
         if (bytes === undefined) return ''
@@ -109,7 +96,8 @@ export function openBody(at: {
       }
       return ''
     },
-    async text(limit) {
+    /** Returns the whole body as text, or its first `limit` bytes and a little more. */
+    async text(limit: number): Promise<{ readonly text: string; readonly whole: boolean }> {
       const chunks: Uint8Array[] = []
       for (let size = 0; size <= limit; ) {
         const bytes = await Promise.race([next(), gone])
@@ -120,6 +108,7 @@ export function openBody(at: {
       return { text: decode(chunks), whole: false }
     },
     next,
+    /** Returns whether the body was read to its end, so that no transfer is active. */
     ended: () => isOver,
     close,
   }

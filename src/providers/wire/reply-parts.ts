@@ -23,20 +23,11 @@ export type RawCall = {
 export type PartsOptions = { readonly provider: string; readonly maxBytes: number; readonly newId: (wanted: string) => string }
 
 /** Every function that adds bytes throws ProviderFailure `too_large` beyond the limit. */
-export type Collection = {
-  begin(type: Block['type']): Block
-  /** Returns the chunk to show for the delta. */
-  add(to: Block, delta: string): ModelChunk | undefined
-  /** Does not count bytes: arguments arrive in pieces, which `count` has counted already. */
-  call(call: RawCall): void
-  count(text: string): void
-  parts(): readonly Part[]
-  bytes(): number
-}
+export type Collection = ReturnType<typeof collectParts>
 
 type Slot = Block | Extract<Part, { type: 'call' }>
 
-export function collectParts({ provider, maxBytes, newId }: PartsOptions): Collection {
+export function collectParts({ provider, maxBytes, newId }: PartsOptions) {
   const slots: Slot[] = []
   let bytes = 0
 
@@ -46,19 +37,21 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions): Colle
   }
 
   return {
-    begin(type) {
+    begin(type: Block['type']): Block {
       const block: Block = { type, texts: [], half: '', meta: {} }
       slots.push(block)
       return block
     },
-    add(to, delta) {
+    /** Returns the chunk to show for the delta. */
+    add(to: Block, delta: string): ModelChunk | undefined {
       count(delta)
       const text = soundUpTo(to, delta)
       if (text === '') return undefined
       to.texts.push(text)
       return { type: to.type, text }
     },
-    call({ id, name, raw, meta = {}, isUnknown = false }) {
+    /** Does not count bytes: arguments arrive in pieces, which `count` has counted already. */
+    call({ id, name, raw, meta = {}, isUnknown = false }: RawCall): void {
       const asked = { id: newId(id), name: name.toWellFormed(), ...(isUnknown ? unread(raw) : readArguments(raw)) }
       slots.push({ type: 'call', ...asked, ...(isEmpty(meta) ? {} : { meta }) })
     },

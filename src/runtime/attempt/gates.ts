@@ -4,18 +4,7 @@ import type { InternalEvent } from '../event.ts'
 import { gateIdOf } from '../gate-id.ts'
 import type { Decision, Question, Questions, RunIdentity } from '../port.ts'
 
-export type Gates = {
-  /** Opens a gate. `earlier`: an approval of the same plan from a run that could not wait; then nobody is asked. */
-  open(gate: Extract<InternalEvent, { type: 'gate.open' }>, earlier: Decision | undefined): void
-  /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it. */
-  approve(gateId: string, decision: Decision): Promise<string | undefined>
-  get(gateId: string): Question | undefined
-  /** Resolves when it is no longer open, at once when it is not. */
-  closed(gateId: string): Promise<void>
-  /** Closes the gate of a call that is decided or can no longer be decided. */
-  close(callId: string): void
-  closeAll(): void
-}
+export type Gates = ReturnType<typeof createGates>
 
 export type GatesOptions = {
   readonly identity: RunIdentity
@@ -30,11 +19,12 @@ export type GatesOptions = {
 
 type Gate = { readonly question: Question; readonly takeBack: readonly (() => void)[]; readonly closed: PromiseWithResolvers<void> }
 
-export function createGates({ identity, questions, after, ttlMs, decide, fail }: GatesOptions): Gates {
+export function createGates({ identity, questions, after, ttlMs, decide, fail }: GatesOptions) {
   /** By the gate's id. */
   const gates = new Map<string, Gate>()
 
-  function open({ id, call, judgement, changes }: Parameters<Gates['open']>[0], earlier: Decision | undefined): void {
+  /** Opens a gate. `earlier`: an approval of the same plan from a run that could not wait; then nobody is asked. */
+  function open({ id, call, judgement, changes }: Extract<InternalEvent, { type: 'gate.open' }>, earlier: Decision | undefined): void {
     const gateId = gateIdOf(identity.runId, id, changes && 'changes')
     const question = { call, judgement, ...(changes ? { changes } : {}) }
     const answer = (decision: Decision) => decide(id, judgement.plan, decision)
@@ -62,6 +52,7 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
     }
   }
 
+  /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it. */
   async function approve(gateId: string, decision: Decision): Promise<string | undefined> {
     const question = get(gateId)
     if (!question) return 'approval'
@@ -81,11 +72,13 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
     open,
     approve,
     get,
-    closed: async (gateId) => await gates.get(gateId)?.closed.promise,
-    close: (callId) => {
+    /** Resolves when it is no longer open, at once when it is not. */
+    closed: async (gateId: string) => await gates.get(gateId)?.closed.promise,
+    /** Closes the gate of a call that is decided or can no longer be decided. */
+    close: (callId: string): void => {
       for (const [gateId, { question }] of gates) if (question.call.id === callId) closeGate(gateId)
     },
-    closeAll: () => {
+    closeAll: (): void => {
       for (const gateId of gates.keys()) closeGate(gateId)
     },
   }

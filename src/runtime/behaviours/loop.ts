@@ -7,14 +7,12 @@ import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 import { broughtBy } from './start-events.ts'
 
-type Loop = { readonly round: number; readonly phase: 'new' | 'idle' | 'wants' | 'thinking' }
-
 const start: Pattern<RunEvent> = { type: 'run.start' }
 const replies: readonly Pattern<RunEvent>[] = [{ type: 'model.done' }, { type: 'model.fail' }]
-/** What only a request that is being made brings about. */
+/** The events that only a request under way brings about. */
 const answers: readonly Pattern<RunEvent>[] = [...replies, { type: 'context.trimmed' }]
 
-export const loop: BThread<Loop, RunEvent> = {
+export const loop: BThread<{ readonly round: number; readonly phase: 'new' | 'idle' | 'wants' | 'thinking' }, RunEvent> = {
   name: 'loop',
   priority: 60,
   init: { round: 0, phase: 'new' },

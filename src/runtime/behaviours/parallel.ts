@@ -4,9 +4,7 @@ import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
 
 type Flight = { readonly id: string; readonly writes: readonly string[] }
-type Parallel = { readonly inFlight: readonly Flight[] }
-
-export function parallel({ maxParallel }: { readonly maxParallel: number }): BThread<Parallel, RunEvent> {
+export function parallel({ maxParallel }: { readonly maxParallel: number }): BThread<{ readonly inFlight: readonly Flight[] }, RunEvent> {
   return {
     name: 'parallel',
     priority: 31,

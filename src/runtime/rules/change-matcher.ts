@@ -6,19 +6,12 @@ import { quote } from '../../kit/text.ts'
 import type { Change } from '../changes.ts'
 import type { Proposal } from '../event.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'
-import type { SampleCall } from './matcher.ts'
 import type { Report } from './problem.ts'
 
 /** One change as a rule sees it; `path` is relative to the workspace. */
 type Seen = { readonly path: string; readonly kind: string; readonly change: string }
 
-export type ChangeMatcher = {
-  readonly matches: (change: Change) => boolean
-  /** Whether the call of a file tool makes such a change. What a command changes is known only when it has ended. */
-  readonly matchesCall: (proposal: Proposal) => boolean
-  /** The calls of file tools that probably match. */
-  readonly samples: readonly SampleCall[]
-}
+export type ChangeMatcher = ReturnType<typeof matcherOf>
 
 const fields = ['path', 'kind', 'change'] as const
 type Field = (typeof fields)[number]
@@ -28,7 +21,7 @@ const choices: { readonly [field in Field]?: readonly string[] } = {
   change: ['created', 'changed', 'deleted'],
 }
 
-/** What each file tool may do to the file that it writes. */
+/** The operations that each file tool may do on the file that it writes. */
 const fileTools: { readonly [tool: string]: readonly string[] } = {
   file_write: ['created', 'changed'],
   file_edit: ['changed'],
@@ -55,18 +48,20 @@ function partOf(name: string, said: unknown, report: Report, places: Places): Pa
   return report.say(`never holds: ${field} is one of ${allowed.join(', ')}${typeof said === 'string' ? didYouMean(said, allowed) : ''}`)
 }
 
-function matcherOf(parts: readonly Part[], { workspace }: Places): ChangeMatcher {
+function matcherOf(parts: readonly Part[], { workspace }: Places) {
   const holds = (seen: Seen) => parts.every(({ field, condition }) => condition.holds(seen[field]))
   const sample = parts.find(({ field }) => field === 'path')?.condition.sample
   // The shortest text of a pattern for everything in a folder is the folder.
   const paths = typeof sample === 'string' ? [sample, `${sample.replace(/\/$/, '')}/a`] : ['sample']
   return {
-    matches: ({ path, before, after }) => holds({ path, kind: (after ?? before)?.kind ?? 'file', change: changeOf(before, after) }),
-    matchesCall: ({ call, judgement }) => {
+    matches: ({ path, before, after }: Change) => holds({ path, kind: (after ?? before)?.kind ?? 'file', change: changeOf(before, after) }),
+    /** Whether the call of a file tool makes such a change. What a command changes is known only when it has ended. */
+    matchesCall: ({ call, judgement }: Proposal): boolean => {
       const changes = Object.hasOwn(fileTools, call.name) ? (fileTools[call.name] ?? []) : []
       const written = judgement.writes.map((one) => (one.startsWith(`${workspace}/`) ? one.slice(workspace.length + 1) : one))
       return written.some((path) => changes.some((change) => holds({ path, kind: 'file', change })))
     },
+    /** The calls of file tools that probably match. */
     samples: Object.keys(fileTools).map((name) => ({
       name,
       input: {},

@@ -19,10 +19,7 @@ export type ProgramOptions = {
 /** `blockers` names the threads that block a stalled run. */
 export type OnSelect = (event: RunEvent, blockers: string) => void
 
-export type Program = {
-  /** Processes one external event and all its consequences. @returns the thread that rejected it. @throws what our own threads throw */
-  take(event: ExternalEvent, onSelect: OnSelect): string | undefined
-}
+export type Program = ReturnType<typeof createProgram>
 
 /** These events report facts or stop the run; a developer's thread that blocks one cannot undo it, so the thread counts as failed. */
 const mustBeTaken: readonly RunEvent['type'][] = [
@@ -39,11 +36,12 @@ const mustBeTaken: readonly RunEvent['type'][] = [
   'estop',
 ]
 
-export function createProgram({ threads, threadOf = () => undefined, onExternal }: ProgramOptions): Program {
+export function createProgram({ threads, threadOf = () => undefined, onExternal }: ProgramOptions) {
   const engine = createEngine<RunEvent>({ threads, ...(onExternal ? { onExternal } : {}) })
   /** The developers' threads that take part and have not failed. */
   const trusted = new Set(threads.map(({ name }) => name).filter((name) => name.startsWith(USER)))
 
+  /** Processes one external event and all its consequences. @returns the thread that rejected it. @throws what our own threads throw */
   function take(event: ExternalEvent, onSelect: OnSelect): string | undefined {
     const select = (event: RunEvent) => {
       if (event.type === 'thread.add') join(event.name)

@@ -6,8 +6,8 @@ import type { Property } from '../../kernel/property.ts'
 import { EXTERNAL, type Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { Label, RunEvent } from '../event.ts'
-import { externalTypes } from '../external-types.ts'
 import type { RunLimits } from '../program.ts'
+import { externalTypes } from '../vocabulary.ts'
 import { resolvedOnce, somebodyOwesAnAnswer } from './progress.ts'
 import {
   goingInCircles,

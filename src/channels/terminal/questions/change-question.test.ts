@@ -4,8 +4,7 @@ import { changeSetOf, folder, type Sides } from '../../../host/changes/fixture.t
 import type { ChangeSet, Revision } from '../../../runtime/changes.ts'
 import { wordsOf } from '../printer.ts'
 import type { AskPerson } from './approval-prompt.ts'
-import { askAboutChanges } from './change-question.ts'
-import { readNumbers } from './choose-files.ts'
+import { askAboutChanges, readNumbers } from './change-question.ts'
 
 const two: Sides = { 'a.txt': ['one\n', 'two\n'], 'b.txt': [null, 'new\n'] }
 

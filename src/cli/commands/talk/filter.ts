@@ -4,7 +4,7 @@ import { attend } from '../../../channels/attend.ts'
 import { createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import { renderWhole } from '../../../channels/terminal/render-whole.ts'
+import { renderWhole } from '../../../channels/terminal/render.ts'
 import { cliChannel } from '../../../channels/terminal/settings.ts'
 import { channelSettings } from '../../../config/config.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
@@ -82,9 +82,7 @@ async function systemOf({ setup, flags: { system }, agentProfile }: Asking): Pro
   return text
 }
 
-type Question = Asking & { readonly prompt: string; readonly system: string }
-
-async function answer(question: Question): Promise<number> {
+async function answer(question: Asking & { readonly prompt: string; readonly system: string }): Promise<number> {
   const { setup, flags, agentProfile, prompt } = question
   noteOffline(setup)
   if (flags.tools !== undefined) sayWhere(setup)

@@ -8,7 +8,7 @@ import type { Change, EntryState } from '../../../runtime/changes.ts'
 import { createPace, type Pace } from '../../../workspace/changes/tree/pace.ts'
 import { FailureError } from '../../failure.ts'
 
-/** What an entry was like; `inode` and `changed`, in ns, tell whether somebody touched it. */
+/** The state of an entry; `inode` and `changed`, in ns, tell whether somebody touched it. */
 export type Entry = {
   readonly kind: EntryState['kind']
   readonly mode: number
@@ -17,7 +17,7 @@ export type Entry = {
   readonly changed: string
 }
 
-/** What a copy was like before the attempt; names are bytes as latin1, because not every name is UTF-8. */
+/** The state of a copy before the attempt; names are bytes as latin1, because not every name is UTF-8. */
 export type Manifest = ReadonlyMap<string, Entry>
 
 /** A larger workspace is not copied. */
@@ -51,7 +51,7 @@ export async function copyWorkspace(workspace: string, copy: string, { signal, s
   return await manifestOf(copy, signal)
 }
 
-/** What it takes on the disk. */
+/** Returns the space that it takes on the disk. */
 async function bytesOf(root: string, signal: AbortSignal | undefined): Promise<number> {
   const sum = { blocks: 0 }
   const visit = (_: string, { blocks }: BigIntStats) => {
@@ -67,14 +67,12 @@ async function manifestOf(root: string, signal?: AbortSignal): Promise<Map<strin
   return found
 }
 
-type Walk = {
-  readonly signal: AbortSignal | undefined
-  readonly pace: Pace
-  readonly visit: (raw: string, stat: BigIntStats) => void
-}
-
 /** The process goes on meanwhile: it keeps a lease, and may be told to stop. @throws the reason of the signal */
-async function walk(root: string, options: Walk, below = ''): Promise<void> {
+async function walk(
+  root: string,
+  options: { readonly signal: AbortSignal | undefined; readonly pace: Pace; readonly visit: (raw: string, stat: BigIntStats) => void },
+  below = '',
+): Promise<void> {
   for (const name of readdirSync(place(root, below), { encoding: 'buffer' })) {
     await options.pace()
     options.signal?.throwIfAborted()

@@ -14,13 +14,7 @@ export type ExporterOptions = {
   readonly sleep: (ms: number) => Promise<void>
 }
 
-export type Exporter = {
-  add(span: Span): void
-  /** Sends what waits, once, and resolves. */
-  close(): Promise<void>
-  /** How many spans were lost: the queue was full, or the collector refused them. */
-  lost(): number
-}
+export type Exporter = ReturnType<typeof createExporter>
 
 const batchSize = 256
 const capacity = 4_096
@@ -28,7 +22,7 @@ const everyMs = 1_000
 const patienceMs = 10_000
 const retries = [429, 502, 503, 504]
 
-export function createExporter({ url, headers, resource, fetch, log, sleep }: ExporterOptions): Exporter {
+export function createExporter({ url, headers, resource, fetch, log, sleep }: ExporterOptions) {
   const waiting: Span[] = []
   const state: { lost: number; sending?: Promise<void>; closed: boolean; told: boolean } = { lost: 0, closed: false, told: false }
 
@@ -86,15 +80,17 @@ export function createExporter({ url, headers, resource, fetch, log, sleep }: Ex
   }
 
   return {
-    add(span) {
+    add(span: Span) {
       if (waiting.length >= capacity) return lose(1, 'the queue is full')
       waiting.push(span)
       begin(everyMs)
     },
-    async close() {
+    /** Sends what waits, once, and resolves. */
+    async close(): Promise<void> {
       state.closed = true
       await Promise.race([drain(), sleep(patienceMs / 5)])
     },
+    /** How many spans were lost: the queue was full, or the collector refused them. */
     lost: () => state.lost,
   }
 }

@@ -1,6 +1,7 @@
 /** Opens what a server tells about itself: metrics of its home, and traces where OTEL_EXPORTER_OTLP_ENDPOINT says. */
 
 import type { Metric } from '../../../http/prometheus.ts'
+import { errorText } from '../../../kit/text.ts'
 import type { JournalFeed } from '../../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
@@ -33,7 +34,7 @@ export type TelemetryOptions = {
 
 /** The chain is read in slices of this length, so that no turn waits for it. */
 const sliceMs = 5
-/** Whoever asks for the metrics waits for the answer. */
+/** A caller who asks for the metrics waits for the answer. */
 const askedMs = 50
 /** As the event hub, which is awake then: a server that is idle wakes for nothing else. */
 const lookMs = 500
@@ -41,7 +42,7 @@ const secondMs = 1_000
 
 export async function openTelemetry(options: TelemetryOptions): Promise<Telemetry> {
   const { setup, memory, events, receipts, poll, turns, questions, version, signal } = options
-  const failed = (error: unknown) => setup.log('error', 'metrics ended', { why: error instanceof Error ? error.message : String(error) })
+  const failed = (error: unknown) => setup.log('error', 'metrics ended', { why: errorText(error) })
   const exporter = exporterOf(setup, version)
   const runs = followRuns({ events, feed: await memory.feed(), ...(exporter ? { exporter } : {}), signal, failed })
   const chain = createChainWatch({ ...receipts, now: () => performance.now() })

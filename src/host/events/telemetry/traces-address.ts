@@ -1,5 +1,6 @@
 /** Says where traces go. The variables are those of the OpenTelemetry specification. */
 
+import { errorText } from '../../../kit/text.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import { otlpBody } from './otlp.ts'
 
@@ -45,6 +46,6 @@ export async function tryCollector(env: Environment): Promise<{ readonly url: st
     })
     return ok ? { url } : { url, problem: `what answers at ${url} refuses traces (status ${status})` }
   } catch (error) {
-    return { url, problem: `nothing answers at ${url} (${error instanceof Error ? error.message : String(error)})` }
+    return { url, problem: `nothing answers at ${url} (${errorText(error)})` }
   }
 }

@@ -1,12 +1,11 @@
 /** Writes and restores a backup as a folder, or as one compressed file with the system's tar. */
 
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { FailureError } from '../../failure.ts'
-import type { Manifest } from './manifest.ts'
+import { assertWhole, digestOf, type Manifest, type Progress, readManifest } from './manifest.ts'
 import { built, builtFile } from './partial-folder.ts'
-import { type RestoreOptions, restoreBackup } from './restore-backup.ts'
-import { type BackupOptions, type WrittenBackup, writeBackup } from './write-backup.ts'
+import { type BackupOptions, type OpenCopy, type WrittenBackup, writeBackup } from './write-backup.ts'
 
 /** @throws FailureError; nothing is left at the target then */
 export function writeArchive(options: BackupOptions): Promise<WrittenBackup> {
@@ -62,4 +61,55 @@ async function tar(args: readonly string[], signal: AbortSignal): Promise<void> 
   const said = await child.stderr.text()
   signal.throwIfAborted()
   if ((await child.exited) !== 0) throw new FailureError('error', `tar: ${said.trim().split('\n')[0]}`)
+}
+
+type RestoreOptions = {
+  readonly openCopy: OpenCopy
+  readonly backup: string
+  /** The home to be. */
+  readonly target: string
+  readonly progress: Progress
+  readonly signal: AbortSignal
+}
+
+/** Checks every digest, and copies a backup into an empty folder that will become the target when it is whole. @throws FailureError */
+async function restoreBackup({ openCopy, backup, target, progress, signal }: RestoreOptions, folder: string): Promise<Manifest> {
+  const manifest = readManifest(backup)
+  await assertWhole(backup, manifest, (share) => progress(share / 2))
+  for (const [at, { path, mode, sha256 }] of manifest.files.entries()) {
+    signal.throwIfAborted()
+    if (copied(join(backup, path), join(folder, path), mode) !== sha256)
+      throw new FailureError('integrity', `${path} changed while it was copied; nothing was restored`)
+    progress(0.5 + at / manifest.files.length / 2)
+    await Bun.sleep(0)
+  }
+  await moveAgents(openCopy, { folder, target, manifest })
+  progress(1)
+  return manifest
+}
+
+/** @returns the digest of what was written */
+function copied(from: string, to: string, mode: number): string | undefined {
+  mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
+  const file = openSync(to, 'wx', 0o600)
+  try {
+    const digest = digestOf(from, {
+      each(piece) {
+        for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
+      },
+    })
+    fsyncSync(file)
+    chmodSync(to, mode)
+    return digest?.sha256
+  } finally {
+    closeSync(file)
+  }
+}
+
+type Moving = { readonly folder: string; readonly target: string; readonly manifest: Manifest }
+
+/** The database names the folders of agents; in another home they are elsewhere. */
+async function moveAgents(openCopy: OpenCopy, { folder, target, manifest }: Moving): Promise<void> {
+  if (manifest.home === target) return
+  await openCopy(join(folder, manifest.database), async (memory) => (await memory.copies()).moveAgents(manifest.home, target))
 }

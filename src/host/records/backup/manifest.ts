@@ -3,6 +3,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { parseJson } from '../../../kit/json.ts'
 import { FailureError } from '../../failure.ts'
 
 const relative = z.string().refine((path) => path !== '' && !path.startsWith('/') && !path.split('/').includes('..'), 'not a path inside')
@@ -17,7 +18,7 @@ const manifestShape = z.object({
   database: relative,
   receipts: z.nullable(z.object({ log_id: z.string(), count: z.int(), head: z.string() })),
   files: z.array(z.object({ path: relative, size: z.int(), mode: z.int(), sha256: z.string() })),
-  /** What was not copied, because it is not a regular file. */
+  /** The paths that were not copied, because they are not regular files. */
   left_out: z.array(z.string()),
 })
 
@@ -33,7 +34,7 @@ export type Progress = (share: number) => void
 export function readManifest(folder: string): Manifest {
   const text = textOf(join(folder, manifestName))
   if (text === undefined) throw new FailureError('error', `"${folder}" is no backup: it has no ${manifestName}`)
-  const read = manifestShape.safeParse(jsonOf(text))
+  const read = manifestShape.safeParse(parseJson(text))
   if (read.success) return read.data
   throw new FailureError(
     'integrity',
@@ -44,14 +45,6 @@ export function readManifest(folder: string): Manifest {
 function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
   } catch {
     return undefined
   }

@@ -1,24 +1,28 @@
 /** Judges past calls by a policy from another file: it loads the configuration with that file in place of the user's own. */
 
 import { join } from 'node:path'
-import { describeProblem } from '../../../config/config.ts'
+import { type Config, describeProblem } from '../../../config/config.ts'
 import { loadConfig } from '../../../config/load.ts'
 import { readConfigFile } from '../../../config/text/read-toml-file.ts'
 import { createTrust } from '../../../config/trust.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import type { Judge } from '../../../runtime/port.ts'
-import type { Entry } from '../../../runtime/replay/external-entry.ts'
+import { changesOf } from '../../../runtime/attempt/change-outcome.ts'
+import { broughtBy } from '../../../runtime/behaviours/start-events.ts'
+import type { Proposal } from '../../../runtime/event.ts'
+import type { Judge, Tool } from '../../../runtime/port.ts'
+import { type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
 import type { RejudgeInput } from '../../../runtime/replay/rejudge.ts'
+import type { CommandMode } from '../../../security/autonomy.ts'
 import { sight } from '../../../workspace/sight.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { allowingToo, policyOf, resolveExecutable } from '../../setup/effective-policy.ts'
 import { createToolRuntime } from '../../toolset/tool-executor.ts'
+import { builtInNames } from '../../toolset/tool-selection.ts'
 import { openChanges } from '../../transactions/open-changes.ts'
 import { pastReview } from '../../transactions/past-review.ts'
 import { changeJudge } from '../../transactions/reviewed-views.ts'
 import { createRepositoryReader } from '../../transactions/transfer/repository-reader.ts'
-import { pastCommands, pastTools } from './recorded-tools.ts'
 
 /**
  * Judges the calls of a run, and what they changed, by that policy, ignoring ESTOP. It runs nothing, not even an executable to get its description.
@@ -82,4 +86,57 @@ function configWith({ paths, context, config }: Setup, file: string) {
   if (loaded.ok) return loaded.config
   const problems = loaded.problems.map((problem) => describeProblem(problem.file === own ? { ...problem, file: path } : problem))
   throw new FailureError('usage', problems)
+}
+
+/** The tool did not exist, had changed, or was called with invalid arguments. */
+const beyondPolicy = ['tool.unknown', 'tool.changed', 'schema.invalid']
+
+/**
+ * Reconstructs the external tools of a past run as far as a gate knows them, so that its calls can be judged again without running
+ * anything.
+ */
+function pastTools(entries: readonly Entry[], { security }: Config) {
+  const past = entries.flatMap(proposalsOf)
+  const own = past.filter(({ call, judgement }) => !builtInNames.includes(call.name) && judgement.rule !== 'tool.unknown')
+  const names = [...new Set(own.map(({ call }) => call.name))]
+  const settled = past.filter(({ judgement }) => beyondPolicy.includes(judgement.rule))
+  return {
+    /** One tool for each name of the run that is not built in. */
+    tools: names.map((name) => standIn(name, security.allowTools.includes(name) ? 'low' : 'medium')),
+    /** Judgements that do not depend on a policy, by call id: they hold under every policy. */
+    settled: new Map(settled.map(({ call, judgement }) => [call.id, judgement])),
+  }
+}
+
+/** Returns how the run executed commands; undefined when none of its entries tells that a private view was used. */
+function pastCommands(entries: readonly Entry[]): CommandMode | undefined {
+  return entries.some(wasOnView) ? { confined: true, transaction: true } : undefined
+}
+
+function wasOnView(entry: Entry): boolean {
+  const event = externalOf(entry)
+  if (event?.type === 'tool.changed') return true
+  if (event?.type === 'tool.done') return event.outcome.metadata?.changes !== 'direct' && changesOf(event.outcome.metadata) !== undefined
+  return proposalsOf(entry).some(({ judgement }) => judgement.rule === 'autonomy.transaction' || judgement.rule === 'autonomy.dropped')
+}
+
+function proposalsOf(entry: Entry): readonly Proposal[] {
+  const event = externalOf(entry)
+  return (event && broughtBy(event)) ?? []
+}
+
+/**
+ * For executables and tools of a claw the gate knows only the operator's risk setting; the arguments were checked when the run took place.
+ */
+function standIn(name: string, risk: Tool['risk']): Tool {
+  return {
+    name,
+    description: '',
+    parameters: { type: 'object' },
+    risk,
+    timeoutMs: 0,
+    idempotent: false,
+    touches: () => [],
+    invoke: () => Promise.reject(new Error(`${name} stands in for a tool of the past, and is only judged`)),
+  }
 }

@@ -29,24 +29,9 @@ export type CallRecordOptions = {
   readonly noIntent: (message: string) => Error
 }
 
-export type CallRecord = {
-  /** @returns why the approval that it names cannot be used */
-  begun(run: RunIdentity, act: Internal<'act'>): string | undefined
-  /** @returns why the approval that it names cannot be used */
-  applying(run: RunIdentity, apply: Internal<'apply'>): string | undefined
-  /** The result of an act, or of the application of its changes. Journals nothing of a run that is `forgotten`. */
-  done(run: RunIdentity, result: Result, forgotten?: boolean): ToolDone
-  /** Works like `done` for a result whose receipt is in the log already. */
-  settled(run: RunIdentity, result: Result, forgotten: boolean): ToolDone
-  /** @returns its receipt */
-  denied(run: RunIdentity, deny: Internal<'deny'>): string | undefined
-  /** @returns its receipt */
-  dropped(run: RunIdentity, drop: Internal<'drop'>): string | undefined
-  /** After a crash: ends a call whose changes were still undecided. `result` names its receipt if that is in the log. @returns its receipt */
-  undecided(run: RunIdentity, drop: Internal<'drop'>, result: ToolOutcome): string | undefined
-}
+export type CallRecord = ReturnType<typeof createCallRecord>
 
-export function createCallRecord(options: CallRecordOptions): CallRecord {
+export function createCallRecord(options: CallRecordOptions) {
   const { journal, approvals, labels, now, clean, receiptsBefore, receiptOf, sealAgain, noIntent } = options
 
   function openIntent({ runId }: RunIdentity, callId: string): OpenIntent {
@@ -61,6 +46,7 @@ export function createCallRecord(options: CallRecordOptions): CallRecord {
     return receiptOf(run, { tool, argsHash, risk, ...(approval ? { approval } : {}), ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
   }
 
+  /** Works like `done` for a result whose receipt is in the log already. */
   function settled(run: RunIdentity, { id, outcome }: Result, forgotten: boolean): ToolDone {
     const done = { type: 'tool.done' as const, id, outcome }
     if (!forgotten) {
@@ -82,7 +68,8 @@ export function createCallRecord(options: CallRecordOptions): CallRecord {
 
   return {
     settled,
-    begun(run, act) {
+    /** @returns why the approval that it names cannot be used */
+    begun(run: RunIdentity, act: Internal<'act'>): string | undefined {
       const body = clean(act)
       const { id, call, judgement, approval } = body
       journal.append({ run, kind: 'intent', type: 'act', at: now(), body })
@@ -91,7 +78,8 @@ export function createCallRecord(options: CallRecordOptions): CallRecord {
       if (judgement.labels) labels.keep(run.conversationId, judgement.labels)
       return approval === undefined ? undefined : approvals.use(gateIdOf(run.runId, act.id), act.judgement.plan)
     },
-    applying(run, apply) {
+    /** @returns why the approval that it names cannot be used */
+    applying(run: RunIdentity, apply: Internal<'apply'>): string | undefined {
       const body = clean(apply)
       const { id, review, approval } = body
       openIntent(run, id)
@@ -100,8 +88,11 @@ export function createCallRecord(options: CallRecordOptions): CallRecord {
       journal.approve(run.runId, id, approval)
       return approvals.use(gateIdOf(run.runId, apply.id, 'changes'), review.digest)
     },
-    done: (run, { id, outcome }, forgotten = false) => settled(run, { id, outcome: { ...outcome, ...ended(run, id, outcome) } }, forgotten),
-    denied(run, deny) {
+    /** The result of an act, or of the application of its changes. Journals nothing of a run that is `forgotten`. */
+    done: (run: RunIdentity, { id, outcome }: Result, forgotten = false) =>
+      settled(run, { id, outcome: { ...outcome, ...ended(run, id, outcome) } }, forgotten),
+    /** @returns its receipt */
+    denied(run: RunIdentity, deny: Internal<'deny'>): string | undefined {
       const body = clean(deny)
       const { call, judgement, by, reason } = body
       const outcome: ToolOutcome = { status: 'denied', output: '', error: `${by}: ${reason}` }
@@ -111,11 +102,13 @@ export function createCallRecord(options: CallRecordOptions): CallRecord {
       approvals.refused(gateIdOf(run.runId, deny.id), deny)
       return written.receipt
     },
-    dropped(run, drop) {
+    /** @returns its receipt */
+    dropped(run: RunIdentity, drop: Internal<'drop'>): string | undefined {
       const body = clean(drop)
       return endByDrop(run, drop, { ...body, ...ended(run, drop.id, dropOutcome(body)) })
     },
-    undecided(run, drop, { receipt: known, ...result }) {
+    /** After a crash: ends a call whose changes were still undecided. `result` names its receipt if that is in the log. @returns its receipt */
+    undecided(run: RunIdentity, drop: Internal<'drop'>, { receipt: known, ...result }: ToolOutcome): string | undefined {
       const { receipt } = known === undefined ? ended(run, drop.id, result) : { receipt: known }
       return endByDrop(run, drop, { ...drop, result, ...(receipt === undefined ? {} : { receipt }) })
     },

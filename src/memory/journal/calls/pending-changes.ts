@@ -12,20 +12,7 @@ export type AppliedLater =
   | { readonly ok: true; readonly receipt?: string }
   | { readonly ok: false; readonly message: string; readonly receipt?: string }
 
-export type PendingChanges = {
-  /**
-   * Says yes to changes that wait, uses that yes up, applies them and writes one receipt. `apply` applies the change set of that digest, all
-   * or none; when the changes still wait after it, the question is open again. @returns why nothing was applied, if so
-   */
-  apply(id: string, by: string, apply: (approval: Approval) => Promise<Applying>): Promise<AppliedLater>
-  /** Tells whether a process that no longer exists was applying changes. */
-  isInterrupted(): boolean
-  /**
-   * Writes the receipts of what dead processes applied; what they did not apply can be asked about again. @returns the runs left alone,
-   * because nobody says what became of their changes
-   */
-  recover(fateOf: FateOf | undefined): readonly string[]
-}
+export type PendingChanges = ReturnType<typeof createPendingChanges>
 
 type FateOf = (runId: string, callId: string) => Fate | undefined
 
@@ -43,24 +30,19 @@ export type ChangeAction = {
 }
 
 /** The changes that are being applied after the end of their run: the approval, who gave it, and the process that applies them. */
-export type PendingTable = {
-  put(row: PendingRow): void
-  remove(id: string): void
-  rows(): PendingRow[]
-  /** Tells whether the run has dropped the changes of that call. */
-  isDropped(runId: string, callId: string): boolean
-}
+export type PendingTable = ReturnType<typeof createPendingTable>
 
 type PendingRow = { readonly id: string; readonly by: string; readonly owner: string }
 
-export function createPendingTable(store: Store): PendingTable {
+export function createPendingTable(store: Store) {
   const dropped = `SELECT 1 AS one FROM journal WHERE run_id = ? AND type = 'drop' AND json_extract(body, '$.id') = ? LIMIT 1`
   return {
-    put: ({ id, by, owner }) =>
+    put: ({ id, by, owner }: PendingRow) =>
       void store.sql<never, [string, string, string]>('INSERT INTO applying(id, by, owner) VALUES (?, ?, ?)').run(id, by, owner),
-    remove: (id) => void store.sql<never, [string]>('DELETE FROM applying WHERE id = ?').run(id),
+    remove: (id: string) => void store.sql<never, [string]>('DELETE FROM applying WHERE id = ?').run(id),
     rows: () => store.sql<PendingRow, []>('SELECT id, by, owner FROM applying').all(),
-    isDropped: (runId, callId) => store.sql<{ one: number }, [string, string]>(dropped).get(runId, callId) !== null,
+    /** Tells whether the run has dropped the changes of that call. */
+    isDropped: (runId: string, callId: string) => store.sql<{ one: number }, [string, string]>(dropped).get(runId, callId) !== null,
   }
 }
 
@@ -75,7 +57,7 @@ export type PendingChangesOptions = {
 const unknown = { error: 'interrupted: outcome unknown' }
 const tooSoon = { error: 'interrupted: the process ended before the changes were applied', changes: 'dropped' }
 
-export function createPendingChanges({ table, journal, approvals, transaction, record }: PendingChangesOptions): PendingChanges {
+export function createPendingChanges({ table, journal, approvals, transaction, record }: PendingChangesOptions) {
   /** The yes, its use and the note that this process applies it are on disk before anything is applied. */
   function begin(id: string, by: string): Approval | string {
     return transaction(() => {
@@ -119,15 +101,24 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
   }
 
   return {
-    async apply(id, by, apply) {
+    /**
+     * Says yes to changes that wait, uses that yes up, applies them and writes one receipt. `apply` applies the change set of that digest, all
+     * or none; when the changes still wait after it, the question is open again. @returns why nothing was applied, if so
+     */
+    async apply(id: string, by: string, apply: (approval: Approval) => Promise<Applying>): Promise<AppliedLater> {
       const approval = begin(id, by)
       if (typeof approval === 'string') return { ok: false, message: approval }
       const done = await apply(approval)
       const receipt = end(approval, by, done.ok ? undefined : failureOf(done))
       return { ...done, ...(receipt === undefined ? {} : { receipt }) }
     },
+    /** Tells whether a process that no longer exists was applying changes. */
     isInterrupted: () => interrupted().length > 0,
-    recover(fateOf) {
+    /**
+     * Writes the receipts of what dead processes applied; what they did not apply can be asked about again. @returns the runs left alone,
+     * because nobody says what became of their changes
+     */
+    recover(fateOf: FateOf | undefined): readonly string[] {
       if (fateOf === undefined) return interrupted().map(({ id }) => id)
       for (const row of interrupted()) recoverOne(row, fateOf)
       return []

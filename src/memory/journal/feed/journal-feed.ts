@@ -17,19 +17,14 @@ export type FeedPage = {
   readonly runId?: string | undefined
 }
 
-export type JournalFeed = {
-  /** Changes whenever another connection has committed. */
-  version(): number
-  /** Oldest first. With a conversation or a run, the notes of the home are included. @throws SQLiteError */
-  page(page: FeedPage): FeedEntry[]
-}
+export type JournalFeed = ReturnType<typeof createJournalFeed>
 
 type Row = Omit<FeedEntry, 'body'> & { readonly body: string }
 
 const columns = `seq, journal.run_id AS runId, kind, type, at, body, conversation_id AS conversationId, channel
   FROM journal LEFT JOIN runs USING (run_id) WHERE seq > ? AND seq <= ?`
 
-export function createJournalFeed(store: Store): JournalFeed {
+export function createJournalFeed(store: Store) {
   /** Separate queries, because a query for "all, or these" would read the whole journal. */
   function rows({ after, through, limit, conversationId, runId }: FeedPage): Row[] {
     const among = (ids: string) => `AND journal.run_id IN (${ids} UNION ALL SELECT '${homeRun}')`
@@ -43,8 +38,10 @@ export function createJournalFeed(store: Store): JournalFeed {
   }
 
   return {
+    /** Changes whenever another connection has committed. */
     version: () => store.sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? 0,
-    page: (page) => rows(page).map(({ body, ...row }) => ({ ...row, body: parse(body) })),
+    /** Oldest first. With a conversation or a run, the notes of the home are included. @throws SQLiteError */
+    page: (page: FeedPage) => rows(page).map(({ body, ...row }) => ({ ...row, body: parse(body) })),
   }
 }
 

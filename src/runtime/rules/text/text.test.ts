@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { witness } from '../condition.ts'
 import { parseGlob, parsePathGlob } from './glob.ts'
 import { compile } from './machine.ts'
 import { PatternError } from './node.ts'
 import { parseRegex } from './regex.ts'
-import { witness } from './witness.ts'
 
 const regex = (source: string) => compile(parseRegex(source))
 const glob = (source: string) => compile(parseGlob(source))
