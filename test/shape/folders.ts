@@ -22,7 +22,7 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/memory': 26,
   'src/memory/agent-files': 20,
   'src/receipts': 20,
-  'src/runtime': 23,
+  'src/runtime': 21,
   'src/sandbox': 22,
   'src/security': 17,
   'src/security/command/flow': 15,

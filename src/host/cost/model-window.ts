@@ -1,24 +1,10 @@
 /** Learns the window of each model of a home, and how dense its tokens are, from what servers tell, count and refuse. */
 
-import { type Config, isWireProvider, reachableProviders } from '../../config/config.ts'
-import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/spend/model-windows.ts'
+import { isWireProvider, reachableProviders } from '../../config/config.ts'
+import type { KnownModel, LearntWindow, WindowTable } from '../../memory/spend/model-windows.ts'
 import { promptTokens } from '../../providers/metered.ts'
-import type { AskedWindow } from '../../providers/wire/facts/ask-window.ts'
 import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
-import type { Fact } from './model-facts.ts'
-
-/** One model that may answer a request. */
-export type AskedModel = {
-  readonly key: ModelKey
-  /** The window when nothing is known of it. */
-  readonly usual: number
-  /** What the configuration and the table of known models say. */
-  readonly known?: Fact<number> | undefined
-  /** Whether `context_tokens` can be set for its provider; what was learnt of another one is not kept. */
-  readonly isConfigured: boolean
-  /** Asks the server; absent: there is none to ask. */
-  readonly ask?: (signal: AbortSignal) => Promise<AskedWindow>
-}
+import type { Around, AskedModel } from './wire-model.ts'
 
 export type ModelWindows = ReturnType<typeof createModelWindows>
 
@@ -189,9 +175,6 @@ export function windowOf({ known, usual }: Pick<AskedModel, 'known' | 'usual'>, 
   if (known) return { tokens: known.value, from: `${known.origin.name}${known.origin.date ? `, ${known.origin.date}` : ''}` }
   return source === 'server' ? { tokens, from: 'its server says so' } : { tokens: usual, from: assumed }
 }
-
-type Environment = { readonly [name: string]: string | undefined }
-export type Around = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
 
 /** Returns the models that may answer when `provider` is asked, which is the configured one or the caller's own. */
 export async function askedModels(around: Around, provider: Provider): Promise<readonly AskedModel[]> {

@@ -1,13 +1,29 @@
 /** Describes a model behind the network as one whose window can be learnt. A turn of a model without a network does not load this file. */
 
-import type { WireProvider } from '../../config/config.ts'
+import type { Config, WireProvider } from '../../config/config.ts'
+import type { ModelKey } from '../../memory/spend/model-windows.ts'
 import { baseUrlOf, vendors } from '../../providers/wire/dialects.ts'
-import { askWindow } from '../../providers/wire/facts/ask-window.ts'
+import { type AskedWindow, askWindow } from '../../providers/wire/facts/ask-window.ts'
 import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
 import { pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { factsFileOf, factsOf } from './model-facts.ts'
-import type { Around, AskedModel } from './model-window.ts'
+import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
+
+/** One model that may answer a request. */
+export type AskedModel = {
+  readonly key: ModelKey
+  /** The window when nothing is known of it. */
+  readonly usual: number
+  /** What the configuration and the table of known models say. */
+  readonly known?: Fact<number> | undefined
+  /** Whether `context_tokens` can be set for its provider; what was learnt of another one is not kept. */
+  readonly isConfigured: boolean
+  /** Asks the server; absent: there is none to ask. */
+  readonly ask?: (signal: AbortSignal) => Promise<AskedWindow>
+}
+
+type Environment = { readonly [name: string]: string | undefined }
+export type Around = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
 
 /** Returns the model that a provider over the network is asked for. */
 export async function wireModel({ config, context }: Around, found: WireProvider): Promise<AskedModel> {
