@@ -19,6 +19,22 @@ export type RunMessagesOptions = {
   readonly redact: Redact
 }
 
+type RunMessages = {
+  /** Adds what the event says, or shortens the messages as it says. */
+  take(event: RunEvent): void
+  all(): Message[]
+  /** Returns the estimated tokens of the next request; 0 without a window. */
+  size(): number
+  /**
+   * Returns the event that makes room before the next request; undefined when that fits, or nothing can be shortened.
+   * @param refused the model refused the request for its length; the text, if any, is for the person
+   */
+  makeRoom(
+    signal: AbortSignal,
+    refused?: { readonly note?: string | undefined },
+  ): Promise<Extract<RunEvent, { type: 'context.trimmed' }> | undefined>
+}
+
 /** A request beyond this share of the window is trimmed, to the second share in one step: each trim costs the provider's cache. */
 const fullShare = 0.7
 const goalShare = 0.4
@@ -30,7 +46,7 @@ const pictureTokens = 2_000
 /** The text for a summary has at most this many characters for each token of the window. */
 const materialCharacters = 1.5
 
-export function createRunMessages({ runId, history, openMessages, request, window, summarise, redact }: RunMessagesOptions) {
+export function createRunMessages({ runId, history, openMessages, request, window, summarise, redact }: RunMessagesOptions): RunMessages {
   let earlier = history.slice(0, history.length - openMessages)
   let turn = history.slice(history.length - openMessages)
   /** The note of a run that goes on: the results of its calls come first, because they belong to a reply of the history. */
@@ -55,10 +71,6 @@ export function createRunMessages({ runId, history, openMessages, request, windo
 
   const size = () => fixedSize() + sum(earlier, sizeOf) + sum(turn, sizeOf)
 
-  /**
-   * Returns the event that makes room before the next request; undefined when that fits, or nothing can be shortened.
-   * @param refused the model refused the request for its length; the text, if any, is for the person
-   */
   async function makeRoom(signal: AbortSignal, refused?: { readonly note?: string | undefined }) {
     if (window === undefined) return undefined
     const [before, tokens, factor] = [size(), window.tokens(), window.scale()]
@@ -92,7 +104,6 @@ export function createRunMessages({ runId, history, openMessages, request, windo
   }
 
   return {
-    /** Adds what the event says, or shortens the messages as it says. */
     take(event: RunEvent): void {
       if (event.type === 'run.start' && event.continues && event.prompt !== '') note = [{ role: 'user', content: event.prompt }]
       if (event.type === 'think') turn.push(...note.splice(0))
@@ -101,7 +112,6 @@ export function createRunMessages({ runId, history, openMessages, request, windo
       if (event.omitted > 0) earlier = [omittedNote(event), ...afterTrim(earlier.slice(event.omitted))]
     },
     all: () => [...earlier, ...turn],
-    /** Returns the estimated tokens of the next request; 0 without a window. */
     size: () => (window === undefined ? 0 : Math.ceil(size() * window.scale())),
     makeRoom,
   }
@@ -307,7 +317,7 @@ function callList(messages: readonly Message[], bytes: number): string {
 type Asking = {
   readonly question: Omit<Question, 'request' | 'onFailure'>
   readonly request: Omit<Question['request'], 'messages'>
-  readonly messages: ReturnType<typeof createRunMessages>
+  readonly messages: RunMessages
   readonly window?: ModelWindow
   /** Records a trim; resolves when it is on disk and `messages` has it: with undefined, or with what rejected it. */
   readonly record: (trim: Extract<ExternalEvent, { type: 'context.trimmed' }>) => Promise<string | undefined>
