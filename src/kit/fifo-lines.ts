@@ -25,7 +25,7 @@ export function createFifoLines(maxBytes: number) {
     return error ? { ok: false, text, error } : { ok: true, text }
   }
 
-  /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty when there is no partial line. */
+  /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty without a partial line. */
   function end(): Line[] {
     const found = held ? [tell(held, 'cut off: there is no newline')] : []
     held = ''

@@ -304,7 +304,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     approve: gates.approve,
     /** Returns the call that an open gate asks about; undefined once it is answered. */
     gate: gates.get,
-    /** Resolves when the gate is no longer open. */
+    /** Resolves when the gate has closed. */
     gateClosed: gates.closed,
     /** Resolves when the run has ended, even if nobody reads its events. */
     settled: settled.promise,

@@ -37,7 +37,7 @@ export type ChatRequest = {
   readonly temperature?: number
   /** The limit for this answer, in place of the provider's own limit. */
   readonly maxOutputTokens?: number
-  /** Returns the most tokens of an answer that the window leaves room for: a limit that is sent is no higher. Absent: nobody knows. */
+  /** Returns the most tokens of an answer that the window leaves room for: a limit that is sent is not higher. Absent: nobody knows. */
   readonly answerRoom?: () => number
   /** Hints for the router (`{ hint: "cheap" }`) and for logs; never sent to a vendor. */
   readonly metadata?: JsonObject

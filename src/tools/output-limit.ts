@@ -14,7 +14,7 @@ export type Collector = {
 /** Keeps the end of what is pushed, so that a reader continues where it stopped. All numbers are bytes of UTF-8 since the beginning. */
 export type OutputLog = {
   push(text: string): void
-  /** Returns at most `most` bytes of whole characters; `from` is later than `since` when the beginning is no longer kept. */
+  /** Returns at most `most` bytes of whole characters; `from` is later than `since` when the beginning was dropped. */
   read(since: number, most: number): { readonly text: string; readonly from: number; readonly next: number }
   total(): number
 }

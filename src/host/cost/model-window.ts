@@ -144,7 +144,7 @@ function count({ learner, write }: Learning, factor: number): void {
   if (Math.abs(learner.factor / learner.onDisk.factor - 1) > worthWriting) write({ factor: learner.factor })
 }
 
-/** A named window that is no smaller explains a refusal only by a request that was longer than estimated. */
+/** A named window that is not smaller explains a refusal only by a request that was longer than estimated. */
 function refuse(each: Learning, estimated: number, scale: number, { windowTokens, sentTokens }: FailureDetail): string | undefined {
   const { learner, model } = each
   const before = tokensIn(each)

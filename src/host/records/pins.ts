@@ -16,7 +16,7 @@ export type ListedPins = { readonly pins: readonly Pin[]; readonly unreadable: n
 export type PinRecords = HostRecords['pins'] & { listed(agent?: string): ListedPins }
 
 export function pinRecords(setup: Setup): PinRecords {
-  /** The name of an agent is never a path. @throws FailureError `usage` when there is no such agent */
+  /** The name of an agent is never a path. @throws FailureError `usage` when no agent has that id */
   function optionsOf(agent: string | undefined): Parameters<typeof openPins>[0] {
     const { config, paths, log } = setup
     const there = agentsOf(setup)

@@ -43,7 +43,7 @@ const rowsOfOne = `SELECT ${turnColumns} FROM turns WHERE run_id IN (SELECT run_
 const titleLength = 80
 
 export function createConversations(store: Store, now: Clock) {
-  /** Returns all rows, oldest first; none when there is no such conversation. */
+  /** Returns all rows, oldest first; none for an unknown conversation. */
   function show(conversationId: string): Turn[] {
     return store.sql<TurnRow, [string]>(rowsOfOne).all(conversationId).map(turnOfRow)
   }

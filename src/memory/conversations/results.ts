@@ -39,7 +39,7 @@ export function createResults(store: Store) {
         removeBeyond(mostBytes)
       })
     },
-    /** Returns a result of this conversation by its id: the whole of it, or what the model saw of it when the whole is no longer there. */
+    /** Returns a result of this conversation by its id: the whole of it, or what the model saw of it after the whole was removed. */
     find(conversationId: string, id: string): FoundResult {
       const parts = resultIdParts(id)
       for (const runId of parts ? runsOf(store, conversationId, parts.run) : []) {

@@ -123,7 +123,7 @@ const lengthWords: readonly RegExp[] = [
   /max_tokens must be at least 1, got -\d|keep the first \d+ tokens when/i,
 ]
 
-/** The limit of the answer alone is wrong, a rate is too high, or something that is no text is too large. */
+/** The limit of the answer alone is wrong, a rate is too high, or something other than text is too large. */
 const others =
   /per[ -]?(?:minute|min|hour|day|second)\b|\bTPM\b|rate.?limit|in the last (?:minute|hour)|(?:supports at most|maximum allowed number of) .{0,20}(?:completion|output) tokens|(?:output|completion) token limit/i
 
@@ -188,7 +188,7 @@ function lengthsIn(said: string): Lengths {
     found.sentTokens ??= tokens
     found.windowTokens ??= window
   }
-  // A number that is no count of tokens of any model is not believed.
+  // Ignores numbers that cannot count the tokens of any model.
   const counts = Object.entries(found).filter(([, count]) => Number(count) >= 16 && Number(count) <= 1e9)
   return Object.fromEntries(counts.map(([name, count]) => [name, Number(count)]))
 }

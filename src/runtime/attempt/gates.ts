@@ -72,7 +72,7 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
     open,
     approve,
     get,
-    /** Resolves when it is no longer open, at once when it is not. */
+    /** Resolves when it has closed, at once when it is not open. */
     closed: async (gateId: string) => await gates.get(gateId)?.closed.promise,
     /** Closes the gate of a call that is decided or can no longer be decided. */
     close: (callId: string): void => {

@@ -147,7 +147,7 @@ const MOST_HASHED = 64 * 2 ** 20
 
 /**
  * Shows one change set with the content of its files before and after, as long as these are still the same.
- * @returns undefined when there is no such change set @throws when its files are damaged
+ * @returns undefined for an unknown change set @throws when its files are damaged
  */
 function showSet(folder: string, id: string): Shown | undefined {
   const stage = stageOf(folder)

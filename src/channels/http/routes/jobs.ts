@@ -16,7 +16,7 @@ const job = z.object({
   end: z.optional(z.string()),
   bytes: z.int().openapi({ description: 'What it printed so far' }),
 })
-const jobId = z.string().regex(/^job-\d{1,9}$/, 'this is no id of a command in the background')
+const jobId = z.string().regex(/^job-\d{1,9}$/, 'ids of commands in the background look like job-1')
 
 export function jobRoutes(app: GatewayApi, { host, talks }: Gateway): void {
   app.openapi(

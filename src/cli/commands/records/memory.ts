@@ -158,7 +158,7 @@ function pinLine({ number, text }: Pin): string {
   return `${number}  ${text.replaceAll('\n', '\n   ')}\n`
 }
 
-/** @throws FailureError `usage` when there is no such agent */
+/** @throws FailureError `usage` when no agent has that id */
 function pinsOf(context: CliContext, agent: string | undefined): PinRecords {
   return pinRecords(loadSetup(context, agent === undefined ? {} : { agent }))
 }

@@ -74,9 +74,7 @@ export function createExporter({ url, headers, resource, fetch, log, sleep }: Ex
   function begin(afterMs: number): void {
     state.sending ??= sleep(afterMs)
       .then(drain)
-      .finally(() => {
-        delete state.sending
-      })
+      .finally(() => void delete state.sending)
   }
 
   return {

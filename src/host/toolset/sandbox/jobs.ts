@@ -43,7 +43,7 @@ export type JobSummary = {
 
 export type Jobs = JobTools & {
   list(): JobSummary[]
-  /** Ends one for a person; the model still gets its output and its changes. @returns false when there is no such job that runs */
+  /** Ends one for a person; the model still gets its output and its changes. @returns false when no such job runs */
   end(id: string, by: string): Promise<boolean>
   /** Writes what changed in the workspace into the views of the running commands. */
   follow(paths: readonly FollowedPath[]): void
