@@ -199,6 +199,11 @@ describe('a long result', () => {
     expect(Buffer.byteLength(kept[0] ?? '')).toBeLessThanOrEqual(5_000)
   })
 
+  test('of few tokens still has the limit of bytes', async () => {
+    const room = () => ({ bytes: 1_000, tokens: 1_000_000, wholeBytes: 1_000_000 })
+    expect(Buffer.byteLength((await execute(output, { room })).output)).toBeLessThanOrEqual(1_000)
+  })
+
   test('of many tokens gets fewer bytes', async () => {
     const dense = async () => ({ success: true, output: 'コード'.repeat(1_000) })
     const { output: shown } = await execute(dense, { room: () => ({ bytes: 3_000, tokens: 1_000, wholeBytes: 1_000_000 }) })

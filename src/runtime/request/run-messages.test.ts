@@ -209,6 +209,18 @@ describe('a long turn', () => {
       expect(requests.at(-1)?.messages.map(wordsOf).join('\n')).toMatch(/- file_read \{"path":"file-\d+.txt"\}: done/)
     })
 
+  test('marks the replies from before a trim, and stores no secret of a summary', async () => {
+    const summarise = async () => ({ text: 'the key is sk-planted' })
+    const redact = <T>(value: T): T => JSON.parse(JSON.stringify(value).replaceAll('sk-planted', '[secret]'))
+    const { requests, entries, trims, replay } = await run({ replies: rounds(60), window: windowOf(4_000), act, summarise, redact })
+    expect(trims.some(({ summary }) => summary?.text === 'the key is [secret]')).toBe(true)
+    expect(JSON.stringify([entries, requests])).not.toContain('sk-planted')
+    expect(replay().divergence).toBeUndefined()
+    const marks = requests.at(-1)?.messages.flatMap((message) => (message.role === 'assistant' ? [message.isAfterTrim === true] : [])) ?? []
+    expect(marks.includes(true)).toBe(true)
+    expect(marks).toEqual(marks.toSorted((a, b) => Number(b) - Number(a)))
+  })
+
   test('that is cancelled while the model summarises ends cancelled', async () => {
     const summarise: Script['summarise'] = (_, signal) => {
       agent.cancel('ann')
