@@ -1,8 +1,8 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
-import { readdirSync } from 'node:fs'
 import { once } from '../../kit/once.ts'
 import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
+import { hasLeftovers } from '../../sandbox/owner/private-folder.ts'
 import { within } from '../../service/sleep.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/narrow-setup.ts'
@@ -48,9 +48,11 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     for (const { stop } of open) stop(reason)
   })
 
+  // Looked for before this process makes a sandbox: a process that was killed between two turns may have left the view of a command.
+  const hasViews = hasLeftovers(setup.paths.home)
   /** After a crash the changes of its commands are settled before anything else runs. */
   const settled = once(async () => {
-    if ((recovered.last === undefined || !hasLeft(recovered.last)) && !hasSandboxes(setup)) return
+    if ((recovered.last === undefined || !hasLeft(recovered.last)) && !hasViews) return
     const { settleChanges } = await import('../records/integrity/settle-changes.ts')
     await settleChanges(setup, home.record)
   })
@@ -162,15 +164,6 @@ export async function withConversation<T>(
     return await use(await host.conversation(which, options), host)
   } finally {
     await host.close()
-  }
-}
-
-/** A process that was killed between two turns may have left the view of a command in its background. */
-function hasSandboxes({ paths }: Setup): boolean {
-  try {
-    return readdirSync(`${paths.home}/run`).some((name) => name.startsWith('sandbox-'))
-  } catch {
-    return false
   }
 }
 

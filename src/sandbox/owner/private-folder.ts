@@ -37,6 +37,11 @@ export function clearLeftovers(stateHome: string, log: Log): number {
   return ended
 }
 
+/** Tells whether a killed process left a sandbox, perhaps with a private view. */
+export function hasLeftovers(stateHome: string): boolean {
+  return namesIn(join(stateHome, 'run')).some(isOfDeadOwner)
+}
+
 /** Names this process so that others can tell whether it still lives: its PID namespace, its number and when it started. */
 export function ownerName(): string {
   return `${pidNamespace()}-${process.pid}-${startOf(process.pid)}`
