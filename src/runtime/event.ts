@@ -75,8 +75,8 @@ export type ToolOutcome = {
 export type Changed = { readonly outcome: ToolOutcome; readonly review: ChangeReview }
 
 /**
- * Room that was made in the model's window before a request. Sizes are in tokens, as the runtime estimates them. The most of this is decided
- * by facts that only the live run has (the window, the size of earlier turns, the summary), so it is journalled; a replay checks `digest`.
+ * Room that was made in the model's window before a request. Sizes are estimated tokens. It depends on facts that only the live run has (the
+ * window, the size of earlier turns, the summary), so it is journalled; a replay checks `digest`.
  */
 export type Trim = {
   readonly window: number
