@@ -153,7 +153,7 @@ describe('a turn that was killed goes on', () => {
     expect(results).toEqual(['w allowed', 'again denied'])
   })
 
-  const kills = Number(process.env.CRASH_KILLS ?? repetitions({ fast: 1, deep: 20 }))
+  const kills = Number(process.env.CRASH_KILLS ?? repetitions({ fast: 1, deep: 12 }))
   test(`at ${kills} random instants, and while it goes on`, async () => {
     console.log(`CRASH_SEED=${seed}`)
     const hits = { first: 0 }

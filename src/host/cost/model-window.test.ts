@@ -374,7 +374,7 @@ describe('against a real server', () => {
             if (refused.length > 0) expect(window.tokens()).toBe(size)
           }),
       ),
-      { numRuns: repetitions({ fast: 2, deep: 100 }) },
+      { numRuns: repetitions({ fast: 2, deep: 50 }) },
     )
   })
 
