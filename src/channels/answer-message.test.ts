@@ -4,15 +4,15 @@ import { createAnswers } from './answer-message.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
 
 const continues = { run: 'run_1', asked: 'go', proposals: [] }
-const turn: InterruptedTurn = { calls: 1, diedOf: 'its process ended', unknown: [], goOn: () => ({ prompt: 'check', continues }) }
+const turn: InterruptedTurn = { calls: 1, diedOf: 'its process ended', unknown: [], continueWith: () => ({ prompt: 'check', continues }) }
 
 /** Answers one message over a conversation whose last turn is this; returns what was run and answered. */
 async function answered(text: string, interrupted: InterruptedTurn | string) {
   const [runs, answers]: [unknown[], string[]] = [[], []]
   const conversation: Partial<Conversation> = {
     interrupted: async () => interrupted,
-    async *run(message, _signal, goesOn) {
-      runs.push([message, goesOn])
+    async *run(message, _signal, continues) {
+      runs.push([message, continues])
       yield { type: 'done', stopReason: 'end_turn', result: 'here it is' }
     },
     ending: () => ({ stop: 'end_turn', code: 'answered', message: '' }),

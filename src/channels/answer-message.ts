@@ -9,7 +9,7 @@ import type { AdmittedMessage } from './inbox/admission.ts'
 import { jobsCommand } from './jobs-command.ts'
 import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
 import { type Reply, replyOf } from './outbox/reply-text.ts'
-import { goOnWith, refusedBy, takeTurn } from './take-turn.ts'
+import { continueTurn, refusedBy, takeTurn } from './take-turn.ts'
 
 /** A conversation that answers messages. */
 export type AnsweringConversation = {
@@ -59,7 +59,7 @@ export function createAnswers({ log, answering, questions }: AnswerOptions) {
     if (text === undefined) return { text: '[stopped]' }
     const jobs = await jobsCommand(text, conversation, from)
     if (jobs !== undefined) return { text: jobs }
-    const asked = text.trim() === '/continue' ? await goOnWith(conversation).catch(refusalOf) : { prompt: text }
+    const asked = text.trim() === '/continue' ? await continueTurn(conversation).catch(refusalOf) : { prompt: text }
     if (typeof asked === 'string') return { text: `[${asked}]` }
     const ending = await takeTurn({
       conversation,

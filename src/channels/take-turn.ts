@@ -8,7 +8,7 @@ import type { AskLine } from '../runtime/port.ts'
 export type Turn = {
   readonly conversation: Conversation
   readonly prompt: string
-  /** The interrupted turn that goes on; see `goOnWith`. */
+  /** The interrupted turn that goes on; see `continueTurn`. */
   readonly continues?: Continued | undefined
   readonly show: (event: AgentEvent) => void
   /** Gets an open question answered, now or later. */
@@ -46,7 +46,7 @@ const outcomes: { readonly [letter: string]: 'done' | 'again' | 'skip' } = { d: 
  * Prepares the last turn to go on, and asks a person about each call that may have happened. @throws FailureError `usage` when it cannot go
  * on
  */
-export async function goOnWith({ interrupted }: Conversation, ask?: AskLine): Promise<Pick<Turn, 'prompt' | 'continues'>> {
+export async function continueTurn({ interrupted }: Conversation, ask?: AskLine): Promise<Pick<Turn, 'prompt' | 'continues'>> {
   const turn = await interrupted()
   if (typeof turn === 'string') throw new FailureError('usage', `nothing to go on with: ${turn}`)
   const answers = new Map<string, 'done' | 'again' | 'skip'>()
@@ -57,7 +57,7 @@ export async function goOnWith({ interrupted }: Conversation, ask?: AskLine): Pr
     const answer = outcomes[line?.trim().toLowerCase()[0] ?? '']
     if (answer !== undefined) answers.set(call.id, answer)
   }
-  return turn.goOn(answers)
+  return turn.continueWith(answers)
 }
 
 /** Refuses the call when nobody can be asked; an operator elsewhere can still answer the open question. */

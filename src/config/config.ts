@@ -68,7 +68,7 @@ export function allowedTools({ channels }: Pick<Config, 'channels'>): readonly s
   return Array.isArray(allowed) ? withParts(allowed.filter((name) => typeof name === 'string')) : undefined
 }
 
-/** Whoever permits `shell` permits the tools for its commands in the background. */
+/** Adds to `shell` the tools for its commands in the background. */
 export function withParts(tools: readonly string[]): readonly string[] {
   return tools.includes('shell') ? [...new Set([...tools, 'shell_output', 'shell_stop'])] : tools
 }

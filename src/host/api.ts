@@ -124,7 +124,7 @@ export type Conversation = {
   /**
    * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs one turn
    * at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn waits while too
-   * many turns run in this process. With `continues` it goes on with an interrupted turn; see `InterruptedTurn.goOn`.
+   * many turns run in this process. With `continues` it goes on with an interrupted turn; see `InterruptedTurn.continueWith`.
    */
   run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent>
   /** Returns the last turn when it can go on, else the reason why it cannot. */
@@ -181,7 +181,7 @@ export type Conversation = {
 export type InterruptedTurn = {
   /** How many of its calls have ended. */
   readonly calls: number
-  /** What ended it from outside; undefined when a limit or the provider did. */
+  /** Names the outside cause; undefined when a limit or the provider ended it. */
   readonly diedOf: string | undefined
   /** The calls that nobody may repeat unasked: they had begun, and whether they happened is unknown. */
   readonly unknown: readonly Proposal[]
@@ -189,7 +189,7 @@ export type InterruptedTurn = {
    * Returns what `run` takes to go on. `answers`, by call id: the call was done, runs again, or is left out; without an answer the model is
    * told to check.
    */
-  goOn(answers: ReadonlyMap<string, 'done' | 'again' | 'skip'>): { readonly prompt: string; readonly continues: Continued }
+  continueWith(answers: ReadonlyMap<string, 'done' | 'again' | 'skip'>): { readonly prompt: string; readonly continues: Continued }
 }
 
 export type PictureText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string }

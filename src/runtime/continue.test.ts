@@ -11,7 +11,7 @@ const proposal = (id: string, own: Partial<Judgement> = {}): Proposal => ({
 const continued = (...proposals: Proposal[]): Continued => ({ run: 'run_0', asked: 'go', proposals })
 
 /** Goes on with a run that made these calls; returns what happened in it. */
-async function goOn(continues: Continued, script: Partial<Parameters<typeof stage>[0]> = {}, note = '') {
+async function continueRun(continues: Continued, script: Partial<Parameters<typeof stage>[0]> = {}, note = '') {
   const staged = stage({ replies: [{ text: 'done' }], ...script })
   const events = []
   for await (const event of staged.agent.run(note, continues)) {
@@ -23,34 +23,34 @@ async function goOn(continues: Continued, script: Partial<Parameters<typeof stag
 
 describe('a run that goes on', () => {
   test('makes the calls that have no result before it asks the model, and does not repeat the question', async () => {
-    const { log, acted, roles } = await goOn(continued(proposal('a'), proposal('b')))
+    const { log, acted, roles } = await continueRun(continued(proposal('a'), proposal('b')))
     expect([acted, roles]).toEqual([['a', 'b'], ['tool tool']])
     expect(log).toEqual(['run.start', 'intent a', 'intent b', 'tool.done', 'tool.done', 'model.done', 'finish answered'])
   })
 
   test('asks the model again at once when no call is open', async () => {
-    const { acted, roles, log } = await goOn(continued())
+    const { acted, roles, log } = await continueRun(continued())
     expect([acted, roles, log]).toEqual([[], [''], ['run.start', 'model.done', 'finish answered']])
   })
 
   test('tells the model its note after the results, so that no result loses its call', async () => {
-    expect((await goOn(continued(proposal('a')), {}, 'check first')).roles).toEqual(['tool user'])
+    expect((await continueRun(continued(proposal('a')), {}, 'check first')).roles).toEqual(['tool user'])
   })
 
   test('judges its calls by the policy of now, and keeps a refusal of then', async () => {
-    const now = await goOn(continued(proposal('a')), { verdicts: { a: { verdict: 'deny', rule: 'stricter' } } })
+    const now = await continueRun(continued(proposal('a')), { verdicts: { a: { verdict: 'deny', rule: 'stricter' } } })
     expect([now.acted, now.log.includes('denied a by stricter')]).toEqual([[], true])
-    const then = await goOn(continued(proposal('a', { verdict: 'deny', rule: 'redaction.secret' })))
+    const then = await continueRun(continued(proposal('a', { verdict: 'deny', rule: 'redaction.secret' })))
     expect([then.acted, then.log.includes('denied a by redaction.secret')]).toEqual([[], true])
   })
 
   test('asks a person again, and uses one yes once', async () => {
-    const { acted, events } = await goOn(continued(proposal('a')), { verdicts: { a: { verdict: 'ask' } } })
+    const { acted, events } = await continueRun(continued(proposal('a')), { verdicts: { a: { verdict: 'ask' } } })
     expect([acted, events.filter(({ type }) => type === 'approval_gate').length]).toEqual([['a'], 1])
   })
 
   test('renames a call of the model that repeats an id', async () => {
-    const { acted } = await goOn(continued(proposal('a')), { replies: [{ calls: [{ id: 'a' }] }, { text: 'done' }] })
+    const { acted } = await continueRun(continued(proposal('a')), { replies: [{ calls: [{ id: 'a' }] }, { text: 'done' }] })
     expect(acted).toEqual(['a', 'a~2'])
   })
 
@@ -62,7 +62,7 @@ describe('a run that goes on', () => {
 
   test("lets a developer's thread add a call only between its own calls and the model", async () => {
     const threads = [after('run.start', { request: [{ type: 'propose', id: 't', call: { name: 'tests', input: {} } }] })]
-    const { acted } = await goOn(continued(proposal('a')), { threads })
+    const { acted } = await continueRun(continued(proposal('a')), { threads })
     expect(acted.slice(0, 2)).toEqual(['a', 't'])
   })
 })

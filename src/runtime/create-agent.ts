@@ -99,7 +99,9 @@ export function createAgent(config: AgentConfig): Agent {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const identity = identify()
     const { history, openMessages = 0, systemPrompt, tools, labels = [], instructions = [] } = await config.opening(continues)
-    const goesOn = continues && { continues: { ...continues, proposals: (await Promise.all(continues.proposals.map(judgeAgain))).flat() } }
+    const continuation = continues && {
+      continues: { ...continues, proposals: (await Promise.all(continues.proposals.map(judgeAgain))).flat() },
+    }
     const meter = ports.meter?.(identity.runId)
     const current = createRun({
       identity,
@@ -115,7 +117,7 @@ export function createAgent(config: AgentConfig): Agent {
     state.run = current
     state.identity = identity
     void current.settled.then(() => keepEnd(current))
-    yield* current.events({ ...startOf(prompt, labels), ...(instructions.length > 0 ? { instructions } : {}), ...goesOn })
+    yield* current.events({ ...startOf(prompt, labels), ...(instructions.length > 0 ? { instructions } : {}), ...continuation })
   }
 
   /** Keeps a refusal, because its reason, such as a secret in the arguments, may be gone from the record. */

@@ -87,15 +87,15 @@ export type Trim = {
   readonly refused?: true
   /** The calls of the turn whose results became one line each. */
   readonly lines: readonly string[]
-  /** What replaces the turn's messages from `from` up to, without, `until`; `by` is `runtime` when no model could summarise them. */
+  /** Replaces the turn's messages from `from` up to, without, `until`; `by` is `runtime` when no model could summarise them. */
   readonly summary?: { readonly from: number; readonly until: number; readonly text: string; readonly by: 'model' | 'runtime' }
   /** How many messages of earlier turns are left out. */
   readonly omitted: number
-  /** What the summary cost. */
+  /** Cost of the summary. */
   readonly usage?: Usage
   /** Whether the model can read a result again with result_read. */
   readonly readable: boolean
-  /** What a person should know about the window. */
+  /** Tells a person about the window. */
   readonly note?: string
   /** SHA-256 of the turn's messages afterwards, as canonical JSON. */
   readonly digest: string

@@ -192,6 +192,13 @@ describe('a long result', () => {
     expect(whole.slice(0, Number(offset))).toBe(head)
   })
 
+  test('that a full disk does not keep is cut, and the call succeeds', async () => {
+    const keep = () => {
+      throw new Error('database or disk is full')
+    }
+    expect(await execute(output, { keep })).toMatchObject({ status: 'allowed', output: expect.stringMatching(/bytes omitted …\]/) })
+  })
+
   test('whose kept form is too long itself keeps its beginning and end', async () => {
     const kept: string[] = []
     const keep: ExecutorOptions['keep'] = (_, text) => void kept.push(text) as undefined

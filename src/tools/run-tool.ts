@@ -1,6 +1,7 @@
 /** Runs one allowed call: finds the tool, limits its time and output, and turns every result or failure into an outcome. */
 
 import { sha256 } from '../kit/sha256.ts'
+import { errorText } from '../kit/text.ts'
 import { tokensOf } from '../kit/tokens.ts'
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
@@ -94,7 +95,7 @@ async function invoke(tool: Tool, ...[input, context]: Parameters<Tool['invoke']
   try {
     return await tool.invoke(input, context)
   } catch (error) {
-    return { success: false, output: '', error: `the tool broke: ${error instanceof Error ? error.message : String(error)}` }
+    return { success: false, output: '', error: `the tool broke: ${errorText(error)}` }
   }
 }
 
@@ -141,12 +142,19 @@ function outcome(options: ExecutorOptions, callId: string, result: SandboxedResu
 }
 
 /** Cuts a result to its room. Text that has more tokens than usual, such as base64, gets fewer bytes. */
-function shownOf({ room, keep }: ExecutorOptions, callId: string, whole: string): { readonly output: string; readonly isCut: boolean } {
+function shownOf(
+  { room, keep, log }: ExecutorOptions,
+  callId: string,
+  whole: string,
+): { readonly output: string; readonly isCut: boolean } {
   const { bytes, tokens } = room()
-  // No text has more tokens than bytes.
-  const fits = Buffer.byteLength(whole) <= bytes && (whole.length <= tokens || tokensOf(whole) <= tokens)
-  if (fits) return { output: whole, isCut: false }
-  const hint = keep?.(callId, whole)
+  if (Buffer.byteLength(whole) <= bytes && tokensOf(whole) <= tokens) return { output: whole, isCut: false }
+  let hint: ReturnType<KeepResult>
+  try {
+    hint = keep?.(callId, whole)
+  } catch (error) {
+    log('warn', 'result not kept', { call: callId, why: errorText(error) })
+  }
   for (let limit = bytes; ; limit = Math.floor(limit * 0.7)) {
     const output = capText(whole, limit, hint)
     if (limit < leastBytes || tokensOf(output) <= tokens) return { output, isCut: true }

@@ -3,7 +3,7 @@
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
-import { goOnWith, takeTurn } from '../take-turn.ts'
+import { continueTurn, takeTurn } from '../take-turn.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
 import type { AskPerson } from './questions/approval-prompt.ts'
@@ -31,7 +31,7 @@ export type TurnOptions = {
 export async function turn(options: TurnOptions): Promise<number> {
   const { conversation, format, prompt, ask, renderer = createRender, setup } = options
   const { context } = setup
-  const asked = prompt === undefined ? await goOnWith(conversation, ask) : { prompt }
+  const asked = prompt === undefined ? await continueTurn(conversation, ask) : { prompt }
   const screen = screenOf(context)
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
   const render = withActivity(renderer(format, screen), status)

@@ -10,7 +10,7 @@ export type ModelWindows = ReturnType<typeof createModelWindows>
 
 /** The bounds of a factor: a server that counts otherwise does not tell the truth, or not all of it. */
 const bounded = (factor: number) => Math.min(4, Math.max(0.75, factor))
-/** Of a factor that is too high, the part that each reply takes away; one that is too low rises at once. */
+/** The part that each reply takes away from a factor that is too high; one that is too low rises at once. */
 const fall = 0.05
 /** Fewer tokens say more about the frame of a request than about the text in it. */
 const fewTokens = 256

@@ -14,7 +14,7 @@ export type AskedModel = {
   readonly key: ModelKey
   /** The window when nothing is known of it. */
   readonly usual: number
-  /** What the configuration and the table of known models say. */
+  /** From the configuration or the table of known models. */
   readonly known?: Fact<number> | undefined
   /** Whether `context_tokens` can be set for its provider; what was learnt of another one is not kept. */
   readonly isConfigured: boolean

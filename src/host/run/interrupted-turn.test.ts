@@ -56,18 +56,18 @@ describe('at the first step without a receipt', () => {
     end(1)
     const found = await turn()
     expect([found.calls, idsOf(found.unknown)]).toEqual([2, ['b']])
-    const { prompt, continues } = found.goOn(new Map())
+    const { prompt, continues } = found.continueWith(new Map())
     expect([continues.run, continues.asked, idsOf(continues.proposals)]).toEqual(['run-1', 'go', ['c']])
     expect(prompt).toContain('Nobody knows whether this call was done')
-    expect(idsOf(found.goOn(new Map([['b', 'again']])).continues.proposals)).toEqual(['b', 'c'])
-    expect(found.goOn(new Map([['b', 'again']])).prompt).toBe('')
+    expect(idsOf(found.continueWith(new Map([['b', 'again']])).continues.proposals)).toEqual(['b', 'c'])
+    expect(found.continueWith(new Map([['b', 'again']])).prompt).toBe('')
   })
 
   test('a tool that may run twice does', async () => {
     ran(1, { b: unknown })
     end(1)
     const found = await turn(true)
-    expect([found.unknown, idsOf(found.goOn(new Map()).continues.proposals)]).toEqual([[], ['b']])
+    expect([found.unknown, idsOf(found.continueWith(new Map()).continues.proposals)]).toEqual([[], ['b']])
   })
 
   test('a call that only the end of the run refused is made; one that a rule refused is not', async () => {
@@ -75,16 +75,16 @@ describe('at the first step without a receipt', () => {
     record().denied(runOf(1), { ...refusing(callOf('a')), by: 'cancel' })
     record().denied(runOf(1), refusing(callOf('b')))
     end(1, 'cancelled', 'cancelled by SIGTERM', 'd')
-    expect(idsOf((await turn()).goOn(new Map()).continues.proposals)).toEqual(['a'])
+    expect(idsOf((await turn()).continueWith(new Map()).continues.proposals)).toEqual(['a'])
   })
 
   test('what the model was to be told is told again by the next run, and the first question stays', async () => {
     ran(1, { b: unknown })
     end(1)
-    const { prompt, continues } = (await turn()).goOn(new Map())
+    const { prompt, continues } = (await turn()).continueWith(new Map())
     record().external(runOf(2), { ...(started(prompt) as Extract<ExternalEvent, { type: 'run.start' }>), continues })
     end(2)
-    const next = (await turn()).goOn(new Map())
+    const next = (await turn()).continueWith(new Map())
     expect([next.prompt, next.continues]).toEqual([prompt, { run: 'run-2', asked: 'go', proposals: [] }])
   })
 })

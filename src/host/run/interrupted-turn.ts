@@ -42,7 +42,7 @@ export async function interruptedTurn({ memory, conversationId, isIdempotent, wo
     calls: count,
     diedOf: diedOf(run),
     unknown,
-    goOn(answers) {
+    continueWith(answers) {
       const isMade = (one: Proposal) => again.includes(one) || answers.get(one.call.id) === 'again'
       const lines = unknown.filter((one) => !isMade(one)).map((one) => sentence(one, answers.get(one.call.id)))
       const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and goes on. ${lines.join(' ')}]`])]
@@ -75,7 +75,7 @@ function leftNothing({ judgement: { rule, labels = [] } }: Proposal, end: End): 
   return hadView && !labels.includes('sends')
 }
 
-/** What became of a call; `open`: it never began; `dropped`: the crash took what it had changed on its view. */
+/** The end of a call; `open`: it never began; `dropped`: the crash took what it had changed on its view. */
 type End = 'open' | 'unknown' | 'dropped' | 'known'
 
 type Step = {
@@ -83,7 +83,7 @@ type Step = {
   /** The calls of the last reply; none when the model had read their results. */
   readonly proposals: readonly Proposal[]
   readonly ends: ReadonlyMap<string, End>
-  /** What the model was to be told and has not answered. */
+  /** A note that the model has not answered yet. */
   readonly note: string
   /** How many calls of the run have ended. */
   readonly count: number

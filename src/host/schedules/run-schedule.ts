@@ -83,7 +83,7 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
       const interrupted = progress.continues === undefined ? undefined : await conversation.interrupted()
       if (typeof interrupted === 'string')
         return { ending: { stop: 'cancelled', code: 'cancelled', message: `interrupted, and it cannot go on: ${interrupted}` } }
-      const asked = interrupted?.goOn(new Map()) ?? { prompt: row.message }
+      const asked = interrupted?.continueWith(new Map()) ?? { prompt: row.message }
       const ending = await turns.takeTurn({ conversation, ...asked, show, onGate: turns.refusedBy(conversation) })
       return { ending, ...seen, unanswered: conversation.unanswered(), usage: conversation.usage() }
     } finally {

@@ -37,7 +37,7 @@ async function home() {
   async function process(
     label: string,
     end: (row: ScheduleRow, progress: RunProgress) => Promise<typeof good> | typeof good = () => good,
-    goesOn = false,
+    continueRuns = false,
   ) {
     const memory = openMemory({ path: stage.path, log: () => {}, now: () => clock.now })
     if (!memory.ok) throw new Error(memory.failure.message)
@@ -52,7 +52,7 @@ async function home() {
       now: () => clock.now,
       owner: ownerOf(child.pid),
       isAlive,
-      goesOn,
+      continueRuns,
       async run(row, progress) {
         started.push(new Date(clock.now).toISOString().slice(11, 16))
         return end(row, progress)

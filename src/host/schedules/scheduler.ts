@@ -22,8 +22,8 @@ export type SchedulerOptions = {
   readonly owner: string
   readonly isAlive: (owner: string) => boolean
   readonly run: (row: ScheduleRow, progress: RunProgress) => Promise<Omit<FiredEnd, 'ended'>>
-  /** Whether a run that had begun when its process ended goes on. */
-  readonly goesOn?: boolean
+  /** Whether a run that had begun when its process ended continues. */
+  readonly continueRuns?: boolean
   /** Called when a run has ended and its text may be sent. */
   readonly ended?: () => void
 }
@@ -36,10 +36,10 @@ type Started = FiredKey & Pick<FiredRow, 'startedBy'>
 const longestMs = 60_000
 /** How often a process that holds no lease looks whether it can have it. */
 const followMs = 5_000
-/** A run whose process ended is started again, or goes on, so many times at most. */
+/** The most times that a run whose process ended is started again or continues. */
 const mostTimes = 3
 
-export function createScheduler({ store, log, now, owner, isAlive, run, goesOn = false, ended = () => {} }: SchedulerOptions) {
+export function createScheduler({ store, log, now, owner, isAlive, run, continueRuns = false, ended = () => {} }: SchedulerOptions) {
   const { schedules, fired, lease, transaction, noteFired } = store
   const running = new Map<string, { readonly over: Promise<void>; cancel?: (by?: string) => void }>()
 
@@ -135,7 +135,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, goesOn =
     if (pausing) log('warn', 'schedule paused', { schedule: name, how: `braidclaw schedule resume ${name}` })
   }
 
-  /** Runs whose process has died: one that had not begun is started again if the schedule makes up for missed due times, others go on. */
+  /** Runs whose process has died: one that had not begun is started again if the schedule makes up for missed due times, others continue. */
   function recover(): void {
     for (const row of fired.running()) if (row.owner !== owner && !isAlive(row.owner)) interrupt(row)
   }
@@ -146,7 +146,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, goesOn =
     const isFree = row !== undefined && row.state !== 'paused'
     const continues = runId === undefined ? undefined : (dead.conversationId ?? undefined)
     const isDue = runId === undefined && row?.missed !== 'skip' && dead.attempt < mostTimes
-    const begins = isFree && (isDue || (goesOn && continues !== undefined && dead.attempt <= mostTimes))
+    const begins = isFree && (isDue || (continueRuns && continues !== undefined && dead.attempt <= mostTimes))
     // With the time of the first attempt the begun run is found again, whenever the next attempt dies.
     const since = continues === undefined ? now() : dead.fired
     const why = runId === undefined ? 'the process ended before the run began' : `the process ended during the run ${runId}`

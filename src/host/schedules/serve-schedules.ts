@@ -34,7 +34,7 @@ export async function schedulerFor(host: Host, running: Running, ended?: () => v
     owner: thisProcess(),
     isAlive,
     run: (row, progress) => runSchedule(row, options, progress),
-    goesOn: ['auto', undefined].includes(host.setup.config.continueTurns),
+    continueRuns: ['auto', undefined].includes(host.setup.config.continueTurns),
     ...(ended ? { ended } : {}),
   })
 }

@@ -20,8 +20,8 @@ export type RunLine = { readonly file: AgentFile; readonly text: string; readonl
 type Seen = {
   said: Projected
   readonly calls: Map<string, { readonly name: string; readonly input: unknown }>
-  /** `goesOn`: an earlier run wrote the question into the session. */
-  question?: { readonly text: string; readonly at: number; readonly goesOn: boolean }
+  /** `isContinued`: an earlier run wrote the question into the session. */
+  question?: { readonly text: string; readonly at: number; readonly isContinued: boolean }
   failed: boolean
 }
 
@@ -42,7 +42,7 @@ export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEnt
     for (const { call } of made) seen.calls.set(call.id, call)
     const called = made.map(({ call }) => trace(entry.at, 'tool_call', spelled(call)))
     if (event.type === 'run.start') {
-      seen.question = { text: event.continues?.asked ?? event.prompt, at: entry.at, goesOn: event.continues !== undefined }
+      seen.question = { text: event.continues?.asked ?? event.prompt, at: entry.at, isContinued: event.continues !== undefined }
       return [trace(entry.at, event.continues ? 'continued' : 'user_input', askedIn(event)), ...called]
     }
     seen.said = project(seen.said, event)
@@ -81,7 +81,7 @@ export function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEnt
     const { question } = seen
     if (!question) return []
     const said = (role: string, content: string, when: number): RunLine => ({ file: 'session', text: sessionLine({ role, content }, when) })
-    const asked = question.goesOn ? [] : [said('user', question.text, question.at)]
+    const asked = question.isContinued ? [] : [said('user', question.text, question.at)]
     return [...asked, ...(answer === undefined ? [] : [said('assistant', answer, at)])]
   }
 

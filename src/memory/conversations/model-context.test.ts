@@ -92,13 +92,13 @@ test('a run that went on belongs to the turn of the first: the last result of a 
 
 test('a note that no reply followed is told once, by the run that goes on next', () => {
   const { external } = interrupted()
-  const goesOn = (run: string) => ({ ...startedWith('look first'), continues: { run, asked: 'go', proposals: [] } })
+  const continuing = (run: string) => ({ ...startedWith('look first'), continues: { run, asked: 'go', proposals: [] } })
   const died = (run: string) => memoryStage.memory.journal.end(run, { at: 1, code: 'error', message: 'died', digest: null })
   died('run-1')
-  external(runOf(2), goesOn('run-1'))
+  external(runOf(2), continuing('run-1'))
   died('run-2')
   expect(shown(new Set())).toEqual([0, 'go', 'reply', 'a of the first run', 'b of the first run'])
-  external(runOf(3), goesOn('run-2'))
+  external(runOf(3), continuing('run-2'))
   external(runOf(3), replied([{ type: 'text', text: 'done' }]))
   expect(shown()).toEqual([0, 'go', 'reply', 'a of the first run', 'b of the first run', 'look first', 'reply'])
 })

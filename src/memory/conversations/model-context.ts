@@ -52,7 +52,7 @@ export function createContext(store: Store, now: Clock, approvals: Pick<Approval
     const trims = runIds.flatMap((runId) => trimsOf(store, runId))
     const told = messagesOfTurn(turnRows(parts, open !== undefined), trims, open)
     const messages = told.length === 0 || open ? told : [...told, ...interruptionOf(store, runIds.at(-1) ?? '')]
-    return { messages, tokens: estimateTokens(messages), goesOn: goesOn(store, runIds[0] ?? '', parts[0]) }
+    return { messages, tokens: estimateTokens(messages), isContinuation: isContinuation(store, runIds[0] ?? '', parts[0]) }
   })
   return (conversationId, tokenBudget, open) => {
     const turns = countTurns(store, conversationId)
@@ -127,7 +127,7 @@ function* turnsOf(runs: Iterable<RunRow>, toldTurn: ReadTurn): Generator<TurnRow
   for (const { runId, started } of runs) {
     const told = toldTurn([runId])
     turn = turn ? { runIds: [runId, ...turn.runIds], started } : { runIds: [runId], started, alone: told }
-    if (told.goesOn) continue
+    if (told.isContinuation) continue
     yield turn
     turn = undefined
   }
@@ -184,7 +184,7 @@ function trimsOf(store: Store, runId: string): TrimAt[] {
 }
 
 /** Tells whether the run went on with an earlier one. Only runs without a question of their own need a look into the journal. */
-function goesOn(store: Store, runId: string, rows: readonly Row[] = []): boolean {
+function isContinuation(store: Store, runId: string, rows: readonly Row[] = []): boolean {
   if (rows[0]?.role === 'user' && !rows[0].body.includes('"continues":{')) return false
   const select = `SELECT 1 FROM journal WHERE run_id = ? AND type = 'run.start' AND json_extract(body, '$.continues.run') IS NOT NULL`
   return store.sql(select).get(runId) !== null
@@ -264,7 +264,7 @@ function isPart(value: unknown): value is Part {
   return (value.type === 'text' || value.type === 'thinking') && typeof value.text === 'string'
 }
 
-type ToldTurn = { readonly messages: readonly Message[]; readonly tokens: number; readonly goesOn: boolean }
+type ToldTurn = { readonly messages: readonly Message[]; readonly tokens: number; readonly isContinuation: boolean }
 type ReadTurn = (runIds: readonly string[], open?: ReadonlySet<string>) => ToldTurn
 
 /** The cache keeps the newest runs, up to this many tokens. */

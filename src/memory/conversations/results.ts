@@ -56,13 +56,10 @@ export function createResults(store: Store) {
       return calls.map(({ runId, callId, name, input }) => `${resultId(runId, callId)} ${name} ${shortInput(parseJson(input))}`).join('\n')
     },
     /** Returns how many results are stored, and how many bytes they take. */
-    use: () =>
-      store
-        .sql<{ count: number; bytes: number }, []>('SELECT count(*) AS count, coalesce(sum(length(packed)), 0) AS bytes FROM results')
-        .get() ?? {
-        count: 0,
-        bytes: 0,
-      },
+    use() {
+      const select = 'SELECT count(*) AS count, coalesce(sum(length(packed)), 0) AS bytes FROM results'
+      return store.sql<{ count: number; bytes: number }, []>(select).get() ?? { count: 0, bytes: 0 }
+    },
   }
 }
 

@@ -165,7 +165,7 @@ function plain(text: string): string {
   return text.replace(/(?<=\d)[,._'\u00a0\u202f](?=\d{3}(?!\d))/g, '').replace(/\s+/g, ' ')
 }
 
-/** Of each number the first phrase counts; the tokens of the prompt alone come before a sum of prompt and answer. */
+/** The first phrase of each number counts; the tokens of the prompt alone come before a sum of prompt and answer. */
 const phrases: readonly RegExp[] = [
   /context limit:? (?<sent>\d+) \+ \d+ > (?<window>\d+)/i,
   /(?<sent>\d+) tokens? > (?<window>\d+)/i,

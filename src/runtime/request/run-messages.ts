@@ -20,23 +20,7 @@ export type RunMessagesOptions = {
   readonly redact: Redact
 }
 
-export type RunMessages = {
-  /** Adds what the event says, or shortens the messages as it says. */
-  take(event: RunEvent): void
-  all(): Message[]
-  /** Returns the estimated tokens of the next request; 0 without a window. */
-  size(): number
-  /** Returns a number of tokens that the next request does not exceed, without reading its text: a cold process reads slowly. */
-  bound(): number
-  /**
-   * Returns the event that makes room before the next request; undefined when that fits, or nothing can be shortened.
-   * @param refused the model refused the request for its length; the text, if any, is for the person
-   */
-  makeRoom(
-    signal: AbortSignal,
-    refused?: { readonly note?: string | undefined },
-  ): Promise<Extract<RunEvent, { type: 'context.trimmed' }> | undefined>
-}
+export type RunMessages = ReturnType<typeof createRunMessages>
 
 /** A request beyond this share of the window is trimmed, to the second share in one step: each trim costs the provider's cache. */
 const fullShare = 0.7
@@ -51,7 +35,7 @@ const mostTokensACharacter = 1.5
 /** The text for a summary has at most this many characters for each token of the window. */
 const materialCharacters = 1.5
 
-export function createRunMessages({ runId, history, openMessages, request, window, summarise, redact }: RunMessagesOptions): RunMessages {
+export function createRunMessages({ runId, history, openMessages, request, window, summarise, redact }: RunMessagesOptions) {
   let earlier = history.slice(0, history.length - openMessages)
   let turn = history.slice(history.length - openMessages)
   /** The note of a run that goes on: the results of its calls come first, because they belong to a reply of the history. */
@@ -77,6 +61,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
     return state.fixed
   }
 
+  /** Returns a number of tokens that the next request does not exceed, without reading its text: a cold process reads slowly. */
   function bound(): number {
     state.characters ??= sum(fixed(), ({ length }) => length)
     const characters = state.characters + sum(earlier, lengthOf) + sum(turn, lengthOf)
@@ -93,6 +78,10 @@ export function createRunMessages({ runId, history, openMessages, request, windo
 
   const size = () => fixedSize() + sum(earlier, sizeOf) + sum(turn, sizeOf)
 
+  /**
+   * Returns the event that makes room before the next request; undefined when that fits, or nothing can be shortened.
+   * @param refused the model refused the request for its length; the text, if any, is for the person
+   */
   async function makeRoom(signal: AbortSignal, refused?: { readonly note?: string | undefined }) {
     if (window === undefined) return undefined
     const [tokens, factor] = [window.tokens(), window.scale()]
@@ -128,7 +117,8 @@ export function createRunMessages({ runId, history, openMessages, request, windo
   }
 
   return {
-    take(event) {
+    /** Adds what the event says, or shortens the messages as it says. */
+    take(event: RunEvent): void {
       if (event.type === 'run.start' && event.continues && event.prompt !== '') note = [{ role: 'user', content: event.prompt }]
       if (event.type === 'think') turn.push(...note.splice(0))
       if (event.type !== 'context.trimmed') return void turn.push(...messagesOf(event))
@@ -136,6 +126,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
       if (event.omitted > 0) earlier = [omittedNote(event), ...afterTrim(earlier.slice(event.omitted))]
     },
     all: () => [...earlier, ...turn],
+    /** Returns the estimated tokens of the next request; 0 without a window. */
     size: () => (window === undefined ? 0 : Math.ceil(size() * window.scale())),
     bound,
     makeRoom,

@@ -123,7 +123,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       : guards
   }
   const isUnread = forbiddenReads({ patterns: settings.forbiddenReads ?? [], workspace: places.workspace, home: places.home })
-  /** What commands must not read, although it came after they began. */
+  /** Finds what commands must not read, although it came after they began. */
   const isHidden = (path: string) =>
     isUnread(path) !== undefined ||
     [...view.secretPaths, places.stateHome, ...(settings.forbiddenPaths?.() ?? [])].some((hidden) => isWithin(path, hidden))

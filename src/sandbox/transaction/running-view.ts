@@ -61,7 +61,7 @@ const SET_UP_MS = 5_000
 /** How long it may take until every process of the command stands still. */
 const PAUSE_MS = 2_000
 
-/** What is at a path, in one word: with the digest of a file, or the target of a link. */
+/** The content of a path in one word, with the digest of a file or the target of a link. */
 type State = string
 const GONE: State = 'gone'
 

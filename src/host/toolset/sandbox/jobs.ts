@@ -68,7 +68,7 @@ type Job = {
   reported?: boolean
   /** Where the last reading ended. */
   read: number
-  /** What was not written into its view. */
+  /** Paths that were not written into its view. */
   readonly left: Set<string>
 }
 

@@ -61,7 +61,7 @@ export async function askWindow({ name, base, headers, model, deps, signal }: As
 type Found = { readonly tokens?: number | undefined; readonly isLoaded: boolean }
 type Item = { readonly [key: string]: unknown }
 
-/** What Ollama and LM Studio load a model with when nothing is set; Ollama takes more on a machine with 24 GB of video memory. */
+/** Ollama and LM Studio load a model with this when nothing is set; Ollama takes more on a machine with 24 GB of video memory. */
 const usualLoad = 4096
 
 /** A loaded model has the window that it was loaded with. Ollama cuts what is longer without a word. */
