@@ -2,7 +2,7 @@
 
 import type { Conversation } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
-import { errorText } from '../kit/text.ts'
+import { errorText } from '../kit/errors.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'

@@ -1,6 +1,6 @@
 /** Reads the body of a request: JSON only, of limited size, depth and time. */
 
-import { errorText } from '../kit/text.ts'
+import { errorText } from '../kit/errors.ts'
 import { HttpError } from './http-error.ts'
 
 export type BodyLimits = {

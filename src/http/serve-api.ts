@@ -1,6 +1,6 @@
 /** Serves an API: each request passes the guards, says who sent it, and has its body read, before a route sees it. */
 
-import { errorText } from '../kit/text.ts'
+import { errorText } from '../kit/errors.ts'
 import type { ApiEnv } from './api.ts'
 import { createIdentifier, type IdentifierOptions, type Identity } from './callers/identifier.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'

@@ -2,7 +2,7 @@
 
 import { accessSync, chmodSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { hasCode } from '../kit/text.ts'
+import { hasCode } from '../kit/errors.ts'
 import type { Log } from '../runtime/port.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Finds one receipt by binary search: receipts are numbered in order across all segments. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { unlessMissing } from '../kit/text.ts'
+import { unlessMissing } from '../kit/errors.ts'
 import { filesOf } from './segments.ts'
 
 /** Returns the number in a receipt's id, or a plain number; 0 when there is none. */

@@ -1,7 +1,7 @@
 /** Reads and creates the secret key that seals receipts: 32 random bytes as hex, in a file that only its owner can read. */
 
 import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
-import { hasCode } from '../kit/text.ts'
+import { hasCode } from '../kit/errors.ts'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 
 export type ReadKey =

@@ -2,7 +2,7 @@
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { hasCode } from '../kit/text.ts'
+import { hasCode } from '../kit/errors.ts'
 
 /** @returns the reason while stopped, undefined otherwise. An unreadable file counts as a stop. */
 export function readStop(path: string): string | undefined {

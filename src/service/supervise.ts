@@ -1,6 +1,6 @@
 /** Keeps a program running: restarts it with growing delays while it fails at once, and ends it together with its process group. */
 
-import { errorText } from '../kit/text.ts'
+import { errorText } from '../kit/errors.ts'
 
 export type Report = (level: 'info' | 'warn', event: string, fields: { readonly [key: string]: unknown }) => void
 

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { JsonObject } from '../kit/json.ts'
+import { startTick } from '../kit/proc.ts'
 import type { Act, Tool, ToolContext } from '../runtime/port.ts'
 import type { Files } from './builtin/files.ts'
 import type { ShellPlan } from './builtin/shell.ts'
@@ -68,13 +69,5 @@ export function tool(invoke: Tool['invoke'], changes: Partial<Tool> = {}): Tool 
 
 /** Resolves when the process has ended: a loaded machine takes a moment after SIGKILL. An unreaped zombie counts as ended. */
 export async function gone(pid: number): Promise<void> {
-  while (isAlive(pid)) await Bun.sleep(1)
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  } catch {
-    return false
-  }
+  while (startTick(pid) !== undefined) await Bun.sleep(1)
 }

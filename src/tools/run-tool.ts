@@ -1,7 +1,7 @@
 /** Runs one allowed call: finds the tool, limits its time and output, and turns every result or failure into an outcome. */
 
+import { errorText } from '../kit/errors.ts'
 import { sha256 } from '../kit/sha256.ts'
-import { errorText } from '../kit/text.ts'
 import { tokensOf } from '../kit/tokens.ts'
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'

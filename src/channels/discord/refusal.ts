@@ -1,7 +1,7 @@
 /** Classifies a failed request to Discord's REST API: wait, retry, or tell a person what to change. */
 
 import { DiscordAPIError, HTTPError, RateLimitError } from '@discordjs/rest'
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { Refusal } from '../outbox/send-pieces.ts'
 
 export const PORTAL = 'https://discord.com/developers/applications'

@@ -2,8 +2,8 @@
 
 import type { HostContext, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import { sleep } from '../../kit/abort.ts'
 import type { BridgeWatch } from '../../service/fifo/exchange.ts'
-import { pause } from '../../service/sleep.ts'
 import { type Supervised, supervise } from '../../service/supervise.ts'
 
 const roles = ['interact', 'brain', 'claw'] as const
@@ -52,7 +52,7 @@ export function keepRunning({ setup, dir, started, watches }: Keeping, { role, c
     worked: () => watches[role]?.answered() ?? false,
     ended: (againInMs) => watches[role]?.ended(againInMs),
     now: () => performance.now(),
-    sleep: pause,
+    sleep: sleep,
   })
 }
 

@@ -1,7 +1,7 @@
 /** Calls Telegram's Bot API through a given fetch. The token is part of each address, so no message contains an address. */
 
+import { errorText } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { errorText } from '../../kit/text.ts'
 import type { Refusal } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */

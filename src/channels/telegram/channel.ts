@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import { visionProblem } from '../../host/setup/vision-provider.ts'
+import { aborted, sleep } from '../../kit/abort.ts'
 import { isObject } from '../../kit/json.ts'
-import { aborted, pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createAddresses } from '../inbox/addresses.ts'
 import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
@@ -39,11 +39,11 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
   return {
     name: 'telegram',
     async start(host, signal) {
-      const outbox = createOutbox({ api, sleep: pause, log, signal })
+      const outbox = createOutbox({ api, sleep: sleep, log, signal })
       state.outbox = outbox
       // What is not taken before the stop is taken by the next start.
       const hearing = AbortSignal.any([signal, host.stopping])
-      const ask = createPatience({ api, sleep: pause, log, signal: hearing })
+      const ask = createPatience({ api, sleep: sleep, log, signal: hearing })
       const self = selfIn(await ask('getMe', {}))
       if (self) {
         const ledger = openLedger(join(context.home, 'telegram', `bot-${self.id}.json`), log)
@@ -56,7 +56,7 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
           offset: ledger.offset,
           take: (updates, next) => ledger.take(next, joinAlbums(updates.flatMap((update) => heard(update, self, host))), receiver.receive),
           async room() {
-            while (ledger.open().length >= MOST_OPEN && !hearing.aborted) await pause(200, hearing)
+            while (ledger.open().length >= MOST_OPEN && !hearing.aborted) await sleep(200, hearing)
           },
         })
       }

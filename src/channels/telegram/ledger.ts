@@ -5,8 +5,8 @@
 
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
-import { errorText } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { TelegramMessage } from './inbound.ts'
 

@@ -24,7 +24,7 @@ function answering(...answers: (Response | Error)[]) {
   }
   return { calls, transport: { send } as Transport }
 }
-const options = { pause: async () => {}, random: () => 0 }
+const options = { sleep: async () => {}, random: () => 0 }
 
 async function read(transport: Transport, most = 99): Promise<number[]> {
   const ids: number[] = []

@@ -15,7 +15,7 @@ const final: readonly string[] = ['unauthorized', 'forbidden', 'bad_request', 'n
 /** Ends when the signal aborts. @throws PlaneRefusal when the token is not in force or the query is wrong */
 export async function* followEvents(
   transport: Transport,
-  options: Pick<TransportOptions, 'pause' | 'random'>,
+  options: Pick<TransportOptions, 'sleep' | 'random'>,
   query: Followed,
   signal: AbortSignal,
 ): AsyncGenerator<ControlEvent> {
@@ -33,7 +33,7 @@ export async function* followEvents(
       if (error instanceof PlaneRefusal && final.includes(error.code)) throw error
     }
     state.failures += 1
-    await options.pause(Math.min(longestWaitMs, 50 * 2 ** Math.min(state.failures, 10)) * (0.5 + options.random() / 2), signal)
+    await options.sleep(Math.min(longestWaitMs, 50 * 2 ** Math.min(state.failures, 10)) * (0.5 + options.random() / 2), signal)
   }
 }
 

@@ -16,8 +16,8 @@ function wire(...steps: Step[]) {
     },
     { preconnect: () => {} },
   )
-  const pause = async (ms: number) => void waits.push(ms)
-  return { sent, waits, transport: createTransport({ url: 'http://127.0.0.1:1/', token: () => 't', fetch, pause, random: () => 0.5 }) }
+  const sleep = async (ms: number) => void waits.push(ms)
+  return { sent, waits, transport: createTransport({ url: 'http://127.0.0.1:1/', token: () => 't', fetch, sleep, random: () => 0.5 }) }
 }
 const refused = () => Object.assign(new Error('connection refused'), { code: 'ECONNREFUSED' })
 const fine = () => Response.json({ a: 1 })

@@ -11,7 +11,7 @@ export type TransportOptions = {
   readonly token: () => string
   /** The guarded fetch. */
   readonly fetch: typeof fetch
-  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
   readonly random: () => number
   /** How often a request that may be repeated is sent at most (default 4). */
   readonly attempts?: number
@@ -73,7 +73,7 @@ export function createTransport(options: TransportOptions): Transport {
         const refusal = error instanceof PlaneRefusal ? error : unreachable(options.url, error)
         if (refusal.code !== 'unavailable' || attempt >= most) throw refusal
         const wait = refusal.details.retry_after_ms ?? 50 * 2 ** attempt * (0.5 + options.random())
-        await options.pause(wait, call.signal ?? options.stop ?? new AbortController().signal)
+        await options.sleep(wait, call.signal ?? options.stop ?? new AbortController().signal)
       }
     }
   }

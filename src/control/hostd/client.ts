@@ -2,9 +2,9 @@
 
 import { lstatSync } from 'node:fs'
 import { z } from 'zod'
+import { errorText } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
 import { createLineSplitter } from '../../kit/lines.ts'
-import { errorText } from '../../kit/text.ts'
 import {
   type HostdError,
   type HostdReply,

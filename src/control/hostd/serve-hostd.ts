@@ -1,9 +1,9 @@
 /** Runs hostd until its signal aborts: claims the socket, accounts for what a killed one left, answers peers, and ends its children. */
 
+import { aborted } from '../../kit/abort.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLibc } from '../../sandbox/libc.ts'
 import { openOutput, type Pipe } from '../../sandbox/report.ts'
-import { aborted } from '../../service/sleep.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { rowOf } from './catalogue/availability.ts'
 import { resolvePath } from './catalogue/bind.ts'

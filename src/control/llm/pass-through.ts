@@ -4,7 +4,7 @@ import { createRateLimit } from '../../http/callers/rate-limit.ts'
 import { HttpError, quiet } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import type { Connection } from '../../http/listen.ts'
-import { traceOf } from '../../kit/text.ts'
+import { traceOf } from '../../kit/errors.ts'
 import { assertRuns, type RunCaller } from './lease-watch.ts'
 import { type MeteredCall, meteredCall } from './metered-call.ts'
 import {

@@ -1,8 +1,8 @@
 /** Keeps the windows of the glass pane in step with the agents, once or until the signal aborts. It only shows: no run depends on it. */
 
 import { join } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { errorText } from '../../kit/text.ts'
 import { type PaneStep, planWindows, type WantedWindow } from './plan-windows.ts'
 import type { Tmux } from './tmux.ts'
 
@@ -25,7 +25,7 @@ export async function syncPane({ tmux, logDir, agents }: PaneOptions): Promise<P
 
 export type PaneWatch = PaneOptions & {
   readonly signal: AbortSignal
-  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
   readonly changed: (done: PaneDone) => void
   /** Takes what failed this time; it is tried again. */
   readonly failed: (message: string) => void
@@ -33,7 +33,7 @@ export type PaneWatch = PaneOptions & {
 
 const everyMs = 2_000
 
-export async function watchPane({ signal, pause, changed, failed, ...options }: PaneWatch): Promise<void> {
+export async function watchPane({ signal, sleep, changed, failed, ...options }: PaneWatch): Promise<void> {
   let said = ''
   while (!signal.aborted) {
     try {
@@ -45,7 +45,7 @@ export async function watchPane({ signal, pause, changed, failed, ...options }: 
       if (message !== said) failed(message)
       said = message
     }
-    await pause(everyMs, signal)
+    await sleep(everyMs, signal)
   }
 }
 

@@ -1,7 +1,7 @@
 /** Keeps approvals: a run asks, an operator or the clock answers once, and the run uses the answer once. */
 
+import { errorText } from '../../kit/errors.ts'
 import { digest } from '../../kit/sha256.ts'
-import { errorText } from '../../kit/text.ts'
 import { type Approval, type ApprovalQuery, type ApprovedOperation, approval, type DecisionRequest } from '../contract/approval-shapes.ts'
 import { assertSelf, type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { ApprovalPlane } from '../contract/plane.ts'

@@ -1,6 +1,6 @@
 /** Makes the control plane pay for the model calls of the own runner: it reserves before each call and settles after it. */
 
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Grant, type Meter, type Provider, ProviderFailure, type Quote } from '../../runtime/port.ts'
 import type { Reservation, ReserveRequest, Settled, SettleRequest } from '../contract/fleet-shapes.ts'

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { version } from '../../../package.json'
 import type { ListenOptions } from '../../http/listen.ts'
 import type { RawAnswers } from '../../http/serve-api.ts'
-import { traceOf } from '../../kit/text.ts'
-import { pause } from '../../service/sleep.ts'
+import { sleep } from '../../kit/abort.ts'
+import { traceOf } from '../../kit/errors.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Plane } from '../contract/plane.ts'
 import type { Store } from '../contract/store-port.ts'
@@ -130,7 +130,7 @@ function startTicker(tick: () => Promise<void>, everyMs: number, failed: (error:
   const over = new AbortController()
   const running = (async () => {
     while (!over.signal.aborted) {
-      await pause(everyMs, over.signal)
+      await sleep(everyMs, over.signal)
       if (!over.signal.aborted) await tick().catch(failed)
     }
   })()

@@ -1,7 +1,7 @@
 /** Serves one tool over the Model Context Protocol on standard input and output, for runners such as claude and codex. */
 
+import { errorText } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { errorText } from '../../kit/text.ts'
 
 export type McpTool = {
   readonly name: string

@@ -2,7 +2,7 @@
 
 import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, sep } from 'node:path'
-import { errorText, hasCode } from '../../kit/text.ts'
+import { errorText, hasCode } from '../../kit/errors.ts'
 import { type Skill, type SkillOwner, skillsOf } from './skill.ts'
 import { type LibraryProblem, type ReadContent, readSkillLibrary } from './skill-library.ts'
 import { openSkillSearch, type SkillSearch } from './skill-search.ts'

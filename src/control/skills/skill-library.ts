@@ -2,8 +2,8 @@
 
 import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
+import { errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
-import { errorText } from '../../kit/text.ts'
 import { name } from '../contract/task-shapes.ts'
 import { compileInvoke } from './invoke-pattern.ts'
 import type { Invoke, Skill } from './skill.ts'

@@ -17,7 +17,7 @@ test('a claim whose run or task is named like a path is refused', async () => {
     url,
     token: () => 'cpa_x',
     fetch: createProviderFetch({ baseUrl: url }),
-    pause: async () => {},
+    sleep: async () => {},
     random: () => 0,
   })
   const claim = (...named: string[]) => {

@@ -1,7 +1,7 @@
 /** The heartbeat of the seed: state, claim, run, activity, and again. */
 
-import { errorText } from '../../kit/text.ts'
-import { pause } from '../../service/sleep.ts'
+import { sleep } from '../../kit/abort.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { SeedState } from '../contract/activity-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Claim } from '../contract/task-shapes.ts'
@@ -50,10 +50,10 @@ export async function heartbeat(beating: Beating): Promise<WorkerEnd> {
       state.trouble = trouble
       if (error instanceof Inactive) {
         if (options.once) return 'none'
-        await pause(inactiveMs, closing)
+        await sleep(inactiveMs, closing)
         continue
       }
-      await pause(retryAfter(error) ?? state.wait * (0.5 + clock.random() / 2), closing)
+      await sleep(retryAfter(error) ?? state.wait * (0.5 + clock.random() / 2), closing)
       state.wait = Math.min(pauses.longestMs, state.wait * 2)
     }
   }

@@ -1,6 +1,6 @@
 /** Asks the control plane whose key the worker has: which agent it is, its role, and which control plane it works for. */
 
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { FleetClient } from '../client/control-client.ts'
 import type { Identity } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
@@ -12,7 +12,7 @@ export type Identifying = {
   /** The name that a person gave; it has to agree with the key. */
   readonly agentId?: string | undefined
   readonly role?: string | undefined
-  readonly pause: (ms: number) => Promise<unknown>
+  readonly sleep: (ms: number) => Promise<unknown>
   readonly say: (line: string) => void
 }
 
@@ -39,7 +39,7 @@ export async function identify(identifying: Identifying): Promise<WhoItIs> {
   return { agentId: id, role, planeId }
 }
 
-async function answered({ fleet, apiUrl, agentId, pause, say }: Identifying): Promise<Identity> {
+async function answered({ fleet, apiUrl, agentId, sleep, say }: Identifying): Promise<Identity> {
   let said = ''
   for (let wait = firstMs; ; wait = Math.min(longestMs, wait * 2)) {
     try {
@@ -50,7 +50,7 @@ async function answered({ fleet, apiUrl, agentId, pause, say }: Identifying): Pr
       if (error.code !== 'unavailable' && error.code !== 'too_many') throw refusedKey({ apiUrl, agentId }, error)
       if (error.message !== said) say(`${error.message}; waiting`)
       said = error.message
-      await pause(wait)
+      await sleep(wait)
     }
   }
 }

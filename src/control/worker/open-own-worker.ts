@@ -8,9 +8,9 @@ import { openHost } from '../../host/open/open-host.ts'
 import { workspaceOf } from '../../host/setup/workspace-folder.ts'
 import { standingExecutables } from '../../host/toolset/executable-tools.ts'
 import { builtInTools, type SourcedTool, type ToolSelection, type ToolSource } from '../../host/toolset/tool-selection.ts'
+import { sleep } from '../../kit/abort.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { isCompiled, ownProgram } from '../../service/own-program.ts'
-import { pause } from '../../service/sleep.ts'
 import { createControlClient } from '../client/control-client.ts'
 import type { TransportOptions } from '../client/transport.ts'
 import { openAgentKey } from '../manifest/agent-key.ts'
@@ -77,7 +77,7 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
   if (!reached.ok) return reached
   const { apiUrl, transport } = reached
   const { agentId, role, planeId } = await identify({
-    ...{ apiUrl, say, fleet: createControlClient({ ...transport, attempts: 1 }).fleet, pause: Bun.sleep },
+    ...{ apiUrl, say, fleet: createControlClient({ ...transport, attempts: 1 }).fleet, sleep: Bun.sleep },
     ...{ agentId: options.agentId ?? (env.CONTROLPLANE_AGENT_ID || undefined), role: options.role },
   })
   const workspace = workspaceOf(setup)
@@ -136,7 +136,7 @@ function reachOf(options: OwnWorkerOptions): Reach | (OpenedWorker & { readonly 
     return refused(
       `no key for the agent: set CONTROLPLANE_API_KEY, or give "control worker" a file with --key-file; to make one: braidclaw control key new ${agentId} --to ${agentId}.key`,
     )
-  return { ok: true, apiUrl, transport: { url: apiUrl, token: () => apiKey, fetch: options.fetch, pause, random: Math.random } }
+  return { ok: true, apiUrl, transport: { url: apiUrl, token: () => apiKey, fetch: options.fetch, sleep, random: Math.random } }
 }
 
 function refused(message: string) {

@@ -1,11 +1,11 @@
 /** Describes a model behind the network as one whose window can be learnt. A turn of a model without a network does not load this file. */
 
 import type { Config, WireProvider } from '../../config/config.ts'
+import { sleep } from '../../kit/abort.ts'
 import type { ModelKey } from '../../memory/spend/model-windows.ts'
 import { baseUrlOf, vendors } from '../../providers/wire/dialects.ts'
 import { type AskedWindow, askWindow } from '../../providers/wire/facts/ask-window.ts'
 import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
-import { pause } from '../../service/sleep.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
 
@@ -43,6 +43,6 @@ export async function wireModel({ config, context }: Around, found: WireProvider
 async function askServer({ name, kind, ...found }: WireProvider, model: string, apiKey: string | undefined, signal: AbortSignal) {
   const base = baseUrlOf({ ...found, kind }) ?? ''
   const headers = apiKey ? vendors[kind].headers(apiKey) : {}
-  const deps = { fetch: createProviderFetch({ baseUrl: base }), sleep: pause }
+  const deps = { fetch: createProviderFetch({ baseUrl: base }), sleep: sleep }
   return askWindow({ name, base, headers, model, deps, signal })
 }

@@ -4,7 +4,7 @@
  */
 
 import { createInbox } from '../../kernel/inbox.ts'
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { FeedEntry, JournalFeed } from '../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { AgentEvent } from '../../runtime/event.ts'

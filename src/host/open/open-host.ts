@@ -1,9 +1,9 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
+import { within } from '../../kit/abort.ts'
 import { once } from '../../kit/once.ts'
 import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
 import { hasLeftovers } from '../../sandbox/owner/private-folder.ts'
-import { within } from '../../service/sleep.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/narrow-setup.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'

@@ -1,6 +1,6 @@
 /** Compacts a long conversation: the model that answers in it summarises its older turns. */
 
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import { summariserOf } from '../../memory/conversations/summarise.ts'
 import { turnSummaryRequest } from '../../memory/conversations/summary-words.ts'
 import type { Memory } from '../../memory/memory.ts'

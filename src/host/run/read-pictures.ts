@@ -1,6 +1,6 @@
 /** Reads the text of pictures with the vision helper: one model call a picture, within the budgets of the conversation. */
 
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { type ChatRequest, type Meter, type Picture, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { PictureText } from '../api.ts'

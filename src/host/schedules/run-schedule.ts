@@ -1,6 +1,6 @@
 /** Runs a schedule once: an ordinary turn that nobody attends, and then the check that decides whether the run counts as good. */
 
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { FiredEnd, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../../runtime/event.ts'
 import { autonomyLevels } from '../../security/settings.ts'

@@ -3,7 +3,7 @@
  * neither a restart nor a second process starts it again.
  */
 
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { FiredEnd, FiredKey, FiredRow, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'

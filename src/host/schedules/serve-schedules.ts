@@ -1,11 +1,11 @@
 /** Runs the schedules of a home until it is told to stop: it sleeps until something is due, or until another process changes something. */
 
-import { errorText } from '../../kit/text.ts'
+import { within } from '../../kit/abort.ts'
+import { errorText } from '../../kit/errors.ts'
 import { isAlive, thisProcess } from '../../memory/journal/process-owner.ts'
 import type { Unsent } from '../../memory/schedules/fired-table.ts'
 import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
-import { within } from '../../service/sleep.ts'
 import type { Host } from '../api.ts'
 import { type RunOptions, runSchedule } from './run-schedule.ts'
 import { createScheduler, keyName, type Scheduler } from './scheduler.ts'

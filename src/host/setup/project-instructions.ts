@@ -1,7 +1,7 @@
 /** Reads the project's own instructions to the model from files of a trusted workspace: they are prompt text, never policy. */
 
 import { dirname } from 'node:path'
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
 import type { InstructionRead } from '../../workspace/instructions.ts'

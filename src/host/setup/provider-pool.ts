@@ -2,13 +2,13 @@
 
 import { isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
-import { errorText } from '../../kit/text.ts'
+import { sleep } from '../../kit/abort.ts'
+import { errorText } from '../../kit/errors.ts'
 import { agentPaths } from '../../memory/agent-files/agent-paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
 import { createLane, type Lane } from '../../providers/wire/lane.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
-import { pause } from '../../service/sleep.ts'
 import { preconnectTo } from '../../workspace/net/ahead.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Environment, Setup } from '../api.ts'
@@ -56,7 +56,7 @@ async function connect(setup: Connecting, name: string, made: Made): Promise<Pro
     ...(longestAnswer === undefined ? {} : { longestAnswer }),
     fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
     log: setup.log,
-    sleep: pause,
+    sleep: sleep,
     maxResponseBytes: setup.config.limits.maxResponseBytes,
     secret: (variable) => setup.context.env[variable] || undefined,
     random: Math.random,

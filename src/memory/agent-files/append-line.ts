@@ -2,7 +2,7 @@
 
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { hasCode } from '../../kit/text.ts'
+import { hasCode } from '../../kit/errors.ts'
 
 const { O_RDWR, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY, O_NOFOLLOW } = constants
 const flags = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW

@@ -1,7 +1,7 @@
 /** Reads regular files of an agent folder in pieces, up to a fixed limit. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { unlessMissing } from '../../kit/text.ts'
+import { unlessMissing } from '../../kit/errors.ts'
 
 /** `from` and `end` are byte positions, `end` after the newline. `text` is undefined for a line longer than the limit. */
 export type FileLine = { readonly from: number; readonly end: number; readonly text: string | undefined; readonly torn: boolean }

@@ -1,7 +1,7 @@
 /** Defines the record of a compaction: the lines it covers, the model, and digests that tie the summary to those lines. */
 
+import { unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { unlessMissing } from '../../kit/text.ts'
 import { linesOf, withFile } from './bounded-read.ts'
 
 /**

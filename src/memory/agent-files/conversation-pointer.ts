@@ -1,7 +1,7 @@
 /** Reads and writes the file with the id of the conversation that an agent's session continues. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, readFileSync, rmSync, writeSync } from 'node:fs'
-import { unlessMissing } from '../../kit/text.ts'
+import { unlessMissing } from '../../kit/errors.ts'
 import { openMade } from './append-line.ts'
 
 /** Returns undefined when there is no file, or no valid id in it. @throws errno errors except ENOENT */

@@ -1,8 +1,8 @@
 /** Tracks how much of an agent's file is accounted for, and reads the lines after that point: our own and those of other programs. */
 
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { unlessMissing } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { unlessMissing } from '../../kit/text.ts'
 import { appendText } from './append-line.ts'
 import { bytesOf, type FileLine, linesOf } from './bounded-read.ts'
 

@@ -1,8 +1,8 @@
 /** Reads and appends history.jsonl: questions and answers in pairs, one message per line. */
 
+import { unlessMissing } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { unlessMissing } from '../../kit/text.ts'
 import { bytesOf, linesOf, type Range, withFile } from './bounded-read.ts'
 import type { Disk } from './disk.ts'
 

@@ -2,9 +2,9 @@
 
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { createLineSplitter, type Line } from '../../kit/lines.ts'
-import { unlessMissing } from '../../kit/text.ts'
 import { appendText, timestamp } from './append-line.ts'
 
 /** `ts` is ISO 8601 in UTC, to the second; '' where a line has none. */

@@ -1,6 +1,6 @@
 /** Runs one compaction: sends the due messages to a model, checks its answer, and replaces them by it, or changes nothing. */
 
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { Usage } from '../../runtime/event.ts'
 import type { Clock, Log } from '../../runtime/port.ts'
 import { diskErrorMessage } from '../agent-files/disk.ts'

@@ -9,8 +9,8 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider'
+import { errorText } from '../../kit/errors.ts'
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
-import { errorText } from '../../kit/text.ts'
 import type { Part } from '../../runtime/event.ts'
 import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
 import { repairMessages } from '../repair/messages.ts'

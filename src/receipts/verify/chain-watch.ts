@@ -1,7 +1,7 @@
 /** Checks the chain of receipts bit by bit while it grows, so that whether it is valid is known at any time at little cost. */
 
 import { statSync } from 'node:fs'
-import { errorText } from '../../kit/text.ts'
+import { errorText } from '../../kit/errors.ts'
 import { follow, type Position, start } from '../form/chain.ts'
 import { readLines } from '../form/receipt-lines.ts'
 import { readKey } from '../key.ts'

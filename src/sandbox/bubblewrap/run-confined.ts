@@ -1,6 +1,7 @@
 /** Starts a waiting sandbox and runs one command in it; when the command ends, every process in its PID namespace has ended. */
 
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import { startTick } from '../../kit/proc.ts'
 import type { Ended, SpawnPlan } from '../confinement.ts'
 import { type Command, commandLines, failureCode, failureMark } from '../late-command.ts'
 import type { Libc } from '../libc.ts'
@@ -227,17 +228,8 @@ function killAll(outer: number, inner: number | undefined): void {
 async function gone(pid: number): Promise<void> {
   const began = performance.now()
   const until = began + DEATH_MS
-  while (isAlive(pid) && performance.now() < began + SPIN_MS);
-  while (isAlive(pid) && performance.now() < until) await Bun.sleep(1)
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    const state = /^\d+ \(.*\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]
-    return state !== 'Z' && state !== 'X'
-  } catch {
-    return false
-  }
+  while (startTick(pid) !== undefined && performance.now() < began + SPIN_MS);
+  while (startTick(pid) !== undefined && performance.now() < until) await Bun.sleep(1)
 }
 
 type End = {

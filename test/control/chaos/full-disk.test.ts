@@ -5,7 +5,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createControlClient } from '../../../src/control/client/control-client.ts'
 import type { ControlEvent } from '../../../src/control/contract/activity-shapes.ts'
-import { pause } from '../../../src/service/sleep.ts'
+import { sleep } from '../../../src/kit/abort.ts'
 import { smallDisk } from '../../crash/small-disk.ts'
 import { given } from '../../support/needs.ts'
 import { until } from '../../support/until.ts'
@@ -108,7 +108,7 @@ function follow(url: string, signal: AbortSignal) {
     return fetch(address, init)
   }
   const counting = Object.assign(ask, { preconnect() {} })
-  const client = createControlClient({ url, token: () => operatorToken, fetch: counting, pause, random: Math.random })
+  const client = createControlClient({ url, token: () => operatorToken, fetch: counting, sleep, random: Math.random })
   const events: ControlEvent[] = []
   const read = async () => {
     for await (const event of client.events.follow({ after: 0 }, signal)) events.push(event)

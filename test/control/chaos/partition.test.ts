@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createControlClient } from '../../../src/control/client/control-client.ts'
 import type { ControlEvent } from '../../../src/control/contract/activity-shapes.ts'
-import { pause } from '../../../src/service/sleep.ts'
+import { sleep } from '../../../src/kit/abort.ts'
 import { nest, type Started } from '../../support/cli.ts'
 import { needs } from '../../support/needs.ts'
 import { sleeperOf, uniqueSeconds } from '../../support/sleeper.ts'
@@ -44,7 +44,7 @@ test.concurrent.if(possible).each(engines)(
       })
       started.push(daemon)
       const { port } = new URL(await daemon.says(/ready: (https?:\/\/\S+?) /))
-      const here = { url: `http://127.0.0.1:${port}`, fetch: await machines.asker(Number(port)), pause, random: Math.random }
+      const here = { url: `http://127.0.0.1:${port}`, fetch: await machines.asker(Number(port)), sleep, random: Math.random }
       const client = createControlClient({ ...here, token: () => operatorToken })
       const events: ControlEvent[] = []
       const leaving = new AbortController()

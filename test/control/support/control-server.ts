@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ControlClient, createControlClient } from '../../../src/control/client/control-client.ts'
 import { type OpenControlOptions, type OpenedControl, openControl } from '../../../src/control/server/open-control.ts'
-import { pause } from '../../../src/service/sleep.ts'
+import { sleep } from '../../../src/kit/abort.ts'
 
 export type Answer = {
   readonly status: number
@@ -89,7 +89,7 @@ export function talkTo(url: string): Pick<ControlUnderTest, 'ask' | 'client'> {
       const text = await response.text()
       return { status: response.status, headers: response.headers, text, body: jsonIn(text) }
     },
-    client: (token = operatorToken) => createControlClient({ url, token: () => token, fetch, pause, random: Math.random }),
+    client: (token = operatorToken) => createControlClient({ url, token: () => token, fetch, sleep, random: Math.random }),
   }
 }
 

@@ -1,9 +1,9 @@
 /** Implements `bridge brain`: our configured provider answers an agent that sends Messages API requests through two FIFOs. */
 
 import { providerFor } from '../../../host/setup/provider-pool.ts'
+import { errorText } from '../../../kit/errors.ts'
 import { frame } from '../../../kit/frames.ts'
 import { createId } from '../../../kit/id.ts'
-import { errorText } from '../../../kit/text.ts'
 import { messageOf, readPayload } from '../../../providers/fifo/serve.ts'
 import type { FailureCode, Part } from '../../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Provider, ProviderFailure } from '../../../runtime/port.ts'

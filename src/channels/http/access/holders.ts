@@ -4,8 +4,8 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { holderOf, sameDigest, type TokenHolder } from '../../../host/access/tokens.ts'
 import type { Host, Setup } from '../../../host/api.ts'
 import { FailureError } from '../../../host/failure.ts'
+import { errorText } from '../../../kit/errors.ts'
 import { sha256 } from '../../../kit/sha256.ts'
-import { errorText } from '../../../kit/text.ts'
 
 /** `digest`: the SHA-256 of the secret, in hex. */
 export type Held = { readonly holder: TokenHolder; readonly digest: string }

@@ -3,7 +3,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { FailureError } from '../../../host/failure.ts'
-import { errorText } from '../../../kit/text.ts'
+import { errorText } from '../../../kit/errors.ts'
 
 export type TlsFiles = { readonly cert: string; readonly key: string }
 export type TlsSettings = { readonly tlsCert?: string; readonly tlsKey?: string }

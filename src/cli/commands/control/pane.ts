@@ -7,10 +7,10 @@ import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { type PaneDone, type PaneOptions, syncPane, watchPane } from '../../../control/pane/keep-pane.ts'
 import { createLogFilter } from '../../../control/pane/log-filter.ts'
 import { createTmux, paneEnvironment, sessionName } from '../../../control/pane/tmux.ts'
+import { sleep } from '../../../kit/abort.ts'
 import { count } from '../../../kit/count.ts'
-import { errorText } from '../../../kit/text.ts'
+import { errorText } from '../../../kit/errors.ts'
 import { ownProgram } from '../../../service/own-program.ts'
-import { pause } from '../../../service/sleep.ts'
 import { runProgram } from '../../../service/unit/run-program.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
 import { commandError } from '../../exit.ts'
@@ -51,7 +51,7 @@ async function follow({ process: { stdout, stderr } }: CliContext, path: string)
     signal: interrupt.signal,
     show: (text) => stdout.write(filter.push(text)),
     note: (text) => stderr.write(`-- ${text} --\n`),
-    pause,
+    sleep,
   }).finally(interrupt.stop)
 }
 
@@ -112,7 +112,7 @@ async function keep({ process: { stdout, stderr } }: CliContext, { attach, watch
     return watchPane({
       ...options,
       signal,
-      pause,
+      sleep,
       changed: (done) => stderr.write(`${describeSync(done)}\n`),
       failed: (message) => stderr.write(`warning: ${message}\n`),
     })
@@ -134,7 +134,7 @@ type FollowOptions = {
   readonly show: (text: string) => void
   /** Receives notes of ours: the file is awaited, was replaced, cannot be read. */
   readonly note: (text: string) => void
-  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
 /** How much of a log that is there already is shown, in bytes. */
@@ -145,14 +145,14 @@ const everyMs = 250
 type Open = { readonly file: number; readonly inode: number; position: number; readonly decoder: TextDecoder }
 
 /** Follows a log file as `tail -F` does: waits for it, shows its end, goes on with what is appended, and with the next file of that name. */
-async function followLog({ path, signal, show, note, pause }: FollowOptions): Promise<void> {
+async function followLog({ path, signal, show, note, sleep }: FollowOptions): Promise<void> {
   let open: Open | undefined
   let said = ''
   const sayOnce = (text: string) => {
     if (text !== said) note(text)
     said = text
   }
-  for (let isFirst = true; !signal.aborted; await pause(everyMs, signal)) {
+  for (let isFirst = true; !signal.aborted; await sleep(everyMs, signal)) {
     if (open && wasReplaced(open, path)) {
       drain(open, show)
       closeSync(open.file)

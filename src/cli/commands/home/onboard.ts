@@ -12,10 +12,10 @@ import { homePaths } from '../../../config/paths.ts'
 import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { sleep } from '../../../kit/abort.ts'
 import { type Probe, probeProvider } from '../../../providers/probe-provider.ts'
 import { listModels, type Models } from '../../../providers/wire/list-models.ts'
 import { weaknessOf } from '../../../security/redaction/secret-strength.ts'
-import { pause } from '../../../service/sleep.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import type { Command } from '../../args/command.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
@@ -137,7 +137,7 @@ async function modelsOf(context: CliContext, setup: CliSetup, candidate: Candida
   const { baseUrl = '', apiKeyEnv } = candidate.proposal
   const apiKey = apiKeyEnv ? withKey(context, candidate)[apiKeyEnv] : undefined
   const config = { kind: 'openai-compatible' as const, model: '', baseUrl, totalTimeoutS: 5, ...(apiKey ? { apiKey } : {}) }
-  const deps = { fetch: createProviderFetch({ baseUrl }), log: setup.log, sleep: pause, random: Math.random, now: Date.now }
+  const deps = { fetch: createProviderFetch({ baseUrl }), log: setup.log, sleep: sleep, random: Math.random, now: Date.now }
   const found: Models = await listModels(candidate.proposal.name, config, deps)
   return found.ok ? found.models : []
 }

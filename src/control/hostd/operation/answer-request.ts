@@ -1,8 +1,8 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
+import { errorText } from '../../../kit/errors.ts'
 import { isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
 import { sha256 } from '../../../kit/sha256.ts'
-import { errorText } from '../../../kit/text.ts'
 import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
 import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
 import type { Catalogue, Operation } from '../catalogue/operation.ts'

@@ -5,8 +5,8 @@ import { eventStream, json } from '../../../http/answers/shapes.ts'
 import type { ApiEnv } from '../../../http/api.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
 import type { QuickRoutes } from '../../../http/quick-routes.ts'
-import { errorText } from '../../../kit/text.ts'
-import { pause } from '../../../service/sleep.ts'
+import { sleep } from '../../../kit/abort.ts'
+import { errorText } from '../../../kit/errors.ts'
 import { activityPost, activityReply, type ControlEvent, controlEvent } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import type { EventPlane } from '../../contract/plane.ts'
@@ -99,7 +99,7 @@ async function pass(events: AsyncIterable<ControlEvent>, stream: EventStream): P
 /** Looks at times whether the credential is still in force; a look that fails ends the stream, and the client asks again. */
 async function watchCredential(isInForce: () => Promise<boolean>, over: AbortController): Promise<void> {
   while (!over.signal.aborted) {
-    await pause(recheckMs, over.signal)
+    await sleep(recheckMs, over.signal)
     if (!over.signal.aborted && !(await isInForce().catch(() => false))) over.abort()
   }
 }

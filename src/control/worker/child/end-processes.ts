@@ -1,7 +1,7 @@
 /** Ends the processes of one run: politely, then by force, and also those that left their group. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { statFields } from '../../../kit/proc.ts'
+import { startTick } from '../../../kit/proc.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { endGroup } from '../../../service/supervise.ts'
 
@@ -47,16 +47,12 @@ export type ProcessMark = { readonly pid: number; readonly started: string }
 
 /** @returns undefined for a process that does not exist, has ended or cannot be read */
 export function markOf(pid: number): ProcessMark | undefined {
-  try {
-    const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
-    return field(3) === 'Z' || field(3) === 'X' ? undefined : { pid, started: field(22) }
-  } catch {
-    return undefined
-  }
+  const started = startTick(pid)
+  return started === undefined ? undefined : { pid, started }
 }
 
 export function isAlive({ pid, started }: ProcessMark): boolean {
-  return markOf(pid)?.started === started
+  return startTick(pid) === started
 }
 
 /** Finds the processes whose environment holds the run token with this SHA-256, wherever they moved since they were started. */

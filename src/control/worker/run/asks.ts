@@ -1,6 +1,6 @@
 /** Repeats a question to the control plane as long as it cannot be reached and the answer still matters. */
 
-import { pause } from '../../../service/sleep.ts'
+import { sleep } from '../../../kit/abort.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 
 export type Asking = {
@@ -20,7 +20,7 @@ export async function persistently<T>(asking: Asking, ask: () => Promise<T>): Pr
       return await ask()
     } catch (error) {
       if (!isPassing(error) || !asking.while()) throw error
-      await pause(wait * (0.5 + asking.random() / 2), asking.signal ?? new AbortController().signal)
+      await sleep(wait * (0.5 + asking.random() / 2), asking.signal ?? new AbortController().signal)
       if (!asking.while()) throw error
     }
   }

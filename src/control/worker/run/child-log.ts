@@ -1,10 +1,10 @@
 /** Keeps the output of one run: capped, in a file for the pane, and sent to the control plane piece by piece as the connection allows. */
 
+import { sleep } from '../../../kit/abort.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { createRedactor } from '../../../security/redaction/redact.ts'
 import { createStreamRedactor } from '../../../security/redaction/redact-stream.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
-import { pause } from '../../../service/sleep.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { RunPort } from '../worker-port.ts'
 
@@ -99,7 +99,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
           await untilClosed.promise
           continue
         }
-        await pause(wait, left.signal)
+        await sleep(wait, left.signal)
         wait = Math.min(pauses.longestMs, wait * 2)
       }
     }

@@ -1,7 +1,7 @@
 /** Reports what a run produced: change set, artifacts, manifest, and at last the seed's post that ends the task. */
 
+import { errorText } from '../../../kit/errors.ts'
 import { sha256 } from '../../../kit/sha256.ts'
-import { errorText } from '../../../kit/text.ts'
 import type { Run, RunFacts } from '../../contract/run-shapes.ts'
 import type { EarlierRun, KeptSet, WorkerEnd, WorkspaceCopy } from '../worker-options.ts'
 import type { Artifact, RunPort } from '../worker-port.ts'

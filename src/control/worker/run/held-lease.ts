@@ -1,6 +1,6 @@
 /** Keeps the lease of one run: beats at a third of it, and says when it is lost, by a clock of our own that nobody sets. */
 
-import { pause } from '../../../service/sleep.ts'
+import { sleep, within } from '../../../kit/abort.ts'
 import { PlaneRefusal, type RefusalCode } from '../../contract/plane-refusal.ts'
 import type { Beat, Claim } from '../../contract/task-shapes.ts'
 
@@ -68,7 +68,9 @@ export function keepLease(options: LeaseOptions): Lease {
   async function once(): Promise<void> {
     const sent = monotonic()
     try {
-      const { cancel_requested } = await within(Math.max(1, state.until - sent), beat())
+      const answer = await within(Math.max(1, state.until - sent), beat())
+      if (answer === undefined) return
+      const { cancel_requested } = answer
       // A cancelled run that knows it gets no more time.
       if (!(cancel_requested && state.news)) state.until = Math.max(state.until, sent + leaseMs)
       if (cancel_requested) tell({ kind: 'cancelled', why: 'an operator cancelled the task' })
@@ -82,7 +84,7 @@ export function keepLease(options: LeaseOptions): Lease {
     for (let failed = false; !over.signal.aborted; ) {
       const rest = Math.max(1, state.until - monotonic())
       // After a failed beat the next one comes sooner: a third of what is left.
-      await pause(Math.min(rest, failed ? Math.max(50, rest / 3) : leaseMs / 3), over.signal)
+      await sleep(Math.min(rest, failed ? Math.max(50, rest / 3) : leaseMs / 3), over.signal)
       if (over.signal.aborted || isExpired()) return
       const before = state.until
       await once()
@@ -108,14 +110,4 @@ export function keepLease(options: LeaseOptions): Lease {
 function lengthOf({ claim, usualSeconds }: LeaseOptions): number {
   const length = Date.parse(claim.lease_until) - Date.parse(claim.task.updated_at)
   return Number.isFinite(length) && length > 0 && length <= 86_400_000 ? length : usualSeconds * 1_000
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('no answer in time')), ms)
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }

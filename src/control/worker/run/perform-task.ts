@@ -1,6 +1,7 @@
 /** Carries out one claimed task: prompt, run, change set, report. Nothing is written under the token of a run whose lease is lost. */
 
-import { cut, errorText, visibleLines } from '../../../kit/text.ts'
+import { errorText } from '../../../kit/errors.ts'
+import { cut, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost } from '../../contract/activity-shapes.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
 import type { SessionLine } from '../../contract/run-shapes.ts'

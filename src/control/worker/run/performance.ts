@@ -1,6 +1,6 @@
 /** Defines what the steps of one task share, and the two things that each of them may do last: note the session and give the lease back. */
 
-import { errorText } from '../../../kit/text.ts'
+import { errorText } from '../../../kit/errors.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
 import type { Approval } from '../../contract/approval-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'

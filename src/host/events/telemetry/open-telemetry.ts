@@ -1,7 +1,7 @@
 /** Opens what a server tells about itself: metrics of its home, and traces where OTEL_EXPORTER_OTLP_ENDPOINT says. */
 
 import type { Metric } from '../../../http/prometheus.ts'
-import { errorText } from '../../../kit/text.ts'
+import { errorText } from '../../../kit/errors.ts'
 import type { JournalFeed } from '../../../memory/journal/feed/journal-feed.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'

@@ -1,6 +1,6 @@
 /** Says where traces go. The variables are those of the OpenTelemetry specification. */
 
-import { errorText } from '../../../kit/text.ts'
+import { errorText } from '../../../kit/errors.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import { otlpBody } from './otlp.ts'
 

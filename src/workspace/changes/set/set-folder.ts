@@ -2,7 +2,7 @@
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { unlessMissing } from '../../../kit/text.ts'
+import { unlessMissing } from '../../../kit/errors.ts'
 import type { SetState, SetSummary } from '../contract.ts'
 import { type RawName, rawName } from '../tree/names.ts'
 import type { Pace } from '../tree/pace.ts'

@@ -4,7 +4,7 @@
 
 import { appendFileSync, chmodSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { unlessMissing } from '../../../kit/text.ts'
+import { unlessMissing } from '../../../kit/errors.ts'
 import { codeOf, slot } from '../../descriptor.ts'
 import type { RawName } from '../tree/names.ts'
 import type { Tree } from '../tree/tree.ts'

@@ -4,8 +4,8 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../../channels/terminal/signals.ts'
 import { type ControlClient, createControlClient } from '../../../../control/client/control-client.ts'
 import { PlaneRefusal } from '../../../../control/contract/plane-refusal.ts'
+import { sleep } from '../../../../kit/abort.ts'
 import { visible } from '../../../../kit/text.ts'
-import { pause } from '../../../../service/sleep.ts'
 import { createProviderFetch } from '../../../../workspace/net/provider-fetch.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
@@ -44,7 +44,7 @@ export function clientOf({ url }: Pick<ControlAddress, 'url'>, { token }: Pick<O
     url,
     token: () => token,
     fetch: createProviderFetch({ baseUrl: url }),
-    pause,
+    sleep,
     random: Math.random,
     attempts: 1,
     // Ctrl-C ends a request that waits for its answer.

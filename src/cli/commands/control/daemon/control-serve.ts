@@ -8,7 +8,7 @@ import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.
 import { type OpenControlOptions, type OpenedControl, openControl } from '../../../../control/server/open-control.ts'
 import { listenProblem } from '../../../../http/serve-api.ts'
 import { isLoopback } from '../../../../http/server-address.ts'
-import { aborted } from '../../../../service/sleep.ts'
+import { aborted } from '../../../../kit/abort.ts'
 import type { Command, Flags, Given } from '../../../args/command.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, usageError } from '../../../exit.ts'

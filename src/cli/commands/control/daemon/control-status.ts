@@ -2,7 +2,7 @@
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
-import { pause } from '../../../../service/sleep.ts'
+import { sleep } from '../../../../kit/abort.ts'
 import type { Command, Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
@@ -83,8 +83,8 @@ async function again(control: Control, signal: AbortSignal, act: () => Promise<b
   const events = control.events.follow({}, signal)
   const waiting = { next: events.next() }
   while (!signal.aborted) {
-    const happened = await Promise.race([waiting.next, pause(60_000, signal)])
-    await pause(1_000, signal)
+    const happened = await Promise.race([waiting.next, sleep(60_000, signal)])
+    await sleep(1_000, signal)
     if (signal.aborted || happened?.done || !(await act())) return
     if (happened) waiting.next = events.next()
   }

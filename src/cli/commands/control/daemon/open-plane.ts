@@ -10,7 +10,7 @@ import { createPlane } from '../../../../control/plane/create-plane.ts'
 import { type ControlSettings, controlSettings } from '../../../../control/server/daemon/control-options.ts'
 import { openSqlite } from '../../../../control/store/open-sqlite.ts'
 import { createLog } from '../../../../host/setup/logger.ts'
-import { errorText } from '../../../../kit/text.ts'
+import { errorText } from '../../../../kit/errors.ts'
 import { takeLock } from '../../../../memory/agent-files/folder-lock.ts'
 import { commandError, usageError } from '../../../exit.ts'
 

@@ -6,8 +6,8 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
 import type { Run } from '../../../../control/contract/run-shapes.ts'
 import { runStates } from '../../../../control/contract/state-names.ts'
+import { sleep } from '../../../../kit/abort.ts'
 import { grouped } from '../../../../kit/count.ts'
-import { pause } from '../../../../service/sleep.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
@@ -98,7 +98,7 @@ async function printLog(context: CliContext, control: Control, { id, follow, sig
     const run = await control.runs.get(id)
     at += await printRest(context, control, { id, at, decoder })
     if (!follow || hasEnded(run) || context.outputClosed() || signal.aborted) return at
-    await pause(lookAgainMs, signal)
+    await sleep(lookAgainMs, signal)
   }
 }
 

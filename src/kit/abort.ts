@@ -1,7 +1,7 @@
 /** Waits for time, for a signal, or for work within a time. */
 
 /** Resolves after `ms`, or at once when the signal aborts. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer)
@@ -19,10 +19,13 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 }
 
-/** Resolves with the work, or after `ms`. */
-export async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  await Promise.race([work, promise])
-  clearTimeout(timer)
+/** Resolves with the value of the work, or with undefined after `ms`; the work itself goes on. @throws what the work throws in time */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(resolve, ms, undefined)
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }

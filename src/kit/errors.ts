@@ -1,0 +1,33 @@
+/** Reads what was thrown: its message, its trace, the code of the system. */
+
+/** Says for a log where an error comes from, with its message, which the traces of some errors leave out. */
+export function traceOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { stack = '', message } = error
+  return stack.includes(message) ? stack : `${stack}: ${message}`
+}
+
+/** Returns the message of an error, and of anything else that was thrown its text. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Returns the code of an error of the system or of a database, such as ENOENT, and undefined where there is none. */
+export function errnoOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** Tells whether this is an error of the system with this code, such as ENOENT. */
+export function hasCode(error: unknown, code: string): boolean {
+  return errnoOf(error) === code
+}
+
+/** Returns undefined when the work finds no file. @throws every other error of the work */
+export function unlessMissing<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
