@@ -59,7 +59,7 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
   const request = await filterOptions({
     setup,
     system: system ?? (await soulOf(setup, agentProfile)),
-    ...(named === undefined ? {} : { tools: named }),
+    tools: named,
   })
   const which: ConversationChoice = options.continue ? sessionOf(agentProfile) : { kind: 'new' }
   return withConversation({ setup, which, channel: 'library', ...request, agent: runAgent(agentProfile) }, async (conversation) => {

@@ -204,8 +204,8 @@ function receiptOf(draft: ReceiptDraft, at: { readonly count: number; readonly h
     risk,
     ...(approval === undefined ? {} : { approval: approval.toWellFormed() }),
     ...(error === undefined ? {} : { error: shortened(error) }),
-    ...(sandbox === undefined ? {} : { sandbox }),
-    ...(changes === undefined ? {} : { changes }),
+    sandbox,
+    changes,
     previous_hash: at.head,
   }
   return sealed(body, key)

@@ -9,7 +9,7 @@ export function textOr(value: Json | undefined, otherwise: string): string {
 }
 
 export function done(output: string, metadata?: JsonObject): ToolResult {
-  return { success: true, output, ...(metadata === undefined ? {} : { metadata }) }
+  return { success: true, output, metadata }
 }
 
 export function fail(error: string, output = ''): ToolResult {

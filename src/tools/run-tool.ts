@@ -136,7 +136,7 @@ function outcome(options: ExecutorOptions, callId: string, result: SandboxedResu
     status,
     output,
     ...(status === 'allowed' ? {} : { error: capText(clean(options, errorOf(result)), MAX_ERROR_BYTES) }),
-    ...(metadata === undefined ? {} : { metadata }),
+    metadata,
     ...(view === undefined ? {} : { [ranOn]: view }),
   }
 }

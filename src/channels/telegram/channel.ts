@@ -142,7 +142,7 @@ export async function readUpdates({ ask, signal, offset, take, room }: Updates):
   while (!signal.aborted) {
     await room()
     const from = offset()
-    const params = { ...(from === undefined ? {} : { offset: from }), limit: 100, timeout: HOLD_S, allowed_updates: ['message'] }
+    const params = { offset: from, limit: 100, timeout: HOLD_S, allowed_updates: ['message'] }
     const found = await ask('getUpdates', params, { timeoutMs: (HOLD_S + 10) * 1000 })
     const updates = Array.isArray(found) ? found : []
     const ids = updates.flatMap((update) => (isObject(update) && typeof update.update_id === 'number' ? [update.update_id] : []))

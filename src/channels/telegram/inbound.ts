@@ -56,8 +56,8 @@ export function hear(update: unknown, self: Self): Heard {
     message: {
       ...{ updateId, messageId, chat: String(place), isGroup, person: String(person), text: words, photos },
       isForwarded: said.forward_origin !== undefined || said.forward_date !== undefined,
-      ...(thread === undefined ? {} : { thread }),
-      ...(command === undefined ? {} : { command }),
+      thread,
+      command,
       ...(typeof said.media_group_id === 'string' ? { album: said.media_group_id } : {}),
     },
   }
@@ -152,7 +152,7 @@ function photoIn(value: unknown): (Omit<Photo, 'messageId'> & { readonly pixels:
   const { file_id: fileId, file_size, width, height } = fields(value)
   const bytes = whole(file_size)
   if (typeof fileId !== 'string' || fileId === '' || fileId.length > 500) return []
-  return [{ fileId, pixels: (whole(width) ?? 0) * (whole(height) ?? 0), ...(bytes === undefined ? {} : { bytes }) }]
+  return [{ fileId, pixels: (whole(width) ?? 0) * (whole(height) ?? 0), bytes }]
 }
 
 function whyNoText(said: Fields): string {

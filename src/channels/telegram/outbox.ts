@@ -54,7 +54,7 @@ function isAddress(address: string): boolean {
 
 function placeOf(address: Address): { readonly chat_id: number; readonly message_thread_id?: number } {
   const [chat, thread] = address.split('/').map(Number)
-  return { chat_id: chat ?? 0, ...(thread === undefined ? {} : { message_thread_id: thread }) }
+  return { chat_id: chat ?? 0, message_thread_id: thread }
 }
 
 /** The message may have been deleted meanwhile. */

@@ -48,7 +48,7 @@ export function scan({ flags = {}, args = {} }: { readonly flags?: Flags; readon
     escaped,
     unsure,
     faults,
-    ...(open === undefined ? {} : { open }),
+    open,
   }
 }
 

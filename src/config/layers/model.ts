@@ -42,7 +42,7 @@ function asProvider(entries: Entries, name: string, providerNames: () => readonl
 }
 
 function problem({ where, line }: Origin, message: string): ConfigProblem {
-  return { file: where, ...(line === undefined ? {} : { line }), key: 'default_model', message }
+  return { file: where, line, key: 'default_model', message }
 }
 
 type Others = { readonly providers: readonly string[]; readonly standing?: unknown }

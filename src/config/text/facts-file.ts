@@ -79,8 +79,8 @@ function factsOf(numbers: ReadonlyMap<string, number>, sees: readonly string[]):
     cacheWrite: numbers.get('price_cache_write'),
   }
   return {
-    ...(contextTokens === undefined ? {} : { contextTokens }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    contextTokens,
+    maxOutputTokens,
     ...(Object.values(prices).some((price) => price !== undefined) ? { prices } : {}),
     ...(sees.length === 0 ? {} : { sees }),
   }

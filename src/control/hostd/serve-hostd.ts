@@ -86,7 +86,7 @@ async function serve(options: HostdOptions, kernel: Kernel): Promise<Served> {
     answer: work.answer,
     tooMany: () =>
       refusalLine({ code: 'too_many', message: `more than ${server.connections} connections, or too many requests of one; try again` }),
-    ...(gid === undefined ? {} : { gid }),
+    gid,
   })
   const rows = catalogue.operations.map((operation) => rowOf(operation, { platform: process.platform, uid }))
   options.ready({ available: rows.filter(({ available }) => available).length, all: rows.length })

@@ -247,7 +247,7 @@ function timingOf({ cron, every, timezone }: ScheduleDraft, anchor: number): Tim
   try {
     const zone = readZone(timezone)
     if ((cron === undefined) === (every === undefined)) throw new FailureError('usage', 'give exactly one of "cron" and "every"')
-    return readTiming({ ...(cron === undefined ? {} : { cron }), ...(every === undefined ? {} : { every }) }, { now: anchor, zone })
+    return readTiming({ cron, every }, { now: anchor, zone })
   } catch (error) {
     if (error instanceof FailureError)
       throw new PlaneRefusal('bad_request', error.message.replaceAll('--tz', 'timezone').replaceAll('--', ''))

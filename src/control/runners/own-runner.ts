@@ -101,7 +101,7 @@ function resultOf({ conversation, options, answer = '', waits }: Ended): OwnRunR
     model: conversation.model,
     session: conversation.id,
     receipts: runId === undefined ? [] : options.host.receiptsOf(runId),
-    ...(runId === undefined ? {} : { homeRun: runId }),
+    homeRun: runId,
   }
 }
 

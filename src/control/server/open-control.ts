@@ -109,7 +109,7 @@ async function openStore({ databaseUrl }: ControlSettings, { home, log, now, ran
 }
 
 function hostdOf({ hostdSocket }: ControlSettings, plane: Plane, now: () => number): HostdProxy {
-  return createHostdProxy({ ...(hostdSocket === undefined ? {} : { socket: hostdSocket }), plane, call: callHostd, list: listOps, now })
+  return createHostdProxy({ socket: hostdSocket, plane, call: callHostd, list: listOps, now })
 }
 
 function modelsOf({ env, log, now = Date.now }: OpenControlOptions, plane: Plane): RawAnswers {

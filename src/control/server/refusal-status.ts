@@ -25,7 +25,7 @@ export function httpErrorOf(error: unknown): HttpError | undefined {
   const { retry_after_ms, ...details } = error.details
   const wait: { [name: string]: string } = retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1000)) }
   return new HttpError(statuses[error.code] ?? conflict, error.code, error.message, wait, {
-    ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
+    retry_after_ms,
     ...(Object.keys(details).length === 0 ? {} : { details }),
   })
 }

@@ -95,7 +95,7 @@ function isActive({ agents }: SeedState, agentId: string): boolean {
 }
 
 function requestOf({ role, agentId, labels = [], leaseSeconds, waitMs = usualWaitMs }: WorkerOptions) {
-  return { role, agent_id: agentId, wait_ms: waitMs, labels: [...labels], ...(leaseSeconds === undefined ? {} : { lease_s: leaseSeconds }) }
+  return { role, agent_id: agentId, wait_ms: waitMs, labels: [...labels], lease_s: leaseSeconds }
 }
 
 async function reportOnce({ options, facts }: Beating): Promise<void> {

@@ -207,7 +207,7 @@ function openWorkerSkills({ setup, workspace, state, owner }: Opening): OpenedSk
   const args = ['control', 'skills-server', '--library', snapshot, '--agent', owner.id, '--role', owner.role]
   const found: WorkerSkills = {
     skills: skillsOf(agent),
-    support: { ...(extension === undefined ? {} : { piExtension: extension }), mcpServer: { command: ownProgram(), args } },
+    support: { piExtension: extension, mcpServer: { command: ownProgram(), args } },
     readable: [snapshot, ...ownFiles()],
     tools: { ...builtInTools, more: toolSource(setup, search) },
     close: search.close,

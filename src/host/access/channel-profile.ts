@@ -111,7 +111,7 @@ export function channelProfileOf(config: Pick<Config, 'channels'>, { name, peopl
     memory: said.memory ?? (isChat ? 'own' : 'all'),
     ...(tools ? { tools } : {}),
     ...(level ? { level } : {}),
-    ...(said.folder === undefined ? {} : { folder: said.folder }),
+    folder: said.folder,
   }
 }
 

@@ -30,7 +30,7 @@ export function budgetsOf(limits: LimitsConfig, { agent, conversationId, channel
   const of = (scope: string, window: Budget['window'], key: string, tokens?: number, usd?: number): Budget => ({
     scope,
     window,
-    ...(tokens === undefined ? {} : { tokens }),
+    tokens,
     ...(usd === undefined ? {} : { micros: Math.round(usd * 1_000_000) }),
     tokensKey: `limits.${key}_tokens`,
     microsKey: `limits.${key}_usd`,

@@ -54,7 +54,7 @@ export async function costOf(memory: Memory, { config }: Configured, query: Cost
   check({ days, by, limit })
   const [spend, ledger] = await Promise.all([memory.spend(), memory.budget()])
   const [from, to] = [utcDay(now - (days - 1) * dayMs), utcDay(now)]
-  const range = { fromDay: from, ...(token === undefined ? {} : { token }) }
+  const range = { fromDay: from, token }
   const { rows, more, total } = spend.rows({ by, limit, ...range })
   const ahead = ledger.dayAhead()
   return {
@@ -69,7 +69,7 @@ export async function costOf(memory: Memory, { config }: Configured, query: Cost
     limits: budgetStates(ledger, config.limits, config.defaultAgent ?? 'default').filter(
       ({ scope }) => token === undefined || scope === `token:${token}`,
     ),
-    ...(ahead === undefined ? {} : { dayAhead: ahead }),
+    dayAhead: ahead,
   }
 }
 

@@ -55,7 +55,7 @@ export async function factsOf(found: WireProvider, model: string, file: Pick<Fac
 function factsInRows({ contextTokens, ...rows }: WireProvider): ModelFacts {
   const prices = pricesOf(rows)
   const isSet = prices.input !== undefined || prices.output !== undefined
-  return { ...(contextTokens === undefined ? {} : { contextTokens }), ...(isSet ? { prices } : {}) }
+  return { contextTokens, ...(isSet ? { prices } : {}) }
 }
 
 function first<Name extends keyof ModelFacts>(sources: readonly Source[], name: Name): Fact<NonNullable<ModelFacts[Name]>> | undefined {

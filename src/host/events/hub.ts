@@ -122,7 +122,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
   function stopNotice(): HostEvent {
     return {
       at: now(),
-      event: { type: 'estop', set: state.stop !== undefined, ...(state.stop === undefined ? {} : { reason: state.stop }) },
+      event: { type: 'estop', set: state.stop !== undefined, reason: state.stop },
     }
   }
 

@@ -130,12 +130,12 @@ export function createRunProjection({ runId, conversationId }: { readonly runId:
     gates.delete(id)
     // Nobody was there to answer: an operator elsewhere still can.
     if (!allow && /^(approval\.)?nobody$/.test(by)) return []
-    return [{ type: 'approval_closed', id: gate, state: allow ? 'allowed' : 'denied', by, ...(note === undefined ? {} : { note }) }]
+    return [{ type: 'approval_closed', id: gate, state: allow ? 'allowed' : 'denied', by, note }]
   }
 
   function fate(id: string, changes: string | undefined, receipt: string | undefined, by?: string): Told[] {
     if (changes === undefined || changes === 'none' || changes === 'direct') return []
-    const more = { set: `${runId}/${id}`, ...(by === undefined ? {} : { by }), ...(receipt === undefined ? {} : { receipt }) }
+    const more = { set: `${runId}/${id}`, by, receipt }
     if (changes === 'dropped') return [{ type: 'changes_dropped', ...more }]
     if (changes === 'pending') return [{ type: 'changes_pending', ...more }]
     return [{ type: 'changes_applied', digest: changes, ...more }]

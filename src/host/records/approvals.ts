@@ -112,7 +112,7 @@ async function answerTurn(base: RecordsBase, asking: Conversation, answer: Answe
   const { id, allow, by, note, files, always } = answer
   const question = asking.gate(id)
   const part = files && (await partOf(asking, id, files))
-  const rejected = await asking.approve(id, { allow, by, ...(note === undefined ? {} : { note }), ...(part === undefined ? {} : { part }) })
+  const rejected = await asking.approve(id, { allow, by, note, part })
   const approval = existing(base, id)
   if (rejected !== undefined) throw new FailureError('error', tooLate(approval, rejected))
   const said = always && allow && question ? asking.allowAlways(question) : undefined
@@ -163,7 +163,7 @@ function isHeard({ memory: { journal } }: RecordsBase, { runId }: Approval): boo
 }
 
 function tellClosed({ memory }: RecordsBase, { id, runId, conversationId }: Approval, { allow, by, note }: Answer): void {
-  memory.note('approval.decided', { id, runId, conversationId, allow, by, ...(note === undefined ? {} : { note }) })
+  memory.note('approval.decided', { id, runId, conversationId, allow, by, note })
 }
 
 /** The changes are applied or forgotten here. */

@@ -67,7 +67,7 @@ function conversationRecords(base: RecordsBase): HostRecords['conversations'] {
       const found = conversations.page({ limit: limit + 1, before, ownedBy })
       const page = found.slice(0, limit)
       const next = found.length > limit ? page.at(-1)?.position : undefined
-      return { conversations: page.map(factsOf), ...(next === undefined ? {} : { next }) }
+      return { conversations: page.map(factsOf), next }
     },
     read: (id) => ({ ...factsOf(existing(id)), messages: conversations.show(id) }),
     rename(id, given) {
@@ -140,7 +140,7 @@ function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts']
       if (against !== undefined) anchorIn(against)
       if (bytesOf(path) > longLog) {
         const { verifyInChild } = await import('./integrity/verify-in-child.ts')
-        return verifyInChild(setup, { deep, ...(against === undefined ? {} : { against }) })
+        return verifyInChild(setup, { deep, against })
       }
       const anchor = against === undefined ? undefined : anchorIn(against)
       const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, ...(anchor ? { anchor } : {}) })
@@ -180,7 +180,7 @@ function runRecords(base: RecordsBase): HostRecords['runs'] {
       const found = memory.journal.runs({ limit: limit + 1, before, conversation: conversationId, ownedBy })
       const page = found.slice(0, limit)
       const next = found.length > limit ? page.at(-1)?.runId : undefined
-      return { runs: page.map(told), ...(next === undefined ? {} : { next }) }
+      return { runs: page.map(told), next }
     },
     async show(wanted) {
       const run = resolveRun(memory, wanted)
@@ -287,7 +287,7 @@ function changeFacts({ state, about, workspace, count, review, ...set }: SetSumm
     at,
     workspace,
     count,
-    ...(command === undefined ? {} : { command }),
+    command,
     ...(review ? { summary: review.summary } : {}),
   }
 }

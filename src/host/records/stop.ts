@@ -10,7 +10,7 @@ export type StopOptions = { readonly path: string; readonly log: Setup['log']; r
 export function stopRecords({ path, log, redact }: StopOptions): HostRecords['stop'] {
   function state(): StopState {
     const reason = readStop(path)
-    return { stopped: reason !== undefined, ...(reason === undefined ? {} : { reason }) }
+    return { stopped: reason !== undefined, reason }
   }
 
   return {

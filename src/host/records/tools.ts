@@ -32,6 +32,6 @@ export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {
     const source = 'source' in tool && typeof tool.source === 'string' ? tool.source : 'built in'
     const why = off(tool, source)
     const { name, description, risk, parameters } = tool
-    return { name, description, risk, active: why === undefined, ...(why === undefined ? {} : { why }), source, parameters }
+    return { name, description, risk, active: why === undefined, why, source, parameters }
   })
 }

@@ -47,7 +47,7 @@ export function transcriptOf(runId: string, entries: readonly JournalEntry[]): {
   function end(id: string, at: number, { status, output, error }: Ended, receipt: string | undefined, changes: string | undefined): void {
     const outcome = { status, output, at, ...(error === undefined || error === '' ? {} : { error }) }
     const fate = changes === undefined ? undefined : fateOf(changes, `${runId}/${id}`)
-    update(id, () => ({ outcome, ...(receipt === undefined ? {} : { receipt }), ...(fate ? { changes: fate } : {}) }))
+    update(id, () => ({ outcome, receipt, ...(fate ? { changes: fate } : {}) }))
   }
 
   function ask(id: string, opened: number): void {
@@ -57,7 +57,7 @@ export function transcriptOf(runId: string, entries: readonly JournalEntry[]): {
   }
 
   function decide(at: number, { id, allow, by, note }: Extract<ExternalEvent, { type: 'approval.decision' }>): void {
-    const decision = { allow, by, at, ...(note === undefined ? {} : { note }) }
+    const decision = { allow, by, at, note }
     update(id, ({ approvals }) => ({
       approvals: approvals.map((each, index) => (index === approvals.length - 1 ? { ...each, decision } : each)),
     }))

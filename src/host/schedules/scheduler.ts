@@ -100,7 +100,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, continue
       began: (runId) =>
         transaction(() => {
           fired.setRun(key, runId)
-          noteFired({ schedule: row.name, runId, ...(entry.conversationId === undefined ? {} : { conversationId: entry.conversationId }) })
+          noteFired({ schedule: row.name, runId, conversationId: entry.conversationId })
         }),
     })
       .then((end) => finish(row, key, end))

@@ -35,7 +35,7 @@ export function runAgent({ id, paths }: AgentProfile): RunAgent {
 /** Chooses the conversation of the agent's session, or a new one when there is none. */
 export function sessionOf({ paths }: AgentProfile): ConversationRequest['conversation'] {
   const id = readPointer(paths.conversation)
-  return { kind: 'session', ...(id === undefined ? {} : { id }) }
+  return { kind: 'session', id }
 }
 
 type Known = Pick<Setup, 'config' | 'paths'>

@@ -53,7 +53,7 @@ async function connect(setup: Connecting, name: string, made: Made): Promise<Pro
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
   const { settings, longestAnswer } = isWireProvider(found) ? await informed(setup, found) : { settings: found }
   return createProvider(settings, {
-    ...(longestAnswer === undefined ? {} : { longestAnswer }),
+    longestAnswer,
     fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
     log: setup.log,
     sleep: sleep,
@@ -124,7 +124,7 @@ async function informed({ config, context, log }: Connecting, found: WireProvide
   const known = await factsOf(found, model, await factsFileOf(context.home))
   if (config.limits.maxRunUsd !== undefined && !hasPrices(known)) log('warn', unpriced(found.name, model))
   const longestAnswer = known.maxOutputTokens?.value
-  return { settings: withFacts(found, known), ...(longestAnswer === undefined ? {} : { longestAnswer }) }
+  return { settings: withFacts(found, known), longestAnswer }
 }
 
 /** Warns about a limit that cannot be enforced, because it would look effective. */

@@ -12,7 +12,7 @@ export function runLimits({ limits }: Config, access?: ChannelProfile): RunLimit
   const { maxToolRounds, maxSameResults, maxParallel, maxRunSeconds, maxRunTokens, maxRunUsd } = limits
   return {
     maxToolRounds,
-    ...(maxSameResults === undefined ? {} : { maxSameResults }),
+    maxSameResults,
     maxParallel,
     ...(maxRunSeconds ? { maxMs: maxRunSeconds * 1000 } : {}),
     ...(maxRunTokens ? { maxTokens: maxRunTokens } : {}),

@@ -104,7 +104,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
         difference ??= each.difference
       }
     }
-    return { files, untaken, ...(difference === undefined ? {} : { difference }) }
+    return { files, untaken, difference }
   }
 
   /** Other processes may write meanwhile, so a difference counts only if it still exists while the write lock is held. */

@@ -16,7 +16,7 @@ export function payloadOf(request: ChatRequest, { model, maxTokens = seedMaxToke
   return JSON.stringify({
     model: request.model || model || seedModel,
     max_tokens: request.maxOutputTokens ?? maxTokens,
-    ...(temperature === undefined ? {} : { temperature }),
+    temperature,
     ...(systemPrompt.trim() === '' ? {} : { system: systemPrompt }),
     messages: turnsOf(messages),
     ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),

@@ -95,7 +95,7 @@ export function createChainWatch({
     state: () => ({
       valid: problem === undefined ? (whole ? true : undefined) : false,
       count: at.count,
-      ...(problem === undefined ? {} : { problem }),
+      problem,
     }),
   }
 }

@@ -86,7 +86,7 @@ function walk({ path, key, checkpoint, ownLog }: VerifyOptions, wanted: Readonly
   const heads = new Map<number, string>()
   const known = checkpoint?.count ?? 0
   // Without a database there is nothing to compare the end of the log with.
-  const left = checkpoint || ownLog !== undefined ? createLeftOver({ known, ...(ownLog === undefined ? {} : { ownLog }) }) : undefined
+  const left = checkpoint || ownLog !== undefined ? createLeftOver({ known, ownLog }) : undefined
   let walked: Walk = { ...start, size: 0, tornBytes: 0, heads }
   for (const file of filesOf(path)) {
     walked = walkFile({ path: file, key, from: walked, heads, known, left }, wanted)

@@ -54,7 +54,7 @@ export const calls: BThread<Calls, RunEvent> = {
       case 'propose':
         return advance(state, event.id, { phase: 'proposed' })
       case 'approval.decision':
-        return advance(state, event.id, { approval: event.by, ...(event.part === undefined ? {} : { part: event.part }) })
+        return advance(state, event.id, { approval: event.by, part: event.part })
       case 'act':
         return advance(state, event.id, { phase: 'acting' })
       case 'tool.changed':

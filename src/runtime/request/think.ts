@@ -134,7 +134,7 @@ export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): P
 type Judged = Extract<ExternalEvent, { type: 'judged' }>
 
 function callOf({ id, name, input, malformed }: Call): Call {
-  return { id, name, input, ...(malformed === undefined ? {} : { malformed }) }
+  return { id, name, input, malformed }
 }
 
 function fresh(id: string, used: Set<string>): string {

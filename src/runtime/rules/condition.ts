@@ -79,7 +79,7 @@ function opposite(inner: Condition | undefined): Condition | undefined {
     ? (value) => !inner.holds(value)
     : (value) => value === undefined || someOf(value, (one) => !inner.holds(one))
   const sample = ['other', 'a/b', '', 0, true, null].find(holds)
-  return { holds, ...(sample === undefined ? {} : { sample }), ...(inner.whole ? { whole: true } : {}) }
+  return { holds, sample, ...(inner.whole ? { whole: true } : {}) }
 }
 
 function schema(given: unknown, report: Report): Condition | undefined {
@@ -87,7 +87,7 @@ function schema(given: unknown, report: Report): Condition | undefined {
   if (fits === undefined) return undefined
   const tried: readonly Json[] = [...named(given), 'text', 0, true, null, [], {}]
   const sample = tried.find(fits)
-  return { holds: (value) => value !== undefined && fits(value), whole: true, ...(sample === undefined ? {} : { sample }) }
+  return { holds: (value) => value !== undefined && fits(value), whole: true, sample }
 }
 
 /** Returns the values that a schema itself names, as far as they are easy to find. */

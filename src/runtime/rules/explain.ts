@@ -52,10 +52,10 @@ function findingOf(rule: Rule, { call, judgement }: Proposal): RuleFinding {
     denies: bid.request?.some((event) => event.type === 'deny' && event.id === call.id) === true,
     endsRun: bid.block?.some(({ type }) => type === 'think') === true,
     reason: rule.reason,
-    ...(after === undefined ? {} : { after }),
-    ...(until === undefined ? {} : { until }),
+    after,
+    until,
     ...(typeof atMost === 'number' ? { atMost } : {}),
-    ...(changes === undefined ? {} : { changes }),
+    changes,
     ...(rule.asks ? { asks: true } : {}),
   }
 }

@@ -125,7 +125,7 @@ function parseRule(given: Json, report: Report, { file, places }: { readonly fil
     reason: said,
     ...(after && { after }),
     ...(until && { until }),
-    ...(atMost === undefined ? {} : { atMost }),
+    atMost,
     ...(changes && { changes }),
     ...(given.ask === true ? { asks: true } : {}),
   }

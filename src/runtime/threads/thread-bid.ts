@@ -89,7 +89,7 @@ function readPattern(given: unknown, where: string, reader: Reader): Pattern<Run
   }
   if (!isKnown(type) || type === 'user')
     return fail(`${where} names "${type}"; there is no such event${didYouMean(type, Object.keys(vocabulary))}`)
-  return { type, ...(id === undefined ? {} : { id }), ...(match === undefined ? {} : { match: holds }) }
+  return { type, id, ...(match === undefined ? {} : { match: holds }) }
 }
 
 function holdsFor(match: () => unknown, place: string, reader: Reader): boolean {

@@ -1,6 +1,6 @@
 /** Starts a waiting sandbox and runs one command in it; when the command ends, every process in its PID namespace has ended. */
 
-import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readSync, writeSync } from 'node:fs'
 import { startTick } from '../../kit/proc.ts'
 import type { Ended, SpawnPlan } from '../confinement.ts'
 import { type Command, commandLines, failureCode, failureMark } from '../late-command.ts'

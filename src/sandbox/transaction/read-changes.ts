@@ -102,7 +102,7 @@ async function stateOf({ path, stat, hash, hashFile }: State): Promise<EntryStat
   if (stat.isSymbolicLink()) return { kind: 'link', mode, target: linkTarget(path) }
   if (!stat.isFile()) return { kind: 'other', mode }
   const sha256 = await hash?.(path, stat, hashFile)
-  return { kind: 'file', mode, size: stat.size, ...(sha256 === undefined ? {} : { sha256 }) }
+  return { kind: 'file', mode, size: stat.size, sha256 }
 }
 
 /** A file of the workspace may be unreadable for us, or gone by now: the commit finds out. */

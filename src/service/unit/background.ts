@@ -117,7 +117,7 @@ function stateOf(note: Note, pid: number | undefined, { restarts, code }: Count)
   return {
     installed: note.run !== undefined,
     running: pid !== undefined,
-    ...(pid === undefined ? {} : { pid, ...(note.since === undefined ? {} : { since: note.since }) }),
+    ...(pid === undefined ? {} : { pid, since: note.since }),
     ...(restarts > 0 ? { restarts } : {}),
     ...(ended ? { problem: `it ended by itself${code === undefined ? '' : `, last with exit code ${code}`}; see "service logs"` } : {}),
   }
@@ -128,7 +128,7 @@ type Count = { readonly restarts: number; readonly code?: number }
 function countIn(path: string): Count {
   try {
     const [restarts, code] = readFileSync(path, 'utf8').split(' ').map(Number)
-    return { restarts: restarts || 0, ...(code === undefined ? {} : { code }) }
+    return { restarts: restarts || 0, code }
   } catch {
     return { restarts: 0 }
   }

@@ -86,7 +86,7 @@ export function describeRepository(opening: Opening, places: readonly string[], 
   const judged = new Map<string, boolean>()
   const isOfInterest: Repository['isOfInterest'] = (entry) => {
     const key = JSON.stringify(entry)
-    const found = judged.get(key) ?? judging(entry, { folder, ...(root !== undefined && { root }) }) !== undefined
+    const found = judged.get(key) ?? judging(entry, { folder, root }) !== undefined
     judged.set(key, found)
     return found
   }

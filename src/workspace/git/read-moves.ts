@@ -65,7 +65,7 @@ function read(opening: Opening): RepositoryMoves {
   )
   return {
     folder,
-    ...(root !== undefined && { root }),
+    root,
     ...(branch !== undefined && branch !== was && { branch }),
     refs,
     ...brought,

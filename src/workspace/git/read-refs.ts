@@ -28,7 +28,7 @@ export function readHead(git: string, refs: ReadonlyMap<string, string>): Head {
   const text = readSmall(join(git, 'HEAD'))
   const branch = /^ref: refs\/heads\/(\S+)\s*$/.exec(text ?? '')?.[1]
   const id = branch === undefined ? idIn(text) : refs.get(`refs/heads/${branch}`)
-  return { ...(branch === undefined ? {} : { branch }), ...(id === undefined ? {} : { id }) }
+  return { branch, id }
 }
 
 function idIn(text: string | undefined): string | undefined {

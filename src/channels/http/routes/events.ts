@@ -70,7 +70,7 @@ export function eventRoutes(app: GatewayApi, { host, holders, talks, setup }: Ga
 async function pass(events: AsyncIterable<HostEvent>, stream: EventStream, isInForce: () => boolean): Promise<void> {
   for await (const event of events) {
     if (!isInForce()) break
-    stream.send({ ...(event.id === undefined ? {} : { id: event.id }), data: event })
+    stream.send({ id: event.id, data: event })
   }
   stream.end()
 }

@@ -49,7 +49,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     async answer({ caller, query: { limit = 20, before, conversation_id } }) {
       if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
       const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(caller), before, conversationId: conversation_id })
-      return { runs: found.runs.map(toRun), ...(found.next === undefined ? {} : { next: found.next }) }
+      return { runs: found.runs.map(toRun), next: found.next }
     },
   })
   addJsonRoute(app, inScope('read'), 'get /runs/{id}', {

@@ -74,7 +74,7 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
         ready: ({ available, all }) => setup.context.say(readyLine({ socket, available, all })),
         signal: stop.signal,
         now: Date.now,
-        ...(gid === undefined ? {} : { gid }),
+        gid,
       })
       if (!served.ok) throw commandError(served.message)
     })

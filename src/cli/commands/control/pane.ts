@@ -71,7 +71,7 @@ async function show(context: CliContext, given: PaneFlags): Promise<void> {
     env: paneEnv,
     follower: ({ path }) => [ownProgram(), 'control', 'pane', '--follow', path],
     run: (argv, own) => runProgram(own)(argv),
-    ...(given.tmuxServer === undefined ? {} : { server: given.tmuxServer }),
+    server: given.tmuxServer,
   })
   const attach = `tmux ${given.tmuxServer === undefined ? '' : `-L ${given.tmuxServer} `}attach -t ${session.name}`
   await withAgents(context, given, logDir, (agents, signal) =>

@@ -95,7 +95,7 @@ type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly all
 /** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */
 export async function decide(context: CliContext, { id, allowed, note, json = false }: Decided): Promise<void> {
   await withRecords(loadSetup(context), async (base) => {
-    const decided = await approvalRecords(base).decide(id, { allow: allowed, by: 'operator', ...(note === undefined ? {} : { note }) })
+    const decided = await approvalRecords(base).decide(id, { allow: allowed, by: 'operator', note })
     if (json) return void context.process.stdout.write(`${JSON.stringify(decided)}\n`)
     const { applied, summary } = decided
     const what = applied ? `applied: ${count(applied.count, 'path')}` : allowed ? 'allowed, once' : 'denied'

@@ -190,7 +190,7 @@ async function openedPending(context: CliContext, wanted: string) {
   const set = findKept(sets, wanted)
   if (set.state !== 'pending') throw new CliExit(exitCodes.error, `error: ${nameOf(set)} waits for no decision: it is ${set.state}`)
   const id = await withMemory(setup, ({ approvals }) => approvals.get(`changes:${nameOf(set)}`)?.id)
-  return { setup, store, set, ...(id === undefined ? {} : { approval: id }) }
+  return { setup, store, set, approval: id }
 }
 
 async function confirmed(context: CliContext, store: ChangeStore, set: SetSummary): Promise<boolean> {

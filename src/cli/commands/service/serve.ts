@@ -75,8 +75,8 @@ function withHttp(setup: CliSetup, { port, host: address, tokenFile }: ServeFlag
   const { channels } = setup.config
   const given = {
     enabled: true,
-    ...(port === undefined ? {} : { port }),
-    ...(address === undefined ? {} : { host: address }),
+    port,
+    host: address,
     ...(tokenFile === undefined ? {} : { tokenFile: resolve(setup.context.cwd, tokenFile) }),
   }
   return { ...setup, config: { ...setup.config, channels: { ...channels, http: { ...channels.http, ...given } } } }

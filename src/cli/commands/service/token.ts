@@ -84,7 +84,7 @@ function limitsOf({ tools, autonomy, memory, folder }: Given<typeof newFlags>): 
     ...(names ? { tools: names } : {}),
     ...(autonomy ? { autonomy } : {}),
     ...(memory ? { memory } : {}),
-    ...(folder === undefined ? {} : { folder }),
+    folder,
   }
 }
 

@@ -33,7 +33,7 @@ export function createTableReader({ data, path, place }: Source, problems: Catal
   function wrong(name: string, message: string): void {
     const field = name === '' ? path : nameOf(name)
     const line = (place(field) ?? place(path))?.line
-    problems.push({ field, message, ...(line === undefined ? {} : { line }) })
+    problems.push({ field, message, line })
   }
 
   function value<T>(name: string, what: string, fallback: T | undefined, empty: T, fits: (found: unknown) => found is T): T {

@@ -162,7 +162,7 @@ function resultOf({ output, code, truncated }: Executed, error: HostdError | und
 function refuse(options: RequestOptions, { peer, request, error }: { peer: Peer; request: HostdRequest; error: HostdError }): string {
   const risk = options.catalogue.operations.find(({ op }) => op === request.op)?.risk ?? 'low'
   const receipt = written(options, deniedRecord(askedBy(peer, request), risk, error))
-  return replyLine(request, { ok: false, output: '', exitCode: null, ...(receipt === undefined ? {} : { receipt }), error })
+  return replyLine(request, { ok: false, output: '', exitCode: null, receipt, error })
 }
 
 /** A flood of requests must not fill the disk with receipts. */

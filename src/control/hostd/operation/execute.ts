@@ -49,7 +49,7 @@ export async function execute(execution: Execution): Promise<Executed> {
   const ending = limit.end()
   if (ending !== 'exited') endMarked(call)
   if (!ended.ok) return { ending: ending === 'exited' ? 'not_started' : ending, code: null, message: ended.message, ...output.text() }
-  return { ending, code: ended.code, ...(ended.signal === undefined ? {} : { signal: ended.signal }), ...output.text() }
+  return { ending, code: ended.code, signal: ended.signal, ...output.text() }
 }
 
 function opened(open: () => Pipe): Pipe | Error {

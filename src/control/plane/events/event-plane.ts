@@ -18,7 +18,7 @@ export function createEventPlane(context: PlaneContext): EventPlane {
     async list(caller, { after, before, limit, ...wanted }) {
       const filter = filterOf(caller, wanted)
       if (!filter) return { events: [], next: null }
-      const range = { filter, limit: limit + 1, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) }
+      const range = { filter, limit: limit + 1, after, before }
       const rows = await context.store.read(() => readEvents(range))
       const events = rows.slice(0, limit).map(eventOf)
       return { events, next: rows.length > limit ? (events.at(-1)?.id ?? null) : null }
@@ -231,10 +231,10 @@ function filterOf(caller: Caller, wanted: EventWanted): EventFilter | undefined 
   if (caller.kind === 'seed')
     throw new PlaneRefusal('forbidden', 'the shared secret does not read events; use an operator token or an agent key')
   const given = {
-    ...(wanted.type === undefined ? {} : { type: wanted.type }),
+    type: wanted.type,
     ...(wanted.task_id === undefined ? {} : { task_id: numberOf(wanted.task_id) }),
     ...(wanted.run_id === undefined ? {} : { run_id: numberOf(wanted.run_id) }),
-    ...(wanted.agent_id === undefined ? {} : { agent_id: wanted.agent_id }),
+    agent_id: wanted.agent_id,
   }
   if (caller.kind === 'operator') return given
   if (caller.kind === 'agent')

@@ -71,7 +71,7 @@ export async function finishWithoutLease(
 }
 
 function sessionOf({ options, skill }: Performance, { session }: RunOutcome): EarlierRun {
-  return { runner: skill?.command ? 'command' : options.runner.name, ...(session === undefined ? {} : { session }) }
+  return { runner: skill?.command ? 'command' : options.runner.name, session }
 }
 
 async function dropped(
@@ -125,7 +125,7 @@ function factsOf(performance: Performance, { kept, outcome, artifacts }: Result 
     ...{ skill: skillOf(performance, outcome), status: 'success', output: outcome.output, tokensReported: outcome.tokens },
     beganAt: new Date(beganAt).toISOString(),
     endedAt: new Date(options.clock.now()).toISOString(),
-    ...{ confinement: outcome.confinement, ...(exitCode === undefined ? {} : { exitCode }), log: log.summary() },
+    ...{ confinement: outcome.confinement, exitCode, log: log.summary() },
     changes: { state: kept.state, ...(kept.digest ? { digest: kept.digest } : {}), ...(kept.summary ? { summary: kept.summary } : {}) },
     artifacts: artifacts.map(({ name, digest, body }) => ({ name, digest, bytes: Buffer.from(body, 'base64').length })),
     ...(receipts

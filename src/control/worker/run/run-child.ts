@@ -61,7 +61,7 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
 /** What another runner left in HOME means nothing to this one. */
 function sessionOf({ earlier }: ChildRun['copy'], { name }: ForeignRunner): Pick<RunnerTask, 'resumes' | 'session'> {
   if (earlier?.runner !== name) return { resumes: false }
-  return { resumes: true, ...(earlier.session === undefined ? {} : { session: earlier.session }) }
+  return { resumes: true, session: earlier.session }
 }
 
 type Confined = ChildRun & {
@@ -84,7 +84,7 @@ async function confined(run: Confined): Promise<RunOutcome> {
     ...{ program: run.path, args: runner.argv(task), env: environmentOf(run) },
     ...{ copy: run.copy.path, workspace: task.workspace, home: task.home, scratch: join(run.place, 'scratch') },
     ...{ userHome: options.env.HOME ?? '/root', path: pathOf(options.env), readable: readableOf(run) },
-    ...(stdin === undefined ? {} : { stdin }),
+    stdin,
     ...(relay ? { relay } : {}),
     onOutput(chunk, from) {
       log.take(chunk, from)

@@ -57,7 +57,7 @@ export function collectOutcome(runner: string): OutcomeCollector {
         tokens,
         exitCode: code,
         ...(result?.skill ? { skill: result.skill } : {}),
-        ...(session === undefined ? {} : { session }),
+        session,
       }
     },
   }

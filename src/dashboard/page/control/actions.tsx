@@ -44,9 +44,7 @@ const outcomes = { done: 'Taken as done', redo: 'Runs again', give_up: 'Given up
 
 /** Without a key: every effect in doubt. */
 export function resolve({ task_id, title }: Task, outcome: ResolveRequest['outcome'], key?: string): Promise<boolean> {
-  return doing(`${outcomes[outcome]}: ${shortOf(title)}`, () =>
-    plane('POST', `tasks/${task_id}/resolve`, { outcome, ...(key === undefined ? {} : { key }) }),
-  )
+  return doing(`${outcomes[outcome]}: ${shortOf(title)}`, () => plane('POST', `tasks/${task_id}/resolve`, { outcome, key }))
 }
 
 export function pauseOrResume({ id, paused }: Pick<Agent, 'id' | 'paused'>): Promise<boolean> {

@@ -113,5 +113,5 @@ function parse(block: string): ServerEvent | undefined {
   const data = of('data')
   if (data.length === 0) return undefined
   const id = of('id').at(-1)
-  return { type: of('event').at(-1) ?? 'message', data: data.join('\n'), ...(id === undefined ? {} : { id }) }
+  return { type: of('event').at(-1) ?? 'message', data: data.join('\n'), id }
 }

@@ -76,7 +76,7 @@ async function copyHome(
       to: join(dirname(names.log), basename(from)),
       mode: 0o600,
       exact: true,
-      ...(most === undefined ? {} : { most }),
+      most,
     })),
     ...files.map(({ path, mode }) => wantedFile(join(paths.home, path), path, { mode, bytes: marked.get(join(paths.home, path)) })),
   ]
@@ -132,7 +132,7 @@ type Wanted = {
 }
 
 function wantedFile(from: string, to: string, { mode, bytes }: { readonly mode: number; readonly bytes: number | undefined }): Wanted {
-  return { from, to, mode, exact: bytes !== undefined, ...(bytes === undefined ? {} : { most: bytes }) }
+  return { from, to, mode, exact: bytes !== undefined, most: bytes }
 }
 
 /** @returns `short` when it has fewer bytes than the database knows; undefined when it is gone */

@@ -32,8 +32,8 @@ export function readRepository({ workspace, home, env }: Around, cwd: string, fo
     inside,
     local: readRepositorySettings({ ...found, git, common }, home),
     user: readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }),
-    ...(branch === undefined ? {} : { branch }),
-    ...(id === undefined ? {} : { head: id }),
+    branch,
+    head: id,
     refs,
   }
 }

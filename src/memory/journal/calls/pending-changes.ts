@@ -127,5 +127,5 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
 }
 
 function failureOf({ message, changes }: Extract<Applying, { ok: false }>) {
-  return { error: message, ...(changes === undefined ? {} : { changes }) }
+  return { error: message, changes }
 }

@@ -62,8 +62,8 @@ export function factsIn(lines: string, model: string): ModelFacts | undefined {
   const [contextTokens, maxOutputTokens] = [known(context), known(answer)]
   const prices = { input: known(input), output: known(output), cached: known(cached), cacheWrite: known(cacheWrite) }
   return {
-    ...(contextTokens === undefined ? {} : { contextTokens }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    contextTokens,
+    maxOutputTokens,
     ...(isPriced(prices) ? { prices } : {}),
     ...(sees === '-' ? {} : { sees: sees.split('+') }),
   }

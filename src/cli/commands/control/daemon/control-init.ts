@@ -66,8 +66,7 @@ type Made = { readonly made: string | undefined; readonly place: string; readonl
 function show(context: CliContext, { made, place, json }: Made): void {
   const { stdout, stderr } = context.process
   const file = operatorTokenFile(context)
-  if (json)
-    return void stdout.write(`${JSON.stringify({ database: place, token_file: file, ...(made === undefined ? {} : { token: made }) })}\n`)
+  if (json) return void stdout.write(`${JSON.stringify({ database: place, token_file: file, token: made })}\n`)
   if (made === undefined) return void stderr.write(`ready already: ${place}, with the operator token in ${file}\n`)
   stderr.write(`made ${place}, and an operator token in ${file} (mode 600). It is not shown again:\n`)
   stdout.write(`${made}\n`)

@@ -79,8 +79,8 @@ function listenOptions(context: CliContext, { host, port, allowHost, compatFrom,
   if ((tlsCert === undefined) !== (tlsKey === undefined)) throw usageError('--tls-cert and --tls-key belong together; pass both')
   const tls = tlsCert === undefined || tlsKey === undefined ? undefined : { cert: pem(context, tlsCert), key: pem(context, tlsKey) }
   return {
-    ...(host === undefined ? {} : { host }),
-    ...(port === undefined ? {} : { port }),
+    host,
+    port,
     ...(tls ? { tls } : {}),
     allowedHosts: allowHost ?? [],
     compatFrom: compatFrom ?? [],

@@ -107,7 +107,7 @@ function AddSchedule({ added }: { readonly added: () => void }) {
 }
 
 function send({ title, role, priority, description, zone, ...schedule }: { readonly [name: string]: string }): Promise<unknown> {
-  const task = { title, role, priority, ...(description === undefined ? {} : { description }) }
+  const task = { title, role, priority, description }
   return plane('POST', 'schedules', { ...schedule, ...(zone === undefined ? {} : { timezone: zone }), task })
 }
 
