@@ -1,5 +1,6 @@
 /** Follows the events of the control plane: when the stream breaks it asks again after the last event it has, so that none is missing or doubled. */
 
+import { createParser } from 'eventsource-parser'
 import type { ControlEvent, EventQuery } from '../contract/activity-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Transport, TransportOptions } from './transport.ts'
@@ -63,14 +64,11 @@ async function* oneStream(transport: Transport, query: StreamQuery, signal: Abor
 
 async function* framesOf(response: Response, heard: () => void): AsyncGenerator<ControlEvent> {
   const decoder = new TextDecoder()
-  let rest = ''
+  const texts: string[] = []
+  const parser = createParser({ onEvent: ({ data }) => texts.push(data) })
   for await (const piece of response.body ?? []) {
     heard()
-    const frames = (rest + decoder.decode(piece, { stream: true })).split('\n\n')
-    rest = frames.pop() ?? ''
-    for (const frame of frames) {
-      const data = frame.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice(6)] : []))
-      if (data.length > 0) yield JSON.parse(data.join('\n'))
-    }
+    parser.feed(decoder.decode(piece, { stream: true }))
+    for (const text of texts.splice(0)) yield JSON.parse(text)
   }
 }

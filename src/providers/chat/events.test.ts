@@ -36,6 +36,11 @@ test('several data lines are one event, with and without the space; an event wit
   expect(read('data: a\ndata:b\ndata:  c\n\nevent: x\n\ndata:\n\ndatum: y\n\n').events).toEqual(['a\nb\n c'])
 })
 
+test('an error in a field of its own is an event too, wherever it is cut', () => {
+  const body = 'data: a\n\nerror: {"code":500}\n\n'
+  for (let cut = 0; cut <= body.length; cut++) expect(read(body.slice(0, cut), body.slice(cut)).events).toEqual(['a', '{"code":500}'])
+})
+
 test('an event is there as soon as its last line is, however that ends', () => {
   const reader = readEvents()
   expect(reader.take(encode('data: a\r\n\r'))).toEqual([])

@@ -1,6 +1,7 @@
 /** Follows everything that happens on the server, over one connection that finds its way back after a loss without missing an event. */
 
 import { signal } from '@preact/signals'
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import type { HostEvent } from '../../../host/events/host-event.ts'
 import { ApiError, stream } from './api.ts'
 
@@ -86,32 +87,16 @@ export function pause(ms: number, leaving: AbortSignal): Promise<void> {
   })
 }
 
-type ServerEvent = { readonly id?: string; readonly type: string; readonly data: string }
-
-/** Reads server-sent events from an answer that streams. The format: the HTML standard, "Server-sent events". */
-async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
+/** Reads server-sent events from an answer that streams. */
+async function* readEvents(response: Response): AsyncGenerator<EventSourceMessage> {
   if (!response.body) return
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-  let held = ''
+  const events: EventSourceMessage[] = []
+  const parser = createParser({ onEvent: (event) => events.push(event) })
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return
-    held += value.replaceAll('\r', '')
-    const blocks = held.split('\n\n')
-    held = blocks.pop() ?? ''
-    for (const block of blocks) {
-      const event = parse(block)
-      if (event) yield event
-    }
+    parser.feed(value)
+    yield* events.splice(0)
   }
-}
-
-/** Undefined for a comment, such as the ping that keeps the connection open. */
-function parse(block: string): ServerEvent | undefined {
-  const fields = block.split('\n').map((line) => /^(\w+): ?(.*)$/.exec(line))
-  const of = (name: string) => fields.flatMap((field) => (field?.[1] === name ? [field[2] ?? ''] : []))
-  const data = of('data')
-  if (data.length === 0) return undefined
-  const id = of('id').at(-1)
-  return { type: of('event').at(-1) ?? 'message', data: data.join('\n'), id }
 }
