@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { alwaysKey, alwaysRuleFor, matchesAlways } from './always.ts'
+import { alwaysKey, alwaysRuleFor } from './always.ts'
 import type { CommandVerdict } from './command/verdict.ts'
 
 function verdict(argv: readonly string[], fields: Partial<CommandVerdict> = {}): CommandVerdict {
@@ -79,10 +79,10 @@ test('a rule is the resolved executable and, where there are sub-commands, the s
 test('a rule covers neither another sub-command, nor another file of the same name, nor a riskier form', () => {
   const log = alwaysRuleFor(verdict(['git', 'log']))
   if (!log) throw new Error('no rule')
-  expect(matchesAlways(log, verdict(['git', 'log', '--oneline']))).toBe(true)
-  expect(matchesAlways(log, verdict(['git', 'push']))).toBe(false)
-  expect(matchesAlways(log, verdict(['git', 'log'], { risk: 'high' }))).toBe(false)
-  expect(matchesAlways(log, verdict(['git', 'log'], { plan: { kind: 'argv', argv: ['git', 'log'], executable: '/ws/git' } }))).toBe(false)
+  expect(alwaysRuleFor(verdict(['git', 'log', '--oneline']))).toEqual(log)
+  expect(alwaysRuleFor(verdict(['git', 'push']))).not.toEqual(log)
+  expect(alwaysRuleFor(verdict(['git', 'log'], { risk: 'high' }))).toBeUndefined()
+  expect(alwaysRuleFor(verdict(['git', 'log'], { plan: { kind: 'argv', argv: ['git', 'log'], executable: '/ws/git' } }))).not.toEqual(log)
   expect(alwaysKey(log)).toBe('["/usr/bin/git","log"]')
 })
 

@@ -59,12 +59,6 @@ export function alwaysRuleFor(verdict: CommandVerdict): AlwaysRule | undefined {
   return { executable: plan.executable, subcommand }
 }
 
-/** A rule covers a command when `alwaysRuleFor` gives the same rule for that command. */
-export function matchesAlways(rule: AlwaysRule, verdict: CommandVerdict): boolean {
-  const own = alwaysRuleFor(verdict)
-  return own !== undefined && alwaysKey(own) === alwaysKey(rule)
-}
-
 /** @returns what an "always" for these requests covers: each host, to read from it or to send to it */
 export function hostsCovered(urls: readonly { readonly url: string; readonly method: string }[]): readonly string[] {
   return [

@@ -167,12 +167,12 @@ export async function withConversation<T>(
   }
 }
 
-/** Returns one home for all setups with the same files. @throws FailureError when its record cannot be used */
 /** A dead process may have left private views of the workspace, or a change set half applied. */
 function hasLeft({ interrupted, closedRuns, undecided }: Recovery): boolean {
   return interrupted.length + closedRuns.length + undecided.length > 0
 }
 
+/** Returns one home for all setups with the same files. @throws FailureError when its record cannot be used */
 function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
   const { config, paths } = setup
   return openHome({

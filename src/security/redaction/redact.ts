@@ -121,26 +121,3 @@ function walk(value: unknown, { redact, above }: Walk): unknown {
   if ('toJSON' in value && typeof value.toJSON === 'function') return inner(value.toJSON())
   return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), inner(item)])) : value
 }
-
-/**
- * Whether the name of a configuration key says that it holds a secret: `api_key`, `botToken`; not `api_key_env`, `max_tokens`,
- * `public_key`.
- */
-export function looksSecretKey(name: string): boolean {
-  const words = name
-    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
-    .toLowerCase()
-    .split(/[^a-z\d]+/)
-  const last = words.at(-1) ?? ''
-  const pair = words.slice(-2).join('_')
-  if (['env', 'file', 'path', 'command', 'name', 'ttl', 'url', 'id', 'hash'].includes(last) || words.includes('public')) return false
-  if (/^(api|access|private|secret|signing|encryption|auth|account|service|master|hmac|mac|receipt|ssh|shared)_keys?$/.test(pair))
-    return true
-  return (
-    /^(secrets?|token|passwords?|passwd|pwd|passphrase|pass|pin|credentials?|apikeys?|bearer|cookies?|authorization|auth|key)$/.test(
-      last,
-    ) ||
-    words.includes('secret') ||
-    words.includes('password')
-  )
-}
