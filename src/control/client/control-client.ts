@@ -1,7 +1,15 @@
 /** Speaks to a control plane over HTTP with the shapes of the contract; used by the commands and by workers. Every call rejects with PlaneRefusal. */
 
-import type { ActivityPost, ActivityReply, ControlEvent, EventQuery, SeedState } from '../contract/activity-shapes.ts'
-import type { Approval, ApprovalQuery, DecisionRequest } from '../contract/approval-shapes.ts'
+import type {
+  ActivityPost,
+  ActivityReply,
+  Approval,
+  ApprovalQuery,
+  ControlEvent,
+  DecisionRequest,
+  EventQuery,
+  SeedState,
+} from '../contract/activity-shapes.ts'
 import type { Caller } from '../contract/caller.ts'
 import type {
   Agent,
@@ -27,11 +35,11 @@ import type {
   TaskPlane,
 } from '../contract/plane.ts'
 import type { RunQuery, SessionLine } from '../contract/run-shapes.ts'
-import type { ControlSchedule } from '../contract/schedule-shapes.ts'
 import type {
   Beat,
   Claim,
   ClaimRequest,
+  ControlSchedule,
   Effect,
   EffectReply,
   EffectRequest,

@@ -1,7 +1,18 @@
 /** Defines the control plane: everything that its routes, its worker in the same process and its tests can ask of it. Methods reject with PlaneRefusal. */
 
-import type { ActivityPost, ActivityReply, ControlEvent, EventQuery, SeedApprovals, SeedState, SeedTask } from './activity-shapes.ts'
-import type { Approval, ApprovalQuery, ApprovedOperation, DecisionRequest } from './approval-shapes.ts'
+import type {
+  ActivityPost,
+  ActivityReply,
+  Approval,
+  ApprovalQuery,
+  ApprovedOperation,
+  ControlEvent,
+  DecisionRequest,
+  EventQuery,
+  SeedApprovals,
+  SeedState,
+  SeedTask,
+} from './activity-shapes.ts'
 import type { Caller } from './caller.ts'
 import type {
   Agent,
@@ -22,17 +33,18 @@ import type {
   SettleRequest,
 } from './fleet-shapes.ts'
 import type { ListedRun, Run, RunQuery, SessionLine } from './run-shapes.ts'
-import type { ControlSchedule, ScheduleDraft } from './schedule-shapes.ts'
 import type { Store } from './store-port.ts'
 import type {
   Beat,
   Claim,
   ClaimRequest,
+  ControlSchedule,
   Effect,
   EffectReply,
   EffectRequest,
   ReleaseRequest,
   ResolveRequest,
+  ScheduleDraft,
   Task,
   TaskDraft,
   TaskPatch,

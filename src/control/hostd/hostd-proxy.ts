@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { createRateLimit } from '../../http/callers/rate-limit.ts'
 import type { JsonObject } from '../../kit/json.ts'
-import { approvalId } from '../contract/approval-shapes.ts'
+import { approvalId } from '../contract/activity-shapes.ts'
 import { type Caller, signatureOf } from '../contract/caller.ts'
 import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'

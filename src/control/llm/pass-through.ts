@@ -5,8 +5,7 @@ import { HttpError, quiet } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import type { Connection } from '../../http/listen.ts'
 import { traceOf } from '../../kit/errors.ts'
-import { assertRuns, type RunCaller } from './lease-watch.ts'
-import { type MeteredCall, meteredCall } from './metered-call.ts'
+import { assertRuns, type MeteredCall, meteredCall, type RunCaller } from './metered-call.ts'
 import {
   askUpstream,
   clientHeaders,
@@ -18,11 +17,7 @@ import {
   type Upstream,
   type Vendor,
 } from './upstream-call.ts'
-import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
-import { chatCompletions } from './wires/chat-completions.ts'
-import { anthropicMessages } from './wires/messages.ts'
-import { openAiResponses } from './wires/responses-api.ts'
-import { fieldsOf, type Wire } from './wires/wire.ts'
+import { anthropicMessages, chatCompletions, errorAnswer, type Failure, failureOf, fieldsOf, openAiResponses, type Wire } from './wires.ts'
 
 type PassThrough = {
   /** Whether this path is one of a model API. */

@@ -4,8 +4,7 @@ import { quiet } from '../../http/http-error.ts'
 import { parseJson } from '../../kit/json.ts'
 import { type Block, readBlocks } from './stream-blocks.ts'
 import { maxDocumentBytes, readText } from './upstream-call.ts'
-import { errorAnswer, type Failure, failureOf } from './vendor-error.ts'
-import { type Asked, fieldsOf, type Seen, type Wire } from './wires/wire.ts'
+import { type Asked, errorAnswer, type Failure, failureOf, fieldsOf, type Seen, type Wire } from './wires.ts'
 
 export type Relay = {
   readonly wire: Wire

@@ -2,7 +2,7 @@
 
 import { errorText } from '../../kit/errors.ts'
 import { digest } from '../../kit/sha256.ts'
-import { type Approval, type ApprovalQuery, type ApprovedOperation, approval, type DecisionRequest } from '../contract/approval-shapes.ts'
+import { type Approval, type ApprovalQuery, type ApprovedOperation, approval, type DecisionRequest } from '../contract/activity-shapes.ts'
 import { assertSelf, type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { ApprovalPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
@@ -23,9 +23,9 @@ import {
   time,
   timeOrNull,
 } from './command.ts'
-import { recordEvent } from './events/record-event.ts'
+import { recordEvent } from './events.ts'
 import { blockTask, wakeTask } from './tasks/end-task.ts'
-import { lockLease } from './tasks/lease.ts'
+import { lockLease } from './tasks/task-change.ts'
 
 export function createApprovalPlane(context: PlaneContext): ApprovalPlane {
   const { store } = context

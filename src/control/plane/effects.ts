@@ -6,8 +6,7 @@ import type { Command, Row } from '../contract/store-port.ts'
 import { type Effect, type EffectReply, type EffectRequest, effect, type ResolveRequest } from '../contract/task-shapes.ts'
 import { amount, first, flag, idOf, int, numberOf, type PlaneContext, text, time, timeOrNull } from './command.ts'
 import { blockTask, endTask, requeueTask } from './tasks/end-task.ts'
-import { lockLease } from './tasks/lease.ts'
-import { lockTask, recordTask } from './tasks/task-change.ts'
+import { lockLease, lockTask, recordTask } from './tasks/task-change.ts'
 
 type EffectOf = { readonly caller: Caller; readonly id: string }
 

@@ -7,10 +7,10 @@ import { nextDue, type Timing } from '../../host/schedules/timing.ts'
 import { onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { SchedulePlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { type ControlSchedule, type ScheduleDraft, scheduleDraft } from '../contract/schedule-shapes.ts'
 import type { Command, Row } from '../contract/store-port.ts'
+import { type ControlSchedule, type ScheduleDraft, scheduleDraft } from '../contract/task-shapes.ts'
 import { first, flag, idOrNull, int, intOrNull, nextId, numberOf, type PlaneContext, text, time, timeOrNull } from './command.ts'
-import { recordEvent } from './events/record-event.ts'
+import { recordEvent } from './events.ts'
 import { createTask } from './tasks/create-task.ts'
 
 export function createSchedulePlane(context: PlaneContext): SchedulePlane {

@@ -28,7 +28,7 @@ import {
 } from './budget/limits.ts'
 import { assertBelievable, type Reserved, type Reserving, remainingFor, reserveTokens, settleTokens } from './budget/reservations.ts'
 import { amount, first, idOrNull, int, intOrNull, marks, numberOf, type PlaneContext, text, textOrNull, time } from './command.ts'
-import { recordEvent } from './events/record-event.ts'
+import { recordEvent } from './events.ts'
 import { blockTask, noLease } from './tasks/end-task.ts'
 import { readyQueueAt, readyTopic, recordTask } from './tasks/task-change.ts'
 

@@ -1,7 +1,6 @@
 /** Defines what a runner is: the program that carries out one task, how it is started, and what its output lines mean. */
 
-import type { ActivityPost, ActivityReply } from '../contract/activity-shapes.ts'
-import type { Approval, ApprovedOperation } from '../contract/approval-shapes.ts'
+import type { ActivityPost, ActivityReply, Approval, ApprovedOperation } from '../contract/activity-shapes.ts'
 import type { Reservation, ReserveRequest, Settled, SettleRequest } from '../contract/fleet-shapes.ts'
 import type { Beat, Task } from '../contract/task-shapes.ts'
 

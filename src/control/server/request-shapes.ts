@@ -2,8 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import { HttpError } from '../../http/http-error.ts'
-import { eventQuery } from '../contract/activity-shapes.ts'
-import { approvalId, approvalQuery } from '../contract/approval-shapes.ts'
+import { approvalId, approvalQuery, eventQuery } from '../contract/activity-shapes.ts'
 import type { Caller } from '../contract/caller.ts'
 import { runQuery } from '../contract/run-shapes.ts'
 import { effectKey, name, runId, taskId, taskQuery } from '../contract/task-shapes.ts'

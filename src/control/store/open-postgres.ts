@@ -3,10 +3,10 @@
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Store } from '../contract/store-port.ts'
 import { alone, announce, createListeners } from './batch-marks.ts'
-import { bringUpToDate } from './bring-up-to-date.ts'
 import { asRefusal, type Connection, createSession, type Reserved, type Session } from './postgres/postgres-session.ts'
 import { watchPostgres } from './postgres/postgres-watch.ts'
 import { createPostgresWriter } from './postgres/postgres-writer.ts'
+import { bringUpToDate } from './schema.ts'
 
 export type PostgresOptions = {
   /** `postgres://user:password@host:port/database`. */

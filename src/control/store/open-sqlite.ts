@@ -9,7 +9,7 @@ import { createLockWait } from '../../memory/write-lock.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Param, Row, Store } from '../contract/store-port.ts'
 import { ALONE, ANNOUNCE, alone, announce, createListeners } from './batch-marks.ts'
-import { bringUpToDate } from './bring-up-to-date.ts'
+import { bringUpToDate } from './schema.ts'
 
 export type SqliteOptions = {
   /** A file, or `:memory:`. The folder (0700) and the file (0600) are created when absent. */

@@ -2,9 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { ControlEvent } from '../../../src/control/contract/activity-shapes.ts'
-import { scheduleDraft } from '../../../src/control/contract/schedule-shapes.ts'
 import type { Command } from '../../../src/control/contract/store-port.ts'
-import { claimRequest } from '../../../src/control/contract/task-shapes.ts'
+import { claimRequest, scheduleDraft } from '../../../src/control/contract/task-shapes.ts'
 import { revokeOperator } from '../../../src/control/plane/fleet/access-plane.ts'
 import { revokeKey } from '../../../src/control/plane/fleet/fleet-plane.ts'
 import { fireSchedules } from '../../../src/control/plane/schedules.ts'

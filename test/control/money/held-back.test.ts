@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { tables } from '../../../src/control/store/tables.ts'
+import { tables } from '../../../src/control/store/copy-store.ts'
 import { notWoken } from '../chaos/check.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { codeOf, moneyPlane, seedCaller } from '../support/money-plane.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type ScheduleDraft, scheduleDraft } from '../../../src/control/contract/schedule-shapes.ts'
+import { type ScheduleDraft, scheduleDraft } from '../../../src/control/contract/task-shapes.ts'
 import { fireSchedules } from '../../../src/control/plane/schedules.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { codeOf, type MoneyPlane, moneyPlane } from '../support/money-plane.ts'

@@ -2,8 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { z } from 'zod'
-import { activityReply, controlEvent } from '../../../src/control/contract/activity-shapes.ts'
-import { approval, approvedOperation } from '../../../src/control/contract/approval-shapes.ts'
+import { activityReply, approval, approvedOperation, controlEvent } from '../../../src/control/contract/activity-shapes.ts'
 import {
   agent,
   agentKey,
@@ -15,8 +14,7 @@ import {
   settled,
 } from '../../../src/control/contract/fleet-shapes.ts'
 import { listedRun, run, sessionLine } from '../../../src/control/contract/run-shapes.ts'
-import { schedule } from '../../../src/control/contract/schedule-shapes.ts'
-import { beat, claim, effect, effectReply, task } from '../../../src/control/contract/task-shapes.ts'
+import { beat, claim, effect, effectReply, schedule, task } from '../../../src/control/contract/task-shapes.ts'
 import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
 
 const held: { control?: ControlUnderTest; agent?: string; run?: string; ids?: { readonly task: string; readonly run: string } } = {}

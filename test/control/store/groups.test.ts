@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { Command } from '../../../src/control/contract/store-port.ts'
 import { amount, nextId } from '../../../src/control/plane/command.ts'
-import { eventsLast } from '../../../src/control/plane/events/record-event.ts'
+import { eventsLast } from '../../../src/control/plane/events.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { all, anna, draft, taskPlane } from '../support/task-plane.ts'
 

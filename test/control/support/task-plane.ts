@@ -12,11 +12,11 @@ import {
   taskDraft,
   taskQuery,
 } from '../../../src/control/contract/task-shapes.ts'
-import { createTaskPlane } from '../../../src/control/plane/claims/task-plane.ts'
 import { createContext, numberOf } from '../../../src/control/plane/command.ts'
-import { eventsLast } from '../../../src/control/plane/events/record-event.ts'
+import { eventsLast } from '../../../src/control/plane/events.ts'
 import { completeTask } from '../../../src/control/plane/tasks/end-task.ts'
 import { lockTask } from '../../../src/control/plane/tasks/task-change.ts'
+import { createTaskPlane } from '../../../src/control/plane/tasks/task-plane.ts'
 
 export const anna: Caller = { kind: 'operator', id: 'op1', name: 'anna' }
 export const agentCaller = (id: string, role = 'sysadmin'): Caller => ({ kind: 'agent', id, role })

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { tables } from '../../../src/control/store/tables.ts'
+import { tables } from '../../../src/control/store/copy-store.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { agentCaller, anna, draft, query, refusalOf, runCaller, taskPlane } from '../support/task-plane.ts'
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command, Store } from '../../../src/control/contract/store-port.ts'
-import { readEvents } from '../../../src/control/plane/events/event-plane.ts'
+import { readEvents } from '../../../src/control/plane/events.ts'
 import { openSqlite } from '../../../src/control/store/open-sqlite.ts'
 import { agentCaller, anna, draft, query, runCaller, taskPlane } from '../support/task-plane.ts'
 

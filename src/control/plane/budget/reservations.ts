@@ -5,7 +5,7 @@ import type { BudgetSettings, Reservation, ReserveRequest, Settled, SettleReques
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { amount, first, int, intOrNull, marks, nextId, numberOf, type PlaneContext, text } from '../command.ts'
-import { recordEvent } from '../events/record-event.ts'
+import { recordEvent } from '../events.ts'
 import {
   budgetDayOf,
   changeDay,

@@ -6,8 +6,7 @@ import type { Command } from '../../contract/store-port.ts'
 import type { Claim } from '../../contract/task-shapes.ts'
 import { amount, int, type PlaneContext, text } from '../command.ts'
 import { readyTopic } from '../tasks/task-change.ts'
-import { besideClaims, type Claiming, type ClaimOutcome, claimTask } from './claim-task.ts'
-import { releaseLease, sweep } from './keep-lease.ts'
+import { besideClaims, type Claiming, type ClaimOutcome, claimTask, releaseLease, sweep } from './claim-task.ts'
 
 type WaitingClaims = {
   /** Resolves with undefined after `wait_ms`, when the agent is woken, and for a caller that has gone. */

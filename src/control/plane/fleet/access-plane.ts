@@ -7,7 +7,7 @@ import type { AccessPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { amount, first, idOf, int, intOrNull, type PlaneContext, text, time, timeOrNull } from '../command.ts'
-import { recordEvent } from '../events/record-event.ts'
+import { recordEvent } from '../events.ts'
 
 export function createAccessPlane(context: PlaneContext): AccessPlane {
   const { store } = context

@@ -20,7 +20,7 @@ import {
   time,
   timeOrNull,
 } from '../command.ts'
-import { recordEvent } from '../events/record-event.ts'
+import { recordEvent } from '../events.ts'
 import { wakeBlocked } from '../spending.ts'
 import { requeueTask } from '../tasks/end-task.ts'
 import { lockTask } from '../tasks/task-change.ts'

@@ -11,11 +11,10 @@ import { type Asker, openQuestions, operationDigest, requestApproval, sameQuesti
 import { currentDay } from '../budget/limits.ts'
 import { assertBelievable, countSpent, reportTotal } from '../budget/reservations.ts'
 import { amount, first, idOf, idOrNull, int, nextId, numberOf, object, type PlaneContext, text } from '../command.ts'
-import { recordEvent } from '../events/record-event.ts'
+import { recordEvent } from '../events.ts'
 import { assertFewOpenTasks, createTask } from '../tasks/create-task.ts'
 import { completeTask } from '../tasks/end-task.ts'
-import { besideRuns, lockLease } from '../tasks/lease.ts'
-import { hasEnded, lockTask, readTask, requireReadable } from '../tasks/task-change.ts'
+import { besideRuns, hasEnded, lockLease, lockTask, readTask, requireReadable } from '../tasks/task-change.ts'
 
 /** Each post is one transaction: it happens wholly or not at all. */
 export function createActivity(context: PlaneContext): Plane['activity'] {

@@ -7,8 +7,18 @@ import type { Task } from '../../contract/task-shapes.ts'
 import { closeReservations, forfeitRun, reportTotal } from '../budget/reservations.ts'
 import { first, flag, idOf, int, intOrNull, numberOf, type PlaneContext, text } from '../command.ts'
 import { releaseDependents, warnDependents } from './dependencies.ts'
-import { assertLease, isLeased, leaseLost } from './lease.ts'
-import { announceReady, changeTask, hasEnded, lockTask, priorityOf, queueAt, recordTask } from './task-change.ts'
+import {
+  announceReady,
+  assertLease,
+  changeTask,
+  hasEnded,
+  isLeased,
+  leaseLost,
+  lockTask,
+  priorityOf,
+  queueAt,
+  recordTask,
+} from './task-change.ts'
 
 /** A number, or an id such as TASK-001. */
 type TaskRef = number | string

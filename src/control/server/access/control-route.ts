@@ -1,11 +1,14 @@
 /** Declares a route of the control plane: below its prefix, for the callers that the table of permissions names. */
 
 import type { RouteConfig, z } from '@hono/zod-openapi'
-import { type Asked, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method } from '../../../http/api.ts'
+import { type Api, type Asked, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
+import type { QuickRoutes } from '../../../http/quick-routes.ts'
 import { type Caller, signatureOf } from '../../contract/caller.ts'
-import type { ControlApi } from '../control-server.ts'
+import type { Plane } from '../../contract/plane.ts'
+import type { HostdProxy } from '../../hostd/hostd-proxy.ts'
+import type { Counters } from '../counters.ts'
 import { isOwn, type Permission, reachOf, whoMay } from './who-may.ts'
 
 export const prefix = '/api/controlplane'
@@ -14,7 +17,7 @@ export const prefix = '/api/controlplane'
  * Says what becomes of an Idempotency-Key: `kept`: the answer is kept and given again; `itself`: the route sees to it; `secret`: the answer holds
  * a secret, which is never kept, so a key is refused; `none`: it has no meaning there.
  */
-export type Replay = 'kept' | 'itself' | 'secret' | 'none'
+type Replay = 'kept' | 'itself' | 'secret' | 'none'
 
 export function controlRoute<const R extends RouteConfig>(config: R, replay: Replay = 'kept') {
   return guardedRoute(config, guardOf(rowName(config), replay))
@@ -32,7 +35,7 @@ export function addRoute<P extends z.ZodObject, Q extends z.ZodObject, B extends
 }
 
 /** As the table of permissions names it. */
-export function rowName({ method, path }: Pick<RouteConfig, 'method' | 'path'>): string {
+function rowName({ method, path }: Pick<RouteConfig, 'method' | 'path'>): string {
   return `${method.toUpperCase()} ${path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path.slice(1)}`
 }
 
@@ -65,3 +68,23 @@ function assertNoKey(asked: Asked): void {
   if (keyOf(asked) === undefined) return
   throw new HttpError(400, 'bad_key', 'this answer holds a secret and is never kept: send the request without an Idempotency-Key')
 }
+
+export type ControlApi = Api<Caller>
+
+/** Holds what the routes of the control plane share. */
+export type ControlServer = {
+  readonly plane: Plane
+  readonly version: string
+  /** Absent: this control plane has no hostd. */
+  readonly hostd?: HostdProxy
+  /** Aborted when the server begins to stop: what waits answers at once, streams end. */
+  readonly stopping: AbortSignal
+  /** Whether it speaks HTTPS. */
+  readonly secure: boolean
+  readonly counters: Counters
+  readonly now: () => number
+  readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
+}
+
+/** Adds some routes. */
+export type ControlRoutes = (app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>) => void

@@ -3,7 +3,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqlite } from '../../store/open-sqlite.ts'
-import { createReplyStore } from './reply-store.ts'
+import { createReplyStore } from '../open-control.ts'
 
 const name = { owner: 'operator:1', key: 'k', digest: 'd' }
 const reply = { status: 201, type: 'application/json', body: '{"a":"b\\nc"}\nmore' }

@@ -10,9 +10,9 @@ import { errorText } from '../../../kit/errors.ts'
 import { activityPost, activityReply, type ControlEvent, controlEvent } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import type { EventPlane } from '../../contract/plane.ts'
+import type { ControlApi, ControlServer } from '../access/control-route.ts'
 import { addRoute, controlRoute, guardOf, prefix } from '../access/control-route.ts'
-import { createReportRate } from '../access/report-rate.ts'
-import type { ControlApi, ControlServer } from '../control-server.ts'
+import { createReportRate } from '../counters.ts'
 import { eventListQuery, whole } from '../request-shapes.ts'
 
 const page = z.object({ events: z.array(controlEvent), next: z.nullable(z.int()) })

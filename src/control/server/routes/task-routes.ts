@@ -7,7 +7,7 @@ import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
 import type { Connection } from '../../../http/listen.ts'
 import type { QuickAsked, QuickRoutes } from '../../../http/quick-routes.ts'
-import { approval, approvedOperation, decisionRequest } from '../../contract/approval-shapes.ts'
+import { approval, approvedOperation, decisionRequest } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import {
   beat,
@@ -25,8 +25,8 @@ import {
   taskDraft,
   taskPatch,
 } from '../../contract/task-shapes.ts'
+import type { ControlApi, ControlServer } from '../access/control-route.ts'
 import { addRoute, controlRoute, guardOf, prefix } from '../access/control-route.ts'
-import type { ControlApi, ControlServer } from '../control-server.ts'
 import {
   approvalAt,
   approvalListQuery,

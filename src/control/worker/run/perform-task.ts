@@ -2,8 +2,7 @@
 
 import { errorText } from '../../../kit/errors.ts'
 import { cut, visibleLines } from '../../../kit/text.ts'
-import type { ActivityPost } from '../../contract/activity-shapes.ts'
-import type { Approval } from '../../contract/approval-shapes.ts'
+import type { ActivityPost, Approval } from '../../contract/activity-shapes.ts'
 import type { SessionLine } from '../../contract/run-shapes.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'

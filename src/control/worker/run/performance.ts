@@ -2,7 +2,7 @@
 
 import { errorText } from '../../../kit/errors.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
-import type { Approval } from '../../contract/approval-shapes.ts'
+import type { Approval } from '../../contract/activity-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Claim, Task } from '../../contract/task-shapes.ts'
 import type { ChildRecords } from '../child/child-records.ts'

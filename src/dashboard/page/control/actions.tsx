@@ -1,6 +1,6 @@
 /** Does what the person asks of tasks, approvals, agents and limits, and says when it was done, or why not. */
 
-import type { Approval, DecisionRequest } from '../../../control/contract/approval-shapes.ts'
+import type { Approval, DecisionRequest } from '../../../control/contract/activity-shapes.ts'
 import type { Agent, Budget, BudgetPatch, NewAgentKey } from '../../../control/contract/fleet-shapes.ts'
 import type { ResolveRequest, Task } from '../../../control/contract/task-shapes.ts'
 import { whole } from '../parts/fields.tsx'

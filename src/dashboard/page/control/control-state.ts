@@ -1,8 +1,7 @@
 /** Keeps what every page of the control plane shows: what needs the person, the agents, the budget, and the time. */
 
 import { computed, signal } from '@preact/signals'
-import type { ControlEvent } from '../../../control/contract/activity-shapes.ts'
-import type { Approval } from '../../../control/contract/approval-shapes.ts'
+import type { Approval, ControlEvent } from '../../../control/contract/activity-shapes.ts'
 import type { Agent, Budget } from '../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../control/contract/task-shapes.ts'
 import { ApiError, stream } from '../net/api.ts'

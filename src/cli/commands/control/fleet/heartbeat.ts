@@ -1,6 +1,6 @@
 /** Implements `control schedule list | add | enable | disable | remove`: tasks that the control plane makes by the clock. */
 
-import type { ControlSchedule } from '../../../../control/contract/schedule-shapes.ts'
+import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'

@@ -1,7 +1,7 @@
 /** Implements `control approvals list | show` and `control approve | deny | revise`, which `control task` has too. */
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
-import type { Approval, DecisionRequest } from '../../../../control/contract/approval-shapes.ts'
+import type { Approval, DecisionRequest } from '../../../../control/contract/activity-shapes.ts'
 import { approvalStates } from '../../../../control/contract/state-names.ts'
 import { visibleLines } from '../../../../kit/text.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'

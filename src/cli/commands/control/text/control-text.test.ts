@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Approval } from '../../../../control/contract/approval-shapes.ts'
+import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { Agent, Budget } from '../../../../control/contract/fleet-shapes.ts'
 import type { Run } from '../../../../control/contract/run-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'

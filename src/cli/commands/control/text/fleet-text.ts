@@ -1,7 +1,7 @@
 /** Prints agents, their keys, operator tokens and heartbeat schedules as lines. */
 
 import type { Agent, AgentKey, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
-import type { ControlSchedule } from '../../../../control/contract/schedule-shapes.ts'
+import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
 import { grouped } from '../../../../kit/count.ts'
 import { table } from './table.ts'
 import { when } from './time-text.ts'

@@ -1,6 +1,6 @@
 /** Prints the status of a fleet: the budget, what waits for a person, the queue of each role, and the agents. */
 
-import type { Approval } from '../../../../control/contract/approval-shapes.ts'
+import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { Agent, Budget } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { count, grouped } from '../../../../kit/count.ts'

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import type { Approval } from '../../../../control/contract/approval-shapes.ts'
+import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { counted, submitBy, whole } from '../../parts/fields.tsx'

@@ -1,7 +1,7 @@
 /** Lists what needs the person, the most urgent first. */
 
 import { computed } from '@preact/signals'
-import type { Approval } from '../../../../control/contract/approval-shapes.ts'
+import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { type SpentLimit, spentLimits } from '../actions.tsx'

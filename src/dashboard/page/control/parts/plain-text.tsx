@@ -1,6 +1,6 @@
 /** Shows text of agents and tasks as exactly the characters it has: what would hide or turn text around is shown by its number. */
 
-import type { Approval } from '../../../../control/contract/approval-shapes.ts'
+import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import { Block } from '../../parts/small.tsx'
 
 const escapeCharacter = String.fromCharCode(27)

@@ -1,7 +1,7 @@
 /** Shows what belongs to a task: approvals, effects, runs with the log of the newest, and tasks below it. */
 
 import { useRef, useState } from 'preact/hooks'
-import type { Approval } from '../../../../control/contract/approval-shapes.ts'
+import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import type { Effect, Task } from '../../../../control/contract/task-shapes.ts'
 import { Loaded, type Loading, useLoadedOn } from '../../parts/loaded.tsx'

@@ -1,6 +1,6 @@
 /** Answers "which tasks are made by the clock": each schedule with its next time, and a way to add, enable, disable or remove one. */
 
-import type { ControlSchedule } from '../../../../control/contract/schedule-shapes.ts'
+import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
 import { About, Field } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../../parts/schedule-form.tsx'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import type { Row, Store } from '../../contract/store-port.ts'
-import { createEventHub } from './event-plane.ts'
+import type { Row, Store } from '../contract/store-port.ts'
+import { createEventHub } from './events.ts'
 
 /** A store with events 1 to `last`, whose reads end when the test says so. */
 function slowStore() {

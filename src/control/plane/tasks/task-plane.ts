@@ -1,21 +1,105 @@
-/** Changes a task that has not ended: what it says, who may take it, when, after which other tasks, and whether an operator holds it back. */
+/** Serves tasks: each method is one command, and so one transaction; operators edit, cancel and retry them here. */
 
 import { type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
+import type { TaskPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
-import type { TaskPatch } from '../../contract/task-shapes.ts'
+import type { Task, TaskDraft, TaskPatch } from '../../contract/task-shapes.ts'
+import { assertBelievable } from '../budget/reservations.ts'
+import { beatLease, releaseLease, sweep } from '../claims/claim-task.ts'
+import { createWaitingClaims } from '../claims/waiting-claims.ts'
 import { first, idOf, int, intOrNull, numberOf, type PlaneContext, text } from '../command.ts'
+import { beginEffect, endEffect, listEffects, resolveEffects } from '../effects.ts'
+import { assertFewOpenTasks, besideCreates, createTask, createTaskOnce, forgetReplies, requireCreator } from './create-task.ts'
 import { clearDependentWarnings, replaceNeeds } from './dependencies.ts'
 import { endTask, requeueTask } from './end-task.ts'
-import { isLeased } from './lease.ts'
-import { announceReady, changeTask, hasEnded, lockTask, priorityOf, queueAt, rankOf, recordTask, replaceLabels } from './task-change.ts'
+import { listTasks } from './list-tasks.ts'
+import {
+  announceReady,
+  besideRuns,
+  changeTask,
+  fullTask,
+  hasEnded,
+  isLeased,
+  lockTask,
+  priorityOf,
+  queueAt,
+  rankOf,
+  readTask,
+  recordTask,
+  replaceLabels,
+  requireReadable,
+} from './task-change.ts'
 
+/** `tick`: the part of `Plane.tick` that concerns tasks. */
+export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Promise<void> } {
+  const { read, write } = context.store
+  const waiting = createWaitingClaims(context)
+  return {
+    create: (caller, draft, once) => write(() => createTaskOnce(context, { caller, draft, once }), besideCreates(caller, draft, once)),
+    createMany: (caller, drafts) => write(() => createAll(context, caller, drafts)),
+    get: (caller, id) => read(() => getTask(caller, id)),
+    list: (caller, query) => read(() => listTasks(caller, query)),
+    edit: (caller, id, patch, version) => write(() => shown(editTask(context, { caller, id, patch, version }))),
+    claim: (caller, request, gone) => waiting.claim({ caller, request, gone }),
+    beat: (caller, id) => write(() => beatLease(context, caller, id), besideRuns(caller)),
+    async release(caller, id, request) {
+      if (caller.kind === 'run') await assertBelievable(context, { caller, agentId: caller.id, tokens: request.tokens_used ?? 0 })
+      return await write(() => shown(releaseLease(context, { caller, id, request })), besideRuns(caller))
+    },
+    cancel: (caller, id, note) => write(() => shown(cancelTask(context, { caller, id, note }))),
+    retry: (caller, id, note) => write(() => shown(retryTask(context, { caller, id, note }))),
+    resolve: (caller, id, request) => write(() => shown(resolveEffects(context, { caller, id, request }))),
+    effects: (caller, id) => read(() => effectsOf(caller, id)),
+    beginEffect: (caller, id, request) => write(() => beginEffect(context, { caller, id }, request), besideRuns(caller)),
+    endEffect: (caller, id, key, result) => write(() => endEffect(context, { caller, id }, key, result), besideRuns(caller)),
+    tick: () => tick(context),
+  }
+}
+
+function* shown(change: Command<Row>): Command<Task> {
+  return yield* fullTask(yield* change)
+}
+
+const mostAtOnce = 1_000
+
+function* createAll(context: PlaneContext, caller: Caller, drafts: readonly TaskDraft[]): Command<readonly Task[]> {
+  requireCreator(caller)
+  if (drafts.length > mostAtOnce)
+    throw new PlaneRefusal('too_large', `${drafts.length} tasks are more than ${mostAtOnce} at once; send them in several requests`)
+  yield* assertFewOpenTasks(context, caller, drafts.length)
+  const tasks: Task[] = []
+  for (const draft of drafts) tasks.push(yield* createTask(context, caller, draft))
+  return tasks
+}
+
+function* getTask(caller: Caller, id: string): Command<Task> {
+  const row = yield* readTask(id)
+  requireReadable(caller, row)
+  return yield* fullTask(row)
+}
+
+function* effectsOf(caller: Caller, id: string) {
+  requireReadable(caller, yield* readTask(id))
+  return yield* listEffects(numberOf(id))
+}
+
+/** Several sweeps, while there is more to do than one takes. */
+async function tick(context: PlaneContext): Promise<void> {
+  for (let rounds = 0; rounds < 20; rounds += 1) {
+    const { nextAt } = await context.store.write(() => sweep(context))
+    if (nextAt === null || nextAt > context.now()) break
+  }
+  await context.store.write(() => forgetReplies(context))
+}
+
+/** Changes a task that has not ended: what it says, who may take it, when, after which other tasks, and whether an operator holds it back. */
 type Edit = { readonly caller: Caller; readonly id: string; readonly patch: TaskPatch; readonly version?: number | undefined }
 
 type Columns = Record<string, Param>
 
 /** @throws PlaneRefusal version_conflict when somebody changed the task since; conflict when it is running or has ended */
-export function* editTask(context: PlaneContext, { caller, id, patch, version }: Edit): Command<Row> {
+function* editTask(context: PlaneContext, { caller, id, patch, version }: Edit): Command<Row> {
   onlyOperator(caller, 'edit tasks')
   const task = yield* lockTask(context, numberOf(id))
   refuseStale(task, version)
@@ -113,7 +197,7 @@ type Steering = { readonly caller: Caller; readonly id: string; readonly note: s
  * A task that runs is told with its next beat, and ends when it is released or its lease expires. A dead one is put away: nobody wants it
  * any more. @throws PlaneRefusal conflict
  */
-export function* cancelTask(context: PlaneContext, { caller, id, note }: Steering): Command<Row> {
+function* cancelTask(context: PlaneContext, { caller, id, note }: Steering): Command<Row> {
   onlyOperator(caller, 'cancel tasks')
   const task = yield* lockTask(context, numberOf(id))
   if (hasEnded(task) && task.status !== 'dead') throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')} already`)
@@ -134,7 +218,7 @@ function* putAway(context: PlaneContext, task: Row, actor: string): Command<Row>
 }
 
 /** Ended tasks start anew with all their attempts; one behind its back-off runs at once. @throws PlaneRefusal conflict */
-export function* retryTask(context: PlaneContext, { caller, id, note }: Steering): Command<Row> {
+function* retryTask(context: PlaneContext, { caller, id, note }: Steering): Command<Row> {
   onlyOperator(caller, 'retry tasks')
   const task = yield* lockTask(context, numberOf(id))
   if (!canRetry(task)) throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')}: there is nothing to retry`)

@@ -1,0 +1,272 @@
+/** Describes the three APIs of models: what a request asks for, where an answer says what it used, and what a failure looks like. */
+
+import { HttpError, quiet } from '../../http/http-error.ts'
+import { isObject } from '../../kit/json.ts'
+import { PlaneRefusal, type RefusalCode } from '../contract/plane-refusal.ts'
+import type { Vendor } from './upstream-call.ts'
+
+export type Fields = { readonly [name: string]: unknown }
+
+export type Asked = {
+  readonly stream: boolean
+  /** The longest answer that the request permits, in tokens. */
+  readonly output: number | undefined
+  /** How many answers it asks for. */
+  readonly answers: number
+  /** Whether the client itself asked for the counts of a stream. */
+  readonly wantsCounts: boolean
+}
+
+/** What an answer showed so far. `whole`: the counts are the final ones. `ended`: the vendor has said its last word. */
+export type Seen = { input: number; output: number; bytes: number; whole: boolean; ended: boolean }
+
+export type Wire = {
+  readonly vendor: Vendor
+  /** Below the version of the API. */
+  readonly path: string
+  /** @throws HttpError 400 for what cannot be metered */
+  readonly asked: (body: Fields) => Asked
+  /** The request with an answer of at most `output` tokens; undefined when it makes no sense with so few. */
+  readonly limited: (body: Fields, output: number, address: string) => Fields | undefined
+  /** Takes a whole answer, or one event of a stream. */
+  readonly note: (seen: Seen, value: Fields) => void
+  /** Whether this is the last event: the client may send its next request when it has it. */
+  readonly isLast: (data: string, value: Fields) => boolean
+  /** Whether this event is there only because the pass-through asked for it. */
+  readonly isExtra: (value: Fields, asked: Asked) => boolean
+  /** The event that ends a stream with a failure. */
+  readonly stopped: (failure: Failure) => string
+}
+
+export function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {}
+}
+
+/** A count that is none is 0, as if it were not there. */
+function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.ceil(value), 1e9) : 0
+}
+
+/** Counts only grow: an event may repeat what an earlier one said. */
+function noteCounts(seen: Seen, { input, output }: { readonly input: number; readonly output: number }): void {
+  seen.input = Math.max(seen.input, input)
+  seen.output = Math.max(seen.output, output)
+}
+
+/** Adds a text of the answer. Counts that came before it were not the final ones. */
+function noteText(seen: Seen, text: unknown): void {
+  const bytes = textBytes(text)
+  seen.bytes += bytes
+  if (bytes > 0) seen.whole = false
+}
+
+/** Some vendors leave the tokens of hidden thinking out of the answer's, and count them in the total alone. */
+function outputOf(usage: Fields, { input, output }: { readonly input: string; readonly output: string }): number {
+  return Math.max(countOf(usage[output]), countOf(usage.total_tokens) - countOf(usage[input]))
+}
+
+/** The UTF-8 bytes of all texts in a value. */
+function textBytes(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value)
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + textBytes(item), 0)
+  return isObject(value) ? textBytes(Object.values(value)) : 0
+}
+
+/** OpenAI's newer models refuse `max_tokens`; many other servers know nothing else. */
+function limitName(body: Fields, address: string): string {
+  if (body.max_completion_tokens !== undefined && body.max_completion_tokens !== null) return 'max_completion_tokens'
+  if (body.max_tokens !== undefined && body.max_tokens !== null) return 'max_tokens'
+  return URL.parse(address)?.hostname === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens'
+}
+
+/** As many as OpenAI's API allows. */
+const mostAnswers = 128
+
+/** @throws HttpError 400 for a number that vendors read in different ways */
+function answersOf(name: string, n: unknown, most: number): number {
+  if (n === undefined || n === null) return 1
+  if (typeof n === 'number' && Number.isInteger(n) && n >= 1 && n <= most) return n
+  throw new HttpError(400, 'unsupported_parameter', `${name}: ${JSON.stringify(n).slice(0, 80)} is no whole number from 1 to ${most}`)
+}
+
+export const chatCompletions: Wire = {
+  vendor: 'openai',
+  path: '/chat/completions',
+  asked(body) {
+    // Some servers write so many answers and show the best of them.
+    answersOf('best_of', body.best_of, 1)
+    return {
+      stream: body.stream === true,
+      output: countOf(body.max_completion_tokens) || countOf(body.max_tokens) || undefined,
+      answers: answersOf('n', body.n, mostAnswers),
+      wantsCounts: fieldsOf(body.stream_options).include_usage === true,
+    }
+  },
+  limited(body, output, address) {
+    // A server that knows another limit would obey that one.
+    const { max_tokens: _, max_completion_tokens: _new, n_predict: _own, ...rest } = body
+    const counts = body.stream === true ? { stream_options: { ...fieldsOf(body.stream_options), include_usage: true } } : {}
+    return { ...rest, [limitName(body, address)]: output, ...counts }
+  },
+  note(seen, { usage, choices }) {
+    const counts = fieldsOf(usage)
+    const input = countOf(counts.prompt_tokens)
+    noteCounts(seen, { input, output: outputOf(counts, { input: 'prompt_tokens', output: 'completion_tokens' }) })
+    const all = (Array.isArray(choices) ? choices : []).map(fieldsOf)
+    for (const { delta, message } of all) noteText(seen, delta ?? message)
+    // Some servers count in each chunk; only an answer that ends has the final count.
+    if (input > 0 && all.every(hasEnded)) seen.whole = true
+  },
+  isLast: (data) => data === '[DONE]',
+  isExtra: ({ choices, usage }, { wantsCounts }) => !wantsCounts && isObject(usage) && Array.isArray(choices) && choices.length === 0,
+  stopped: (failure) => `data: ${JSON.stringify(errorBody('openai', failure))}\n\n`,
+}
+
+function hasEnded({ message, finish_reason }: Fields): boolean {
+  return message !== undefined || typeof finish_reason === 'string'
+}
+
+/** Present, these move a part of the input or of the work out of the request, where nobody can count it beforehand. */
+const unmetered: { readonly [name: string]: string } = {
+  background: 'an answer that goes on without a connection cannot be metered',
+  previous_response_id: 'the earlier answer would be input that is not in the request; send the whole input',
+  conversation: 'the conversation would be input that is not in the request; send the whole input',
+  prompt: 'the stored prompt would be input that is not in the request; send the whole input',
+}
+
+const ends: readonly unknown[] = ['response.completed', 'response.incomplete', 'response.failed']
+
+export const openAiResponses: Wire = {
+  vendor: 'openai',
+  path: '/responses',
+  asked(body) {
+    for (const [name, why] of Object.entries(unmetered))
+      if (body[name] !== undefined && body[name] !== null && body[name] !== false)
+        throw new HttpError(400, 'unsupported_parameter', `${name}: ${why}`)
+    return { stream: body.stream === true, output: countOf(body.max_output_tokens) || undefined, answers: 1, wantsCounts: true }
+  },
+  /** The API takes no fewer than 16. */
+  limited: (body, output) => (output < 16 ? undefined : { ...body, max_output_tokens: output }),
+  note(seen, value) {
+    const response = value.object === 'response' ? value : fieldsOf(value.response)
+    const usage = fieldsOf(response.usage)
+    const input = countOf(usage.input_tokens)
+    noteCounts(seen, { input, output: outputOf(usage, { input: 'input_tokens', output: 'output_tokens' }) })
+    if (value.object === 'response') noteText(seen, value.output)
+    if (typeof value.type === 'string' && value.type.endsWith('.delta')) noteText(seen, value.delta)
+    if (input > 0 && isWhole(value)) seen.whole = true
+  },
+  isLast: (_, { type }) => ends.includes(type) || type === 'error',
+  isExtra: () => false,
+  stopped({ code, message }) {
+    const response = { id: 'resp_stopped', object: 'response', status: 'failed', error: { code, message }, output: [], usage: null }
+    return `event: response.failed\ndata: ${JSON.stringify({ type: 'response.failed', response })}\n\n`
+  },
+}
+
+function isWhole({ object, type }: Fields): boolean {
+  return object === 'response' || ends.includes(type)
+}
+
+/** The vendor takes no fewer for thinking, and an answer must be longer than its thinking. */
+const leastThinking = 1024
+
+export const anthropicMessages: Wire = {
+  vendor: 'anthropic',
+  path: '/messages',
+  asked(body) {
+    return { stream: body.stream === true, output: countOf(body.max_tokens) || undefined, answers: 1, wantsCounts: true }
+  },
+  limited(body, output) {
+    const thinking = fieldsOf(body.thinking)
+    const budget = countOf(thinking.budget_tokens)
+    if (budget === 0 || budget < output) return { ...body, max_tokens: output }
+    if (output < 2 * leastThinking) return undefined
+    return { ...body, max_tokens: output, thinking: { ...thinking, budget_tokens: Math.floor(output / 2) } }
+  },
+  note(seen, value) {
+    const { type, message, usage, delta, content_block, content } = value
+    const counts = totalOf(fieldsOf(type === 'message_start' ? fieldsOf(message).usage : usage))
+    noteCounts(seen, counts)
+    if (type === 'message') noteText(seen, content)
+    if (type === 'content_block_start') noteText(seen, content_block)
+    if (type === 'content_block_delta') noteText(seen, delta)
+    if ((type === 'message' || type === 'message_delta') && counts.output > 0 && seen.input > 0) seen.whole = true
+  },
+  isLast: (_, { type }) => type === 'message_stop' || type === 'error',
+  isExtra: () => false,
+  stopped: (failure) => `event: error\ndata: ${JSON.stringify(errorBody('anthropic', failure))}\n\n`,
+}
+
+/** What the vendor did before the answer, such as making the request shorter, stands in a list beside the counts of the answer alone. */
+function totalOf(usage: Fields): { readonly input: number; readonly output: number } {
+  const parts = (Array.isArray(usage.iterations) ? usage.iterations : []).map(fieldsOf)
+  const sum = (counted: (one: Fields) => number) => parts.reduce((all, part) => all + counted(part), 0)
+  const outputIn = ({ output_tokens }: Fields) => countOf(output_tokens)
+  return { input: Math.max(inputOf(usage), sum(inputOf)), output: Math.max(outputIn(usage), sum(outputIn)) }
+}
+
+/** The vendor counts what comes from the cache, or goes into it, apart. */
+function inputOf({ input_tokens, cache_creation_input_tokens, cache_read_input_tokens }: Fields): number {
+  return countOf(input_tokens) + countOf(cache_creation_input_tokens) + countOf(cache_read_input_tokens)
+}
+
+/** `retryAfterS`: absent when the same request will fail again. */
+export type Failure = { readonly status: number; readonly code: string; readonly message: string; readonly retryAfterS?: number }
+
+const statuses: { readonly [code in RefusalCode]?: number } = {
+  bad_request: 400,
+  unauthorized: 401,
+  budget_exceeded: 402,
+  forbidden: 403,
+  not_found: 404,
+  too_large: 413,
+  too_many: 429,
+  unavailable: 503,
+}
+
+/** @throws what is neither a refusal nor an HTTP error: a bug */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof HttpError) return { status: error.status, code: error.code, message: error.message }
+  if (!(error instanceof PlaneRefusal)) throw error
+  const { code, message, details } = error
+  const later = details.retry_after_ms
+  return {
+    // What other calls hold is free in a moment: no reason to stop.
+    ...{ status: details.shortage === 'soon' ? 429 : (statuses[code] ?? 409), code, message },
+    ...(later === undefined ? {} : { retryAfterS: Math.max(1, Math.ceil(later / 1000)) }),
+  }
+}
+
+function errorBody(vendor: Vendor, { status, code, message }: Failure): object {
+  if (vendor === 'anthropic') return { type: 'error', error: { type: anthropicTypes[status] ?? usual(status, 'api_error'), message } }
+  return { error: { message, type: openAiTypes[status] ?? usual(status, 'server_error'), param: null, code } }
+}
+
+/** Both vendors' libraries obey `x-should-retry`; they would send a request again after 409 and 5xx. */
+export function errorAnswer(vendor: Vendor, failure: Failure): Response {
+  const again = failure.retryAfterS === undefined ? {} : { 'retry-after': String(failure.retryAfterS) }
+  const retry = failure.retryAfterS !== undefined || [429, 502, 504].includes(failure.status)
+  const headers = { ...quiet, ...again, 'x-should-retry': String(retry) }
+  return Response.json(errorBody(vendor, failure), { status: failure.status, headers })
+}
+
+function usual(status: number, server: string): string {
+  return status >= 500 ? server : 'invalid_request_error'
+}
+
+const openAiTypes: { readonly [status: number]: string } = {
+  401: 'authentication_error',
+  402: 'insufficient_quota',
+  403: 'permission_error',
+  429: 'rate_limit_error',
+}
+
+const anthropicTypes: { readonly [status: number]: string } = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+}

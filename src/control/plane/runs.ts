@@ -1,0 +1,420 @@
+/** Serves runs: what they are, their logs, artifacts and session lines. */
+
+import { sha256 } from '../../kit/sha256.ts'
+import { assertSelf, type Caller, signatureOf } from '../contract/caller.ts'
+import type { Plane, RunPlane } from '../contract/plane.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { type ListedRun, type Run, type RunQuery, run, type SessionLine, sessionLine } from '../contract/run-shapes.ts'
+import type { Command, Row } from '../contract/store-port.ts'
+import {
+  amount,
+  first,
+  flag,
+  idOf,
+  int,
+  marks,
+  nextId,
+  numberOf,
+  objectOrNull,
+  type PlaneContext,
+  text,
+  textOrNull,
+  time,
+  timeOrNull,
+} from './command.ts'
+import { recordEvent } from './events.ts'
+import { lockLease } from './tasks/task-change.ts'
+
+export function createRunPlane(context: PlaneContext): RunPlane {
+  const { store } = context
+  return {
+    get: async (caller, id) => await store.read(() => getRun(caller, id)),
+    list: async (caller, query) => await store.read(() => listRuns(caller, query)),
+    appendLog: async (caller, id, at, piece) =>
+      await store.write(() => appendLog(context, { caller, id, at, piece, what: 'write its log' })),
+    log: async (caller, id, from, to) => await store.read(() => readLog({ caller, id, from, to, what: 'read its log' })),
+    logGrows: async (caller, id, from, signal) => await logGrows(context, { access: { caller, id, what: 'read its log' }, from, signal }),
+    deliver: async (caller, id, delivery) =>
+      await store.write(() => deliverRun(context, { caller, id, delivery, what: 'deliver its results' })),
+    putArtifact: async (caller, id, artifact) =>
+      await store.write(() => putArtifact(context, { caller, id, artifact, what: 'deliver artifacts' })),
+    artifact: async (caller, id, name) => await store.read(() => readArtifact({ caller, id, name, what: 'read its artifacts' })),
+    async addSession(caller, agentId, line) {
+      assertSelf(caller, agentId, 'write its session')
+      await store.write(() => addSessionLine(context, { caller, agentId, line }))
+    },
+    async sessions(caller, agentId, limit) {
+      assertSelf(caller, agentId, 'read its session')
+      return await store.read(() => readSessionLines(agentId, limit))
+    },
+  }
+}
+
+function* getRun(caller: Caller, id: string) {
+  yield* ownRun({ caller, id, what: 'read its runs' })
+  return yield* readRun(id)
+}
+
+type Listed = Awaited<ReturnType<RunPlane['list']>>
+
+/** Newest first. An agent and its runs see their own. */
+function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: RunQuery): Command<Listed> {
+  if (caller.kind === 'seed')
+    throw new PlaneRefusal('forbidden', 'the shared secret does not read runs; use an operator token or an agent key')
+  if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its runs')
+  const agentId = caller.kind === 'operator' ? agent_id : caller.id
+  const conditions: readonly (readonly [string, string | number | undefined])[] = [
+    ['runs.task_id = ?', task_id === undefined ? undefined : numberOf(task_id)],
+    ['runs.agent_id = ?', agentId],
+    ['runs.state = ?', state],
+    ['runs.id < ?', after === undefined ? undefined : numberOf(after)],
+  ]
+  const given = conditions.flatMap(([text, value]) => (value === undefined ? [] : [[text, value] as const]))
+  const where = given.length === 0 ? '' : `WHERE ${given.map(([text]) => text).join(' AND ')}`
+  const found = yield* readRuns(`${where} ORDER BY runs.id DESC LIMIT ?`, [...given.map(([, value]) => value), limit + 1])
+  const runs = found.slice(0, limit)
+  return { runs, next: found.length > limit ? (runs.at(-1)?.run_id ?? null) : null }
+}
+
+type Delivery = Parameters<RunPlane['deliver']>[2]
+
+const mostManifestCharacters = 262_144
+
+/** Absent fields keep their value. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
+function* deliverRun(context: PlaneContext, { delivery, ...access }: Access & { readonly delivery: Delivery }): Command<Run> {
+  const row = yield* lockRun(context, access)
+  const { manifest, changes, skill } = delivery
+  const written = manifest === undefined ? null : JSON.stringify(manifest)
+  if (written !== null && written.length > mostManifestCharacters)
+    throw new PlaneRefusal('too_large', `a manifest has at most 256 KiB; this one has ${written.length} characters`)
+  yield [
+    'UPDATE runs SET manifest = COALESCE(?, manifest), changes = COALESCE(?, changes), skill = COALESCE(?, skill) WHERE id = ?',
+    [written, changes ?? null, skill ?? null, int(row, 'id')],
+  ]
+  yield* recordEvent(context, {
+    ...{ type: 'run.delivered', actor: signatureOf(access.caller), taskId: int(row, 'task_id'), runId: int(row, 'id') },
+    ...{ agentId: text(row, 'agent_id'), role: text(row, 'role') },
+    data: { manifest: manifest !== undefined, ...(changes ? { changes } : {}), ...(skill ? { skill } : {}) },
+  })
+  return yield* readRun(access.id)
+}
+
+const mostBytes = 1_048_576
+const mostOfRun = 16
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
+
+type NewArtifact = { readonly name: string; readonly digest: string; readonly body: string }
+type KeptArtifact = { readonly name: string; readonly digest: string; readonly bytes: number }
+
+/** An artifact that is stored never changes. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content under the same name */
+function* putArtifact(context: PlaneContext, { artifact, ...access }: Access & { readonly artifact: NewArtifact }): Command<KeptArtifact> {
+  const bytes = checkedBytes(artifact)
+  const run = int(yield* lockRun(context, access), 'id')
+  const { name, digest, body } = artifact
+  const known = yield* first('SELECT digest FROM artifacts WHERE run_id = ? AND name = ?', [run, name])
+  if (known && text(known, 'digest') !== digest)
+    throw new PlaneRefusal(
+      'conflict',
+      `"${name}" was delivered with other content (sha256 ${text(known, 'digest')}); give this one another name`,
+    )
+  if (!known) {
+    yield* assertRoom(run)
+    yield ['INSERT INTO artifacts (run_id, name, digest, bytes, body) VALUES (?, ?, ?, ?, ?)', [run, name, digest, bytes, body]]
+  }
+  return { name, digest, bytes }
+}
+
+function checkedBytes({ name, digest, body }: NewArtifact): number {
+  if (!namePattern.test(name))
+    throw new PlaneRefusal(
+      'bad_request',
+      `an artifact's name is 1 to 128 letters, digits, ".", "_" or "-", and begins with a letter or digit`,
+    )
+  const bytes = Buffer.from(body, 'base64')
+  if (bytes.toString('base64') !== body) throw new PlaneRefusal('bad_request', `the content of "${name}" is not base64`)
+  if (bytes.length > mostBytes) throw new PlaneRefusal('too_large', `an artifact has at most 1 MiB; "${name}" has ${bytes.length} bytes`)
+  const found = sha256(bytes)
+  if (found !== digest)
+    throw new PlaneRefusal('bad_request', `the content of "${name}" has the digest ${found}, not the one that was given; send it again`)
+  return bytes.length
+}
+
+function* assertRoom(run: number): Command<void> {
+  const count = yield* amount('SELECT COUNT(*) AS value FROM artifacts WHERE run_id = ?', [run])
+  if (count >= mostOfRun) throw new PlaneRefusal('too_many', `a run has at most ${mostOfRun} artifacts`)
+}
+
+/** @throws PlaneRefusal not_found, forbidden */
+function* readArtifact({ name, ...access }: Access & { readonly name: string }): Command<{ digest: string; body: string }> {
+  yield* ownRun(access)
+  const row: Row | undefined = yield* first('SELECT digest, body FROM artifacts WHERE run_id = ? AND name = ?', [numberOf(access.id), name])
+  if (!row) throw new PlaneRefusal('not_found', `${access.id} has no artifact "${name}"`)
+  return { digest: text(row, 'digest'), body: text(row, 'body') }
+}
+
+type NewLine = { readonly caller: Caller; readonly agentId: string; readonly line: SessionLine }
+
+/** Its own file has all of them; here the last ones answer what an agent did lately, however much it writes. */
+const mostOfAgent = 1_000
+
+/** Keeps the last 1,000 lines of an agent. The next run reads them, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
+function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLine): Command<void> {
+  if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
+  const { timestamp, task, skill, outcome, tokens_used } = line
+  const run = caller.kind === 'run' ? numberOf(caller.runId) : null
+  const id = yield* nextId('sessions')
+  yield [
+    'INSERT INTO sessions (id, agent_id, run_id, at, line) VALUES (?, ?, ?, ?, ?)',
+    [id, agentId, run, context.now(), JSON.stringify({ timestamp, task, skill, outcome, tokens_used })],
+  ]
+  yield [
+    'DELETE FROM sessions WHERE agent_id = ? AND id <= (SELECT id FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)',
+    [agentId, agentId, mostOfAgent],
+  ]
+}
+
+/** The last `limit`, oldest first. */
+function* readSessionLines(agentId: string, limit: number): Command<readonly SessionLine[]> {
+  const rows = yield ['SELECT line FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT ?', [agentId, limit]]
+  return rows.map((row) => sessionLine.parse(JSON.parse(text(row, 'line')))).reverse()
+}
+
+const mostOutput = 65_536
+
+type Note = Plane['noteHostd']
+
+/** Keeps a receipt of each hostd operation that was proxied. */
+export async function noteHostd(context: PlaneContext, caller: Parameters<Note>[0], call: Parameters<Note>[1]): Promise<void> {
+  await context.store.write(() => keepCall(context, { caller, call }))
+}
+
+function* keepCall(
+  context: PlaneContext,
+  { caller, call }: { readonly caller: Parameters<Note>[0]; readonly call: Parameters<Note>[1] },
+): Command<void> {
+  const id = yield* nextId('hostd_calls')
+  const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : null
+  const { op, params, ok, exitCode, output } = call
+  // PostgreSQL keeps no NUL in a text.
+  const kept = output.slice(0, mostOutput).replaceAll('\0', '\u{fffd}').toWellFormed()
+  yield [
+    'INSERT INTO hostd_calls (id, at, op, params, caller, ok, exit_code, output, task_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    [id, context.now(), op, JSON.stringify(params), signatureOf(caller), ok ? 1 : 0, exitCode, kept, taskId],
+  ]
+  yield* recordEvent(context, {
+    type: 'hostd.called',
+    actor: signatureOf(caller),
+    taskId,
+    runId: caller.kind === 'run' ? numberOf(caller.runId) : null,
+    agentId: caller.kind === 'run' || caller.kind === 'agent' ? caller.id : null,
+    role: caller.kind === 'run' || caller.kind === 'agent' ? caller.role : null,
+    data: { hostd_call: id, op, params, ok, exit_code: exitCode },
+  })
+}
+
+const mostLogBytes = 8_388_608
+const mostPieceBytes = 1_048_576
+const mostReadBytes = 1_048_576
+
+type LogState = { readonly log_bytes: number; readonly log_truncated: boolean }
+type Appending = Access & { readonly at: number; readonly piece: string }
+
+/**
+ * Stores what lies behind the end of the log, so a piece that comes twice, or again and longer, is stored once. What comes after the first
+ * 8 MiB is dropped, and the log is marked. @throws PlaneRefusal conflict for a gap, with the byte to go on from; too_large
+ */
+function* appendLog(context: PlaneContext, appending: Appending): Command<LogState> {
+  if (!Number.isSafeInteger(appending.at) || appending.at < 0)
+    throw new PlaneRefusal('bad_request', `"at" is the byte where the piece begins, from 0 on; this one is ${appending.at}`)
+  const row = yield* lockRun(context, appending)
+  const bytes = Buffer.from(appending.piece.toWellFormed(), 'utf8')
+  if (bytes.length > mostPieceBytes)
+    throw new PlaneRefusal('too_large', `a piece of a log has at most ${mostPieceBytes} bytes; this one has ${bytes.length}`)
+  const end = int(row, 'log_bytes')
+  if (flag(row, 'log_truncated')) return { log_bytes: end, log_truncated: true }
+  if (appending.at > end)
+    throw new PlaneRefusal('conflict', `the log has ${end} bytes and this piece begins at ${appending.at}; send what is missing first`, {
+      log_bytes: end,
+    })
+  return yield* store(context, row, bytes.subarray(end - appending.at))
+}
+
+function* store(context: PlaneContext, row: Row, bytes: Uint8Array): Command<LogState> {
+  const [run, end] = [int(row, 'id'), int(row, 'log_bytes')]
+  if (bytes.length === 0) return { log_bytes: end, log_truncated: false }
+  const kept = bytes.subarray(0, mostLogBytes - end)
+  const isTruncated = kept.length < bytes.length
+  if (kept.length > 0) yield* writePiece({ run, end, bytes: kept })
+  yield ['UPDATE runs SET log_bytes = ?, log_truncated = ? WHERE id = ?', [end + kept.length, isTruncated ? 1 : 0, run]]
+  yield* context.store.announce(logTopic(run))
+  return { log_bytes: end + kept.length, log_truncated: isTruncated }
+}
+
+type Reading = Access & { readonly from: number; readonly to: number }
+
+/** At most 1 MiB at once; behind the end there are no bytes. */
+function* readLog({ from, to, ...access }: Reading): Command<{ readonly bytes: Uint8Array; readonly total: number }> {
+  const row = yield* ownRun(access)
+  const total = int(row, 'log_bytes')
+  const last = Math.min(to, total, from + mostReadBytes)
+  if (last <= from) return { bytes: new Uint8Array(), total }
+  return { bytes: yield* readPieces({ run: int(row, 'id'), from, to: last }), total }
+}
+
+/** Wakes those who read the log of this run. Logs grow too often to record each growth as an event. */
+function logTopic(run: number): string {
+  return `log:${run}`
+}
+
+type Growing = { readonly access: Access; readonly from: number; readonly signal: AbortSignal }
+
+/** Resolves once the log is longer than `from`, the run has ended, or the signal aborts. */
+async function logGrows({ store }: Pick<PlaneContext, 'store'>, { access, from, signal }: Growing): Promise<void> {
+  const row = await store.read(() => ownRun(access))
+  const heard = announcements(store, logTopic(int(row, 'id')), signal)
+  try {
+    while (!signal.aborted) {
+      const turn = heard.next()
+      const now = await store.read(() => ownRun(access))
+      if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running') return
+      await turn
+    }
+  } finally {
+    heard.end()
+  }
+}
+
+type Announcements = { readonly next: () => Promise<void>; readonly end: () => void }
+
+/** `next` resolves with the next announcement, or when the signal aborts. */
+function announcements(store: PlaneContext['store'], topic: string, signal: AbortSignal): Announcements {
+  const state: { turn: PromiseWithResolvers<void> } = { turn: Promise.withResolvers() }
+  const tell = () => state.turn.resolve()
+  const stop = store.listen(topic, tell)
+  signal.addEventListener('abort', tell)
+  return {
+    next() {
+      if (!signal.aborted) state.turn = Promise.withResolvers()
+      return state.turn.promise
+    },
+    end() {
+      stop()
+      signal.removeEventListener('abort', tell)
+    },
+  }
+}
+
+/**
+ * Text as it is, behind a "t"; bytes that are not UTF-8, for example half of a character at the end of a piece, or that have a NUL, which
+ * PostgreSQL keeps in no text, as base64 behind a "b".
+ */
+function storedPiece(bytes: Uint8Array): string {
+  const asText = Buffer.from(bytes).toString('utf8')
+  const isText = !asText.includes('\0') && Buffer.from(asText, 'utf8').equals(bytes)
+  return isText ? `t${asText}` : `b${Buffer.from(bytes).toString('base64')}`
+}
+
+function bytesOfPiece(stored: string): Uint8Array {
+  return Buffer.from(stored.slice(1), stored.startsWith('b') ? 'base64' : 'utf8')
+}
+
+/** A piece grows up to this, so that a program that prints single characters does not make a row of each. */
+const smallBytes = 8_192
+
+/** Appends at the end of the log, which is byte `end`. */
+function* writePiece({ run, end, bytes }: { readonly run: number; readonly end: number; readonly bytes: Uint8Array }): Command<void> {
+  const last = yield* first('SELECT at_byte, piece FROM run_logs WHERE run_id = ? ORDER BY at_byte DESC LIMIT 1', [run])
+  if (last && end - int(last, 'at_byte') + bytes.length <= smallBytes) {
+    const grown = Buffer.concat([bytesOfPiece(text(last, 'piece')), bytes])
+    yield ['UPDATE run_logs SET piece = ? WHERE run_id = ? AND at_byte = ?', [storedPiece(grown), run, int(last, 'at_byte')]]
+  } else yield ['INSERT INTO run_logs (run_id, at_byte, piece) VALUES (?, ?, ?)', [run, end, storedPiece(bytes)]]
+}
+
+/** The bytes of a log from `from` up to and without `to`. */
+function* readPieces({ run, from, to }: { readonly run: number; readonly from: number; readonly to: number }): Command<Uint8Array> {
+  const rows = yield [
+    `SELECT at_byte, piece FROM run_logs WHERE run_id = ? AND at_byte < ?
+      AND at_byte >= COALESCE((SELECT MAX(at_byte) FROM run_logs WHERE run_id = ? AND at_byte <= ?), 0) ORDER BY at_byte`,
+    [run, to, run, from],
+  ]
+  return Buffer.concat(rows.map((row) => cut(row, { from, to })))
+}
+
+function cut(row: Row, { from, to }: { readonly from: number; readonly to: number }): Uint8Array {
+  const at = int(row, 'at_byte')
+  return bytesOfPiece(text(row, 'piece')).subarray(Math.max(0, from - at), Math.max(0, to - at))
+}
+
+const listed = `runs.id, runs.task_id, runs.agent_id, runs.role, runs.attempt, runs.state, runs.began_at, runs.ended_at, runs.last_beat_at, runs.tokens_used,
+  runs.skill, runs.error, runs.log_bytes, runs.log_truncated, runs.changes, CASE WHEN runs.manifest IS NULL THEN 0 ELSE 1 END AS has_manifest, tasks.title AS task_title`
+const withTitle = 'FROM runs JOIN tasks ON tasks.id = runs.task_id'
+
+/** Reads runs as they travel. `where` and `params` come from our own code. */
+function* readRuns(where: string, params: readonly (string | number)[]): Command<readonly ListedRun[]> {
+  return yield* withArtifacts(yield [`SELECT ${listed} ${withTitle} ${where}`, params])
+}
+
+function* withArtifacts(rows: readonly Row[]): Command<readonly ListedRun[]> {
+  const ids = rows.map((row) => int(row, 'id'))
+  const artifacts =
+    ids.length === 0 ? [] : yield [`SELECT run_id, name, digest, bytes FROM artifacts WHERE run_id IN (${marks(ids)}) ORDER BY name`, ids]
+  const byRun = Map.groupBy(artifacts, (row) => int(row, 'run_id'))
+  return rows.map((row) => runOf(row, byRun.get(int(row, 'id')) ?? []))
+}
+
+/** @throws PlaneRefusal not_found */
+function* readRun(id: string): Command<Run> {
+  const row = yield* first(`SELECT ${listed}, runs.manifest ${withTitle} WHERE runs.id = ?`, [numberOf(id)])
+  const [found] = row ? yield* withArtifacts([row]) : []
+  if (!row || !found) throw noRun(id)
+  return { ...found, manifest: objectOrNull(row, 'manifest') }
+}
+
+function noRun(id: string): PlaneRefusal {
+  return new PlaneRefusal('not_found', `there is no run ${id}`)
+}
+
+function runOf(row: Row, artifacts: readonly Row[]): ListedRun {
+  return {
+    run_id: idOf('RUN', int(row, 'id')),
+    task_id: idOf('TASK', int(row, 'task_id')),
+    task_title: text(row, 'task_title'),
+    agent_id: text(row, 'agent_id'),
+    role: text(row, 'role'),
+    attempt: int(row, 'attempt'),
+    state: run.shape.state.parse(row.state),
+    began_at: time(row, 'began_at'),
+    ended_at: timeOrNull(row, 'ended_at'),
+    last_beat_at: time(row, 'last_beat_at'),
+    tokens_used: int(row, 'tokens_used'),
+    skill: textOrNull(row, 'skill'),
+    error: textOrNull(row, 'error'),
+    log_bytes: int(row, 'log_bytes'),
+    log_truncated: flag(row, 'log_truncated'),
+    has_manifest: flag(row, 'has_manifest'),
+    artifacts: artifacts.map((one) => ({ name: text(one, 'name'), digest: text(one, 'digest'), bytes: int(one, 'bytes') })),
+    changes: run.shape.changes.parse(row.changes),
+  }
+}
+
+type Access = { readonly caller: Caller; readonly id: string; readonly what: string }
+
+/** An operator, or the agent whose run it is. @throws PlaneRefusal not_found, forbidden */
+function* ownRun({ caller, id, what }: Access, lock = ''): Command<Row> {
+  const row = yield* first(`SELECT * FROM runs WHERE id = ?${lock}`, [numberOf(id)])
+  if (!row) throw noRun(id)
+  assertSelf(caller, text(row, 'agent_id'), what)
+  return row
+}
+
+/**
+ * Locks a run for a write. A run token writes to its own run, while its lease is in force; an agent's key also afterwards, because its worker
+ * delivers what the runner left. @throws PlaneRefusal not_found, forbidden, lease_lost
+ */
+function* lockRun(context: PlaneContext, { caller, id, what }: Access): Command<Row> {
+  if (caller.kind === 'run') {
+    if (numberOf(caller.runId) !== numberOf(id)) throw new PlaneRefusal('forbidden', `this run token is for ${caller.runId}, not for ${id}`)
+    yield* lockLease(context, caller, caller.taskId)
+  }
+  return yield* ownRun({ caller, id, what }, context.dialect.forUpdate)
+}
