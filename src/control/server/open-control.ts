@@ -16,8 +16,8 @@ import { createLlmPassThrough } from '../llm/pass-through.ts'
 import { upstreamsOf } from '../llm/upstream-call.ts'
 import { createPlane } from '../plane/create-plane.ts'
 import { openSqlite } from '../store/open-sqlite.ts'
-import type { ControlServer } from './access/control-route.ts'
-import { type ControlSettings, controlSettings, type Environment } from './daemon/control-options.ts'
+import { type ControlSettings, controlSettings, type Environment } from './control-options.ts'
+import type { ControlServer } from './control-route.ts'
 import { type ServedControl, serveControl } from './serve-control.ts'
 
 export type OpenControlOptions = {

@@ -7,9 +7,9 @@ import { localUrl, namesOf } from '../../http/server-address.ts'
 import { traceOf } from '../../kit/errors.ts'
 import { once } from '../../kit/once.ts'
 import { warmUp } from '../../service/warm-up.ts'
-import type { ControlServer } from './access/control-route.ts'
-import { callerKey, createFindCaller, createSeedAccess } from './access/find-caller.ts'
+import type { ControlServer } from './control-route.ts'
 import { type Counters, createCounters } from './counters.ts'
+import { callerKey, createFindCaller, createSeedAccess } from './find-caller.ts'
 
 export type ServeControlOptions = Pick<ControlServer, 'plane' | 'version' | 'hostd' | 'now' | 'log'> & {
   /** The API of models that runs use. */

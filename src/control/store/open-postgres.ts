@@ -3,9 +3,9 @@
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Store } from '../contract/store-port.ts'
 import { alone, announce, createListeners } from './batch-marks.ts'
-import { asRefusal, type Connection, createSession, type Reserved, type Session } from './postgres/postgres-session.ts'
-import { watchPostgres } from './postgres/postgres-watch.ts'
-import { createPostgresWriter } from './postgres/postgres-writer.ts'
+import { asRefusal, type Connection, createSession, type Reserved, type Session } from './postgres-session.ts'
+import { watchPostgres } from './postgres-watch.ts'
+import { createPostgresWriter } from './postgres-writer.ts'
 import { bringUpToDate } from './schema.ts'
 
 export type PostgresOptions = {

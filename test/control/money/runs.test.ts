@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { readFigures } from '../../../src/control/plane/create-plane.ts'
-import { pruneOld } from '../../../src/control/plane/runs/prune.ts'
+import { pruneOld } from '../../../src/control/plane/prune.ts'
 import { noteHostd } from '../../../src/control/plane/runs.ts'
 import { sha256 } from '../../../src/kit/sha256.ts'
 import { forEachEngine } from '../support/engines.ts'

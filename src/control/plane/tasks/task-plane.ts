@@ -6,12 +6,11 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskDraft, TaskPatch } from '../../contract/task-shapes.ts'
 import { assertBelievable } from '../budget/reservations.ts'
-import { beatLease, releaseLease, sweep } from '../claims/claim-task.ts'
-import { createWaitingClaims } from '../claims/waiting-claims.ts'
 import { first, idOf, int, intOrNull, numberOf, type PlaneContext, text } from '../command.ts'
-import { beginEffect, endEffect, listEffects, resolveEffects } from '../effects.ts'
+import { beatLease, releaseLease, sweep } from './claim-task.ts'
 import { assertFewOpenTasks, besideCreates, createTask, createTaskOnce, forgetReplies, requireCreator } from './create-task.ts'
 import { clearDependentWarnings, replaceNeeds } from './dependencies.ts'
+import { beginEffect, endEffect, listEffects, resolveEffects } from './effects.ts'
 import { endTask, requeueTask } from './end-task.ts'
 import { listTasks } from './list-tasks.ts'
 import {
@@ -30,6 +29,7 @@ import {
   replaceLabels,
   requireReadable,
 } from './task-change.ts'
+import { createWaitingClaims } from './waiting-claims.ts'
 
 /** `tick`: the part of `Plane.tick` that concerns tasks. */
 export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Promise<void> } {

@@ -22,7 +22,7 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import { sessionLine } from '../../contract/run-shapes.ts'
 import { jsonObject, name, schedule, scheduleDraft } from '../../contract/task-shapes.ts'
 import { type HostdProxy, hostdBody } from '../../hostd/hostd-proxy.ts'
-import { addRoute, type ControlApi, type ControlServer } from '../access/control-route.ts'
+import { addRoute, type ControlApi, type ControlServer } from '../control-route.ts'
 import { createReportRate } from '../counters.ts'
 import { agentAt, keyAt, limit, madeAt, nothing, removed, whole } from '../request-shapes.ts'
 

@@ -6,8 +6,8 @@ import { quiet } from '../../../http/http-error.ts'
 import type { Connection } from '../../../http/listen.ts'
 import type { Caller } from '../../contract/caller.ts'
 import { listedRun, run } from '../../contract/run-shapes.ts'
-import type { ControlApi, ControlServer } from '../access/control-route.ts'
-import { addRoute, controlRoute, prefix } from '../access/control-route.ts'
+import type { ControlApi, ControlServer } from '../control-route.ts'
+import { addRoute, controlRoute, prefix } from '../control-route.ts'
 import { artifactAt, runAt, runListQuery, whole } from '../request-shapes.ts'
 
 const page = z.object({ runs: z.array(listedRun), next: z.nullable(z.string()) })

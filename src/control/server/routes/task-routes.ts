@@ -25,8 +25,8 @@ import {
   taskDraft,
   taskPatch,
 } from '../../contract/task-shapes.ts'
-import type { ControlApi, ControlServer } from '../access/control-route.ts'
-import { addRoute, controlRoute, guardOf, prefix } from '../access/control-route.ts'
+import type { ControlApi, ControlServer } from '../control-route.ts'
+import { addRoute, controlRoute, guardOf, prefix } from '../control-route.ts'
 import {
   approvalAt,
   approvalListQuery,

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import type { Command } from '../../contract/store-port.ts'
-import { createTextOf } from '../open-postgres.ts'
+import type { Command } from '../contract/store-port.ts'
+import { createTextOf } from './open-postgres.ts'
 import { createSession } from './postgres-session.ts'
 import { createPostgresWriter } from './postgres-writer.ts'
 

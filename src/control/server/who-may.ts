@@ -1,6 +1,6 @@
 /** Lists who may use each route of the control plane. A route without a row here cannot be declared. */
 
-import type { Caller } from '../../contract/caller.ts'
+import type { Caller } from '../contract/caller.ts'
 
 /**
  * `all`: the plane decides which of them it concerns; `own`: only when the `{id}` of the path is its own task, run or agent. An operator may

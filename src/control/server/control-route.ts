@@ -1,14 +1,14 @@
 /** Declares a route of the control plane: below its prefix, for the callers that the table of permissions names. */
 
 import type { RouteConfig, z } from '@hono/zod-openapi'
-import { type Api, type Asked, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method } from '../../../http/api.ts'
-import { HttpError } from '../../../http/http-error.ts'
-import { keyOf } from '../../../http/idempotency.ts'
-import type { QuickRoutes } from '../../../http/quick-routes.ts'
-import { type Caller, signatureOf } from '../../contract/caller.ts'
-import type { Plane } from '../../contract/plane.ts'
-import type { HostdProxy } from '../../hostd/hostd-proxy.ts'
-import type { Counters } from '../counters.ts'
+import { type Api, type Asked, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method } from '../../http/api.ts'
+import { HttpError } from '../../http/http-error.ts'
+import { keyOf } from '../../http/idempotency.ts'
+import type { QuickRoutes } from '../../http/quick-routes.ts'
+import { type Caller, signatureOf } from '../contract/caller.ts'
+import type { Plane } from '../contract/plane.ts'
+import type { HostdProxy } from '../hostd/hostd-proxy.ts'
+import type { Counters } from './counters.ts'
 import { isOwn, type Permission, reachOf, whoMay } from './who-may.ts'
 
 export const prefix = '/api/controlplane'
@@ -42,7 +42,7 @@ function rowName({ method, path }: Pick<RouteConfig, 'method' | 'path'>): string
 /** @throws Error when the table of permissions has no row for it */
 export function guardOf(name: string, replay: Replay): Guard<Caller> {
   const permission = whoMay[name]
-  if (!permission) throw new Error(`${name} has no row in src/control/server/access/who-may.ts`)
+  if (!permission) throw new Error(`${name} has no row in src/control/server/who-may.ts`)
   return {
     words: Object.keys(permission),
     ...(replay === 'kept' ? {} : { replay: 'never' as const }),

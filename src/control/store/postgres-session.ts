@@ -1,8 +1,8 @@
 /** Runs commands on one PostgreSQL connection. A statement that answers no rows goes out together with the one after it, at last with COMMIT. */
 
-import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import type { Command, Param, Row } from '../../contract/store-port.ts'
-import { ALONE, ANNOUNCE } from '../batch-marks.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import type { Command, Param, Row } from '../contract/store-port.ts'
+import { ALONE, ANNOUNCE } from './batch-marks.ts'
 
 /** What we use of a connection of Bun.SQL. */
 export type Connection = { unsafe(text: string, values?: unknown[]): PromiseLike<unknown> }

@@ -1,7 +1,7 @@
 /** Deletes what is older than the operator wants to keep: events, reports, session lines, hostd calls, and the logs and artifacts of ended runs. */
 
-import type { Command, Row, Statement } from '../../contract/store-port.ts'
-import { amount, first, int, intOrNull, marks, type PlaneContext, text } from '../command.ts'
+import type { Command, Row, Statement } from '../contract/store-port.ts'
+import { amount, first, int, intOrNull, marks, type PlaneContext, text } from './command.ts'
 
 const dayMs = 86_400_000
 /** Between two looks, of all daemons together. */

@@ -1,12 +1,12 @@
 /** Keeps what a run does to the world: an intent before it, the result after it; an operator says what became of those in doubt. */
 
-import { type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import type { Command, Row } from '../contract/store-port.ts'
-import { type Effect, type EffectReply, type EffectRequest, effect, type ResolveRequest } from '../contract/task-shapes.ts'
-import { amount, first, flag, idOf, int, numberOf, type PlaneContext, text, time, timeOrNull } from './command.ts'
-import { blockTask, endTask, requeueTask } from './tasks/end-task.ts'
-import { lockLease, lockTask, recordTask } from './tasks/task-change.ts'
+import { type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
+import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Command, Row } from '../../contract/store-port.ts'
+import { type Effect, type EffectReply, type EffectRequest, effect, type ResolveRequest } from '../../contract/task-shapes.ts'
+import { amount, first, flag, idOf, int, numberOf, type PlaneContext, text, time, timeOrNull } from '../command.ts'
+import { blockTask, endTask, requeueTask } from './end-task.ts'
+import { lockLease, lockTask, recordTask } from './task-change.ts'
 
 type EffectOf = { readonly caller: Caller; readonly id: string }
 

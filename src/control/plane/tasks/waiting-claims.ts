@@ -5,8 +5,8 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
 import type { Claim } from '../../contract/task-shapes.ts'
 import { amount, int, type PlaneContext, text } from '../command.ts'
-import { readyTopic } from '../tasks/task-change.ts'
 import { besideClaims, type Claiming, type ClaimOutcome, claimTask, releaseLease, sweep } from './claim-task.ts'
+import { readyTopic } from './task-change.ts'
 
 type WaitingClaims = {
   /** Resolves with undefined after `wait_ms`, when the agent is woken, and for a caller that has gone. */

@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqlite } from '../../store/open-sqlite.ts'
-import { createReplyStore } from '../open-control.ts'
+import { openSqlite } from '../store/open-sqlite.ts'
+import { createReplyStore } from './open-control.ts'
 
 const name = { owner: 'operator:1', key: 'k', digest: 'd' }
 const reply = { status: 201, type: 'application/json', body: '{"a":"b\\nc"}\nmore' }

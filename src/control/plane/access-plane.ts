@@ -1,13 +1,13 @@
 /** Serves access: who has a secret, and the tokens of operators. */
 
-import { sha256 } from '../../../kit/sha256.ts'
-import { type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
-import type { Identity, NewOperatorToken, OperatorToken } from '../../contract/fleet-shapes.ts'
-import type { AccessPlane } from '../../contract/plane.ts'
-import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import type { Command, Row } from '../../contract/store-port.ts'
-import { amount, first, idOf, int, intOrNull, type PlaneContext, text, time, timeOrNull } from '../command.ts'
-import { recordEvent } from '../events.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
+import type { Identity, NewOperatorToken, OperatorToken } from '../contract/fleet-shapes.ts'
+import type { AccessPlane } from '../contract/plane.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import type { Command, Row } from '../contract/store-port.ts'
+import { amount, first, idOf, int, intOrNull, type PlaneContext, text, time, timeOrNull } from './command.ts'
+import { recordEvent } from './events.ts'
 
 export function createAccessPlane(context: PlaneContext): AccessPlane {
   const { store } = context

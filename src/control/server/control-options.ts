@@ -1,7 +1,7 @@
 /** Reads what the environment says about a control plane. */
 
-import { usualMostReported } from '../../plane/budget/reservations.ts'
-import { usualOpenTasks } from '../../plane/tasks/create-task.ts'
+import { usualMostReported } from '../plane/budget/reservations.ts'
+import { usualOpenTasks } from '../plane/tasks/create-task.ts'
 
 export type Environment = { readonly [name: string]: string | undefined }
 

@@ -1,13 +1,13 @@
 /** Finds who a credential belongs to: an operator, an agent, a run, the shared secret, or the session of a browser. */
 
-import type { Credential } from '../../../http/callers/credentials.ts'
-import { openSession } from '../../../http/callers/session-cookie.ts'
-import type { Connection } from '../../../http/listen.ts'
-import { sha256 } from '../../../kit/sha256.ts'
-import { contains, parseAddress } from '../../../security/targets/address.ts'
-import type { Caller } from '../../contract/caller.ts'
-import type { AccessPlane } from '../../contract/plane.ts'
-import { httpErrorOf } from '../refusal-status.ts'
+import type { Credential } from '../../http/callers/credentials.ts'
+import { openSession } from '../../http/callers/session-cookie.ts'
+import type { Connection } from '../../http/listen.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { contains, parseAddress } from '../../security/targets/address.ts'
+import type { Caller } from '../contract/caller.ts'
+import type { AccessPlane } from '../contract/plane.ts'
+import { httpErrorOf } from './refusal-status.ts'
 
 type FindCallerOptions = {
   readonly access: Pick<AccessPlane, 'callerOf' | 'operator'>

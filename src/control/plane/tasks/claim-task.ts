@@ -8,8 +8,8 @@ import type { Beat, Claim, ClaimRequest, ReleaseRequest } from '../../contract/t
 import { scopesFor, settingsOf } from '../budget/limits.ts'
 import { leastLeft, remainingFor } from '../budget/reservations.ts'
 import { first, flag, idOf, int, intOrNull, marks, type PlaneContext, take, taken, text, textOrNull } from '../command.ts'
-import { blockTask, type EndOfRun, endTask, requeueTask } from '../tasks/end-task.ts'
-import { fullTask, lockLease, moveLabels, readyQueueAt, readyTopic, recordTask, taskOf } from '../tasks/task-change.ts'
+import { blockTask, type EndOfRun, endTask, requeueTask } from './end-task.ts'
+import { fullTask, lockLease, moveLabels, readyQueueAt, readyTopic, recordTask, taskOf } from './task-change.ts'
 
 /** Why there was nothing: `paused` and `budget` concern the agent and its role, so the tasks stay for others. */
 type NoClaim = 'empty' | 'paused' | 'budget' | 'gone'

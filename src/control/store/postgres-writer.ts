@@ -3,8 +3,8 @@
  * their ids in commit order anyway, and a command needs to fear nobody's changes between its statements.
  */
 
-import type { Beside, Command } from '../../contract/store-port.ts'
-import { createTurns } from '../batch-marks.ts'
+import type { Beside, Command } from '../contract/store-port.ts'
+import { createTurns } from './batch-marks.ts'
 import { type During, isSaidByServer, postgresFailure, type Session } from './postgres-session.ts'
 
 type PostgresWriter = {

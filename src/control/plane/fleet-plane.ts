@@ -1,11 +1,12 @@
 /** Serves the fleet: its agents and their keys. */
 
-import { assertSelf, type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
-import type { Agent, AgentDraft, AgentKey, AgentPatch, NewAgentKey } from '../../contract/fleet-shapes.ts'
-import type { FleetPlane } from '../../contract/plane.ts'
-import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import type { Command, Param, Row } from '../../contract/store-port.ts'
-import { currentDay } from '../budget/limits.ts'
+import { assertSelf, type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
+import type { Agent, AgentDraft, AgentKey, AgentPatch, NewAgentKey } from '../contract/fleet-shapes.ts'
+import type { FleetPlane } from '../contract/plane.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import type { Command, Param, Row } from '../contract/store-port.ts'
+import { newSecret, newSecretId } from './access-plane.ts'
+import { currentDay } from './budget/limits.ts'
 import {
   first,
   flag,
@@ -19,12 +20,11 @@ import {
   textOrNull,
   time,
   timeOrNull,
-} from '../command.ts'
-import { recordEvent } from '../events.ts'
-import { wakeBlocked } from '../spending.ts'
-import { requeueTask } from '../tasks/end-task.ts'
-import { lockTask } from '../tasks/task-change.ts'
-import { newSecret, newSecretId } from './access-plane.ts'
+} from './command.ts'
+import { recordEvent } from './events.ts'
+import { wakeBlocked } from './spending.ts'
+import { requeueTask } from './tasks/end-task.ts'
+import { lockTask } from './tasks/task-change.ts'
 
 export function createFleetPlane(context: PlaneContext): FleetPlane {
   const { store } = context
