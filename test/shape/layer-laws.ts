@@ -7,6 +7,7 @@ import {
   entrancesImportNoCommand,
   everyFolderIsKnown,
   hostImportsNoEntrance,
+  systemImportsOnlyCore,
   theProgramStandsAlone,
 } from './layers.ts'
 import type { LawCase } from './module.ts'
@@ -41,11 +42,23 @@ export const layerLaws: readonly LawCase[] = [
       ['src/kit/a.ts', `const fs = require('fs')`],
       ['src/kit/a.ts', `const load = (name: string) => import(name)`],
       ['src/kit/a.test.ts', `import { store } from '../memory/store.ts'`],
+      ['src/runtime/a.ts', `import { sleep } from '../kit/abort.ts'`],
+      ['src/kit/a.ts', `import type { startTick } from './proc.ts'`],
     ],
     innocent: [
       ['src/security/a.ts', `import { canonical } from '../kit/json.ts'; import { parse } from 'unbash'; import { join } from 'node:path'`],
       ['src/kit/a.test.ts', `import { test } from 'bun:test'; import { tmpdir } from 'node:os'`],
     ],
+  },
+
+  {
+    name: 'the files of kit that wait and read /proc import only core',
+    check: systemImportsOnlyCore,
+    guilty: [
+      ['src/kit/abort.ts', `import { store } from '../memory/store.ts'`],
+      ['src/kit/proc.ts', `import type { Setup } from '../host/api.ts'`],
+    ],
+    innocent: [['src/kit/proc.ts', `import { readFileSync } from 'node:fs'; import { quote } from './text.ts'`]],
   },
 
   {
@@ -92,13 +105,15 @@ export const layerLaws: readonly LawCase[] = [
       ['src/tools/builtin/shell.ts', `import { start } from '../../main.ts'`],
       ['src/tools/builtin/shell.ts', `import { createAgent } from 'braidclaw'`],
       ['src/tools/builtin/shell.test.ts', `import { open } from '../../workspace/open.ts'`],
+      ['src/tools/builtin/shell.ts', `import { open } from '../../workspace/contract.ts'`],
     ],
     innocent: [
       [
         'src/tools/builtin/shell.ts',
         `import type { Tool } from '../../runtime/port.ts'; import { cap } from './cap.ts'; import { readFileSync } from 'node:fs'`,
       ],
-      ['src/workspace/net/fetch.ts', `import { open } from '../open.ts'`],
+      ['src/workspace/net/fetch.ts', `import { open } from '../open.ts'; import { sleep } from '../../kit/abort.ts'`],
+      ['src/tools/builtin/shell.ts', `import type { View } from '../../sandbox/contract.ts'`],
       ['src/cli/agent.ts', `import { open } from '../workspace/open.ts'; import { store } from '../memory/store.ts'`],
     ],
   },

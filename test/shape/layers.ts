@@ -16,11 +16,15 @@ const PURE_BUILTINS = new Set(['node:util', 'node:path'])
 /** These read the working directory. */
 const IMPURE_PATH = new Set(['resolve', 'relative', 'default', '*'])
 
-type Layer = 'core' | 'adapter' | 'host' | 'entrance' | 'shell' | 'unknown' | 'outside'
+/** They wait and read /proc, which the core must not; adapters, the host and entrances import them. */
+const SYSTEM = new Set(['src/kit/abort.ts', 'src/kit/proc.ts'])
+
+type Layer = 'core' | 'system' | 'adapter' | 'host' | 'entrance' | 'shell' | 'unknown' | 'outside'
 
 export function layerOf(path: string): { readonly layer: Layer; readonly folder: string } {
   const [root, first = ''] = path.split('/')
   if (root !== 'src') return { layer: 'outside', folder: '' }
+  if (SYSTEM.has(path.replace(/\.test\.ts$/, '.ts'))) return { layer: 'system', folder: first }
   const folder = path.split('/').length === 2 ? first.replace(/\.test\.ts$/, '.ts') : first
   if (CORE.has(folder)) return { layer: 'core', folder }
   if (ADAPTERS.has(folder)) return { layer: 'adapter', folder }
@@ -77,13 +81,22 @@ function isCoreImport(module: Module, one: Import): boolean {
   return PURE_BUILTINS.has(one.specifier) || PURE_PACKAGES.has(packageOf(one.specifier))
 }
 
+export const systemImportsOnlyCore: Law = (modules) =>
+  check(modules, 'system', (module, one) =>
+    one.target === undefined || isTest(module) || layerOf(one.target).layer === 'core' ? undefined : 'it imports core and what Bun has',
+  )
+
+/** The shapes that an adapter offers to the others. */
+const isContract = (path: string): boolean => /^src\/[a-z]+\/contract(\.ts$|\/)/.test(path)
+
 export const adapterImportsCoreAndItself: Law = (modules) =>
   check(modules, 'adapter', (module, one) => {
     if (one.target === undefined) return isOurselves(one) ? 'an adapter does not import the package it is part of' : undefined
     const [from, to] = [layerOf(module.path), layerOf(one.target)]
-    if (to.layer === 'core' || (to.layer === 'adapter' && to.folder === from.folder)) return undefined
+    if (to.layer === 'core' || to.layer === 'system' || (to.layer === 'adapter' && to.folder === from.folder)) return undefined
+    if (to.layer === 'adapter' && one.typeOnly && isContract(one.target)) return undefined
     if (isTest(module) && to.layer === 'outside') return undefined
-    return `"${from.folder}" imports core and itself; let main.ts pass in the function it needs`
+    return `"${from.folder}" imports core, itself and the types of another contract; let main.ts pass in the function it needs`
   })
 
 /** The host imports neither a command nor a channel: entrances call the host, not the other way round. */
