@@ -1,7 +1,7 @@
 /** Generates the documentation pages that come from code: `npm run docs`. `--check` only lists the stale pages. */
 
 import { channelRows } from '../src/channels/list.ts'
-import { isRunnable } from '../src/cli/args/find-command.ts'
+import { isRunnable } from '../src/cli/args/command.ts'
 import { helpOf } from '../src/cli/args/help.ts'
 import { commands } from '../src/cli/commands/list.ts'
 import { exitCodeHelp } from '../src/cli/exit.ts'

@@ -4,7 +4,7 @@ import { version } from '../../package.json'
 import type { CliContext } from '../channels/terminal/context.ts'
 import { createPrinter } from '../channels/terminal/printer.ts'
 import { stdinKind } from '../channels/terminal/tty.ts'
-import type { Runnable } from './args/find-command.ts'
+import type { Runnable } from './args/command.ts'
 import { resolveCommand } from './args/resolve-command.ts'
 import { scan } from './args/scan.ts'
 import { filterFlags } from './args/turn-flags.ts'
@@ -58,7 +58,7 @@ async function runCommand(context: CliContext, { name, load }: Runnable, words: 
     const command = await load()
     const { faults, flags, args } = scan(command, words)
     if (faults.length > 0) {
-      const advice = await command.advice?.(words)
+      const advice = command.advice?.(words)
       stderr.write(`${faults.map((fault) => `error: ${fault}\n`).join('')}See: braidclaw ${name} --help${advice ? `. ${advice}` : ''}\n`)
       return command.usageExit ?? exitCodes.usage
     }

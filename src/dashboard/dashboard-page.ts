@@ -2,7 +2,7 @@
 
 import type { Context } from 'hono'
 import { HttpError, quiet } from '../http/http-error.ts'
-import { contentSecurityPolicy, type DashboardFile } from './file.ts'
+import type { DashboardFile } from './files.ts'
 
 type Files = ReadonlyMap<string, DashboardFile>
 
@@ -45,3 +45,8 @@ function fileResponse({ type, tag, isNamedByContent, bytes, gzip }: DashboardFil
     headers: { ...headers, 'content-type': type, ...(isZipped ? { 'content-encoding': 'gzip' } : {}) },
   })
 }
+
+/** No inline code, no other host, no frame, and no text that becomes code or markup. */
+const contentSecurityPolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; " +
+  "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

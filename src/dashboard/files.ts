@@ -2,8 +2,18 @@
 
 import { basename } from 'node:path'
 import { sha256 } from '../kit/sha256.ts'
-import type { DashboardFile } from './file.ts'
 import page from './page/index.html'
+
+/** A file of the dashboard, and what a browser may do with it. */
+export type DashboardFile = {
+  readonly type: string
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly gzip: Uint8Array<ArrayBuffer>
+  /** Its entity tag. */
+  readonly tag: string
+  /** Whether its name changes with its content, so that a copy never becomes old. */
+  readonly isNamedByContent: boolean
+}
 
 /** Maps each path, such as `/` and `/chunk-abc.js`, to its file. @throws Error when the sources cannot be built */
 export async function dashboardFiles(): Promise<ReadonlyMap<string, DashboardFile>> {

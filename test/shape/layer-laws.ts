@@ -137,7 +137,7 @@ export const layerLaws: readonly LawCase[] = [
     check: entrancesImportNoCommand,
     guilty: [
       ['src/channels/take-turn.ts', `import { exitCodes } from '../cli/exit.ts'`],
-      ['src/channels/discord/channel.ts', `import type { AgentFlags } from '../../cli/args/flags.ts'`],
+      ['src/channels/discord/channel.ts', `import type { AgentFlags } from '../../cli/args/turn-flags.ts'`],
       ['src/channels/take-turn.ts', `import { createAgent } from '../agent.ts'`],
       ['src/channels/take-turn.ts', `import { createAgent } from 'braidclaw'`],
     ],

@@ -3,7 +3,7 @@
 import { afterAll, test as always, beforeAll, describe, expect } from 'bun:test'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isRunnable } from '../../src/cli/args/find-command.ts'
+import { isRunnable } from '../../src/cli/args/command.ts'
 import { commands } from '../../src/cli/commands/list.ts'
 import { nest } from '../support/cli.ts'
 import { type Case, evil, state } from '../support/driven-case.ts'

@@ -5,6 +5,9 @@ import type { CliContext } from '../../channels/terminal/context.ts'
 /** Returns the known names that start with the partial word. */
 export type Complete = (context: CliContext, partial: string) => Promise<readonly string[]>
 
+/** Kinds of names that the home knows. */
+export type HomeNames = 'agents' | 'changes' | 'providers' | 'tokens' | 'tools'
+
 type Word =
   | { readonly type: 'text' }
   | { readonly type: 'choice'; readonly values: readonly string[] }
@@ -13,7 +16,7 @@ type Word =
 
 type Common = {
   readonly about: string
-  readonly complete?: Complete
+  readonly complete?: Complete | HomeNames
 }
 
 /** The key of a flag is its name in camelCase: `maxTurns` is typed `--max-turns`. */
@@ -51,7 +54,7 @@ export type Given<Rows extends Flags> = { readonly [Name in Certain<Rows, { read
 }
 
 /** The arguments as a command receives them. */
-export type Taken<Rows extends Arguments> = {
+type Taken<Rows extends Arguments> = {
   readonly [Name in Exclude<keyof Rows, Certain<Rows, { readonly optional: true; readonly many?: never }>>]: Value<Rows[Name]>
 } & { readonly [Name in Certain<Rows, { readonly optional: true; readonly many?: never }>]?: Value<Rows[Name]> }
 
@@ -71,7 +74,7 @@ export type Command<F extends Flags = None, A extends Arguments = None> = {
   /** The exit code for a wrong command line, when it is not 2. */
   readonly usageExit?: number
   /** Suggests what the user most likely meant; printed below the errors of a command line. */
-  readonly advice?: (words: readonly string[]) => Promise<string | undefined>
+  readonly advice?: (words: readonly string[]) => string | undefined
   /** Exit code 0 when it returns. @throws CliExit and FailureError for every other exit code */
   run(context: CliContext, flags: Given<F>, args: Taken<A>): Promise<void> | void
 }
@@ -86,4 +89,45 @@ export type AnyCommand = Omit<Command<Flags, Arguments>, 'run'> & {
 /** Converts `maxTurns` to `--max-turns`. */
 export function spelled(name: string): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+/** An entry of the list: a command, or a group of commands. */
+export type Listed = { readonly name: string; readonly about: string } & (
+  | { readonly load: () => Promise<AnyCommand> }
+  /** `alone`: the command that runs when the user types only the name of the group. */
+  | { readonly load?: never; readonly alone?: string }
+)
+export type Runnable = Extract<Listed, { load: () => Promise<AnyCommand> }>
+export type List = readonly Listed[]
+
+type Named = { readonly row: Listed; readonly rest: readonly string[] }
+
+/** Returns the entry with the longest name at the start of the line, and the remaining words. */
+export function named(list: List, line: readonly string[]): Named | undefined {
+  for (let count = Math.min(3, line.length); count > 0; count--) {
+    const words = line.slice(0, count)
+    const row = list.find(({ name }) => name === words.join(' '))
+    if (row && !words.some((word) => word.includes(' '))) return { row, rest: line.slice(count) }
+  }
+  return undefined
+}
+
+export function isRunnable(row: Listed): row is Runnable {
+  return row.load !== undefined
+}
+
+/** Returns the commands and groups directly below this group, or the top-level entries without a group. */
+export function below(list: List, group?: string): List {
+  const start = group === undefined ? '' : `${group} `
+  return list.filter(({ name }) => name.startsWith(start) && !name.slice(start.length).includes(' '))
+}
+
+/** Returns the last word of a name: `list` for `memory list`. */
+export function lastWord(name: string): string {
+  return name.slice(name.lastIndexOf(' ') + 1)
+}
+
+/** Returns the command that runs for the name of a group alone. */
+export function aloneIn(list: List, { alone }: Extract<Listed, { load?: never }>): Runnable | undefined {
+  return list.filter(isRunnable).find(({ name }) => name === alone)
 }

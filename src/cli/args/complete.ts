@@ -1,8 +1,7 @@
 /** Answers the completion scripts: it prints one candidate per line. */
 
 import type { CliContext } from '../../channels/terminal/context.ts'
-import { type AnyCommand, type Argument, type Flag, spelled } from './command.ts'
-import { aloneIn, below, isRunnable, type List, lastWord, named } from './find-command.ts'
+import { type AnyCommand, type Argument, aloneIn, below, type Flag, isRunnable, type List, lastWord, named, spelled } from './command.ts'
 import { scan } from './scan.ts'
 
 type Candidate = readonly [word: string, about: string]
@@ -55,11 +54,17 @@ async function inCommand(context: CliContext, { flags = {}, args = {} }: AnyComm
 }
 
 async function values(context: CliContext, row: Flag | Argument, partial: string): Promise<readonly Candidate[]> {
-  const words = row.type === 'choice' ? row.values : ((await row.complete?.(context, partial)) ?? [])
+  const words = row.type === 'choice' ? row.values : await namesFor(context, row.complete, partial)
   return starting(
     words.map((word) => [word, row.about]),
     partial,
   )
+}
+
+async function namesFor(context: CliContext, complete: Flag['complete'], partial: string): Promise<readonly string[]> {
+  if (typeof complete !== 'string') return (await complete?.(context, partial)) ?? []
+  // Names of commands and flags are proposed without opening the home.
+  return await (await import('./completions.ts')).namesInHome(complete, context, partial)
 }
 
 function starting(found: readonly Candidate[], partial: string): readonly Candidate[] {

@@ -2,8 +2,7 @@
 
 import { exitCodeHelp } from '../exit.ts'
 import type { AnyCommand, Argument, Flag } from './command.ts'
-import { spelled } from './command.ts'
-import { below, isRunnable, type List, type Listed, lastWord, type Runnable } from './find-command.ts'
+import { below, isRunnable, type List, type Listed, lastWord, type Runnable, spelled } from './command.ts'
 
 const width = 80
 

@@ -1,12 +1,11 @@
 /** Decides whether a command line names a command, asks for help or is a question; when it is ambiguous, it suggests what to type. */
 
 import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
-import type { Flags } from './command.ts'
-import { aloneIn, below, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './find-command.ts'
+import { quoteText } from '../../security/command/syntax/quote.ts'
+import { aloneIn, below, type Flags, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './command.ts'
 import { scan } from './scan.ts'
-import { pasteable } from './shell-quote.ts'
 
-export type ResolvedCommand =
+type ResolvedCommand =
   | { readonly kind: 'run'; readonly row: Runnable; readonly words: readonly string[] }
   /** Without a row: the help of the whole program. */
   | { readonly kind: 'help'; readonly row?: Listed }
@@ -160,4 +159,9 @@ function unknownWord(words: readonly string[], stdin: Stdin): string | undefined
 
 function sentence(words: readonly string[], what: string): string {
   return `no command "${words[0]}"; ${what}. To ask it all the same: braidclaw -- ${pasteable(words)}`
+}
+
+/** Quotes the words so that the shell passes exactly these words. */
+export function pasteable(words: readonly string[]): string {
+  return words.map(quoteText).join(' ')
 }

@@ -1,9 +1,82 @@
 /** Defines the flags of every turn at the command line, for all output formats. */
 
+import type { OutputFormat } from '../../channels/terminal/render.ts'
+import type { ConversationRequest } from '../../host/api.ts'
+import { FailureError } from '../../host/failure.ts'
 import type { Flags, Given } from './command.ts'
-import { agentFlag, approveFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from './flags.ts'
 
-export const roundsFlag = {
+/** Defines the flags that several commands share. */
+export const workspaceFlag = {
+  workspace: {
+    type: 'text',
+    short: 'C',
+    setting: 'workspace_dir',
+    about: 'The folder to work in (without a config file: this one)',
+  },
+} as const satisfies Flags
+
+export const sandboxFlag = {
+  sandbox: {
+    type: 'choice',
+    values: ['auto', 'bubblewrap', 'landlock', 'none'],
+    about: 'How commands are confined (default: auto); none runs them with all your rights',
+  },
+} as const satisfies Flags
+
+export const toolsFlag = {
+  tools: {
+    type: 'text',
+    about: 'Which tools: a folder of executables, a JSON file that lists some by name, or "default" for the built-in ones',
+  },
+} as const satisfies Flags
+
+export const autonomyFlag = {
+  autonomy: {
+    type: 'choice',
+    values: ['readonly', 'supervised', 'full'],
+    setting: 'security.autonomy',
+    about: 'How much may happen without asking',
+  },
+} as const satisfies Flags
+
+export const approveFlag = {
+  approveAllMedium: {
+    type: 'boolean',
+    also: 'auto',
+    setting: 'security.approve_all_medium',
+    about: 'Run commands and apply harmless changes without asking; the rest still asks',
+  },
+} as const satisfies Flags
+
+export const modelFlag = {
+  model: { type: 'text', setting: 'default_model', about: 'Provider and model for this call, e.g. local/mock' },
+} as const satisfies Flags
+
+export const agentFlag = {
+  agent: {
+    type: 'text',
+    setting: 'default_agent',
+    about: 'Whose soul, session and log',
+    complete: 'agents',
+  },
+} as const satisfies Flags
+
+/** For a tool or a loop that another program calls. */
+export const loggingAgentFlag = {
+  agent: { ...agentFlag.agent, about: 'In whose agent.jsonl the loop is logged' },
+} as const satisfies Flags
+
+export const jsonFlag = { json: { type: 'boolean', about: 'Print JSON for machines' } } as const satisfies Flags
+
+export const limitOf20 = { limit: { type: 'whole', default: 20, about: 'How many at most' } } as const satisfies Flags
+
+/** Defines the flags of the commands that use the six FIFOs. */
+export const folderFlags = {
+  fifoDir: { type: 'text', about: 'The folder of the six FIFOs (default: PLANCKCLAW_FIFOS, or /tmp/planckclaw)' },
+  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+} as const satisfies Flags
+
+const roundsFlag = {
   maxTurns: { type: 'whole', setting: 'limits.max_tool_rounds', about: 'Tool rounds at most' },
 } as const satisfies Flags
 
@@ -41,7 +114,7 @@ export const turnFlags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-export type TurnFlags = Given<typeof turnFlags>
+type TurnFlags = Given<typeof turnFlags>
 
 export const filterFlags = {
   system: { type: 'text', short: 's', about: 'System prompt, in place of the soul: a text, or a file' },
@@ -52,3 +125,30 @@ export const filterFlags = {
 } as const satisfies Flags
 
 export type FilterFlags = Given<typeof filterFlags>
+
+/**
+ * `session` returns the conversation that `-c` continues for a named agent. @throws FailureError `usage` when the flags name two
+ * conversations.
+ */
+export function conversationOf(
+  { continue: latest = false, resume }: Pick<TurnFlags, 'continue' | 'resume'>,
+  session?: () => ConversationRequest['conversation'],
+): ConversationRequest['conversation'] {
+  if (latest && resume !== undefined) throw new FailureError('usage', '--continue and --resume name two conversations; pass one')
+  if (resume !== undefined) return { kind: 'resume', id: resume }
+  if (!latest) return { kind: 'new' }
+  return session?.() ?? { kind: 'latest' }
+}
+
+export function acceptance({
+  acceptAltered = false,
+  sandbox,
+}: Pick<TurnFlags, 'acceptAltered' | 'sandbox'>): Pick<ConversationRequest, 'acceptAltered' | 'sandbox'> {
+  return { ...(acceptAltered ? { acceptAltered } : {}), ...(sandbox ? { sandbox } : {}) }
+}
+
+export function formatOf({ json = false, outputFormat }: Pick<TurnFlags, 'json' | 'outputFormat'>): OutputFormat {
+  if (json && outputFormat !== undefined && outputFormat !== 'json')
+    throw new FailureError('usage', `--json and --output-format ${outputFormat} name two formats; pass one`)
+  return outputFormat ?? (json ? 'json' : 'text')
+}

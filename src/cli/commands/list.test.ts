@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { channelRows } from '../../channels/list.ts'
 import { tableOf } from '../../config/table.ts'
-import { spelled } from '../args/command.ts'
-import { below, isRunnable } from '../args/find-command.ts'
+import { below, isRunnable, spelled } from '../args/command.ts'
 import { scan } from '../args/scan.ts'
 import { commands } from './list.ts'
 

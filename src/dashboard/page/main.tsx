@@ -1,15 +1,14 @@
 /** Starts the dashboard in the browser. */
 
 import { render } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { ControlFrame } from './control/control-frame.tsx'
 import { ApiError, call } from './net/api.ts'
 import { connection, follow, listen } from './net/live.ts'
 import { type PageRow, Shell, useFollowing, Waiting } from './parts/shell.tsx'
 import type { Me } from './shapes.ts'
-import { approvals, attempt, may, me, notice, place, refresh, status, stopped } from './state.ts'
+import { approvals, attempt, may, me, notice, place, refresh, status, stopped, textOf } from './state.ts'
 import { Cost } from './views/cost.tsx'
-import { Login } from './views/login.tsx'
 import { Memory } from './views/memory.tsx'
 import { Now } from './views/now.tsx'
 import { Proof } from './views/proof.tsx'
@@ -101,5 +100,60 @@ function Estop() {
     <button type="button" class={set ? 'stop' : 'main'} onClick={act}>
       {set ? 'Stop everything' : 'Lift the stop'}
     </button>
+  )
+}
+
+/** Asks for a token once; the browser then keeps a session that scripts cannot read. */
+function Login() {
+  const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.focus(), [])
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    const token = String(new FormData(form).get('token') ?? '').trim()
+    setBusy(true)
+    try {
+      await call('POST', '/session', { token })
+      connection.value = 'off'
+      me.value = await call<Me>('GET', '/session')
+    } catch (error) {
+      setProblem(textOf(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <main class="login">
+      <h1>BraidClaw</h1>
+      <form onSubmit={(event) => void submit(event)}>
+        <p>
+          <label for="token">Access token</label>
+          <input
+            id="token"
+            name="token"
+            type="password"
+            ref={field}
+            autocomplete="current-password"
+            required
+            aria-describedby="token-help"
+          />
+        </p>
+        <p id="token-help" class="quiet small">
+          Of a control plane: the operator token that <code>braidclaw control init</code> showed and keeps in{' '}
+          <code>control/operator.token</code>. Of any other server: make one on its machine with{' '}
+          <code>braidclaw token new me --scope admin</code>.
+        </p>
+        {problem !== '' && (
+          <p class="banner" role="alert">
+            {problem}
+          </p>
+        )}
+        <button type="submit" class="main" disabled={busy}>
+          Log in
+        </button>
+      </form>
+    </main>
   )
 }

@@ -2,9 +2,11 @@
 
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
+import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count, grouped } from '../../../kit/count.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -114,4 +116,33 @@ export function leftovers({ paths, log }: CliSetup): Finding[] {
   const ended = clearLeftovers(paths.home, log)
   if (ended === 0) return []
   return [{ what: 'sandbox', state: 'note', says: `a killed run had left sandbox processes (${ended}); they are ended now` }]
+}
+
+/** Checks for `doctor` what the machine offers: programs, and a terminal. */
+export function machineFindings(): Finding[] {
+  return [...programs(), terminal()]
+}
+
+function programs(): Finding[] {
+  const wanted = [
+    ['bash', 'the shell tool needs it'],
+    ['rg', 'search is faster with it (package ripgrep)'],
+    ['git', 'useful in workspaces'],
+  ] as const
+  return wanted.map(([name, why]) => {
+    const found = resolveExecutable(name)
+    return found
+      ? { what: 'program', state: 'ok', says: found }
+      : { what: 'program', state: 'note', says: `${name} is not installed: ${why}` }
+  })
+}
+
+function terminal(): Finding {
+  if (openTerminal() === undefined)
+    return { what: 'terminal', state: 'note', says: 'none: approvals cannot be asked here, medium risk ends with exit 4' }
+  return {
+    what: 'terminal',
+    state: 'ok',
+    says: isTerminal(1) ? 'approvals can be asked' : 'approvals can be asked (stdout is not a terminal)',
+  }
 }

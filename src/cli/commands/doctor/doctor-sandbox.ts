@@ -1,16 +1,22 @@
 /** Tells for `doctor` whether commands can be confined, which tools of the user they find, and what their caches take. */
 
 import { existsSync } from 'node:fs'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { allowedTools } from '../../../config/config.ts'
 import type { Setup } from '../../../host/api.ts'
 import { policyOf } from '../../../host/setup/effective-policy.ts'
 import { surveyNow } from '../../../host/toolset/executable-tools.ts'
+import { sandboxNetwork } from '../../../host/toolset/network/sandbox-network.ts'
 import { ownTools } from '../../../host/toolset/policy/own-tools.ts'
 import { createConfinement } from '../../../host/toolset/sandbox/command-sandbox.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox/sandbox-state.ts'
-
 import { count } from '../../../kit/count.ts'
+import { createSandbox } from '../../../sandbox/create-sandbox.ts'
+import { prepareGround } from '../../../sandbox/probe/ground.ts'
+import { type ProbeResult, probeSandbox } from '../../../sandbox/run-probes.ts'
 import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'
+import { spawnPlain } from '../../../tools/process.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
 import type { Finding } from './doctor-finding.ts'
 
 const MIB = 2 ** 20
@@ -71,4 +77,37 @@ function caches({ paths }: Setup): Finding[] {
   const [largest] = all
   const says = `caches of commands: ${count(all.length, 'workspace')}, ${Math.ceil(bytes / MIB)} MiB; most for ${largest?.workspace}`
   return [{ what: 'caches', state: 'note', says, remedy: [`to remove them: rm -r ${paths.home}/run/command-caches`] }]
+}
+
+/** @throws CliExit 1 when an attempt succeeded, or when there is no sandbox to probe. */
+export async function probe(setup: CliSetup, json: boolean): Promise<void> {
+  const { process, env } = setup.context
+  const { config, paths, log } = setup
+  const ground = prepareGround()
+  try {
+    const policy = policyOf(config, paths, env)
+    const out = await sandboxNetwork('auto', { policy, hosts: policy.allowedDomains }, setup)
+    const made = await createSandbox({ kind: 'auto', ...ground.settings, ...out, spawnPlain, log })
+    if (!made.ok)
+      throw new CliExit(exitCodes.error, [`error: no sandbox to probe: ${made.why ?? made.missing}`, ...(made.remedy ?? [])].join('\n  '))
+    const { sandbox } = made
+    const results = await probeSandbox(sandbox, { ground })
+    sandbox.close?.()
+    process.stdout.write(
+      json ? `${JSON.stringify({ sandbox: sandbox.name, layers: sandbox.describe(), results })}\n` : told(sandbox.name, results),
+    )
+    const through = results.filter(({ stopped, skipped }) => !stopped && !skipped)
+    if (through.length > 0)
+      throw new CliExit(exitCodes.error, `error: ${through.length} of ${count(results.length, 'attempt')} got through`)
+  } finally {
+    ground.remove()
+  }
+}
+
+function told(name: string, results: readonly ProbeResult[]): string {
+  const lines = results.map(
+    ({ attempt, stopped, skipped, layer, detail }) =>
+      `${skipped ? '·' : stopped ? '✓' : '✗'} ${attempt.padEnd(44)} ${stopped ? layer : detail}`,
+  )
+  return [`sandbox: ${name}`, ...lines, `${results.filter(({ stopped }) => stopped).length} of ${results.length} stopped`, ''].join('\n')
 }

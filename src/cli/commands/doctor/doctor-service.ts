@@ -1,6 +1,20 @@
 /** Checks for `doctor` the service: whether it is installed, runs, and runs this program. */
 
 import { existsSync } from 'node:fs'
+import { fifoFolder } from '../../../channels/fifo/fifo-folder.ts'
+import { channelKinds } from '../../../channels/list.ts'
+import type { CliSetup } from '../../../channels/terminal/context.ts'
+import { channelSettings } from '../../../config/config.ts'
+import { type ChannelProfile, channelProfileOf, everyone, profileProblem } from '../../../host/access/channel-profile.ts'
+import { narrowSetup } from '../../../host/access/narrow-setup.ts'
+import type { Schedule, Schedules } from '../../../host/contract/schedules-api.ts'
+import { tryCollector } from '../../../host/events/telemetry/traces-address.ts'
+import { overdueNames } from '../../../host/schedules/overdue.ts'
+import { createSchedules } from '../../../host/schedules/schedules.ts'
+import { visionProblem } from '../../../host/setup/vision-provider.ts'
+import { count } from '../../../kit/count.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { problemWith } from '../../../service/fifo/create-fifos.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import type { ServiceHint, ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
 import type { Finding } from './doctor-finding.ts'
@@ -43,4 +57,133 @@ function program(manager: ServiceManager): Finding[] {
 
 function hinted({ says, remedy }: ServiceHint): Finding {
   return { what, state: 'note', says, remedy: [remedy] }
+}
+
+/** Checks for `doctor` the schedules: whether a process runs them, which were paused after failures, and where their answers go. */
+const topic = 'schedules'
+
+export async function scheduleFindings(setup: CliSetup, memory: Memory): Promise<Finding[]> {
+  const schedules = createSchedules({ setup, store: await memory.schedules(), now: Date.now })
+  const all = schedules.list()
+  if (all.length === 0) return []
+  return [
+    ...servedFindings(schedules, all),
+    ...all.flatMap((each) => [...pausedFindings(each), ...scheduleChannelFindings(setup, each), ...folderFindings(each)]),
+  ]
+}
+
+function servedFindings(schedules: Schedules, all: readonly Schedule[]): Finding[] {
+  const active = all.filter(({ state }) => state === 'active').length
+  const says = `${count(all.length, 'schedule')}, ${active} active`
+  if (active === 0) return [{ what: topic, state: 'ok', says }]
+  if (schedules.isServed()) return [{ what: topic, state: 'ok', says: `${says}; a process runs them` }]
+  const remedy = ['keep a server running: braidclaw service install, then braidclaw service start', 'or in this terminal: braidclaw serve']
+  const late = overdueNames(schedules.store.schedules.list(), Date.now())
+  if (late.length === 0) return [{ what: topic, state: 'note', says: `${says}; no process runs them now`, remedy }]
+  return [{ what: topic, state: 'bad', says: `overdue, and no process runs them: ${late.join(', ')}`, remedy }]
+}
+
+function pausedFindings({ name, state, failures, why }: Schedule): Finding[] {
+  if (state !== 'paused' || failures === 0) return []
+  return [
+    {
+      what: topic,
+      state: 'bad',
+      says: `"${name}" is paused: ${why}`,
+      remedy: [`see why: braidclaw schedule show ${name}`, `then: braidclaw schedule resume ${name}`],
+    },
+  ]
+}
+
+function scheduleChannelFindings({ config }: CliSetup, { name, state, channel }: Schedule): Finding[] {
+  if (channel === undefined || state === 'done') return []
+  const kind = channelKinds.find((each) => each.name === channel)
+  if (kind?.isOn(channelSettings(config, kind))) return []
+  const problem = kind ? `is off` : 'does not exist'
+  const remedy = kind
+    ? [`switch it on: [channels.${channel}] enabled = true`]
+    : [
+        `there are: ${channelKinds.map((each) => each.name).join(', ')}`,
+        `remove it, and add it with one of them: braidclaw schedule remove ${name}`,
+      ]
+  return [{ what: topic, state: 'bad', says: `"${name}" sends its answers to the channel "${channel}", which ${problem}`, remedy }]
+}
+
+function folderFindings({ name, state, workspace }: Schedule): Finding[] {
+  if (state === 'done' || existsSync(workspace)) return []
+  return [{ what: topic, state: 'bad', says: `"${name}" works in ${workspace}, which does not exist`, remedy: [`mkdir -p ${workspace}`] }]
+}
+
+/** Reports for `doctor` who may talk to the daemon on each channel that is on, and what they may do there. */
+export function channelFindings(setup: CliSetup): Finding[] {
+  const on = channelKinds.filter((kind) => kind.isOn(channelSettings(setup.config, kind)))
+  const rights = on.map((kind): Finding => {
+    const what = `channel`
+    const profile = channelProfileOf(setup.config, kind)
+    const problem = profileProblem(profile, kind)
+    if (problem !== undefined) return { what, state: 'bad', says: problem }
+    const folder = kind.name === 'fifo' ? fifoProblem(setup) : undefined
+    if (folder !== undefined) return { what, state: 'note', says: folder }
+    const says = `${kind.name}: ${kind.people?.byToken ? 'whoever has a token (braidclaw token list)' : peopleOf(profile, kind.people?.profile === 'operator')}; ${rightsOf(setup, profile)}`
+    if (profile.users.length + profile.approvers.length > 0) return { what, state: 'ok', says }
+    return {
+      what,
+      state: 'note',
+      says,
+      remedy: [`${kind.name}: nobody is listed, so everybody is refused; put ids of people into channels.${kind.name}.users`],
+    }
+  })
+  return [...rights, ...(on.some(({ name }) => name === 'telegram') ? visionFinding(setup) : [])]
+}
+
+/** Whose pictures are read, and by which model: they leave the machine for it. */
+function visionFinding(setup: CliSetup): Finding[] {
+  const { provider, model, maxImages } = setup.config.vision
+  if (provider === undefined) return []
+  const problem = visionProblem(setup)
+  if (problem !== undefined) return [{ what: 'vision', state: 'bad', says: problem }]
+  return [{ what: 'vision', state: 'ok', says: `pictures are sent to ${provider} (${model}), at most ${maxImages} of a message` }]
+}
+
+/**
+ * The owner of the folder counts as the operator, so nobody else may be able to open the FIFOs; the daemon refuses such a folder. It may
+ * belong to another user's daemon, so this is not a fault of the installation.
+ */
+function fifoProblem({ context }: CliSetup): string | undefined {
+  const wrong = problemWith(fifoFolder(context, undefined), true)
+  return wrong === undefined ? undefined : `fifo: ${wrong}`
+}
+
+/** `closed`: only the operator can reach the channel. */
+function peopleOf({ users, approvers }: ChannelProfile, closed: boolean): string {
+  const asked = approvers.length === 0 ? '' : `, of whom ${people(approvers.length)} may approve`
+  if (users.includes(everyone)) return `${closed ? 'you, because its folder is yours alone' : 'everyone who can reach it'}${asked}`
+  return `${people(new Set([...users, ...approvers]).size)} listed${asked}`
+}
+
+function rightsOf(setup: CliSetup, profile: ChannelProfile): string {
+  const { autonomy } = narrowSetup(setup, profile).config.security
+  const tools = profile.tools === undefined ? 'the tools of the terminal' : `tools ${profile.tools.join(', ') || 'none'}`
+  const memory = profile.memory === 'own' ? 'a memory of their own' : 'all memory'
+  return `profile ${profile.profile}: ${autonomy}, ${tools}, ${memory}`
+}
+
+function people(number: number): string {
+  return number === 0 ? 'nobody' : number === 1 ? '1 person' : `${number} people`
+}
+
+/** Checks for `doctor` that traces arrive where the environment sends them. */
+export async function traceFindings({ context: { env } }: CliSetup): Promise<Finding[]> {
+  const found = await tryCollector(env)
+  if (!found) return []
+  const { url, problem } = found
+  if (problem === undefined) return [{ what: 'traces', state: 'ok', says: `a collector answers at ${url}` }]
+  return [
+    {
+      what: 'traces',
+      state: 'bad',
+      says: `no trace arrives: ${problem}`,
+      remedy: ['set OTEL_EXPORTER_OTLP_ENDPOINT to the HTTP address of your collector, such as http://127.0.0.1:4318, or unset it'],
+    },
+  ]
 }

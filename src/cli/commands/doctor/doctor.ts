@@ -10,20 +10,15 @@ import { openRecords } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Command, Flags } from '../../args/command.ts'
-import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import { gatewaySettings, managerOf } from '../service/service-setup.ts'
-import { channelFindings } from './doctor-channels.ts'
-import { dashboardFindings } from './doctor-dashboard.ts'
+import { gatewaySettings, managerOf } from '../service/service.ts'
 import type { Finding } from './doctor-finding.ts'
-import { gatewayFindings } from './doctor-gateway.ts'
-import { homeFindings, leftovers, recordFindings, stopFinding } from './doctor-home.ts'
-import { machineFindings } from './doctor-machine.ts'
+import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
+import { homeFindings, leftovers, machineFindings, recordFindings, stopFinding } from './doctor-home.ts'
 import { costFindings, providerFindings, windowFindings } from './doctor-providers.ts'
-import { sandboxFindings } from './doctor-sandbox.ts'
-import { scheduleFindings } from './doctor-schedules.ts'
-import { serviceFindings } from './doctor-service.ts'
-import { traceFindings } from './doctor-telemetry.ts'
+import { probe, sandboxFindings } from './doctor-sandbox.ts'
+import { channelFindings, scheduleFindings, serviceFindings, traceFindings } from './doctor-service.ts'
 
 const flags = {
   probeSandbox: { type: 'boolean', about: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)' },
@@ -40,7 +35,7 @@ export const doctor = {
   ],
   async run(context, { workspace, probeSandbox = false, json = false }) {
     const setup = loadSetup(context, { workspace })
-    if (probeSandbox) return (await import('./probe-sandbox.ts')).probe(setup, json)
+    if (probeSandbox) return probe(setup, json)
     const findings = setup.redactor.value([
       ...homeFindings(setup),
       ...providerFindings(setup),

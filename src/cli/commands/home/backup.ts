@@ -13,9 +13,9 @@ import type { OpenCopy } from '../../../host/records/backup/write-backup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { jsonFlag } from '../../args/flags.ts'
+import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
-import { progressOn } from '../../progress-line.ts'
+import { progressOn } from '../../print-list.ts'
 
 const backupFlags = { withKeys: { type: 'boolean', about: 'Also the files with API keys' }, ...jsonFlag } as const satisfies Flags
 const backupArgs = {

@@ -6,7 +6,7 @@ import { describeStep, type InitInput, initHome } from '../../../config/init.ts'
 import { anyVariable, type Proposal, proposeProviders } from '../../../config/known-providers.ts'
 import { createDatabase } from '../../../host/open/open-records.ts'
 import type { Command, Flags } from '../../args/command.ts'
-import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
 const flags = { ...workspaceFlag, ...jsonFlag } as const satisfies Flags

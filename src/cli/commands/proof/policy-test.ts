@@ -13,7 +13,7 @@ import { visible } from '../../../kit/text.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { type ExplainOptions, type Explanation, type LevelName, levelNames } from '../../../security/explain.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
 const flags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags

@@ -7,17 +7,21 @@ import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { streamLine } from '../../../channels/terminal/render.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { judgeBy } from '../../../host/records/integrity/other-policy.ts'
+import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import type { RunAgain } from '../../../host/records/integrity/run-again.ts'
+import { readablePastRun, runAgain } from '../../../host/records/integrity/run-again.ts'
 import { everyRun, resolveRun } from '../../../host/records/integrity/run-lookup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Rejudgement } from '../../../runtime/replay/rejudge.ts'
+import { rejudge } from '../../../runtime/replay/rejudge.ts'
 import type { Replay } from '../../../runtime/replay/replay.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
+import { progressOn } from '../../print-list.ts'
 
 const flags = {
   policy: { type: 'text', about: 'What would this configuration have decided?' },
@@ -43,8 +47,6 @@ export const replay = {
     await withMemory(setup, async (memory) => {
       const runs = wanted === undefined ? memory.journal.runs({ limit: everyRun }).reverse() : [resolveRun(memory, wanted)]
       if (policy === undefined) return again({ setup, memory, runs, json, stream: !all })
-      const { rejudge } = await import('../../../runtime/replay/rejudge.ts')
-      const { readablePastRun } = await import('../../../host/records/integrity/run-again.ts')
       const judgeOf = await judgeBy(setup, policy, memory)
       for (const run of runs) {
         const past = readablePastRun(setup, memory, run.runId)
@@ -68,7 +70,6 @@ type Again = {
 
 /** For one run it prints the events to stdout, one per line, the same bytes as originally; for several runs it prints only the results. */
 async function again({ setup, memory, runs, json, stream }: Again): Promise<void> {
-  const { readablePastRun, runAgain } = await import('../../../host/records/integrity/run-again.ts')
   const { stdout, stderr } = setup.context.process
   const seen = { altered: false, missing: false }
   for (const { runId } of runs) {
@@ -128,4 +129,51 @@ function changeLines({ event, id, summary, before, after, changed }: NonNullable
   return changed
     ? [`${what}: ${before.verdict} by ${before.rule} → ${after.verdict} by ${after.rule} (${after.reason})\n    ${summary}`]
     : []
+}
+
+/** Implements `rebuild`: it rebuilds all data derived from the journal, or compares that data with the journal. */
+const rebuildFlags = {
+  check: { type: 'boolean', about: 'Only compare; change nothing (exit 9 when something differs)' },
+  ...jsonFlag,
+} as const satisfies Flags
+
+/** Exit code 0 when turns, conversations, search index and receipts match the journal, 9 when one does not. */
+export const rebuild = {
+  flags: rebuildFlags,
+  examples: [['--check', 'prove that they are what the journal says']],
+  exits: [9],
+  async run(context, { check = false, json = false }) {
+    const setup = loadSetup(context)
+    const { stdout } = context.process
+    const [rebuilding, checking] = [progressOn(context, 'rebuilding'), progressOn(context, 'checking')]
+    await withMemory(setup, async (memory) => {
+      const projections = await memory.projections()
+      const made = check ? undefined : projections.rebuild(rebuilding)
+      rebuilding(1)
+      if (made?.ok === false) throw new CliExit(exitCodes.integrity, `error: nothing was rebuilt: ${made.message}`)
+      const mended = check ? undefined : projections.files.rebuild()
+      const found = projections.check(checking)
+      checking(1)
+      const files = projections.files.check()
+      const { found: chain, joined } = checkChain({ setup, memory, deep: true })
+      const receipts = chain.problems.map(brokenChain)[0] ?? joined[0]?.message
+      const equal = found.equal && files.difference === undefined && receipts === undefined
+      if (json)
+        stdout.write(`${JSON.stringify({ ...found, equal, rebuilt_anew: !check, files, ...mended, receipts: receipts ?? 'agree' })}\n`)
+      else {
+        if (made?.ok) stdout.write(`rebuilt: ${count(made.turns, 'turn')} from the journal\n`)
+        stdout.write(found.equal ? `equal: ${count(found.turns, 'turn')}, digest ${found.live}\n` : `differs: ${found.difference}\n`)
+        for (const path of mended?.written ?? []) stdout.write(`rebuilt: ${path}\n`)
+        for (const what of mended?.lost ?? []) stdout.write(`not brought back: ${what}\n`)
+        if (files.difference !== undefined) stdout.write(`differs: ${files.difference}\n`)
+        else if (files.files > 0) stdout.write(`${count(files.files, 'file')} of agents agree with the journal${later(files.untaken)}\n`)
+        stdout.write(receipts === undefined ? 'receipts agree with the journal\n' : `receipts and journal disagree: ${receipts}\n`)
+      }
+      if (!equal) throw new CliExit(exitCodes.integrity)
+    })
+  },
+} as const satisfies Command<typeof rebuildFlags>
+
+function later(untaken: number): string {
+  return untaken === 0 ? '' : `; the next turn takes in ${count(untaken, 'line')} of other programs`
 }

@@ -3,10 +3,12 @@
 import { rulesInForce, rulesOfFile } from '../../../host/setup/rules/operator-rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
+import { ruleThread } from '../../../runtime/rules/rule-thread.ts'
 import { sentence } from '../../../runtime/verify/describe-trace.ts'
 import type { VerifyReport } from '../../../runtime/verify/verify-program.ts'
+import { verifyProgram } from '../../../runtime/verify/verify-program.ts'
 import type { Command, Flags } from '../../args/command.ts'
-import { jsonFlag, workspaceFlag } from '../../args/flags.ts'
+import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
 const flags = {
@@ -21,8 +23,6 @@ export const verify = {
   examples: [['--threads my-rules.json', 'with rules of your own (docs/rules.md)']],
   async run(context, { threads, workspace, json = false }) {
     const setup = loadSetup(context, { workspace })
-    const { ruleThread } = await import('../../../runtime/rules/rule-thread.ts')
-    const { verifyProgram } = await import('../../../runtime/verify/verify-program.ts')
     const rules = threads === undefined ? rulesInForce(setup).rules : rulesOfFile(setup, threads).map(ruleThread)
     const report = verifyProgram({ rules })
     context.process.stdout.write(

@@ -14,7 +14,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/count.ts'
 import type { Approval } from '../../../memory/approval-table.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
-import { jsonFlag, limitOf20 } from '../../args/flags.ts'
+import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { printList } from '../../print-list.ts'
 
 const listFlags = {

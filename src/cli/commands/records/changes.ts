@@ -20,8 +20,7 @@ import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { SetSummary, Shown } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { proposeChanges } from '../../args/completions.ts'
-import { jsonFlag, limitOf20, workspaceFlag } from '../../args/flags.ts'
+import { jsonFlag, limitOf20, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 import { decide } from './approvals.ts'
@@ -42,9 +41,9 @@ const undoFlags = {
 const applyFlags = { yes: { type: 'boolean', short: 'y', about: 'Apply without asking' }, ...jsonFlag } as const satisfies Flags
 
 const about = 'RUN/CALL, its number in "changes list", or "last"'
-const wantedSet = { set: { type: 'text', about, complete: proposeChanges } } as const satisfies Arguments
+const wantedSet = { set: { type: 'text', about, complete: 'changes' } } as const satisfies Arguments
 const wantedOrLast = {
-  set: { type: 'text', optional: true, about: `${about} (default: last)`, complete: proposeChanges },
+  set: { type: 'text', optional: true, about: `${about} (default: last)`, complete: 'changes' },
 } as const satisfies Arguments
 const wantedPaths = {
   ...wantedSet,

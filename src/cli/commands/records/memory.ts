@@ -12,7 +12,7 @@ import { flat } from '../../../kit/text.ts'
 import type { Pin } from '../../../memory/agent-files/pins.ts'
 import { clearing } from '../../../receipts/without-run.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { agentFlag, jsonFlag, limitOf20 } from '../../args/flags.ts'
+import { agentFlag, jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 

@@ -1,8 +1,9 @@
 /** Implements `receipt list | show | verify | accept | anchor | rotate`. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import type { CliContext } from '../../../channels/terminal/context.ts'
+import { errorCode, explainErrno } from '../../../config/text/read-toml-file.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { type Accepted, acceptRecord } from '../../../host/records/integrity/accept-record.ts'
 import { anchorNow } from '../../../host/records/integrity/anchor-now.ts'
@@ -14,9 +15,10 @@ import { visible } from '../../../kit/text.ts'
 import { hashJson } from '../../../memory/journal/json-hash.ts'
 import { anchorLine, parseAnchor } from '../../../receipts/form/anchor.ts'
 import { listReceipts, showReceipt } from '../../../receipts/list-receipts.ts'
+import { rotate as rotateLog } from '../../../receipts/rotate.ts'
 import { isOperatorAction, wordsUnder } from '../../../receipts/without-run.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { jsonFlag, limitOf20 } from '../../args/flags.ts'
+import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
@@ -130,7 +132,6 @@ export const anchor = {
     await withMemory(setup, async (memory) => {
       const checkpoint = anchorNow(setup, memory)
       const line = anchorLine(checkpoint)
-      const { anchorToCommand, anchorToFile, anchorToGit } = await import('./anchor-targets.ts')
       if (to !== undefined) anchorToFile(to, line)
       if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
       if (command) await anchorToCommand(argv, line)
@@ -190,13 +191,12 @@ export const rotate = {
   exits: [9],
   async run(context, { json = false }) {
     const setup = loadSetup(context)
-    const { rotate } = await import('../../../receipts/rotate.ts')
     await withMemory(setup, (memory) => {
       anchorNow(setup, memory)
       // First records the results of a crash in the file to which they belong.
       if (setup.config.receipts.enabled) recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
       const rotated = memory.transaction(() => {
-        const made = rotate({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
+        const made = rotateLog({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
         if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)
         return made
       })
@@ -214,4 +214,65 @@ function rotationDraft(at: number) {
   const [argsHash, resultHash] = [hashJson({}), hashJson({ status: 'allowed', output: '' })]
   const body = { at, conversationId: 'none', tool: 'receipts.rotate', argsHash, resultHash, approval: 'operator' }
   return { ...body, status: 'allowed' as const, risk: 'low' as const }
+}
+
+/** Stores an anchor line in a file, in a note on the workspace's HEAD, or through the stdin of a command. */
+export const notesRef = 'refs/notes/braidclaw'
+
+/** Appends the line in one write and syncs it to disk before it returns; existing content stays. @throws CliExit 1 */
+export function anchorToFile(path: string, line: string): void {
+  try {
+    const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
+    const file = openSync(path, flags, 0o600)
+    try {
+      const bytes = Buffer.from(`${line}\n`)
+      if (writeSync(file, bytes) < bytes.length) throw new CliExit(exitCodes.error, `error: ${path}: the line did not fit; not anchored`)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    if (error instanceof CliExit) throw error
+    throw new CliExit(exitCodes.error, `error: not anchored: ${path}: ${explainErrno(errorCode(error))}`)
+  }
+}
+
+/** Keeps earlier notes on the same commit. It runs no hooks and filters of the repository. @throws CliExit 1 */
+export async function anchorToGit(workspace: string, line: string): Promise<void> {
+  const git = [
+    'git',
+    '-C',
+    workspace,
+    '-c',
+    'core.hooksPath=/dev/null',
+    '-c',
+    'user.name=braidclaw',
+    '-c',
+    'user.email=braidclaw@localhost',
+  ]
+  await piped([...git, 'notes', `--ref=${notesRef}`, 'append', '-F', '-', 'HEAD'], line)
+}
+
+/**
+ * Starts the command without a shell, with the line as stdin. Its error output appears in the error message. @throws CliExit 1 when it
+ * fails
+ */
+export async function anchorToCommand(argv: readonly string[], line: string): Promise<void> {
+  await piped(argv, line)
+}
+
+async function piped(argv: readonly string[], line: string): Promise<void> {
+  const child = spawned(argv, line)
+  const [said, code] = await Promise.all([child.stderr.text(), child.exited])
+  if (code === 0) return
+  const words = said.trim().split('\n').at(-1) ?? ''
+  throw new CliExit(exitCodes.error, `error: not anchored: ${argv[0]} ended with ${child.signalCode ?? code}${words ? `: ${words}` : ''}`)
+}
+
+function spawned(argv: readonly string[], line: string) {
+  try {
+    return Bun.spawn([...argv], { stdin: new Blob([`${line}\n`]), stdout: 'ignore', stderr: 'pipe' })
+  } catch (error) {
+    throw new CliExit(exitCodes.error, `error: not anchored: ${argv[0]} cannot be started: ${explainErrno(errorCode(error))}`)
+  }
 }

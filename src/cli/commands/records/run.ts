@@ -8,7 +8,7 @@ import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
 import type { JournalEntry } from '../../../memory/journal/journal-entry.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { jsonFlag, limitOf20 } from '../../args/flags.ts'
+import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { printList } from '../../print-list.ts'
 
 const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags

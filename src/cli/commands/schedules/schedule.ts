@@ -1,15 +1,76 @@
 /** Implements `schedule add | list | show | pause | resume | remove`. */
 
+import { refusedBy, takeTurn } from '../../../channels/take-turn.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import type { Schedule, Schedules } from '../../../host/contract/schedules-api.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import type { Schedule, ScheduledRun, Schedules } from '../../../host/contract/schedules-api.ts'
+import { openHost } from '../../../host/open/open-host.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { createSchedules } from '../../../host/schedules/schedules.ts'
+import { schedulerFor } from '../../../host/schedules/serve-schedules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
+import { count } from '../../../kit/count.ts'
+import { cut, flat, visible } from '../../../kit/text.ts'
+import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Arguments, Command, Complete, Flags } from '../../args/command.ts'
-import { agentFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/flags.ts'
 import { messageOf } from '../../args/message-text.ts'
-import { listLine, runLine, scheduleText, timeText } from './schedule-text.ts'
+import { agentFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
+
+/** `Tue 2026-12-01 09:00 Europe/Berlin`, with seconds only where there are some. */
+export function timeText(iso: string, zone: string): string {
+  const parts = new Intl.DateTimeFormat('en-GB', {
+    ...{ timeZone: zone, weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
+    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
+  }).formatToParts(new Date(iso))
+  const part = (wanted: string) => parts.find(({ type }) => type === wanted)?.value ?? ''
+  const seconds = part('second') === '00' ? '' : `:${part('second')}`
+  return `${part('weekday')} ${part('year')}-${part('month')}-${part('day')} ${part('hour')}:${part('minute')}${seconds} ${zone}`
+}
+
+export function listLine({ name, state, when, zone, next: [next], last, why }: Schedule): string {
+  const due = next === undefined ? state + (why === undefined ? '' : `: ${why}`) : `next ${timeText(next, zone)}`
+  const ended = last === undefined ? 'never run' : `last ${last.state}`
+  return `${name.padEnd(16)}  ${when.padEnd(18)}  ${due}  (${ended})\n`
+}
+
+export function scheduleText(schedule: Schedule): string {
+  const { name, state, why, when, zone, next, message, workspace, agent, autonomy, conversation, channel, to, check } = schedule
+  const { missed, overlap, pauseAfter, failures } = schedule
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ['name', name],
+    ['state', state + (why === undefined ? '' : `: ${why}`)],
+    ['when', `${when} (${zone})`],
+    ['next', next.length === 0 ? undefined : next.map((each) => timeText(each, zone)).join('\n              ')],
+    ['message', visible(message)],
+    ['workspace', workspace],
+    ['agent', agent],
+    ['autonomy', autonomy],
+    ['conversation', conversation === 'new' ? 'a new one each time' : 'the same each time'],
+    ['answer to', channel === undefined ? undefined : `${channel} ${to}`],
+    ['check', check],
+    ['missed', missed],
+    ['overlap', overlap === 'skip' ? 'skip a due time while the run before goes on' : 'wait for the run before'],
+    ['pause after', pauseAfter === 0 ? 'never' : `${count(pauseAfter, 'failure')} in a row (now ${failures})`],
+  ]
+  return rows.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(12)}  ${text}\n`])).join('')
+}
+
+export function runLine(run: ScheduledRun, zone: string): string {
+  const { due, state, startedBy, attempt, passedOver, message, check, runId, tokens, costMicros, sent } = run
+  const told = [
+    startedBy === 'hand' ? 'started by hand' : '',
+    attempt > 1 ? `attempt ${attempt}` : '',
+    passedOver > 0 ? `stands for ${count(passedOver, 'earlier due time')}` : '',
+    message === undefined ? '' : cut(flat(message), 160),
+    check === undefined ? '' : `check ${cut(flat(check), 120)}`,
+    tokens === undefined ? '' : `${tokens} tokens${costMicros === undefined ? '' : `, $${(costMicros / 1e6).toFixed(4)}`}`,
+    sent === undefined ? '' : sent.startsWith('not sent') ? cut(flat(sent), 120) : 'sent',
+    runId ?? '',
+  ]
+  return `${timeText(due, zone)}  ${state.padEnd(11)}  ${told.filter((each) => each !== '').join('; ')}\n`
+}
 
 /** Opens the schedules of a home for commands that start no run. */
 function withSchedules<T>(setup: CliSetup, use: (schedules: Schedules) => T | Promise<T>): Promise<T> {
@@ -170,4 +231,44 @@ export const remove = changing(
 
 function nextText({ name, next, zone }: Schedule): string {
   return `${name}: next ${next.map((each) => timeText(each, zone)).join(', then ')}`
+}
+
+/** Implements `schedule run`: it runs a schedule now and shows the answer. */
+const runFlags = { ...modelFlag, ...sandboxFlag, ...jsonFlag } as const satisfies Flags
+
+export const run = {
+  flags: runFlags,
+  args: scheduleArgs,
+  examples: [
+    ['report', 'as if it were due; its own times stay as they are'],
+    ['report --json', 'how it ended, for scripts'],
+  ],
+  details: () => 'The answer is printed here. If the schedule has a channel, "braidclaw daemon" sends it there too.',
+  exits: [9, 130],
+  async run(context, { model, sandbox, json = false }, { name }) {
+    const host = openHost(loadSetup(context, { model }))
+    const { stdout, stderr } = context.process
+    try {
+      const schedules = await host.schedules()
+      const { id, zone } = schedules.show(name)
+      const scheduler = await schedulerFor(host, { turns: { takeTurn, refusedBy }, ...(sandbox ? { sandbox } : {}) })
+      const seen: { answer?: string } = {}
+      const interrupt = onInterrupt(() => scheduler.cancel('user'))
+      const ended = await scheduler.runNow(id, { show: (event) => note(seen, event) }).ended.finally(interrupt.stop)
+      const { answer = '' } = seen
+      if (json) stdout.write(`${JSON.stringify({ ...ended, answer })}\n`)
+      else {
+        if (answer !== '') stdout.write(`${answer}\n`)
+        stderr.write(runLine(ended, zone))
+      }
+      if (ended.ending === 'cancelled') throw new CliExit(exitCodes.cancelled)
+      if (ended.state !== 'good') throw new CliExit(exitCodes.error)
+    } finally {
+      await host.close()
+    }
+  },
+} as const satisfies Command<typeof runFlags, typeof scheduleArgs>
+
+function note(seen: { answer?: string }, event: AgentEvent): void {
+  if (event.type === 'done' && event.result !== undefined) seen.answer = event.result
 }

@@ -5,7 +5,7 @@ import { homePaths } from '../../../config/paths.ts'
 import { stopRecords } from '../../../host/records/stop.ts'
 import { createLog } from '../../../host/setup/logger.ts'
 import type { Command, Flags } from '../../args/command.ts'
-import { jsonFlag } from '../../args/flags.ts'
+import { jsonFlag } from '../../args/turn-flags.ts'
 
 const flags = {
   clear: { type: 'boolean', about: 'Lift the stop' },

@@ -7,13 +7,12 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import type { TokenLimits, TokenRow } from '../../../memory/access/tokens.ts'
 import { autonomyLevels } from '../../../security/settings.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
-import { proposeTokens } from '../../args/completions.ts'
-import { jsonFlag } from '../../args/flags.ts'
+import { jsonFlag } from '../../args/turn-flags.ts'
 import { usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
 const name = { name: { type: 'text', about: 'The name of the token' } } as const satisfies Arguments
-const known = { name: { type: 'text', about: 'The name of the token', complete: proposeTokens } } as const satisfies Arguments
+const known = { name: { type: 'text', about: 'The name of the token', complete: 'tokens' } } as const satisfies Arguments
 const newFlags = {
   scope: { type: 'choice', values: tokenScopes, many: true, about: 'What it may do; may be repeated (default: read and chat)' },
   tools: { type: 'text', about: 'The tools its turns may use, separated by commas' },

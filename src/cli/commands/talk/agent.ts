@@ -12,9 +12,9 @@ import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
-import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
-import { turnFlags } from '../../args/turn-flags.ts'
+import { pasteable } from '../../args/resolve-command.ts'
+import { acceptance, conversationOf, formatOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 
@@ -91,9 +91,8 @@ async function forControlPlane(context: CliContext, given: AgentFlags): Promise<
 }
 
 /** Words that are not flags are most likely a question. */
-async function question(words: readonly string[]): Promise<string | undefined> {
+function question(words: readonly string[]): string | undefined {
   if (words.length === 0 || words.some((word) => word.startsWith('-'))) return undefined
-  const { pasteable } = await import('../../args/shell-quote.ts')
   return `To ask something: braidclaw agent -m ${pasteable([words.join(' ')])}`
 }
 

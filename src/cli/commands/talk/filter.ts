@@ -2,6 +2,7 @@
 
 import { attend } from '../../../channels/attend.ts'
 import { createQuestionChannel } from '../../../channels/filter/channel.ts'
+import { systemTextOf } from '../../../channels/filter/system-text.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render.ts'
@@ -13,9 +14,9 @@ import { type AgentProfile, agentProfileOf, runAgent, sessionOf, soulOf } from '
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Arguments, Command } from '../../args/command.ts'
-import { acceptance, conversationOf, formatOf } from '../../args/conversation-flags.ts'
 import { messageOf } from '../../args/message-text.ts'
-import { type FilterFlags, filterFlags } from '../../args/turn-flags.ts'
+import { pasteable } from '../../args/resolve-command.ts'
+import { acceptance, conversationOf, type FilterFlags, filterFlags, formatOf } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 
@@ -37,7 +38,7 @@ export const filter = {
     'Answers one question on stdout, and nothing else there. `braidclaw "question"` is the same as `braidclaw filter "question"`; `--` before the question keeps a word from being taken for a command. No tool is offered to the model without --tools. Each call is a conversation of its own; -c goes on with the last one of the agent.',
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
   async run(context, flags, { message: words }) {
-    await assertModelName(flags, words)
+    assertModelName(flags, words)
     const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
     // The program llm has its own model names.
     const ours = flags.toolBackend === 'llm' ? {} : { model }
@@ -53,9 +54,8 @@ export const filter = {
 } as const satisfies Command<typeof filterFlags, typeof args>
 
 /** `agent` takes its message after -m, but the filter takes the model there, whose name has no spaces. */
-async function assertModelName({ model }: FilterFlags, words: readonly string[]): Promise<void> {
+function assertModelName({ model }: FilterFlags, words: readonly string[]): void {
   if (model === undefined || !/\s/.test(model)) return
-  const { pasteable } = await import('../../args/shell-quote.ts')
   const question = pasteable([[model, ...words].join(' ')])
   throw new CliExit(
     exitCodes.usage,
@@ -76,7 +76,6 @@ type Asking = { readonly setup: CliSetup; readonly flags: FilterFlags; readonly 
 /** Returns the text of -s, else the soul. Empty when there is neither: the model then gets only the question. */
 async function systemOf({ setup, flags: { system }, agentProfile }: Asking): Promise<string> {
   if (system === undefined) return soulOf(setup, agentProfile)
-  const { systemTextOf } = await import('../../../channels/filter/system-text.ts')
   const { text, file } = systemTextOf(system, { cwd: setup.context.cwd, home: setup.context.env.HOME ?? '' })
   setup.log('info', 'system prompt', { from: file ?? 'text' })
   return text

@@ -1,14 +1,77 @@
 /** Implements `session load | append | count`: the messages of an agent's session, in a file that scripts read and write. */
 
+import { existsSync } from 'node:fs'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { stdinKind } from '../../../channels/terminal/tty.ts'
-import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
+import { withMemory } from '../../../host/open/open-records.ts'
+import { agentProfileOf, runAgent, soulOf } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { appendSession, countSession, type Entry, loadSession } from '../../../memory/agent-files/session-file.ts'
+import { forgetPointer } from '../../../memory/agent-files/conversation-pointer.ts'
+import { appendSession, archiveSession, countSession, type Entry, loadSession } from '../../../memory/agent-files/session-file.ts'
+import { appendTrace } from '../../../memory/agent-files/trace-file.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { agentFlag, jsonFlag } from '../../args/flags.ts'
+import { agentFlag, jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+
+/**
+ * Implements `reset`: it archives the session of an agent, so that `-c` begins a new conversation. It deletes nothing; memory and receipts
+ * stay.
+ */
+const flags = { ...agentFlag, ...jsonFlag } as const satisfies Flags
+
+export const reset = {
+  flags: flags,
+  examples: [['', 'sessions/current.jsonl becomes sessions/<time>.jsonl']],
+  async run(context, { agent, json = false }) {
+    const setup = loadSetup(context, { agent })
+    const agentProfile = agentProfileOf(setup)
+    const { id, paths } = agentProfile
+    const putAside = () => {
+      forgetPointer(paths.conversation)
+      return archiveSession(paths.session, Date.now())
+    }
+    // Before the first turn there is no record to update.
+    const noted = existsSync(setup.config.memory.path)
+    const archive = noted
+      ? await withMemory(setup, async ({ files }) => {
+          await files.prepare()
+          return files.reset(runAgent(agentProfile), putAside)
+        })
+      : putAside()
+    if (json) context.process.stdout.write(`${JSON.stringify({ agent: id, archive: archive ?? null })}\n`)
+    else context.process.stdout.write(archive === undefined ? `the session of "${id}" is empty\n` : `archived ${archive}\n`)
+  },
+} as const satisfies Command<typeof flags>
+
+/** Prints the same bytes as `cat soul.md` when there is nothing else; prints nothing without a soul. */
+export const compose = {
+  flags: agentFlag,
+  examples: [['--agent coder', 'what the model is told first']],
+  async run(context, { agent }) {
+    const setup = loadSetup(context, { agent })
+    context.process.stdout.data(await soulOf(setup, agentProfileOf(setup)))
+  },
+} as const satisfies Command<typeof agentFlag>
+
+/** Implements `log EVENT [MESSAGE]`: it adds a script's own line to agent.jsonl, beside those of the turns. */
+const args = {
+  event: { type: 'text', about: 'What happened, one word' },
+  message: { type: 'text', optional: true, about: 'More about it (default: none)' },
+} as const satisfies Arguments
+
+export const log = {
+  flags: agentFlag,
+  args: args,
+  examples: [['deploy "to staging"', 'a line in agent.jsonl']],
+  run(context, { agent }, { event, message = '' }) {
+    if (!/^[\w.-]{1,64}$/.test(event))
+      throw new CliExit(exitCodes.usage, `error: "${event}" is no event; write one word, such as deploy_done`)
+    const { redactor, ...setup } = loadSetup(context, { agent })
+    const { id, paths } = agentProfileOf(setup)
+    appendTrace(paths.log, { agent: id, event, message: redactor.text(message) }, Date.now())
+  },
+} as const satisfies Command<typeof agentFlag, typeof args>
 
 const loadFlags = { ...agentFlag, ...jsonFlag } as const satisfies Flags
 const loadArgs = { n: { type: 'whole', optional: true, about: 'Only the last so many entries' } } as const satisfies Arguments

@@ -9,11 +9,13 @@ import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { withConversation } from '../../../host/open/open-host.ts'
 import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
+import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { parseToolsOption } from '../../../host/toolset/tools-option.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
-import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
+import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitOf } from '../../exit.ts'
 
 const flags = {
@@ -85,9 +87,7 @@ async function native(
   { message, system, tools, trace }: Asked & { trace: Trace },
 ): Promise<BackendEnd> {
   const { context } = setup
-  const { parseToolsOption } = await import('../../../host/toolset/tools-option.ts')
   const ask = terminalPrompt(context)
-  const { providerFor } = await import('../../../host/setup/provider-pool.ts')
   const options = {
     setup,
     which: { kind: 'new' },

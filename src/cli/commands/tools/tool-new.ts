@@ -11,8 +11,8 @@ import { isToolName, nameRule } from '../../../tools/executable/description.ts'
 import type { Survey } from '../../../tools/executable/executable-source.ts'
 import { extensionOf, type TypeScriptRuntime, templateOf } from '../../../tools/executable/tool-template.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
-import { jsonFlag, sandboxFlag, workspaceFlag } from '../../args/flags.ts'
-import { pasteable } from '../../args/shell-quote.ts'
+import { pasteable } from '../../args/resolve-command.ts'
+import { jsonFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 
 const describeFlags = { ...sandboxFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags

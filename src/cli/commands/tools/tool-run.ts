@@ -18,10 +18,10 @@ import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { directCall } from '../../../host/toolset/direct-call.ts'
 import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tool-selections.ts'
+import { readArguments } from '../../../providers/wire/call-arguments.ts'
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
-import { proposeTools } from '../../args/completions.ts'
-import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/flags.ts'
+import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { parseObject } from '../proof/policy.ts'
 
@@ -41,7 +41,7 @@ const runFlags = {
   ...loggingAgentFlag,
   ...workspaceFlag,
 } as const satisfies Flags
-const runArgs = { name: { type: 'text', about: 'Name of the tool', complete: proposeTools } } as const satisfies Arguments
+const runArgs = { name: { type: 'text', about: 'Name of the tool', complete: 'tools' } } as const satisfies Arguments
 type ToolRunFlags = Given<typeof runFlags>
 
 export const list = {
@@ -94,7 +94,6 @@ async function forLoop(
   flags: ToolRunFlags,
   { name, text, request }: { name: string; text: string; request: ToolSelection },
 ): Promise<void> {
-  const { readArguments } = await import('../../../providers/wire/call-arguments.ts')
   const { stdout } = setup.context.process
   const trace = traceOf(setup)
   const call = { name, ...readArguments(text) }

@@ -6,7 +6,7 @@ import type { ResolveRequest, Task } from '../../../control/contract/task-shapes
 import { whole } from '../parts/fields.tsx'
 import { attempt, notice } from '../state.ts'
 import { agents, budget } from './control-state.ts'
-import { plane } from './net/plane.ts'
+import { plane } from './net/plane-live.ts'
 import { confirmed, showOnce } from './parts/ask.tsx'
 import { tokensOf } from './parts/bits.tsx'
 import { visible } from './parts/plain-text.tsx'

@@ -6,8 +6,7 @@ import type { Agent, Budget } from '../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../control/contract/task-shapes.ts'
 import { ApiError, stream } from '../net/api.ts'
 import { notice, textOf } from '../state.ts'
-import { listenToPlane, plane, queryOf, root } from './net/plane.ts'
-import { resumed } from './net/plane-live.ts'
+import { listenToPlane, plane, queryOf, resumed, root } from './net/plane-live.ts'
 
 export type TaskPage = { readonly tasks: readonly Task[]; readonly next: string | null; readonly counts: Readonly<Record<string, number>> }
 

@@ -7,7 +7,7 @@ import { decide, Question } from '../parts/question.tsx'
 import { Empty, Facts, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { approvals, attempt, may, status } from '../state.ts'
-import { cancel } from './conversing.tsx'
+import { cancel } from './talk.tsx'
 
 export function Now() {
   const waiting = approvals.value

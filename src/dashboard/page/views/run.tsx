@@ -9,7 +9,7 @@ import { Block, Button, Diff, Empty, Facts, money, riskKind, Tag, Time } from '.
 import { Input, Outcome } from '../parts/turn.tsx'
 import type { CallStep, Run, RunSummary, Step, Undone } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
-import { cancel } from './conversing.tsx'
+import { cancel } from './talk.tsx'
 
 export function RunView({ id }: { readonly id: string }) {
   const run = useLoaded(

@@ -1,11 +1,15 @@
 /** Answers "let me talk to it": the conversations, and the one that is open. */
 
-import { call } from '../net/api.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, call, stream } from '../net/api.ts'
+import { type Live, listen } from '../net/live.ts'
+import { submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Empty } from '../parts/small.tsx'
-import type { ConversationSummary } from '../shapes.ts'
-import { may } from '../state.ts'
-import { Conversing } from './conversing.tsx'
+import { Question } from '../parts/question.tsx'
+import { Button, Empty, Time } from '../parts/small.tsx'
+import { type CallShown, type Piece, Pieces } from '../parts/turn.tsx'
+import type { Conversation, ConversationSummary, Job, Message, RunSummary } from '../shapes.ts'
+import { approvals, attempt, may, textOf } from '../state.ts'
 
 export function Talk({ rest }: { readonly rest: string }) {
   return (
@@ -51,4 +55,315 @@ function Conversations({ current }: { readonly current: string }) {
       </Loaded>
     </nav>
   )
+}
+
+/** Shows one conversation as it streams, with the questions that it waits for, and takes what is said. */
+function Conversing({ id }: { readonly id: string }) {
+  const { title, pieces, running, problem } = useConversation(id)
+  const asked = approvals.value.filter(({ conversation_id }) => conversation_id === id)
+  const end = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (pieces.length > 0 && isAtEnd()) end.current?.scrollIntoView({ block: 'end' })
+  }, [pieces, asked.length])
+  if (problem !== '')
+    return (
+      <p class="card bad" role="alert">
+        {problem}
+      </p>
+    )
+  return (
+    <section aria-label="Conversation" class="conversing">
+      {id !== '' && <Head id={id} title={title} />}
+      <div role="log" aria-label="What was said">
+        {id === '' && <Empty>Say something; it begins a new conversation.</Empty>}
+        <Pieces of={pieces} />
+        {asked.map((approval) => (
+          <Question key={approval.id} approval={approval} />
+        ))}
+      </div>
+      {id !== '' && <Background id={id} />}
+      {may('chat') ? <Say id={id} running={running} /> : <Empty>Your token may not talk.</Empty>}
+      <div ref={end} />
+    </section>
+  )
+}
+
+/** The commands that still run in the background. */
+function Background({ id }: { readonly id: string }) {
+  const { value, again } = useLoaded(
+    () => call<{ readonly jobs: readonly Job[] }>('GET', `/conversations/${id}/jobs`),
+    `jobs ${id}`,
+    ({ event, conversationId }) => conversationId === id && /^(tool_result|run_ended)$/.test(event.type),
+  )
+  const running = value?.jobs.filter(({ state }) => state === 'running') ?? []
+  if (running.length === 0) return null
+  const stop = (job: string) => attempt(() => call('POST', `/conversations/${id}/jobs/${job}/stop`)).then(again)
+  return (
+    <section class="card" aria-label="In the background">
+      <ul class="list">
+        {running.map((job) => (
+          <li class="row" key={job.id}>
+            <code class="grow">{job.command}</code>
+            <span class="quiet small">
+              in the background since <Time at={job.started} />
+            </span>
+            {may('chat') && (
+              <button type="button" class="small" onClick={() => void stop(job.id)}>
+                Stop
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** Leaves a person who reads further up there. */
+function isAtEnd(): boolean {
+  return document.documentElement.scrollHeight - window.innerHeight - window.scrollY < 400
+}
+
+type Shown = {
+  readonly title: string
+  readonly pieces: readonly Piece[]
+  /** The run that is under way. */
+  readonly running?: string | undefined
+  readonly problem: string
+}
+
+function useConversation(id: string): Shown {
+  const [shown, setShown] = useState<Shown>({ title: '', pieces: [], problem: '' })
+  useEffect(() => {
+    if (id === '') return
+    // Undefined until it is loaded: what happens meanwhile is kept, and added if the loaded part does not have it.
+    const state: { seq?: number; held: Live[]; gone: boolean } = { held: [], gone: false }
+    const add = (live: Live) => {
+      if (live.seq === undefined || live.seq > (state.seq ?? 0)) setShown((before) => advanced(before, live))
+    }
+    const load = async () => {
+      const [conversation, { runs }] = await Promise.all([
+        call<Conversation>('GET', `/conversations/${id}`),
+        call<{ runs: readonly RunSummary[] }>('GET', `/runs?conversation_id=${id}&limit=500`),
+      ])
+      if (state.gone) return
+      state.seq = conversation.seq
+      const { title, running_run_id: running } = conversation
+      setShown({ title, pieces: piecesOf(conversation, runs), running, problem: '' })
+      for (const live of state.held) add(live)
+    }
+    load().catch((error: unknown) => setShown((before) => ({ ...before, problem: textOf(error) })))
+    const end = listen((live) => {
+      if (live.event.type === 'memory_cleared') return setShown({ title: '', pieces: [], problem: 'All conversations were deleted.' })
+      if (live.conversationId !== id) return
+      if (state.seq === undefined) state.held.push(live)
+      else add(live)
+    })
+    return () => {
+      state.gone = true
+      end()
+    }
+  }, [id])
+  return shown
+}
+
+function advanced(before: Shown, live: Live): Shown {
+  const { event, runId } = live
+  if (event.type === 'conversation_renamed') return { ...before, title: event.title }
+  if (event.type === 'conversation_deleted') return { ...before, pieces: [], problem: 'This conversation was deleted.' }
+  const running = event.type === 'run_started' ? runId : event.type === 'run_ended' ? undefined : before.running
+  return { ...before, pieces: addEvent(before.pieces, live), running }
+}
+
+function Head({ id, title }: { readonly id: string; readonly title: string }) {
+  const [draft, setDraft] = useState<string | undefined>()
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.select(), [draft === undefined])
+  if (draft !== undefined)
+    return (
+      <form
+        class="row head"
+        onSubmit={submitBy(() =>
+          attempt(() => call('PATCH', `/conversations/${id}`, { title: draft })).then((done) => done && setDraft(undefined)),
+        )}
+      >
+        <input
+          ref={field}
+          class="grow"
+          aria-label="Title"
+          required
+          maxLength={200}
+          value={draft}
+          onInput={(event) => setDraft(event.currentTarget.value)}
+        />
+        <button type="submit" class="main">
+          Rename
+        </button>
+        <Button on={() => setDraft(undefined)}>Back</Button>
+      </form>
+    )
+  return (
+    <div class="row head">
+      <h2 class="grow">{title}</h2>
+      <a href={`#/runs/${id}`}>Runs</a>
+      {may('chat') && (
+        <>
+          <button type="button" class="small" onClick={() => setDraft(title)}>
+            Rename
+          </button>
+          <button type="button" class="small" onClick={() => void remove(id, title)}>
+            Delete
+          </button>
+        </>
+      )}
+    </div>
+  )
+}
+
+async function remove(id: string, title: string): Promise<void> {
+  if (!confirm(`Delete "${title}" with its runs? Its receipts stay.`)) return
+  if (await attempt(() => call('DELETE', `/conversations/${id}`))) location.hash = '#/talk'
+}
+
+function Say({ id, running }: { readonly id: string; readonly running: string | undefined }) {
+  const [text, setText] = useState('')
+  const [waiting, setWaiting] = useState(0)
+  async function send(): Promise<void> {
+    const prompt = text.trim()
+    if (prompt === '') return
+    setText('')
+    setWaiting((now) => now + 1)
+    const sent = await attempt(() => begin(id, prompt))
+    setWaiting((now) => now - 1)
+    // What could not be sent is not lost.
+    if (!sent) setText((now) => (now === '' ? prompt : `${prompt}\n${now}`))
+  }
+  return (
+    <form class="say" onSubmit={submitBy(send)}>
+      <label for="say" class="hidden">
+        Message
+      </label>
+      <textarea
+        id="say"
+        rows={3}
+        placeholder="Message"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+          event.preventDefault()
+          void send()
+        }}
+      />
+      <div class="row">
+        <button type="submit" class="main">
+          Send
+        </button>
+        {running !== undefined && <Button on={() => attempt(() => cancel(running))}>Cancel the turn</Button>}
+        <span class="quiet small" role="status">
+          {waiting > 0 && running !== undefined ? 'Your message waits for the turn before it.' : running === undefined ? '' : 'Working'}
+        </span>
+        <span class="quiet small keys">Enter sends, Shift and Enter begin a new line.</span>
+      </div>
+    </form>
+  )
+}
+
+/** A run that ended meanwhile needs no cancelling. */
+export async function cancel(runId: string): Promise<void> {
+  await call('POST', `/runs/${runId}/cancel`, {}).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.code === 'no_run')) throw error
+  })
+}
+
+/**
+ * Begins a turn; it goes on when this page is closed. What it says arrives with the live events, so the answer itself is not read: a browser
+ * has only a few connections to one server.
+ */
+async function begin(id: string, prompt: string): Promise<void> {
+  const enough = new AbortController()
+  const body = { prompt, on_disconnect: 'continue', on_approval: 'wait', ...(id === '' ? {} : { conversation_id: id }) }
+  const response = await stream('POST', '/run', { body, signal: enough.signal })
+  const conversation = response.headers.get('x-conversation-id')
+  enough.abort()
+  if (id === '' && conversation !== null) location.hash = `#/talk/${conversation}`
+}
+
+/**
+ * Keeps what a conversation shows: what is stored of it, and each live event added to that. `runs` say how each turn ended; the messages
+ * do not.
+ */
+function piecesOf({ messages }: Conversation, runs: readonly RunSummary[]): readonly Piece[] {
+  const results = new Map(messages.flatMap(resultsOf))
+  return messages.flatMap((message, at): Piece[] => {
+    const run = message.metadata?.run_id
+    const isLast = run !== undefined && messages.slice(at + 1).every(({ metadata }) => metadata?.run_id !== run)
+    const ended = isLast ? runs.find(({ id }) => id === run) : undefined
+    return [...said(message, results), ...(ended?.code === undefined ? [] : endOf({ code: ended.code, message: ended.message ?? '' }))]
+  })
+}
+
+type Result = { readonly status: string; readonly output: string }
+
+function resultsOf({ content, tool_results }: Message): [string, Result][] {
+  return (tool_results ?? []).map(({ call_id, status }) => [call_id, { status, output: content }])
+}
+
+function said({ role, content, tool_calls }: Message, results: ReadonlyMap<string, Result>): Piece[] {
+  if (role === 'tool') return []
+  const text: Piece[] = content === '' ? [] : [{ kind: role === 'user' ? 'user' : 'text', text: content }]
+  const calls = (tool_calls ?? []).map(({ id, name, input }): Piece => {
+    return { kind: 'call', call: { id, tool: name, input, ...results.get(id) } }
+  })
+  return [...text, ...calls]
+}
+
+/** Numbered text is the whole of what streamed before it. */
+function addEvent(pieces: readonly Piece[], { id, event }: Live): readonly Piece[] {
+  switch (event.type) {
+    case 'run_started':
+      return [...settled(pieces), { kind: 'user', text: event.message }]
+    case 'text':
+    case 'thinking':
+      return id === undefined ? streamed(pieces, event.type, event.content) : whole(pieces, event.type, event.content)
+    case 'tool_use':
+      return [...settled(pieces), { kind: 'call', call: { id: event.toolCallId, tool: event.toolName, input: event.input } }]
+    case 'tool_result':
+      return pieces.map((piece) =>
+        piece.kind === 'call' && piece.call.id === event.toolCallId
+          ? { kind: 'call', call: { ...piece.call, ...outcomeOf(event) } }
+          : piece,
+      )
+    case 'run_ended':
+      return [...settled(pieces), ...endOf(event)]
+    default:
+      return pieces
+  }
+}
+
+function streamed(pieces: readonly Piece[], kind: 'text' | 'thinking', text: string): readonly Piece[] {
+  const last = pieces.at(-1)
+  if (last?.kind === kind && last.partial) return [...pieces.slice(0, -1), { kind, text: last.text + text, partial: true }]
+  return [...pieces, { kind, text, partial: true }]
+}
+
+function whole(pieces: readonly Piece[], kind: 'text' | 'thinking', text: string): readonly Piece[] {
+  const isStream = (piece: Piece) => piece.kind === kind && piece.partial === true
+  const at = pieces.findIndex(isStream)
+  const kept = pieces.filter((piece) => !isStream(piece))
+  return text === '' ? kept : kept.toSpliced(at < 0 ? kept.length : at, 0, { kind, text })
+}
+
+function settled(pieces: readonly Piece[]): readonly Piece[] {
+  return pieces.map((piece) => ('partial' in piece ? { kind: piece.kind, text: piece.text } : piece))
+}
+
+function outcomeOf({ status, output }: Extract<Live['event'], { type: 'tool_result' }>): Pick<CallShown, 'status' | 'output'> {
+  if (output === undefined) return { status }
+  return { status, output: typeof output === 'string' ? output : JSON.stringify(output, null, 2) }
+}
+
+/** A turn that ended well needs no further words. */
+function endOf({ code, message }: { readonly code: string; readonly message: string }): readonly Piece[] {
+  return code === 'answered' ? [] : [{ kind: 'problem', text: `The turn ended (${code})${message === '' ? '' : `: ${message}`}` }]
 }

@@ -6,8 +6,7 @@ import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Button, Empty, Part, riskKind, Tag, Time } from '../parts/small.tsx'
 import type { AlwaysRule, ToolFacts } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
-import { Explain } from './details/explain.tsx'
-import { Policy } from './details/policy.tsx'
+import { Explain, Policy } from './policy.tsx'
 
 export function Tools(_: { readonly rest: string }) {
   const tools = useLoaded(

@@ -1,7 +1,7 @@
 /** Defines the flags that the commands of a control plane share. */
 
 import type { Flags } from '../../../args/command.ts'
-import { jsonFlag } from '../../../args/flags.ts'
+import { jsonFlag } from '../../../args/turn-flags.ts'
 
 export const urlFlag = {
   url: {

@@ -8,7 +8,7 @@ import { pause } from '../../net/live.ts'
 import { counted } from '../../parts/fields.tsx'
 import { Empty } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
-import { queryOf, root } from '../net/plane.ts'
+import { queryOf, root } from '../net/plane-live.ts'
 import { visibleLog } from '../parts/plain-text.tsx'
 
 const chunk = 65_536

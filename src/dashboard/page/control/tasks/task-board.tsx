@@ -8,13 +8,11 @@ import { Empty } from '../../parts/small.tsx'
 import { textOf } from '../../state.ts'
 import { cancel, retry } from '../actions.tsx'
 import type { TaskPage } from '../control-state.ts'
-import { plane, queryOf } from '../net/plane.ts'
+import { plane, queryOf } from '../net/plane-live.ts'
 import type { Filters } from '../parts/address.ts'
 import { Ago, PriorityTag, TaskStatus, wordsOf } from '../parts/bits.tsx'
-import { keepingUp, type Rows, usePaged } from '../parts/paged.ts'
-import { PagedList } from '../parts/paged-list.tsx'
-import { PlainText } from '../parts/plain-text.tsx'
-import { canCancel, taskStatuses } from '../parts/task-words.ts'
+import { keepingUp, PagedList, type Rows, usePaged } from '../parts/paged-list.tsx'
+import { canCancel, PlainText, taskStatuses } from '../parts/plain-text.tsx'
 
 type Status = Task['status']
 type Columns = { readonly [status in Status]?: Pick<TaskPage, 'tasks' | 'next'> }

@@ -7,9 +7,9 @@ import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { Proposals } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { roles } from '../control-state.ts'
-import { listenToPlane, plane } from '../net/plane.ts'
+import { listenToPlane, plane } from '../net/plane-live.ts'
 import { goTo } from '../parts/address.ts'
-import { priorities } from '../parts/task-words.ts'
+import { priorities } from '../parts/plain-text.tsx'
 
 export function NewTask({ parent }: { readonly parent?: string | undefined }) {
   // The same key for each try, so that a task that was made although the answer was lost is not made twice.

@@ -7,7 +7,7 @@ import { About, counted, Field, moment, submitBy, whole } from '../../parts/fiel
 import { Columns, Empty, Part, Proposals, Scroll, Tile } from '../../parts/small.tsx'
 import { changeLimit, doing } from '../actions.tsx'
 import { budget, roles } from '../control-state.ts'
-import { plane } from '../net/plane.ts'
+import { plane } from '../net/plane-live.ts'
 import { idIn } from '../parts/address.ts'
 import { At, tokensOf } from '../parts/bits.tsx'
 

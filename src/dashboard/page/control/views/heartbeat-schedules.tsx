@@ -7,12 +7,10 @@ import { MissedField, ScheduleForm } from '../../parts/schedule-form.tsx'
 import { Button, Empty, Facts, Proposals, Tag } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
 import { roles } from '../control-state.ts'
-import { listenToPlane, plane } from '../net/plane.ts'
-import { resumed } from '../net/plane-live.ts'
+import { listenToPlane, plane, resumed } from '../net/plane-live.ts'
 import { confirmed } from '../parts/ask.tsx'
 import { At, IdLink, PriorityTag } from '../parts/bits.tsx'
-import { PlainText } from '../parts/plain-text.tsx'
-import { priorities } from '../parts/task-words.ts'
+import { PlainText, priorities } from '../parts/plain-text.tsx'
 
 export function HeartbeatSchedules(_: { readonly rest: string }) {
   const found = useLoadedOn(
