@@ -132,7 +132,7 @@ export const laws: readonly LawCase[] = [
       ['src/control/server/a.ts', 'export const serve = () => Bun.listen({ unix: "/x", socket: {} })'],
     ],
     innocent: [
-      ['src/control/hostd/daemon/a.ts', 'export const serve = () => Bun.listen({ unix: "/x", socket: {} })'],
+      ['src/control/hostd/serve-socket.ts', 'export const serve = () => Bun.listen({ unix: "/x", socket: {} })'],
       ['src/workspace/net/fetch.ts', 'export const get = () => fetch("http://x")'],
       ['src/providers/a.ts', 'export const ask = (fetch: typeof globalThis.fetch) => fetch("http://x")'],
       ['src/providers/a.ts', 'export const ask = (port: { fetch: () => void }) => port.fetch()'],

@@ -7,7 +7,7 @@ import { type Reference, references } from './references.ts'
 const SQLITE = ['src/memory/', 'src/discovery/', 'src/control/']
 const SERVE = ['src/http/']
 /** hostd's Unix socket is the other place: it connects to no host. */
-const NETWORK = ['src/workspace/net/', 'src/control/hostd/client.ts', 'src/control/hostd/daemon/']
+const NETWORK = ['src/workspace/net/', 'src/control/hostd/client.ts', 'src/control/hostd/serve-socket.ts']
 
 const NETWORK_MODULES = new Set(
   ['http', 'https', 'http2', 'net', 'tls', 'dgram', 'dns', 'dns/promises', 'undici'].flatMap((name) => [name, `node:${name}`]),

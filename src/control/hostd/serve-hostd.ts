@@ -8,10 +8,8 @@ import { spawnPlain } from '../../tools/process.ts'
 import { rowOf } from './catalogue/availability.ts'
 import { resolvePath } from './catalogue/bind.ts'
 import type { Catalogue } from './catalogue/operation.ts'
-import { claimSocket } from './daemon/claim-socket.ts'
-import { type ListenOptions, listen } from './daemon/listen-socket.ts'
 import type { HostdError } from './hostd-wire.ts'
-import { createApprovalCheck } from './may-call.ts'
+import { createApprovalCheck, mayConnect, type Peer, peerOf } from './may-call.ts'
 import {
   createAnswer,
   createRequestRate,
@@ -20,9 +18,8 @@ import {
   type RecordCall,
   type RequestOptions,
 } from './operation/answer-request.ts'
-import { createIntents, type Intents } from './operation/call-intents.ts'
-import { endMarked, execute } from './operation/execute.ts'
-import { mayConnect, type Peer, peerOf } from './peer.ts'
+import { createIntents, endMarked, execute, type Intents } from './operation/execute.ts'
+import { claimSocket, type ListenOptions, listen } from './serve-socket.ts'
 
 type HostdOptions = {
   readonly socket: string

@@ -3,8 +3,6 @@
 import { join } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { type PaneStep, planWindows, type WantedWindow } from './plan-windows.ts'
-import type { Tmux } from './tmux.ts'
 
 export type PaneOptions = {
   readonly tmux: Tmux
@@ -23,7 +21,7 @@ export async function syncPane({ tmux, logDir, agents }: PaneOptions): Promise<P
   return { created: number('create'), respawned: number('respawn'), closed: number('close'), windows: wanted.length }
 }
 
-export type PaneWatch = PaneOptions & {
+type PaneWatch = PaneOptions & {
   readonly signal: AbortSignal
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
   readonly changed: (done: PaneDone) => void
@@ -63,4 +61,158 @@ export function isAgentName(text: string): boolean {
 function wantedWindow(agent: string, logDir: string): WantedWindow {
   const path = join(logDir, `${agent}.log`)
   return { agent, path, log: sha256(path).slice(0, 16) }
+}
+
+/** `agent` is empty for a window that is not ours. */
+export type PaneWindow = { readonly id: string; readonly agent: string; readonly log: string; readonly dead: boolean }
+
+/** `log` identifies the file that the window follows. */
+type WantedWindow = { readonly agent: string; readonly log: string; readonly path: string }
+
+type PaneStep =
+  | { readonly do: 'create'; readonly window: WantedWindow }
+  /** The window stays where it is, with its number, and follows this log. */
+  | { readonly do: 'respawn'; readonly id: string; readonly window: WantedWindow }
+  | { readonly do: 'close'; readonly id: string }
+
+/**
+ * Plans what has to change so that each agent has one window. Windows that are not ours are never touched; a window of ours whose follower ended,
+ * or follows another file, is used again.
+ */
+export function planWindows(wanted: readonly WantedWindow[], present: readonly PaneWindow[]): readonly PaneStep[] {
+  const ours = present.filter(({ agent }) => agent !== '')
+  const first = new Map(ours.toReversed().map((window) => [window.agent, window]))
+  const names = new Set(wanted.map(({ agent }) => agent))
+  const surplus = ours.filter((window) => !names.has(window.agent) || first.get(window.agent) !== window)
+  return [
+    ...wanted.flatMap((window) => stepFor(window, first.get(window.agent))),
+    ...surplus.map(({ id }): PaneStep => ({ do: 'close', id })),
+  ]
+}
+
+function stepFor(window: WantedWindow, found: PaneWindow | undefined): PaneStep[] {
+  if (!found) return [{ do: 'create', window }]
+  return found.dead || found.log !== window.log ? [{ do: 'respawn', id: found.id, window }] : []
+}
+
+type TmuxRan = { readonly code: number; readonly stdout: string; readonly stderr: string }
+
+type TmuxOptions = {
+  readonly program: string
+  /** Of another tmux server than the user's own (`tmux -L`). */
+  readonly server?: string
+  readonly session: string
+  /** The whole environment of tmux and its windows; see `paneEnvironment`. */
+  readonly env: { readonly [name: string]: string }
+  /** The argv that follows a log in a window. */
+  readonly follower: (window: WantedWindow) => readonly string[]
+  readonly run: (argv: readonly string[], env: { readonly [name: string]: string }) => Promise<TmuxRan>
+}
+
+type Tmux = {
+  /** Empty without a session. @throws Error with what tmux said */
+  windows(): Promise<readonly PaneWindow[]>
+  create(window: WantedWindow): Promise<void>
+  respawn(id: string, window: WantedWindow): Promise<void>
+  close(id: string): Promise<void>
+}
+
+const separator = '|'
+const format = ['#{window_id}', '#{@braidclaw_agent}', '#{@braidclaw_log}', '#{pane_dead}'].join(separator)
+
+/** Talks to tmux: every call is an argv of its own, and every window is found by the mark that we set, never by its name or number. */
+export function createTmux({ program, server, session, env, follower, run }: TmuxOptions): Tmux {
+  const base = [program, ...(server === undefined ? [] : ['-L', server])]
+  const call = (...words: readonly string[]) => run([...base, ...words.map(literal)], env)
+
+  async function must(...words: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await call(...words)
+    if (code === 0) return stdout.trim()
+    throw new Error(`tmux ${words[0]} failed: ${(stderr || stdout).trim()}`)
+  }
+
+  /** The name of a window is for people; it is set once and then stays. */
+  async function mark(id: string, { agent, log }: WantedWindow): Promise<void> {
+    const options = [
+      ['@braidclaw_agent', agent],
+      ['@braidclaw_log', log],
+      ['automatic-rename', 'off'],
+      ['allow-rename', 'off'],
+      ['remain-on-exit', 'on'],
+    ] as const
+    for (const [name, value] of options) await must('set-option', '-w', '-t', id, name, value)
+  }
+
+  return {
+    async windows() {
+      const { code, stdout, stderr } = await call('list-windows', '-t', `=${session}:`, '-F', format)
+      if (code === 0) return stdout.split('\n').filter(Boolean).map(windowIn)
+      if (isAbsent(stderr)) return []
+      throw new Error(`tmux list-windows failed: ${stderr.trim()}`)
+    },
+    async create(window) {
+      const has = (await call('has-session', '-t', `=${session}`)).code === 0
+      // "=name:" lets tmux take the next free number; a bare name could mean a window, whose number is in use.
+      const place = has ? ['new-window', '-d', '-t', `=${session}:`] : ['new-session', '-d', '-s', session, '-x', '200', '-y', '50']
+      const id = await must(...place, '-n', window.agent, '-P', '-F', '#{window_id}', ...follower(window))
+      await mark(id, window)
+    },
+    async respawn(id, window) {
+      await must('respawn-window', '-k', '-t', id, ...follower(window))
+      await mark(id, window)
+    },
+    close: async (id) => void (await must('kill-window', '-t', id)),
+  }
+}
+
+/** An argument that ends in ";" would end the command for tmux. */
+function literal(word: string): string {
+  return word.endsWith(';') ? `${word.slice(0, -1)}\\;` : word
+}
+
+function windowIn(line: string): PaneWindow {
+  const [id = '', agent = '', log = '', dead = ''] = line.split(separator)
+  return { id, agent, log, dead: dead === '1' }
+}
+
+function isAbsent(stderr: string): boolean {
+  return /no server running|can't find session|error connecting to .*No such file/i.test(stderr)
+}
+
+/**
+ * tmux keeps the environment it was started with, and any window can print it: so it gets none of our keys and tokens.
+ */
+export function paneEnvironment(env: { readonly [name: string]: string | undefined }): { readonly [name: string]: string } {
+  const names = [
+    'PATH',
+    'HOME',
+    'USER',
+    'LOGNAME',
+    'SHELL',
+    'TERM',
+    'LANG',
+    'LC_ALL',
+    'TZ',
+    'TMUX_TMPDIR',
+    'TMPDIR',
+    'XDG_RUNTIME_DIR',
+    'BRAIDCLAW_HOME',
+  ]
+  const kept = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]))
+  return { LANG: 'C.UTF-8', ...Object.fromEntries(kept) }
+}
+
+const defaultSession = 'clawdie-controlplane'
+
+export type SessionName = { readonly on: true; readonly name: string; readonly changed: boolean } | { readonly on: false }
+
+/** tmux itself replaces "." and ":", which separate windows and panes; so does this, and also what only a shell could want. */
+export function sessionName(given: string | undefined): SessionName {
+  if (given !== undefined && given.trim() === '') return { on: false }
+  const wanted = (given ?? defaultSession).trim()
+  const name = wanted
+    .replaceAll(/[^A-Za-z0-9_-]/g, '_')
+    .replace(/^-/, '_')
+    .slice(0, 64)
+  return { on: true, name, changed: name !== wanted }
 }

@@ -1,8 +1,8 @@
 /** Runs Claude Code in print mode: its model calls go through the metered address of the control plane. */
 
 import { isObject } from '../../kit/json.ts'
-import { countIn, fieldsOf, objectIn, sessionEvents, textIn, textOfBlocks } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent, RunnerSupport } from './runner.ts'
+import { countIn, fieldsOf, objectIn, sessionEvents, textIn, textOfBlocks } from './runner.ts'
 
 const settingsFolder = '.claude'
 const mcpFile = 'mcp.json'

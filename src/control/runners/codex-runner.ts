@@ -1,7 +1,7 @@
 /** Runs Codex without a terminal: its model calls go through the metered address of the control plane. */
 
-import { countIn, fieldsOf, objectIn, sessionEvents, textIn } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent, RunnerSupport, RunnerTask } from './runner.ts'
+import { countIn, fieldsOf, objectIn, sessionEvents, textIn } from './runner.ts'
 
 const settingsFolder = '.codex'
 

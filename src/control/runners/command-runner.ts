@@ -2,8 +2,8 @@
  * Runs any program as a runner: it reads the task as one JSON object from its standard input, and may print JSON lines about what it does.
  */
 
-import { countIn, fieldsOf, textIn } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent } from './runner.ts'
+import { countIn, fieldsOf, textIn } from './runner.ts'
 
 /** `argv`: the program and its arguments, exactly as the operator gave them; nothing of a task is added to them. */
 export function commandRunner([program = '', ...fixed]: readonly string[]): ForeignRunner {

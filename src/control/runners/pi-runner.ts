@@ -1,7 +1,7 @@
 /** Runs pi in its JSON mode: the skill index goes into its system prompt, its own skills are off, and its model calls are metered. */
 
-import { countIn, fieldsOf, objectIn, sessionEvents, textIn, textOfBlocks } from './json-line.ts'
 import type { ForeignRunner, RunnerEvent, RunnerSupport, RunnerTask } from './runner.ts'
+import { countIn, fieldsOf, objectIn, sessionEvents, textIn, textOfBlocks } from './runner.ts'
 
 const agentFolder = '.pi/agent'
 const extensionFile = 'skills-search.ts'

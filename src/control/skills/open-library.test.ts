@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { exports as exported } from '../../../package.json'
 import { getAgentSkillIndex } from './agent-skill-index.ts'
 import { openLibrary } from './open-library.ts'
-import { skillsSearchTool } from './skills-search-tool.ts'
+import { skillsSearchTool } from './skill-search.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-skills-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -5,8 +5,7 @@ import { dirname, isAbsolute, join, sep } from 'node:path'
 import { errorText, hasCode } from '../../kit/errors.ts'
 import { type Skill, type SkillOwner, skillsOf } from './skill.ts'
 import { type LibraryProblem, type ReadContent, readSkillLibrary } from './skill-library.ts'
-import { openSkillSearch, type SkillSearch } from './skill-search.ts'
-import { skillsAnswer, skillsSearchSpec } from './skills-search-tool.ts'
+import { openSkillSearch, type SkillSearch, skillsAnswer, skillsSearchSpec } from './skill-search.ts'
 
 export type AgentSkills = {
   readonly skills: readonly Skill[]

@@ -5,8 +5,8 @@ import { z } from 'zod'
 import { errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { name } from '../contract/task-shapes.ts'
-import { compileInvoke } from './invoke-pattern.ts'
 import type { Invoke, Skill } from './skill.ts'
+import { compileInvoke } from './skill.ts'
 
 /** Both count from 1. */
 export type LibraryProblem = { readonly line: number; readonly column: number; readonly message: string }

@@ -1,8 +1,8 @@
-/** Searches the full texts of skills with SQLite's FTS5 in memory; no character of a query has a special meaning. */
+/** Searches the full texts of skills with SQLite's FTS5 in memory, and offers that as the tool skills_search. */
 
 import { Database } from 'bun:sqlite'
-import { wordsOf } from './invoke-pattern.ts'
-import type { Skill } from './skill.ts'
+import type { Tool } from '../../runtime/port.ts'
+import { type Skill, wordsOf } from './skill.ts'
 
 export type SkillSearch = {
   /** The best first. An empty query finds every skill. */
@@ -12,6 +12,7 @@ export type SkillSearch = {
 
 const maxWords = 32
 
+/** No character of a query has a special meaning. */
 export function openSkillSearch(skills: readonly Skill[]): SkillSearch {
   const database = new Database(':memory:')
   database.run("CREATE VIRTUAL TABLE skills USING fts5(name, summary, invoke, content, tokenize = 'porter unicode61')")
@@ -36,4 +37,52 @@ export function openSkillSearch(skills: readonly Skill[]): SkillSearch {
     },
     close: () => database.close(),
   }
+}
+
+/** Makes skills_search for the own runner: a tool that reads nothing but the library. */
+export function skillsSearchTool(search: Pick<SkillSearch, 'find'>): Tool {
+  return {
+    ...skillsSearchSpec,
+    risk: 'low',
+    timeoutMs: 10_000,
+    idempotent: true,
+    touches: () => [],
+    async invoke({ query }) {
+      const text = typeof query === 'string' ? query : ''
+      const hits = search.find(text, text.trim() === '' ? 1000 : mostHits)
+      return { success: true, output: skillsAnswer(text, hits), metadata: { hits: hits.length } }
+    },
+  }
+}
+
+export const skillsSearchSpec = {
+  name: 'skills_search',
+  description: 'Finds a skill by its name or by words, and returns its full text: how something is done here, step by step.',
+  parameters: {
+    type: 'object',
+    properties: { query: { type: 'string', description: 'The name of a skill, or some words; empty: the names of all skills' } },
+    required: ['query'],
+    additionalProperties: false,
+  },
+} as const
+
+const mostHits = 10
+const maxText = 65_536
+
+export function skillsAnswer(query: string, hits: readonly Skill[]): string {
+  const [best, ...others] = hits
+  if (!best) return `No skill matches ${JSON.stringify(query.slice(0, 200))}. Try other words, or an empty query for all names.`
+  if (query.trim() === '') return hits.map(lineOf).join('\n')
+  const rest = others.length === 0 ? '' : `\n\nOther skills that match:\n${others.map(lineOf).join('\n')}`
+  return `${textOf(best)}${rest}`
+}
+
+function lineOf({ name, summary }: Skill): string {
+  return `- ${name}: ${summary}`
+}
+
+function textOf({ name, summary, content, command }: Skill): string {
+  const text = content.length > maxText ? `${content.slice(0, maxText)}\n(cut here: the text has ${content.length} characters)` : content
+  const run = command ? `\n\nCommand: ${command.map((word) => JSON.stringify(word)).join(' ')}` : ''
+  return `# ${name}\n\n${summary}${text.trim() === '' ? '' : `\n\n${text.trim()}`}${run}`
 }

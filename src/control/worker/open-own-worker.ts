@@ -19,15 +19,14 @@ import { chooseRunner } from '../runners/choose-runner.ts'
 import { ownRunner, ownRunnerProblem } from '../runners/own-runner.ts'
 import type { ForeignRunner, RunnerName, RunnerSupport } from '../runners/runner.ts'
 import { type AgentSkills, openLibrary } from '../skills/open-library.ts'
-import { skillsSearchTool } from '../skills/skills-search-tool.ts'
-import { tidyParked } from './changes/parked-copies.ts'
+import { skillsSearchTool } from '../skills/skill-search.ts'
 import { openWaitingChanges } from './changes/waiting-changes.ts'
-import { createCopies } from './changes/workspace-copies.ts'
-import { clientPort } from './client-port.ts'
+import { createCopies, tidyParked } from './changes/workspace-copies.ts'
 import { identify } from './identify.ts'
 import { openWorker } from './open-worker.ts'
 import { noSkills, type Skills, type Worker, type WorkerRunner } from './worker-options.ts'
 import { placesOf, takeOverOlder } from './worker-places.ts'
+import { clientPort } from './worker-port.ts'
 
 export type OwnWorkerOptions = {
   /** `config.workspaceDir` is what the tasks are about; the command lets CONTROLPLANE_WORKSPACE_CWD decide it. */

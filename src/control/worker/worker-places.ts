@@ -7,7 +7,7 @@ import type { Setup } from '../../host/api.ts'
 import { keyFile } from '../manifest/agent-key.ts'
 import { removeOlderLeftovers } from './changes/copy-slots.ts'
 import { moveWaiting } from './changes/waiting-changes.ts'
-import { moveRecords } from './child/child-records.ts'
+import { moveRecords } from './child/child-processes.ts'
 import type { WhoItIs } from './identify.ts'
 
 export type WorkerPlaces = {

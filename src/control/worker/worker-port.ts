@@ -1,12 +1,14 @@
 /**
- * Defines what a worker needs of the control plane. `src/control/client` offers it over HTTP; a test may offer it over a plane in its own
- * process. Every method rejects with PlaneRefusal when the control plane refuses, and with another Error when it cannot be reached.
+ * Defines what a worker needs of the control plane, and offers it over HTTP; a test may offer it over a plane in its own process. Every method rejects with PlaneRefusal when the control plane refuses, and with another Error when it cannot be reached.
  */
 
+import { type ControlClient, createControlClient } from '../client/control-client.ts'
+import type { TransportOptions } from '../client/transport.ts'
 import type { ActivityPost, ActivityReply, SeedState } from '../contract/activity-shapes.ts'
 import type { RunPlane } from '../contract/plane.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Run, SessionLine } from '../contract/run-shapes.ts'
-import type { Claim, ClaimRequest, ReleaseRequest, Task } from '../contract/task-shapes.ts'
+import { type Claim, type ClaimRequest, type ReleaseRequest, runId, type Task, taskId } from '../contract/task-shapes.ts'
 import type { OwnRunPort } from '../runners/runner.ts'
 
 export type Artifact = {
@@ -44,4 +46,46 @@ export type RunPort = OwnRunPort & {
   appendLog(runId: string, at: number, piece: string): Promise<{ readonly log_bytes: number; readonly log_truncated: boolean }>
   deliver(runId: string, delivery: Parameters<RunPlane['deliver']>[2]): Promise<unknown>
   putArtifact(runId: string, artifact: Artifact): Promise<unknown>
+}
+
+/** Offers the control plane over HTTP: with the agent's own key, which `token` gives, and with the token of each run. */
+export function clientPort(options: TransportOptions): WorkerPort {
+  const client = createControlClient(options)
+  const { seed, fleet, tasks, runs } = client
+  return {
+    state: seed.state,
+    report: fleet.report,
+    claim: async (...asked) => checked(await tasks.claim(...asked)),
+    task: tasks.get,
+    activity: (post) => client.activity(post),
+    addSession: runs.addSession,
+    runState: async (runId) => (await runs.get(runId)).state,
+    appendLog: runs.appendLog,
+    deliver: runs.deliver,
+    putArtifact: runs.putArtifact,
+    // A beat that waits for repetitions would come too late: whoever keeps the lease repeats it.
+    run: (token) => runPort(createControlClient({ ...options, token: () => token, attempts: 1 })),
+  }
+}
+
+/** Folders of this machine are named after the run, so whoever answers in the place of the control plane must not choose any. @throws PlaneRefusal */
+function checked(claim: Claim | undefined): Claim | undefined {
+  if (claim === undefined || (runId.safeParse(claim.run_id).success && taskId.safeParse(claim.task.task_id).success)) return claim
+  const names = JSON.stringify([claim.run_id, claim.task.task_id]).slice(0, 200)
+  throw new PlaneRefusal('conflict', `the control plane gave a task with the ids ${names}, which are none; nothing was begun`)
+}
+
+function runPort({ tasks, runs, budget, approvals, activity }: ControlClient): RunPort {
+  return {
+    beat: tasks.beat,
+    release: tasks.release,
+    activity: (post) => activity(post),
+    appendLog: runs.appendLog,
+    deliver: runs.deliver,
+    putArtifact: runs.putArtifact,
+    reserve: budget.reserve,
+    settle: budget.settle,
+    approvals: async (taskId) => (await approvals.list({ task_id: taskId })).approvals,
+    useApproval: approvals.use,
+  }
 }

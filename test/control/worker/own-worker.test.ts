@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, sy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { channelRows } from '../../../src/channels/list.ts'
-import { markOf } from '../../../src/control/worker/child/end-processes.ts'
+import { markOf } from '../../../src/control/worker/child/child-processes.ts'
 import { type OwnWorkerOptions, openOwnWorker } from '../../../src/control/worker/open-own-worker.ts'
 import { silentContext } from '../../../src/host/open/library.ts'
 import { openHost } from '../../../src/host/open/open-host.ts'

@@ -1,5 +1,6 @@
 /** Implements `hostd`: serve, check and list. */
 
+import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
@@ -11,7 +12,6 @@ import { listOps } from '../../../control/hostd/client.ts'
 import type { OperationRow } from '../../../control/hostd/hostd-wire.ts'
 import type { CallRecord, RecordCall } from '../../../control/hostd/operation/answer-request.ts'
 import { serveHostd } from '../../../control/hostd/serve-hostd.ts'
-import { idOf } from '../../../control/hostd/user-ids.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { createRecord, recoverRecord } from '../../../host/records/integrity/recovery.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -191,4 +191,24 @@ function idIn(kind: 'user' | 'group', name: string): number {
 
 function ownUid(): number {
   return process.getuid?.() ?? -1
+}
+
+export type FoundId = { readonly ok: true; readonly id: number } | { readonly ok: false; readonly message: string }
+
+/** Finds the number of a user or group in the files of the system. A number is taken as it is; users of a directory service are named by number. */
+export function idOf(kind: 'user' | 'group', name: string, read = readText): FoundId {
+  if (/^\d{1,9}$/.test(name)) return { ok: true, id: Number(name) }
+  const file = kind === 'user' ? '/etc/passwd' : '/etc/group'
+  // An empty field is not 0, which would be root.
+  const fields = read(file)
+    .split('\n')
+    .map((line) => line.split(':'))
+    .find(([first]) => first === name)
+  const id = fields?.[2] ?? ''
+  if (/^\d{1,10}$/.test(id)) return { ok: true, id: Number(id) }
+  return { ok: false, message: `there is no ${kind} "${name}" in ${file}; create it, or give its number` }
+}
+
+function readText(path: string): string {
+  return readFileSync(path, 'utf8')
 }

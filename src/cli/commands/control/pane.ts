@@ -4,9 +4,16 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, statS
 import { join, resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { type PaneDone, type PaneOptions, syncPane, watchPane } from '../../../control/pane/keep-pane.ts'
+import {
+  createTmux,
+  type PaneDone,
+  type PaneOptions,
+  paneEnvironment,
+  sessionName,
+  syncPane,
+  watchPane,
+} from '../../../control/pane/keep-pane.ts'
 import { createLogFilter } from '../../../control/pane/log-filter.ts'
-import { createTmux, paneEnvironment, sessionName } from '../../../control/pane/tmux.ts'
 import { sleep } from '../../../kit/abort.ts'
 import { count } from '../../../kit/count.ts'
 import { errorText } from '../../../kit/errors.ts'

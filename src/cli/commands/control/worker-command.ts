@@ -16,11 +16,9 @@ import { approveFlag, autonomyFlag, workspaceFlag } from '../../args/turn-flags.
 import { withEnvFile } from '../../env-file.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { withLogFile } from '../../log-file.ts'
-import { controlAddress } from './connect/control-address.ts'
+import { nameOf } from './connect/argument-values.ts'
 import { urlFlag } from './connect/control-flags.ts'
-import { nameOf } from './connect/ids.ts'
-import { secretIn } from './connect/operator-token.ts'
-import { exitOf } from './connect/with-control.ts'
+import { controlAddress, exitOf, secretIn } from './connect/with-control.ts'
 
 const flags = {
   agent: {

@@ -4,8 +4,8 @@ import { lstatSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { shown } from '../../../config/text/toml-quote.ts'
 import { didYouMean } from '../../../kit/did-you-mean.ts'
-import { fillElement, paramsOf } from './argv-template.ts'
 import type { Operation, Param } from './operation.ts'
+import { fillElement, paramsOf } from './operation.ts'
 
 type Bound = { readonly ok: true; readonly argv: readonly string[] } | { readonly ok: false; readonly problems: readonly string[] }
 

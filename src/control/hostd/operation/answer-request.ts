@@ -16,9 +16,8 @@ import {
   type Risk,
 } from '../hostd-wire.ts'
 import type { createApprovalCheck } from '../may-call.ts'
-import { mayApprove, type Peer } from '../peer.ts'
-import type { Intents } from './call-intents.ts'
-import type { Executed, Execution } from './execute.ts'
+import { mayApprove, type Peer } from '../may-call.ts'
+import type { Executed, Execution, Intents } from './execute.ts'
 
 export type RequestOptions = {
   readonly catalogue: Catalogue

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { markOf } from '../child/end-processes.ts'
+import { markOf } from '../child/child-processes.ts'
 import { removeLeftovers, removeOlderLeftovers, takeSlot } from './copy-slots.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-slots-'))

@@ -5,11 +5,9 @@
 
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
 import { removeTree } from '../../../workspace/changes/tree/remove-tree.ts'
-import { isAlive, markOf } from '../child/end-processes.ts'
+import { isAlive, markOf, type ProcessMark, processMark } from '../child/child-processes.ts'
 
-const ownerMark = z.object({ pid: z.int(), started: z.string() })
 const most = 1_000
 
 /** The folder itself may not exist. @throws the system's error */
@@ -24,9 +22,9 @@ export function takeSlot(folder: string): string {
 
 const ownerFile = (slot: string) => `${slot}.owner`
 
-function ownerOf(slot: string): z.infer<typeof ownerMark> | undefined {
+function ownerOf(slot: string): ProcessMark | undefined {
   try {
-    return ownerMark.parse(JSON.parse(readFileSync(ownerFile(slot), 'utf8')))
+    return processMark.parse(JSON.parse(readFileSync(ownerFile(slot), 'utf8')))
   } catch {
     return undefined
   }
@@ -65,7 +63,7 @@ function takeAway(slot: string): void {
   } catch {
     return
   }
-  const owner = ownerMark.safeParse(JSON.parse(readFileSync(away, 'utf8'))).data
+  const owner = processMark.safeParse(JSON.parse(readFileSync(away, 'utf8'))).data
   if (owner && isAlive(owner)) linkSync(away, ownerFile(slot))
   rmSync(away, { force: true })
 }

@@ -3,11 +3,10 @@
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { filterProgram } from '../../../sandbox/filter/seccomp.ts'
-import { bubblewrapWords, type ConfinedChild, relayInside } from './bubblewrap-words.ts'
-import type { ChildRecords } from './child-records.ts'
-import type { Confinement } from './confinement-way.ts'
-import { killLeftovers, killMarked, markOf, type ProcessMark, termGraceMs } from './end-processes.ts'
-import { startGuard } from './guard.ts'
+import type { ChildRecords } from './child-processes.ts'
+import { killLeftovers, killMarked, markOf, type ProcessMark, startGuard, termGraceMs } from './child-processes.ts'
+import type { Confinement } from './confinement.ts'
+import { bubblewrapWords, type ConfinedChild, relayInside } from './confinement.ts'
 
 export type ChildPlan = Omit<ConfinedChild, 'blank'> & {
   readonly runId: string

@@ -9,11 +9,21 @@ import { commandRunner } from '../../runners/command-runner.ts'
 import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import { isLost, persistently } from './asks.ts'
 import { openRunLog } from './child-log.ts'
-import { deliverRun, finishWithoutLease, stateOf } from './finish-run.ts'
+import {
+  deliverRun,
+  finishWithoutLease,
+  type Held,
+  logMs,
+  noteSession,
+  type Performance,
+  type Performing,
+  type Prepared,
+  releaseTask,
+  stateOf,
+} from './finish-run.ts'
 import { keepLease } from './held-lease.ts'
-import { type Held, logMs, noteSession, type Performance, type Performing, type Prepared, releaseTask } from './performance.ts'
+import type { RunOutcome } from './run-child.ts'
 import { runChild } from './run-child.ts'
-import type { RunOutcome } from './run-outcome.ts'
 
 const usualLeaseSeconds = 60
 

@@ -1,7 +1,10 @@
-/** Defines the flags that the commands of a control plane share. */
+/** Defines the flags that the commands of a control plane share, and proposes its ids and names for shell completion. */
 
-import type { Flags } from '../../../args/command.ts'
+import type { CliContext } from '../../../../channels/terminal/context.ts'
+import type { Complete, Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
+
+import { type Control, clientOf, controlAddress, knownOperatorToken } from './with-control.ts'
 
 export const urlFlag = {
   url: {
@@ -30,4 +33,45 @@ export function present<T extends object>(fields: T): Present<T>
 /** Leaves out the undefined fields of an object: flags that were not given. */
 export function present(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+/** When the control plane does not answer within this time, nothing is proposed. */
+const patienceMs = 1_500
+
+export const proposeTasks: Complete = (context, partial) =>
+  proposed(context, partial, async (control) => (await control.tasks.list({ limit: 200 })).tasks.map((task) => task.task_id))
+
+export const proposeApprovals: Complete = (context, partial) =>
+  proposed(context, partial, async (control) =>
+    (await control.approvals.list({ state: 'pending', limit: 200 })).approvals.flatMap((each) => [
+      each.approval_id,
+      ...(each.task_id ? [each.task_id] : []),
+    ]),
+  )
+
+export const proposeControlAgents: Complete = (context, partial) =>
+  proposed(context, partial, async (control) => (await control.fleet.list()).map(({ id }) => id))
+
+export const proposeRoles: Complete = (context, partial) =>
+  proposed(context, partial, async (control) => [...new Set((await control.fleet.list()).map(({ role }) => role))])
+
+export const proposeControlRuns: Complete = (context, partial) =>
+  proposed(context, partial, async (control) => (await control.runs.list({ limit: 200 })).runs.map((run) => run.run_id))
+
+export const proposeControlSchedules: Complete = (context, partial) =>
+  proposed(context, partial, async (control) => (await control.schedules.list()).map(({ name }) => name))
+
+async function proposed(
+  context: CliContext,
+  partial: string,
+  find: (control: Control) => Promise<readonly string[]>,
+): Promise<readonly string[]> {
+  try {
+    const token = knownOperatorToken(context)
+    if (!token) return []
+    const names = await Promise.race([find(clientOf(controlAddress(undefined, context.env), token)), Bun.sleep(patienceMs)])
+    return (names ?? []).filter((name) => name.startsWith(partial))
+  } catch {
+    return []
+  }
 }

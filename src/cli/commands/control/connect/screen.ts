@@ -1,7 +1,15 @@
-/** Prints what a command of the control plane found: JSON for programs, lines as wide as the terminal for people. */
+/**
+ * Prints what a command of the control plane found: JSON for programs, lines as wide as the terminal for people; a new secret once, or into a file
+ * that only its owner can read.
+ */
 
+import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { columnsOfStderr, isTerminal } from '../../../../channels/terminal/tty.ts'
+import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
+import type { Flags } from '../../../args/command.ts'
+import { CliExit, commandError } from '../../../exit.ts'
 
 /** Undefined where stdout is not a terminal: nothing may be cut there. */
 export function terminalWidth(): number | undefined {
@@ -20,4 +28,58 @@ export function showId({ process: { stdout, stderr } }: CliContext, shown: Shown
   if (shown.json) return void stdout.write(`${JSON.stringify(shown.value)}\n`)
   stdout.write(`${shown.id}\n`)
   stderr.write(shown.text)
+}
+
+export const keyFlags = {
+  to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' },
+} as const satisfies Flags
+
+type Made = { readonly agent_id: string; readonly key_id: string; readonly key: string }
+type Secret = {
+  readonly secret: string
+  readonly name: string
+  readonly value: object
+  readonly json: boolean
+  readonly to: string | undefined
+}
+
+export function showKey(
+  context: CliContext,
+  { made, json, to }: { readonly made: Made; readonly json: boolean; readonly to: string | undefined },
+): void {
+  showSecret(context, { secret: made.key, name: `key ${made.key_id} of ${made.agent_id}`, value: made, json, to })
+}
+
+/** With `to`, the JSON has no secret either. @throws CliExit 1 when the file cannot be written */
+export function showSecret(context: CliContext, { secret, name, value, json, to }: Secret): void {
+  const { stdout, stderr } = context.process
+  if (to !== undefined) {
+    const path = resolve(context.cwd, to)
+    writeSecret(path, secret)
+    const known = Object.fromEntries(Object.entries(value).filter(([, each]) => each !== secret))
+    return void stdout.write(json ? `${JSON.stringify({ ...known, file: path })}\n` : `${name}: ${path}\n`)
+  }
+  if (json) return void stdout.write(`${JSON.stringify(value)}\n`)
+  stderr.write(`${name}: it is not shown again\n`)
+  stdout.write(`${secret}\n`)
+}
+
+/**
+ * Puts a new file there: one that is there already may belong to somebody else, or be open elsewhere, and would show the secret.
+ * @throws CliExit 1
+ */
+export function writeSecret(path: string, secret: string): void {
+  const draft = `${path}.${crypto.randomUUID()}.tmp`
+  try {
+    if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw unwritten(path, 'it is no regular file')
+    writeFileSync(draft, `${secret}\n`, { mode: 0o600, flag: 'wx', flush: true })
+    renameSync(draft, path)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error instanceof CliExit ? error : unwritten(path, explainErrno(errorCode(error)))
+  }
+}
+
+function unwritten(path: string, why: string): CliExit {
+  return commandError(`the secret cannot be written to ${path}: ${why}; it was made: revoke it, or rotate it to get another one`)
 }

@@ -1,19 +1,24 @@
-/** Connects a command to the control plane, and converts what goes wrong to a sentence that says what to do next. */
+/**
+ * Connects a command to the control plane: finds its address and the operator token, each with the place it came from, and converts what goes
+ * wrong to a sentence that says what to do next.
+ */
 
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../../channels/terminal/signals.ts'
+import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
 import { type ControlClient, createControlClient } from '../../../../control/client/control-client.ts'
 import { PlaneRefusal } from '../../../../control/contract/plane-refusal.ts'
+import type { Environment, HostContext } from '../../../../host/api.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { visible } from '../../../../kit/text.ts'
 import { createProviderFetch } from '../../../../workspace/net/provider-fetch.ts'
 import { withEnvFile } from '../../../env-file.ts'
-import { CliExit, commandError, exitCodes } from '../../../exit.ts'
-import { type ControlAddress, controlAddress } from './control-address.ts'
-import { type OperatorToken, operatorToken } from './operator-token.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../../exit.ts'
 
 export type Control = ControlClient
-export type Connected = { readonly control: Control; readonly url: string; readonly signal: AbortSignal }
+type Connected = { readonly control: Control; readonly url: string; readonly signal: AbortSignal }
 
 /** Ctrl-C aborts `signal`; the command then ends with 130 unless it ended well by itself. @throws CliExit */
 export async function withControl<T>(
@@ -94,4 +99,84 @@ function sentenceOf({ code, message }: PlaneRefusal, { url, origin }: ControlAdd
   if (lists[kind] !== undefined) return `${message}. See: braidclaw ${lists[kind]}`
   if (code === 'version_conflict') return `${message}. Look at it again (braidclaw control task show) and repeat the change`
   return message
+}
+
+/** `origin`: the flag or variable that gave the address. */
+type ControlAddress = { readonly url: string; readonly origin: string; readonly encrypted: boolean }
+
+/** @throws CliExit 2 unless it is the address of a server */
+export function controlAddress(given: string | undefined, env: Environment): ControlAddress {
+  const { text, origin } = chosen(given, env)
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw usageError(`${origin} ${JSON.stringify(text)} is no http(s) address; write one like http://127.0.0.1:3100`)
+  if (url.username !== '' || url.password !== '')
+    throw usageError(`${origin}: an address with a password is refused; the token comes from a file or CONTROLPLANE_OPERATOR_TOKEN`)
+  if (url.search !== '' || url.hash !== '') throw usageError(`${origin} ${JSON.stringify(text)}: leave out what begins with "?" or "#"`)
+  return {
+    url: `${url.origin}${url.pathname.replace(/\/+$/, '')}`,
+    origin,
+    encrypted: url.protocol === 'https:' || isLoopback(url.hostname),
+  }
+}
+
+function chosen(given: string | undefined, env: Environment): { readonly text: string; readonly origin: string } {
+  if (given !== undefined) return { text: given, origin: '--url' }
+  if (env.CONTROLPLANE_API_URL) return { text: env.CONTROLPLANE_API_URL, origin: 'CONTROLPLANE_API_URL' }
+  const port = env.CONTROLPLANE_API_PORT
+  return port
+    ? { text: `http://127.0.0.1:${port}`, origin: 'CONTROLPLANE_API_PORT' }
+    : { text: 'http://127.0.0.1:3100', origin: 'the default address' }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host)
+}
+
+/** `origin`: the variable or the file. */
+type OperatorToken = { readonly token: string; readonly origin: string }
+
+type Place = Pick<HostContext, 'env' | 'home'>
+
+const variable = 'CONTROLPLANE_OPERATOR_TOKEN'
+
+/** Where `control init` keeps the first token. */
+export function operatorTokenFile({ home }: Pick<HostContext, 'home'>): string {
+  return join(home, 'control', 'operator.token')
+}
+
+/** @returns undefined when there is none. @throws CliExit when the file is there but cannot be used */
+export function knownOperatorToken(place: Place): OperatorToken | undefined {
+  const given = place.env[variable]?.trim()
+  return given ? { token: given, origin: variable } : tokenIn(operatorTokenFile(place))
+}
+
+/** @throws CliExit that says where a token is looked for and how to get one */
+export function operatorToken(place: Place): OperatorToken {
+  const found = knownOperatorToken(place)
+  if (found) return found
+  throw usageError(
+    `no operator token: ${variable} is not set, and ${operatorTokenFile(place)} does not exist. On the machine of the control plane: braidclaw control init. On another one: copy its operator.token to that path (mode 600)`,
+  )
+}
+
+function tokenIn(path: string): OperatorToken | undefined {
+  const token = secretIn(path)
+  return token === undefined ? undefined : { token, origin: path }
+}
+
+/**
+ * Reads a secret from a file that only its owner can read. A file that is named by a flag has to be there.
+ * @throws CliExit when it cannot be used
+ */
+export function secretIn(path: string, flag?: string): string | undefined {
+  const read = readConfigFile(path)
+  if (read.state === 'missing' && flag === undefined) return undefined
+  if (read.state === 'missing') throw usageError(`${flag} ${path}: there is no such file`)
+  if (read.state === 'unusable') throw commandError(`${path} ${read.why}`)
+  if ((statSync(path).mode & 0o077) !== 0)
+    throw commandError(`${path}: others can read this secret; run: chmod 600 ${path}, and replace the secret if they did`)
+  const secret = read.text.trim()
+  if (!/^[\x21-\x7e]+$/.test(secret)) throw commandError(`${path} holds no token; it has to be one line such as cpo_… or cpa_…`)
+  return secret
 }

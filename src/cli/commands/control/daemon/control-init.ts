@@ -7,8 +7,8 @@ import type { Command, Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { commandError } from '../../../exit.ts'
-import { operatorTokenFile, secretIn } from '../connect/operator-token.ts'
-import { writeSecret } from '../fleet/show-key.ts'
+import { writeSecret } from '../connect/screen.ts'
+import { operatorTokenFile, secretIn } from '../connect/with-control.ts'
 import { controlEnv, controlFolder, settingsOf, withPlane } from './open-plane.ts'
 
 const flags = {

@@ -13,7 +13,7 @@ import type { Command, Flags, Given } from '../../../args/command.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, usageError } from '../../../exit.ts'
 import { withLogFile } from '../../../log-file.ts'
-import { knownOperatorToken } from '../connect/operator-token.ts'
+import { knownOperatorToken } from '../connect/with-control.ts'
 import { controlEnv, controlLog, lockDatabase, placeOf, refusalAsExit, settingsOf, withPlane } from './open-plane.ts'
 
 const flags = {

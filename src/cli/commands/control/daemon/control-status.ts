@@ -1,14 +1,18 @@
 /** Implements `control status`: the budget, what needs a person, the queues and the agents; with --watch again at each event. */
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
+import type { Approval } from '../../../../control/contract/activity-shapes.ts'
+import type { Agent, Budget } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
 import { sleep } from '../../../../kit/abort.ts'
+import { count, grouped } from '../../../../kit/count.ts'
 import type { Command, Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
-import { type FleetStatus, statusText } from '../text/status-text.ts'
+import { agentLines, budgetSentence, newDay, waitingTasks } from '../text/fleet-text.ts'
+import { shortened, table } from '../text/table.ts'
 
 const flags = {
   watch: { type: 'boolean', short: 'w', about: 'Again whenever something happened, until Ctrl-C' },
@@ -88,4 +92,124 @@ async function again(control: Control, signal: AbortSignal, act: () => Promise<b
     if (signal.aborted || happened?.done || !(await act())) return
     if (happened) waiting.next = events.next()
   }
+}
+
+export type FleetStatus = {
+  readonly url: string
+  readonly budget: Budget
+  readonly agents: readonly Agent[]
+  readonly approvals: readonly Approval[]
+  /** Tasks in blocked(in_doubt), blocked(operator), dead or failed that nobody has looked after. */
+  readonly stuck: readonly Task[]
+  /** The number of tasks of each role by status. */
+  readonly queue: { readonly [role: string]: { readonly [status: string]: number } }
+}
+
+/** The number of lines that each part may have; what is left out is counted. */
+const most = 10
+
+export function statusText(status: FleetStatus, now: number, width?: number): string {
+  const needs = needed(status, now)
+  const parts = [
+    head(status, now, width),
+    [
+      '',
+      ...(needs.length === 0
+        ? ['nothing needs you']
+        : ['needs you', ...indented(table(limited(needs), { width: width && width - 2, most: 48, drop: [1] }))]),
+    ],
+    Object.keys(status.queue).length === 0
+      ? []
+      : ['', ...table(queueRows(status.queue), { heads: queueHeads, right: [1, 2, 3, 4, 5, 6], keep: [], drop: [5, 6, 2], width })],
+    status.agents.length === 0
+      ? ['', 'no agents yet: braidclaw control agent add NAME --role ROLE']
+      : ['', ...agentLines(status.agents, now, width)],
+  ]
+  return parts
+    .flat()
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+/** On a narrow terminal without the address, so that each is one line. */
+function head({ url, agents, budget }: FleetStatus, now: number, width?: number): string[] {
+  const [about, spent, day] = [fleet(agents), budgetSentence(budget), newDay(budget, now)]
+  if (width !== undefined && width < 60) return [about, spent, day].map((line) => shortened(line, width))
+  return [`control plane  ${url}: ${about}`, `budget         ${spent}`, `               ${day}`]
+}
+
+/** What a person can do about each, as the command that does it. */
+function needed({ approvals, stuck, budget, agents, queue }: FleetStatus, now: number): string[][] {
+  return [
+    ...approvals.map(({ approval_id: id, agent_id: agent, operation }) => [id, `control approve ${id}`, `${agent} asks: ${operation}`]),
+    ...stuck.map((task) => [task.task_id, remedy(task), `${reasonOf(task)}: ${task.title}`]),
+    ...(budget.blocked_tasks > 0 ? [['budget', 'control budget set', waitingTasks(budget)]] : []),
+    ...Object.entries(queue).flatMap(([role, { pending = 0 }]) => (pending > 0 ? unattended(role, { agents, budget, pending, now }) : [])),
+  ]
+}
+
+/** A worker asks at least every 25 s. */
+const unseenMs = 120_000
+
+/** Tasks wait for a role, and no worker will claim them: the budget of the day is used up, or no worker asked for tasks lately. */
+function unattended(
+  role: string,
+  { agents, budget, pending, now }: Pick<FleetStatus, 'agents' | 'budget'> & { readonly pending: number; readonly now: number },
+): string[][] {
+  const waits = `${count(pending, 'task')} ${pending === 1 ? 'waits' : 'wait'}`
+  if (isSpent(budget.remaining)) return [[role, 'control budget set --daily …', `${waits}: the budget of all is used up`]]
+  if (isSpent(budget.roles[role]?.remaining)) return [[role, `control budget set --role ${role}=…`, `${waits}: its budget is used up`]]
+  const ofRole = agents.filter((agent) => agent.role === role)
+  const isSeen = ({ last_seen_at: seen, running }: Agent) => running.length > 0 || (seen !== null && now - Date.parse(seen) < unseenMs)
+  if (ofRole.some((agent) => agent.paused || isSeen(agent))) return []
+  const [first] = ofRole
+  return first === undefined
+    ? [[role, 'control agent add', `${waits} for a role without an agent`]]
+    : [[role, `control worker --agent ${first.id}${first.id === role ? '' : ` -r ${role}`}`, `${waits}: no worker was seen lately`]]
+}
+
+function isSpent(remaining: number | null | undefined): boolean {
+  return typeof remaining === 'number' && remaining <= 0
+}
+
+function remedy({ task_id: id, blocked_reason: reason }: Task): string {
+  if (reason === 'in_doubt') return `control task resolve ${id}`
+  return reason === 'operator' ? `control task edit ${id} --release` : `control task retry ${id}`
+}
+
+function reasonOf({ status, blocked_reason: reason, attempt }: Task): string {
+  if (reason === 'in_doubt') return 'an effect is in doubt'
+  if (reason === 'operator') return 'blocked by an operator'
+  return `${status} after ${count(attempt, 'attempt')}`
+}
+
+const queueHeads = ['role', 'pending', 'running', 'waiting', 'blocked', 'done', 'failed']
+
+function queueRows(queue: FleetStatus['queue']): string[][] {
+  return Object.entries(queue).map(([role, found]) => {
+    const sum = (...statuses: readonly string[]) => grouped(statuses.reduce((total, status) => total + (found[status] ?? 0), 0))
+    return [
+      role,
+      sum('pending'),
+      sum('running'),
+      sum('awaiting_approval', 'budget_blocked'),
+      sum('blocked'),
+      sum('completed'),
+      sum('failed', 'dead', 'cancelled'),
+    ]
+  })
+}
+
+function fleet(agents: readonly Agent[]): string {
+  const working = agents.filter(({ running }) => running.length > 0).length
+  const paused = agents.filter((agent) => agent.paused).length
+  return `${count(agents.length, 'agent')}, ${working} working${paused > 0 ? `, ${paused} paused` : ''}`
+}
+
+function limited(rows: readonly string[][]): string[][] {
+  return rows.length <= most ? [...rows] : [...rows.slice(0, most - 1), ['…', '', `and ${rows.length - most + 1} more`]]
+}
+
+function indented(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`)
 }

@@ -1,17 +1,17 @@
-/** Implements `control agent list | add | edit | remove | pause | resume | wake` and `control key new | list | rotate | revoke`. */
+/**
+ * Implements `control agent list | add | edit | remove | pause | resume | wake`, `control key new | list | rotate | revoke` and
+ * `control operator list | new | revoke`: the agents, and the secrets of agents and operators.
+ */
 
 import type { Agent, NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
-import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
-import { proposeControlAgents, proposeRoles } from '../connect/control-names.ts'
-import { nameOf } from '../connect/ids.ts'
-import { show, terminalWidth } from '../connect/screen.ts'
+import { nameOf, tokensOf } from '../connect/argument-values.ts'
+import { controlExits, controlFlags, present, proposeControlAgents, proposeRoles } from '../connect/control-flags.ts'
+import { keyFlags, show, showKey, showSecret, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
-import { tokensOf } from '../tasks/read-draft.ts'
-import { agentLines, agentState, keyLines } from '../text/fleet-text.ts'
-import { keyFlags, showKey } from './show-key.ts'
+import { agentLines, agentState, keyLines, operatorLines } from '../text/fleet-text.ts'
 
 export const list = {
   flags: controlFlags,
@@ -226,3 +226,59 @@ async function onlyKey(control: Control, agent: string): Promise<string> {
   if (second === undefined) return first.key_id
   throw usageError(`${agent} has ${keys.length} keys in force; name one: ${keys.map((each) => each.key_id).join(', ')}`)
 }
+
+const newOperatorFlags = { ...keyFlags, ...controlFlags } as const satisfies Flags
+const newOperatorArgs = { name: { type: 'text', about: 'Who uses it; records show this name' } } as const satisfies Arguments
+const operatorArgs = { id: { type: 'text', about: 'Its id, as "control operator list" shows it' } } as const satisfies Arguments
+
+export const createOperator = {
+  flags: newOperatorFlags,
+  args: newOperatorArgs,
+  examples: [
+    ['anna', 'shown this once; whoever has it may do everything'],
+    ['ci --to ci.token', 'into a file that only you can read'],
+  ],
+  exits: controlExits,
+  async run(context, given, { name }) {
+    await withControl(context, given, async (control) => {
+      const made = await control.fleet.newOperator(nameOf('operator', name))
+      showSecret(context, {
+        secret: made.token,
+        name: `operator token ${made.id} of ${name}`,
+        value: made,
+        json: given.json ?? false,
+        to: given.to,
+      })
+    })
+  },
+} as const satisfies Command<typeof newOperatorFlags, typeof newOperatorArgs>
+
+export const listOperators = {
+  flags: controlFlags,
+  examples: [['', 'names and ids; the tokens themselves are not stored']],
+  exits: controlExits,
+  async run(context, given) {
+    await withControl(context, given, async (control) => {
+      const operators = await control.fleet.operators()
+      printList(context, {
+        items: operators,
+        json: given.json ?? false,
+        lines: operatorLines(operators, Date.now(), terminalWidth()),
+        none: 'no operator tokens',
+      })
+    })
+  },
+} as const satisfies Command<typeof controlFlags>
+
+export const revokeOperator = {
+  flags: controlFlags,
+  args: operatorArgs,
+  examples: [['op-2', 'its next request is refused']],
+  exits: controlExits,
+  async run(context, given, { id }) {
+    await withControl(context, given, async (control) => {
+      const revoked = await control.fleet.revokeOperator(nameOf('operator', id))
+      show(context, { json: given.json ?? false, value: revoked, text: `revoked: operator token ${revoked.id} of ${revoked.name}\n` })
+    })
+  },
+} as const satisfies Command<typeof controlFlags, typeof operatorArgs>

@@ -3,11 +3,11 @@
 import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
 import type { Command, Flags, Given } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
+import { namedTokens, tokensOf, zoneOf } from '../connect/argument-values.ts'
 import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
-import { namedTokens, tokensOf, zoneOf } from '../tasks/read-draft.ts'
-import { budgetText } from '../text/budget-text.ts'
+import { budgetText } from '../text/fleet-text.ts'
 
 export const show = {
   flags: controlFlags,

@@ -11,13 +11,20 @@ import { grouped } from '../../../../kit/count.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
-import { controlExits, controlFlags, present, urlFlag } from '../connect/control-flags.ts'
-import { proposeControlAgents, proposeControlRuns, proposeTasks } from '../connect/control-names.ts'
-import { idOf } from '../connect/ids.ts'
+import { idOf } from '../connect/argument-values.ts'
+import {
+  controlExits,
+  controlFlags,
+  present,
+  proposeControlAgents,
+  proposeControlRuns,
+  proposeTasks,
+  urlFlag,
+} from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
-import { runLines, runText } from '../text/run-text.ts'
 import { oneLine, table } from '../text/table.ts'
+import { runLines, runText } from '../text/task-text.ts'
 
 const listFlags = {
   task: { type: 'text', about: 'Only of this task', complete: proposeTasks },

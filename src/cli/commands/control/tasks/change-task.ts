@@ -6,14 +6,20 @@ import type { Task, TaskDraft, TaskPatch } from '../../../../control/contract/ta
 import type { Arguments, Command, Example, Flags, Given } from '../../../args/command.ts'
 import { messageOf } from '../../../args/message-text.ts'
 import { usageError } from '../../../exit.ts'
-import { controlExits, controlFlags, noteFlag, present } from '../connect/control-flags.ts'
-import { proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-names.ts'
-import { idOf, nameOf } from '../connect/ids.ts'
+import { idOf, jsonObjectOf, jsonOf, nameOf, timeOf, tokensOf } from '../connect/argument-values.ts'
+import {
+  controlExits,
+  controlFlags,
+  noteFlag,
+  present,
+  proposeControlAgents,
+  proposeRoles,
+  proposeTasks,
+} from '../connect/control-flags.ts'
 import { show, showId } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { oneLine } from '../text/table.ts'
 import { statusText } from '../text/task-text.ts'
-import { jsonObjectOf, jsonOf, timeOf, tokensOf } from './read-draft.ts'
 import { taskArgs } from './task-list.ts'
 
 export const draftFlags = {

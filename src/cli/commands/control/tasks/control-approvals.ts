@@ -7,9 +7,16 @@ import { visibleLines } from '../../../../kit/text.ts'
 import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
-import { controlExits, controlFlags, noteFlag, present } from '../connect/control-flags.ts'
-import { proposeApprovals, proposeControlAgents, proposeTasks } from '../connect/control-names.ts'
-import { idOf } from '../connect/ids.ts'
+import { idOf } from '../connect/argument-values.ts'
+import {
+  controlExits,
+  controlFlags,
+  noteFlag,
+  present,
+  proposeApprovals,
+  proposeControlAgents,
+  proposeTasks,
+} from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { oneLine, record, table } from '../text/table.ts'

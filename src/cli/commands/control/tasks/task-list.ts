@@ -4,14 +4,12 @@ import { taskStatuses } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Command, Flags, Given } from '../../../args/command.ts'
 import { printList } from '../../../print-list.ts'
-import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
-import { proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-names.ts'
-import { idOf } from '../connect/ids.ts'
+import { idOf } from '../connect/argument-values.ts'
+import { controlExits, controlFlags, present, proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
-import { printEvents } from '../runs/print-events.ts'
-import { runLines } from '../text/run-text.ts'
-import { effectLines, taskLines, taskText } from '../text/task-text.ts'
+import { printEvents } from '../runs/control-events.ts'
+import { effectLines, runLines, taskLines, taskText } from '../text/task-text.ts'
 
 const listFlags = {
   role: { type: 'text', short: 'r', about: 'Only of this role', complete: proposeRoles },

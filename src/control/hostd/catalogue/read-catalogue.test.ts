@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bindParams } from './bind.ts'
 import { builtInCatalogue } from './built-in.ts'
-import { parseCatalogue } from './parse-catalogue.ts'
-import { readCatalogue } from './read-catalogue.ts'
+import { parseCatalogue, readCatalogue } from './read-catalogue.ts'
 
 function problems(text: string): string[] {
   return parseCatalogue(text).problems.map(({ line, field, message }) => `${line} ${field} ${message}`)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { writeSecret } from './show-key.ts'
+import { writeSecret } from './screen.ts'
 
 test('a secret goes into a new file of its owner alone: neither into one that others have open, nor through a link', () => {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-secret-'))

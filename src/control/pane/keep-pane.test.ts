@@ -1,7 +1,5 @@
 import { expect, test } from 'bun:test'
-import { isAgentName } from './keep-pane.ts'
-import { type PaneWindow, planWindows } from './plan-windows.ts'
-import { type SessionName, sessionName } from './tmux.ts'
+import { isAgentName, type PaneWindow, planWindows, type SessionName, sessionName } from './keep-pane.ts'
 
 const wanted = (agent: string, log = 'here') => ({ agent, log, path: `/${agent}.log` })
 const present = (id: string, agent: string, more: Partial<PaneWindow> = {}): PaneWindow => ({

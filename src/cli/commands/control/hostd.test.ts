@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { idOf } from './user-ids.ts'
+import { idOf } from './hostd.ts'
 
 const lines = ['root:x:0:0:root:/root:/bin/sh', 'broken:x', 'empty:x::', '+::::::', 'words:x:many:', 'minus:x:-1:', 'ops:x:990:', ''].join(
   '\n',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { compilePattern } from './linear-pattern.ts'
+import { compilePattern } from './operation.ts'
 
 function matches(source: string, text: string): boolean {
   const compiled = compilePattern(source)

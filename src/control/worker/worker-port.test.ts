@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { clientPort } from './client-port.ts'
+import { clientPort } from './worker-port.ts'
 
 test('a claim whose run or task is named like a path is refused', async () => {
   const ids: string[][] = []

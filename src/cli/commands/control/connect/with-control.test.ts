@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { controlAddress } from './control-address.ts'
-import { knownOperatorToken, operatorToken, operatorTokenFile } from './operator-token.ts'
+import { controlAddress, knownOperatorToken, operatorToken, operatorTokenFile } from './with-control.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'braidclaw-token-'))
 const file = operatorTokenFile({ home })

@@ -1,7 +1,7 @@
 /** What the output of a runner means for its task, and that no amount of it holds the worker up. */
 
 import { describe, expect, test } from 'bun:test'
-import { collectOutcome } from './run-outcome.ts'
+import { collectOutcome } from './run-child.ts'
 
 const ended = { code: 0, stopped: false }
 

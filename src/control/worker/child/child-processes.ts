@@ -1,0 +1,178 @@
+/** Marks, records and ends the processes of a worker's runs, also those that left their group and those that a killed worker left. */
+
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { startTick } from '../../../kit/proc.ts'
+import { sha256 } from '../../../kit/sha256.ts'
+import { endGroup } from '../../../service/supervise.ts'
+
+/** How long a child has between SIGTERM and SIGKILL, in ms. */
+export const termGraceMs = 5_000
+const ROUNDS = 20
+
+/** Sends SIGKILL to each of these processes and to the group that it leads, if it is still the same process. */
+export function killMarked(marks: readonly ProcessMark[]): number {
+  return marks.filter((mark) => {
+    if (!isAlive(mark)) return false
+    endGroup(mark.pid, 'SIGKILL')
+    return signal(mark.pid)
+  }).length
+}
+
+/**
+ * Kills whatever still has the token of the run in its environment, until nothing has: a process may fork while we look.
+ * @returns how many processes it ended
+ */
+export async function killLeftovers(tokenDigest: string): Promise<number> {
+  const ended = new Set<number>()
+  for (let round = 0; round < ROUNDS; round++) {
+    const found = processesOfRun(tokenDigest)
+    if (found.length === 0) break
+    killMarked(found)
+    for (const { pid } of found) ended.add(pid)
+    await Bun.sleep(1 + round)
+  }
+  return ended.size
+}
+
+function signal(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL')
+  } catch {
+    return false
+  }
+}
+
+/** `started`: in ticks since the boot. */
+export type ProcessMark = { readonly pid: number; readonly started: string }
+
+/** @returns undefined for a process that does not exist, has ended or cannot be read */
+export function markOf(pid: number): ProcessMark | undefined {
+  const started = startTick(pid)
+  return started === undefined ? undefined : { pid, started }
+}
+
+export function isAlive({ pid, started }: ProcessMark): boolean {
+  return startTick(pid) === started
+}
+
+/** Finds the processes whose environment holds the run token with this SHA-256, wherever they moved since they were started. */
+export function processesOfRun(tokenDigest: string): readonly ProcessMark[] {
+  return pids().flatMap((pid) => (digestOfToken(pid) === tokenDigest ? (markOf(pid) ?? []) : []))
+}
+
+function pids(): readonly number[] {
+  try {
+    return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
+  } catch {
+    return []
+  }
+}
+
+const variable = 'CONTROLPLANE_API_KEY='
+
+function digestOfToken(pid: number): string | undefined {
+  if (pid === process.pid) return undefined
+  try {
+    const line = readFileSync(`/proc/${pid}/environ`, 'latin1')
+      .split('\0')
+      .find((each) => each.startsWith(variable))
+    return line === undefined ? undefined : sha256(line.slice(variable.length))
+  } catch {
+    return undefined
+  }
+}
+
+export const processMark = z.object({ pid: z.int(), started: z.string() })
+const childRecord = z.object({
+  run_id: z.string(),
+  /** The worker that started it: while that one lives, nobody else ends its child. */
+  worker: processMark,
+  token_digest: z.string(),
+  processes: z.array(processMark),
+})
+type ChildRecord = z.infer<typeof childRecord>
+
+export type ChildRecords = {
+  /** On disk when it returns. Call it before the child runs its program. */
+  write(record: Omit<ChildRecord, 'worker'>): void
+  remove(runId: string): void
+  /** Ends what dead workers left. @returns the runs whose processes it ended */
+  clear(): Promise<readonly string[]>
+}
+
+/**
+ * Remembers on disk which children a worker has, so that a worker that starts again ends exactly those that its killed predecessor left.
+ * `folder` belongs to one agent of one worker machine; it is made when it is needed.
+ */
+export function openChildRecords(folder: string): ChildRecords {
+  const pathOf = (runId: string) => join(folder, `${runId}.json`)
+  const worker = markOf(process.pid) ?? { pid: process.pid, started: '' }
+  return {
+    write(record) {
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      const path = pathOf(record.run_id)
+      writeFileSync(`${path}.new`, JSON.stringify({ ...record, worker }), { mode: 0o600, flush: true })
+      renameSync(`${path}.new`, path)
+    },
+    remove: (runId) => rmSync(pathOf(runId), { force: true }),
+    async clear() {
+      const left = namesIn(folder).flatMap((name) => recordIn(join(folder, name)) ?? [])
+      const ended: string[] = []
+      for (const record of left) {
+        if (isAlive(record.worker)) continue
+        const killed = killMarked(record.processes) + (await killLeftovers(record.token_digest))
+        if (killed > 0) ended.push(record.run_id)
+        rmSync(pathOf(record.run_id), { force: true })
+      }
+      return ended
+    },
+  }
+}
+
+/** Takes over the records of workers that have died; the others still need theirs where they are. */
+export function moveRecords(from: string, to: string): void {
+  for (const name of namesIn(from)) {
+    const record = recordIn(join(from, name))
+    if (record === undefined || isAlive(record.worker)) continue
+    mkdirSync(to, { recursive: true, mode: 0o700 })
+    renameSync(join(from, name), join(to, name))
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith('.json'))
+  } catch {
+    return []
+  }
+}
+
+/** A file that a crash left half written names nothing: the child had not started then. */
+function recordIn(path: string): ChildRecord | undefined {
+  try {
+    return childRecord.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch {
+    rmSync(path, { force: true })
+    return undefined
+  }
+}
+
+/** The guard reads from a pipe that only the worker holds, so the pipe ends when the worker dies. */
+const guardScript = 'read -r _ || kill -KILL "$@"'
+
+/**
+ * Ends a child when the worker dies. Bubblewrap's --die-with-parent alone is too late for a worker that dies in the first moments of its child:
+ * the first process of the namespace asks the kernel for that signal only after the program runs.
+ * @param targets process numbers, and process groups as numbers below zero
+ */
+export function startGuard(targets: readonly number[]): { stop(): void } {
+  const guard = Bun.spawn(['/bin/sh', '-c', guardScript, 'sh', ...targets.map(String)], {
+    env: {},
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  guard.unref()
+  return { stop: () => guard.kill('SIGKILL') }
+}
