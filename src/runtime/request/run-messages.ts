@@ -42,8 +42,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
   let note: Message[] = []
   const readable = request.tools.some(({ name }) => name === 'result_read')
   const sizes = new WeakMap<Message, number>()
-  const lengths = new WeakMap<Message, number>()
-  const state: { fixed?: number; characters?: number } = {}
+  const state: { fixed?: number } = {}
 
   function sizeOf(message: Message): number {
     const known = sizes.get(message)
@@ -63,17 +62,12 @@ export function createRunMessages({ runId, history, openMessages, request, windo
 
   /** Returns a number of tokens that the next request does not exceed, without reading its text: a cold process reads slowly. */
   function bound(): number {
-    state.characters ??= sum(fixed(), ({ length }) => length)
-    const characters = state.characters + sum(earlier, lengthOf) + sum(turn, lengthOf)
+    const characters = sum(fixed(), ({ length }) => length) + sum(earlier, lengthOf) + sum(turn, lengthOf)
     return Math.ceil(characters * mostTokensACharacter * (window?.scale() ?? 1))
   }
 
   function lengthOf(message: Message): number {
-    const known = lengths.get(message)
-    if (known !== undefined) return known
-    const length = textOf(message).length + frameTokens + picturesOf(message) * pictureTokens
-    lengths.set(message, length)
-    return length
+    return textOf(message).length + frameTokens + picturesOf(message) * pictureTokens
   }
 
   const size = () => fixedSize() + sum(earlier, sizeOf) + sum(turn, sizeOf)
