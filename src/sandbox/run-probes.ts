@@ -62,9 +62,7 @@ async function tryOut({ sandbox, field, attempt }: Trying): Promise<ProbeResult>
   return { attempt: attempt.name, ...(await attempt.judge({ output, code: ended.code, field })) }
 }
 
-type Running = { readonly sandbox: Sandbox; readonly field: Field; readonly argv: readonly string[] }
-
-async function run({ sandbox, field, argv }: Running) {
+async function run({ sandbox, field, argv }: { readonly sandbox: Sandbox; readonly field: Field; readonly argv: readonly string[] }) {
   const pieces: Uint8Array[] = []
   const ended = await sandbox.spawn({
     argv,

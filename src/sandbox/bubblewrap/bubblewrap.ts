@@ -226,10 +226,8 @@ function isPrivate({ view, readOnly }: Ahead): boolean {
   return view === 'private' && !readOnly
 }
 
-type Guarded = { readonly stubs: Stubs; readonly gate: Gate; readonly start: Spawn }
-
 /** Keeps the gate open while any command runs, and the place holders in place while one runs in the workspace itself. */
-function guarded({ stubs, gate, start }: Guarded): Spawn {
+function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate: Gate; readonly start: Spawn }): Spawn {
   return async (plan) => {
     if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
     const wrong =

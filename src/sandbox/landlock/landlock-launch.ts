@@ -82,9 +82,7 @@ function must(what: string, held: boolean): void {
   if (!held) throw new Error(`${what} could not be set, so the command was not started`)
 }
 
-type Restriction = { readonly libc: Libc; readonly abi: number; readonly grants: Orders['grants'] }
-
-function restrict({ libc, abi, grants }: Restriction): void {
+function restrict({ libc, abi, grants }: { readonly libc: Libc; readonly abi: number; readonly grants: Orders['grants'] }): void {
   const attributes = rulesetBytes(abi)
   const ruleset = libc.syscall(createRuleset, address(attributes), BigInt(attributes.length), 0n, 0n, 0n)
   must('the Landlock rules', abi > 0 && ruleset >= 0n)

@@ -20,13 +20,11 @@ export type Stubs = {
   release(): void
 }
 
-type Making = { readonly workspace: string; readonly libc: Libc }
-
 /**
  * Commands of several processes may run in one workspace. Each process holds a shared lock on the folder. After its last command, a process
  * removes the place holders only if it gets the exclusive lock. The kernel releases the lock of a process that ends.
  */
-export function createStubs({ workspace, libc }: Making): Stubs {
+export function createStubs({ workspace, libc }: { readonly workspace: string; readonly libc: Libc }): Stubs {
   let commands = 0
   let lock = -1
   const made = new Set<string>()

@@ -75,9 +75,7 @@ function stamp(path: string): string {
   return stat === undefined ? '' : `${stat.ino} ${stat.mtimeMs} ${stat.size}`
 }
 
-type Copy = { readonly from: string; readonly to: string; readonly counter: { left: number } }
-
-function copy({ from, to, counter }: Copy): void {
+function copy({ from, to, counter }: { readonly from: string; readonly to: string; readonly counter: { left: number } }): void {
   const stat = look(from)
   if (stat === undefined || --counter.left < 0) return
   mkdirSync(dirname(to), { recursive: true })

@@ -164,9 +164,7 @@ function makeFolder({ trees: { workspace }, libc, again, owner, onStep }: Moves,
   if (owner !== undefined) setOwner(at, { uid: owner.uid, gid: workspace.groupOf(folderOf(raw)) ?? owner.gid })
 }
 
-type Owner = { readonly uid: number; readonly gid: number }
-
-function setOwner({ folder, name }: Place, { uid, gid }: Owner): void {
+function setOwner({ folder, name }: Place, { uid, gid }: { readonly uid: number; readonly gid: number }): void {
   lchownSync(rawSlot(folder, name), uid, gid)
 }
 
