@@ -128,7 +128,7 @@ export const laws: readonly LawCase[] = [
       ['src/providers/a.ts', 'export const ask = () => Bun.fetch("http://x")'],
       ['src/tools/a.ts', 'export const dial = () => Bun.connect({ hostname: "x", port: 1, socket: {} })'],
       ['src/tools/a.ts', `import { request } from 'node:https'`],
-      ['src/control/hostd/operation/a.ts', 'export const ask = () => Bun.connect({ unix: "/x", socket: {} })'],
+      ['src/control/hostd/a.ts', 'export const ask = () => Bun.connect({ unix: "/x", socket: {} })'],
       ['src/control/server/a.ts', 'export const serve = () => Bun.listen({ unix: "/x", socket: {} })'],
     ],
     innocent: [

@@ -5,20 +5,13 @@ import type { Log } from '../../runtime/port.ts'
 import { openLibc } from '../../sandbox/libc.ts'
 import { openOutput, type Pipe } from '../../sandbox/report.ts'
 import { spawnPlain } from '../../tools/process.ts'
+import { createAnswer, createRequestRate, deniedRecord, type Rate, type RecordCall, type RequestOptions } from './answer-request.ts'
 import { rowOf } from './catalogue/availability.ts'
 import { resolvePath } from './catalogue/bind.ts'
 import type { Catalogue } from './catalogue/operation.ts'
+import { createIntents, endMarked, execute, type Intents } from './execute.ts'
 import type { HostdError } from './hostd-wire.ts'
 import { createApprovalCheck, mayConnect, type Peer, peerOf } from './may-call.ts'
-import {
-  createAnswer,
-  createRequestRate,
-  deniedRecord,
-  type Rate,
-  type RecordCall,
-  type RequestOptions,
-} from './operation/answer-request.ts'
-import { createIntents, endMarked, execute, type Intents } from './operation/execute.ts'
 import { claimSocket, type ListenOptions, listen } from './serve-socket.ts'
 
 type HostdOptions = {

@@ -6,8 +6,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Confinement, ConfinementWay } from '../../../src/control/worker/child/child-confinement.ts'
 import { type ChildRecords, openChildRecords } from '../../../src/control/worker/child/child-processes.ts'
-import type { Confinement, ConfinementWay } from '../../../src/control/worker/child/confinement.ts'
 import { type Child, type ChildPlan, startChild } from '../../../src/control/worker/child/start-child.ts'
 import { sha256 } from '../../../src/kit/sha256.ts'
 

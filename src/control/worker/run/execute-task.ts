@@ -7,7 +7,6 @@ import type { SessionLine } from '../../contract/run-shapes.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
-import { isLost, persistently } from './asks.ts'
 import { openRunLog } from './child-log.ts'
 import {
   deliverRun,
@@ -22,6 +21,7 @@ import {
   stateOf,
 } from './finish-run.ts'
 import { keepLease } from './held-lease.ts'
+import { isLost, persistently } from './retry-while.ts'
 import type { RunOutcome } from './run-child.ts'
 import { runChild } from './run-child.ts'
 

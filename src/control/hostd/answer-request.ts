@@ -1,11 +1,12 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
-import { errorText } from '../../../kit/errors.ts'
-import { isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
-import { sha256 } from '../../../kit/sha256.ts'
-import { type Machine, rowOf, whyUnavailable } from '../catalogue/availability.ts'
-import { bindParams, type ResolvePath } from '../catalogue/bind.ts'
-import type { Catalogue, Operation } from '../catalogue/operation.ts'
+import { errorText } from '../../kit/errors.ts'
+import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { type Machine, rowOf, whyUnavailable } from './catalogue/availability.ts'
+import { bindParams, type ResolvePath } from './catalogue/bind.ts'
+import type { Catalogue, Operation } from './catalogue/operation.ts'
+import type { Executed, Execution, Intents } from './execute.ts'
 import {
   type HostdError,
   type HostdReply,
@@ -14,10 +15,9 @@ import {
   listOperation,
   longestRequest,
   type Risk,
-} from '../hostd-wire.ts'
-import type { createApprovalCheck } from '../may-call.ts'
-import { mayApprove, type Peer } from '../may-call.ts'
-import type { Executed, Execution, Intents } from './execute.ts'
+} from './hostd-wire.ts'
+import type { createApprovalCheck } from './may-call.ts'
+import { mayApprove, type Peer } from './may-call.ts'
 
 export type RequestOptions = {
   readonly catalogue: Catalogue

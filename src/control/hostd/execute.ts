@@ -2,9 +2,9 @@
 
 import { closeSync, constants, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { isObject, type JsonObject } from '../../../kit/json.ts'
-import type { Pipe } from '../../../sandbox/report.ts'
-import type { SpawnPlan, spawnPlain } from '../../../tools/process.ts'
+import { isObject, type JsonObject } from '../../kit/json.ts'
+import type { Pipe } from '../../sandbox/report.ts'
+import type { SpawnPlan, spawnPlain } from '../../tools/process.ts'
 
 export type Execution = {
   readonly call: string
