@@ -129,8 +129,8 @@ async function carryOut(options: RequestOptions, { peer, request, running, opera
     code: 'no_receipt',
     message: 'the operation ended, but its receipt could not be written; see the log of hostd',
   }
-  const told = receipt === undefined ? { ok: false, error: unwritten } : { ok, receipt, ...(error ? { error } : {}) }
-  return replyLine(request, { output, exitCode, ...(truncated ? { truncated: true } : {}), ...told })
+  const told = receipt === undefined ? { ok: false, error: unwritten } : { ok, receipt, error }
+  return replyLine(request, { output, exitCode, truncated: truncated || undefined, ...told })
 }
 
 function begin(
@@ -288,7 +288,7 @@ function executedRecord(asked: JsonObject, operation: { readonly op: string; rea
   }
   const outcome = error === undefined ? 'done' : 'failed'
   const details = { ...asked, outcome, ...(error ? { code: error.code } : {}), ...facts }
-  return { op: operation.op, risk: operation.risk, outcome, details, ...(error ? { error: `${error.code}: ${error.message}` } : {}) }
+  return { op: operation.op, risk: operation.risk, outcome, details, error: error && `${error.code}: ${error.message}` }
 }
 
 type Ended = {

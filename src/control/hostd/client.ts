@@ -2,6 +2,7 @@
 
 import { lstatSync } from 'node:fs'
 import { z } from 'zod'
+import { within } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
 import { createLineSplitter } from '../../kit/lines.ts'
@@ -23,15 +24,11 @@ export async function callHostd(socket: string, call: HostdCall, timeoutMs = 60_
   const foreign = whyForeign(socket)
   if (foreign !== undefined) return refused('unavailable', foreign)
   const waiting = Promise.withResolvers<HostdReply>()
-  const late = setTimeout(
-    () => waiting.resolve(refused('timeout', `hostd at "${socket}" did not answer within ${timeoutMs} ms`)),
-    timeoutMs,
-  )
   const connection = connect(socket, `${JSON.stringify({ id: 'call', ...call })}\n`, waiting.resolve)
   try {
-    return await waiting.promise
+    const reply = await within(timeoutMs, waiting.promise)
+    return reply ?? refused('timeout', `hostd at "${socket}" did not answer within ${timeoutMs} ms`)
   } finally {
-    clearTimeout(late)
     await connection.then((open) => open?.end())
   }
 }

@@ -2,6 +2,7 @@
 
 import { closeSync, constants, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { Pipe } from '../../sandbox/report.ts'
 import type { SpawnPlan, spawnPlain } from '../../tools/process.ts'
@@ -35,8 +36,12 @@ const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** Never rejects. After a timeout the group gets SIGTERM, then SIGKILL, and whatever left the group is ended by its mark. */
 export async function execute(execution: Execution): Promise<Executed> {
   const { call, argv, env, timeoutMs, outputBytes, stopped, spawn, openOutput } = execution
-  const together = opened(openOutput)
-  if (together instanceof Error) return { ending: 'not_started', code: null, message: together.message, output: '', truncated: false }
+  let together: Pipe
+  try {
+    together = openOutput()
+  } catch (error) {
+    return { ending: 'not_started', code: null, message: errorText(error), output: '', truncated: false }
+  }
   const limit = createLimit(timeoutMs, stopped)
   const output = createCappedOutput(outputBytes)
   const plan: SpawnPlan = {
@@ -52,14 +57,6 @@ export async function execute(execution: Execution): Promise<Executed> {
   if (ending !== 'exited') endMarked(call)
   if (!ended.ok) return { ending: ending === 'exited' ? 'not_started' : ending, code: null, message: ended.message, ...output.text() }
   return { ending, code: ended.code, signal: ended.signal, ...output.text() }
-}
-
-function opened(open: () => Pipe): Pipe | Error {
-  try {
-    return open()
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
-  }
 }
 
 /** Aborts after the time, or when hostd stops; `end` says which of the two happened first, if any. */

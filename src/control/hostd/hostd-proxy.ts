@@ -45,8 +45,6 @@ export type HostdProxy = {
   operations(caller: Caller): Promise<readonly OperationRow[]>
 }
 
-type Granted = { readonly row: OperationRow; readonly approval?: ApprovalProof }
-
 /** How long hostd may take to answer, besides the time that the operation itself has. */
 const answerMs = 15_000
 
@@ -70,8 +68,12 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
     throw new PlaneRefusal('unavailable', listed.error.message, { reason: listed.error.code })
   }
 
-  async function carryOut(caller: Caller, { op, params = {} }: HostdBody, { row, approval }: Granted): Promise<HostdAnswer> {
-    const request = { op, params, caller: signatureOf(caller), ...(approval ? { approval } : {}) }
+  async function carryOut(
+    caller: Caller,
+    { op, params = {} }: HostdBody,
+    { row, approval }: { readonly row: OperationRow; readonly approval?: ApprovalProof },
+  ): Promise<HostdAnswer> {
+    const request = { op, params, caller: signatureOf(caller), approval }
     const reply = await call(present(socket), request, row.timeout_s * 1_000 + answerMs)
     const { id: _id, receipt: _receipt, ok, output, exitCode, ...more } = reply
     await plane.noteHostd(caller, { op, params, ok, exitCode, output })
@@ -92,7 +94,7 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
   /** An operator is not asked about a call that hostd would refuse anyway. @returns that refusal */
   async function impossible(caller: Caller, { op, params = {} }: HostdBody): Promise<HostdAnswer | undefined> {
     const { ok, output, exitCode, error } = await call(present(socket), { op, params, check: true, caller: signatureOf(caller) }, answerMs)
-    return ok ? undefined : { ok, output, exitCode, ...(error ? { error } : {}) }
+    return ok ? undefined : { ok, output, exitCode, error }
   }
 
   /** The approval is used up even when the operation then fails: what was done half must be looked at, not repeated. */
@@ -138,10 +140,11 @@ function ownDecision(caller: Caller, { op, params }: HostdBody, at: number): App
   return { approval_id: 'direct', digest, approved_by: signatureOf(caller), used_at: new Date(at).toISOString() }
 }
 
-type Asked = { readonly caller: Caller; readonly body: HostdBody; readonly reason: string }
-
 /** Whoever has only the shared secret is nobody in particular, and could not use an approval either. */
-async function ask(plane: HostdProxyOptions['plane'], { caller, body, reason }: Asked): Promise<never> {
+async function ask(
+  plane: HostdProxyOptions['plane'],
+  { caller, body, reason }: { readonly caller: Caller; readonly body: HostdBody; readonly reason: string },
+): Promise<never> {
   if (caller.kind === 'seed')
     throw new PlaneRefusal('forbidden', `${reason}; the shared secret cannot ask for one: use the key of an agent, or the token of a run`)
   const { operation, details } = approvalFor(body.op, asJson(body.params))

@@ -1,6 +1,6 @@
 /** Runs hostd until its signal aborts: claims the socket, accounts for what a killed one left, answers peers, and ends its children. */
 
-import { aborted } from '../../kit/abort.ts'
+import { aborted, within } from '../../kit/abort.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLibc } from '../../sandbox/libc.ts'
 import { openOutput, type Pipe } from '../../sandbox/report.ts'
@@ -65,7 +65,7 @@ async function serve(options: HostdOptions, kernel: Kernel): Promise<Served> {
   const { uid, peerOf } = kernel
   const intents = createIntents(options.folder)
   settleLeft(intents, options)
-  const work = createWork(createAnswer({ ...requestOptions(options, intents, kernel) }))
+  const work = createWork(createAnswer(requestOptions(options, intents, kernel)))
   const refuses = createRefusals(options, uid, createRequestRate(foreignPerMinute, now))
   const listening = listen({
     path: socket,
@@ -82,7 +82,7 @@ async function serve(options: HostdOptions, kernel: Kernel): Promise<Served> {
   options.ready({ available: rows.filter(({ available }) => available).length, all: rows.length })
   await aborted(signal)
   log('info', 'hostd stops', { running: work.count() })
-  await Promise.race([work.ended(), Bun.sleep(patienceMs)])
+  await within(patienceMs, work.ended())
   listening.stop()
   return { ok: true }
 }
@@ -138,9 +138,10 @@ function createRefusals({ catalogue, record, log }: HostdOptions, own: number, r
   }
 }
 
-type Refused = Pick<HostdOptions, 'log'> & { readonly peer: Peer | undefined; readonly error: HostdError }
-
-function note(record: RecordCall, { peer, error, log }: Refused): void {
+function note(
+  record: RecordCall,
+  { peer, error, log }: Pick<HostdOptions, 'log'> & { readonly peer: Peer | undefined; readonly error: HostdError },
+): void {
   const asked = { op: 'connect', ...(peer ? { peer: { uid: peer.uid, gid: peer.gid, pid: peer.pid } } : {}) }
   try {
     record(deniedRecord(asked, 'low', error))

@@ -4,6 +4,7 @@ import { chmodSync, chownSync, closeSync, constants, fstatSync, lstatSync, mkdir
 import { dirname } from 'node:path'
 import type { Socket } from 'bun'
 import { errorCode, explainErrno } from '../../config/text/read-toml-file.ts'
+import { hasCode } from '../../kit/errors.ts'
 import { createLineSplitter, type LineSplitter } from '../../kit/lines.ts'
 import type { Libc } from '../../sandbox/libc.ts'
 import { unsafeFolder, whyUnsafe } from './catalogue/read-catalogue.ts'
@@ -69,7 +70,7 @@ async function isServed(path: string): Promise<boolean> {
     connection.terminate()
     return true
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT'))
+    return !(hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOENT'))
   }
 }
 
@@ -88,8 +89,6 @@ export type ListenOptions = {
   /** Refuses a line because too many of this connection are being answered. */
   readonly tooMany: (text: string) => string
 }
-
-type Listening = { readonly count: () => number; stop(): void }
 
 /** Requests of one connection that are answered at the same time. */
 const mostPending = 16
@@ -112,7 +111,7 @@ type Connection = {
 }
 
 /** Created with mode 0600 and opened to the group afterwards, so that there is no moment in which others could connect. @throws errno errors */
-export function listen(options: ListenOptions): Listening {
+export function listen(options: ListenOptions): { readonly count: () => number; stop(): void } {
   const { path, gid, idleSeconds } = options
   const open = new Set<Socket<Connection>>()
   const before = process.umask(0o177)
@@ -153,7 +152,7 @@ function welcome(
     rest: Buffer.alloc(0),
     closing: false,
     ended: false,
-    ...(peer ? { peer } : {}),
+    peer,
   }
   open.add(socket)
   if (open.size > connections + mostRefused) return void socket.terminate()

@@ -3,7 +3,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { closeSync, constants, fstatSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { errorCode } from '../../config/text/read-toml-file.ts'
+import { hasCode } from '../../kit/errors.ts'
 
 export type AgentKey = {
   /** 32 bytes as hex: what the agent reports, and an operator pins. */
@@ -39,8 +39,8 @@ function openExisting(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    if (errorCode(error) === 'ELOOP') throw new Error(`the signing key "${path}" is a link; put the key itself there`)
+    if (hasCode(error, 'ENOENT')) return undefined
+    if (hasCode(error, 'ELOOP')) throw new Error(`the signing key "${path}" is a link; put the key itself there`)
     throw error
   }
 }
@@ -54,7 +54,7 @@ function createKeyFile(path: string): string {
     fsyncSync(file)
     linkSync(draft, path)
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   } finally {
     closeSync(file)
     unlinkSync(draft)

@@ -119,7 +119,7 @@ const maxFileBytes = 67_108_864
 
 /** @throws Error for a name that is not a file name, and errno errors */
 export function writeRunFolder(folder: string, { manifest, log, artifacts, run }: CarriedRun): Verified {
-  const verified = verifyManifest(manifest, { artifacts, ...(log ? { log } : {}), ...(run ? { run } : {}) })
+  const verified = verifyManifest(manifest, { artifacts, log, run })
   mkdirSync(join(folder, artifactFolder), { recursive: true, mode: 0o700 })
   writeFileSync(join(folder, manifestFile), verified.ok ? manifestText(verified.manifest) : `${JSON.stringify(manifest)}\n`)
   if (log) writeFileSync(join(folder, logFile), log)
@@ -129,11 +129,10 @@ export function writeRunFolder(folder: string, { manifest, log, artifacts, run }
 
 /** A manifest file alone, or the folder of a run. @throws errno errors when there is nothing to read */
 export function verifyRunPath(path: string, pinnedKey?: string): Verified {
-  const pinned = pinnedKey === undefined ? {} : { pinnedKey }
-  if (!statSync(path).isDirectory()) return verifyManifestText(textOf(path), pinned)
+  if (!statSync(path).isDirectory()) return verifyManifestText(textOf(path), { pinnedKey })
   const log = bytesIfThere(join(path, logFile))
   const artifacts = artifactsIn(join(path, artifactFolder))
-  return verifyManifestText(textOf(join(path, manifestFile)), { ...pinned, artifacts, ...(log ? { log } : {}) })
+  return verifyManifestText(textOf(join(path, manifestFile)), { pinnedKey, artifacts, log })
 }
 
 /** Bytes that are no UTF-8 must not become others unseen. */

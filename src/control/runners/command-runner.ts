@@ -30,5 +30,5 @@ function parseCommandLine(line: string): readonly RunnerEvent[] {
   if (type === 'usage') return [{ type, tokens: countIn(fields, 'tokens') }]
   if (type !== 'result') return []
   const skill = textIn(fields, 'skill')
-  return [{ type, ok: fields?.ok !== false, output: textIn(fields, 'output'), ...(skill ? { skill } : {}) }]
+  return [{ type, ok: fields?.ok !== false, output: textIn(fields, 'output'), skill: skill || undefined }]
 }

@@ -46,7 +46,7 @@ export function ownRunner(options: OwnRunnerOptions): OwnRun {
       channel: 'control',
       setup: setupIn(request.workspace),
       provider: meteredByPlane(provider, { reserve: run.reserve, settle: run.settle, remaining }),
-      ...(options.tools ? { tools: options.tools } : {}),
+      tools: options.tools,
     })
     try {
       return await converse(options, request, conversation)

@@ -78,7 +78,7 @@ function skillOf(entry: LibraryEntry, { report, readContent, path }: Reading): S
     ...{ name: entry.name ?? entry.id ?? '', summary, roles, agents },
     invoke: invokesOf(entry.invoke, { report, path: [...path, 'invoke'] }),
     content: entry.content ?? contentOf(entry.path, { report, readContent, path: [...path, 'path'] }),
-    ...(command ? { command } : {}),
+    command,
   }
 }
 

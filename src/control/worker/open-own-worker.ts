@@ -96,8 +96,8 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
   const host = openHost(setup, { ahead: chosen.name === 'own' })
   const runner: WorkerRunner =
     chosen.name === 'own'
-      ? { name: 'own', run: ownRunner({ host, setup, agentId, ...(found.tools ? { tools: found.tools } : {}) }) }
-      : { name: chosen.name, runner: chosen.runner, path: chosen.path, ...(await programVersion(chosen.name, chosen.path)) }
+      ? { name: 'own', run: ownRunner({ host, setup, agentId, tools: found.tools }) }
+      : { name: chosen.name, runner: chosen.runner, path: chosen.path, version: await programVersion(chosen.name, chosen.path) }
   const waiting = openWaitingChanges(places.waiting, host)
   const key = openAgentKey(places.key)
   const hungUp = new AbortController()
@@ -148,9 +148,9 @@ function receiptsOf(host: Host, { config }: Setup): Record<string, unknown> {
 
 const longestMs = 10_000
 
-/** Empty when the program says nothing usable. A command of the operator is not asked: it may do anything with `--version`. */
-async function programVersion(name: ForeignRunner['name'], path: string): Promise<{ readonly version?: string }> {
-  if (name === 'command') return {}
+/** @returns undefined when the program prints nothing usable, and for a command of the operator, which may do anything with `--version` */
+async function programVersion(name: ForeignRunner['name'], path: string): Promise<string | undefined> {
+  if (name === 'command') return undefined
   try {
     const env = { PATH: process.env.PATH ?? '' }
     const child = Bun.spawn([path, '--version'], {
@@ -161,10 +161,9 @@ async function programVersion(name: ForeignRunner['name'], path: string): Promis
       killSignal: 'SIGKILL',
     })
     const text = await child.stdout.text()
-    const version = /\d+\.\d+[\w.+-]*/.exec(text.slice(0, 1_000))?.[0]
-    return version === undefined ? {} : { version }
+    return /\d+\.\d+[\w.+-]*/.exec(text.slice(0, 1_000))?.[0]
   } catch {
-    return {}
+    return undefined
   }
 }
 
@@ -224,7 +223,7 @@ function skillsOf(agent: AgentSkills): Skills {
       const skill = agent.match(task)
       if (!skill) return undefined
       const { name, summary, content, command } = skill
-      return { name, summary, ...(content === '' ? {} : { content }), ...(command ? { command } : {}) }
+      return { name, summary, content: content || undefined, command }
     },
   }
 }

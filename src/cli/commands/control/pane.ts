@@ -16,7 +16,7 @@ import {
 import { createLogFilter } from '../../../control/pane/log-filter.ts'
 import { sleep } from '../../../kit/abort.ts'
 import { count } from '../../../kit/count.ts'
-import { errorText } from '../../../kit/errors.ts'
+import { errnoOf, errorText } from '../../../kit/errors.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { runProgram } from '../../../service/unit/run-program.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
@@ -86,14 +86,12 @@ async function show(context: CliContext, given: PaneFlags): Promise<void> {
   )
 }
 
-type Agents = PaneOptions['agents']
-
 /** The control plane is asked only when neither agents nor log files are named. */
 async function withAgents(
   context: CliContext,
   given: PaneFlags,
   logDir: string,
-  use: (agents: Agents, signal: AbortSignal) => Promise<void>,
+  use: (agents: PaneOptions['agents'], signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const named = given.agent
   if (named === undefined && !given.logs)
@@ -111,9 +109,10 @@ function logsIn(folder: string): string[] {
   }
 }
 
-type Kept = PaneOptions & { readonly signal: AbortSignal; readonly attach: string; readonly watch: boolean }
-
-async function keep({ process: { stdout, stderr } }: CliContext, { attach, watch, signal, ...options }: Kept): Promise<void> {
+async function keep(
+  { process: { stdout, stderr } }: CliContext,
+  { attach, watch, signal, ...options }: PaneOptions & { readonly signal: AbortSignal; readonly attach: string; readonly watch: boolean },
+): Promise<void> {
   if (watch) {
     stderr.write(`ready: ${attach}; stop with Ctrl-C, the windows stay\n`)
     return watchPane({
@@ -190,7 +189,7 @@ function openLog(path: string, atEnd: boolean): Open | string {
     closeSync(file)
     return `"${path}" is no regular file, so it is not shown`
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    const code = errnoOf(error) ?? String(error)
     return code === 'ENOENT' ? `waiting for ${path}` : `"${path}" cannot be shown: ${code}`
   }
 }

@@ -95,9 +95,10 @@ export async function workFor(context: CliContext, given: WorkerFlags, command: 
   }
 }
 
-type Work = { readonly given: WorkerFlags; readonly command: readonly string[]; readonly url: string }
-
-async function work(context: CliContext, { given, command, url }: Work): Promise<void> {
+async function work(
+  context: CliContext,
+  { given, command, url }: { readonly given: WorkerFlags; readonly command: readonly string[]; readonly url: string },
+): Promise<void> {
   const opened = await openOwnWorker({
     ...{ setup: setupOf(context, given), ...whoIs(context, given), version, runner: runnerOf(given, command), command },
     ...{ once: given.once, labels: given.label, leaseSeconds: given.lease, network: given.network, model: given.model },
@@ -156,7 +157,7 @@ function setupOf(context: CliContext, { workspace, autonomy, approveAllMedium, m
   const { env } = context
   const isOwn = (runner ?? env.CONTROLPLANE_RUNNER) === 'own'
   const folder = workspace ?? (env.CONTROLPLANE_WORKSPACE_CWD || undefined)
-  return loadSetup(context, { workspace: folder, autonomy, approveAllMedium, ...(isOwn ? { model } : {}) }, { stays: true })
+  return loadSetup(context, { workspace: folder, autonomy, approveAllMedium, model: isOwn ? model : undefined }, { stays: true })
 }
 
 /** @throws CliExit when the file cannot be read, or others can read it */

@@ -54,10 +54,12 @@ function readOpen(file: number, path: string, uid: number): ReadCatalogue {
   return unsafe === undefined ? { ok: true, parsed: parseCatalogue(readFileSync(file, 'utf8')) } : { ok: false, message: unsafe }
 }
 
-type Owned = { readonly uid: number; readonly mode: number }
-
 /** @returns why others could change it */
-export function whyUnsafe({ uid: owner, mode }: Owned, path: string, uid: number): string | undefined {
+export function whyUnsafe(
+  { uid: owner, mode }: { readonly uid: number; readonly mode: number },
+  path: string,
+  uid: number,
+): string | undefined {
   if (owner !== 0 && owner !== uid) return `"${path}" belongs to user ${owner}; it must belong to root or to the user of hostd (${uid})`
   if (mode & 0o022) return `"${path}" can be written by others (mode ${(mode & 0o777).toString(8)}); run: chmod go-w "${path}"`
 }

@@ -50,7 +50,7 @@ export function createTableReader({ data, path, place }: Source, problems: Catal
     return Object.entries(found).flatMap(([key, table]) => {
       const under = `${nameOf(name)}.${key}`
       if (isObject(table)) return [[key, createTableReader({ data: table, path: under, place }, problems)] as const]
-      problems.push({ field: under, message: `is a table; got ${shown(table)}`, ...lineOf(place, under) })
+      problems.push({ field: under, message: `is a table; got ${shown(table)}`, line: place(under)?.line })
       return []
     })
   }
@@ -96,9 +96,4 @@ function isText(value: unknown): value is string {
 
 function isWhole(value: unknown, min: number, max: number): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max
-}
-
-function lineOf(place: TomlDocument['place'], path: string): { readonly line?: number } {
-  const line = place(path)?.line
-  return line === undefined ? {} : { line }
 }

@@ -54,7 +54,9 @@ async function copyForRun(copies: CopyOptions & { readonly slot: string }, reque
   const { workspace, before, earlier } = copied
   const state = { parked: false }
   return {
-    ...{ path: copy, home: homeIn(base), ...(earlier ? { earlier } : {}) },
+    path: copy,
+    home: homeIn(base),
+    earlier,
     async keep() {
       const changes = await takeChanges({ workspace, before, copy, upper })
       return changes.length === 0 ? { state: 'none' } : keepChanges(copies, { request, base, set, workspace, changes })
@@ -77,7 +79,7 @@ async function earlierCopy({ setup, folder }: CopyOptions, base: string, { taskI
   if (!found) return undefined
   const { before, parked } = found
   const { runner, session } = parked
-  return { workspace, before, earlier: { runner, ...(session !== undefined && parked.base === base ? { session } : {}) } }
+  return { workspace, before, earlier: { runner, session: parked.base === base ? session : undefined } }
 }
 
 async function freshCopy({ setup }: CopyOptions, base: string, { signal }: CopyRequest): Promise<Copied> {
@@ -131,7 +133,7 @@ function describe({ id, review, set }: KeptCopy): KeptSet {
     digest: review.digest,
     summary: review.summary,
     patch: patchText(set).slice(0, mostPatch),
-    ...(review.verdict === 'deny' ? { refused: review.reason } : {}),
+    refused: review.verdict === 'deny' ? review.reason : undefined,
   }
 }
 
@@ -173,10 +175,12 @@ async function parkCopy(folder: string, parked: ParkedCopy, before: Manifest): P
   renameSync(parked.base, place)
 }
 
-type Wanted = Pick<ParkedCopy, 'task_id' | 'attempt' | 'workspace'>
-
 /** Moves the copy of this task to `base`, which does not exist. @returns undefined when there is none with which this run can go on */
-async function unparkCopy(folder: string, base: string, wanted: Wanted): Promise<{ parked: ParkedCopy; before: Manifest } | undefined> {
+async function unparkCopy(
+  folder: string,
+  base: string,
+  wanted: Pick<ParkedCopy, 'task_id' | 'attempt' | 'workspace'>,
+): Promise<{ parked: ParkedCopy; before: Manifest } | undefined> {
   try {
     renameSync(placeOf(folder, wanted.task_id), base)
   } catch {

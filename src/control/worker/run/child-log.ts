@@ -1,12 +1,12 @@
 /** Keeps the output of one run: capped, in a file for the pane, and sent to the control plane piece by piece as the connection allows. */
 
-import { sleep } from '../../../kit/abort.ts'
+import { sleep, within } from '../../../kit/abort.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { createRedactor } from '../../../security/redaction/redact.ts'
 import { createStreamRedactor } from '../../../security/redaction/redact-stream.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
-import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { RunPort } from '../worker-port.ts'
+import { isPassing } from './retry-while.ts'
 
 export const mostLogBytes = 8 * 1024 * 1024
 const pieceBytes = 256 * 1024
@@ -93,7 +93,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
         arrived(Buffer.byteLength(piece))
         wait = pauses.firstMs
       } catch (error) {
-        if (isFinal(error)) {
+        if (!isPassing(error)) {
           if (state.closing) return
           // The token of the run is worth nothing any more; `close` tries once more, perhaps with another one.
           await untilClosed.promise
@@ -127,10 +127,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
       untilClosed.resolve()
       wake.go()
       if (isAgain) sending.now = sending.now.then(send)
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, ms)
-      await Promise.race([sending.now, promise])
-      clearTimeout(timer)
+      await within(ms, sending.now)
       return state.sent === state.bytes
     },
     abandon() {
@@ -139,10 +136,6 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
     },
     summary: () => ({ bytes: state.bytes, digest: hasher.copy().digest('hex') || sha256(''), truncated: state.truncated }),
   }
-}
-
-function isFinal(error: unknown): boolean {
-  return error instanceof PlaneRefusal && error.code !== 'unavailable' && error.code !== 'too_many'
 }
 
 /** @returns at most `most` bytes, without the half character at the end */

@@ -145,7 +145,8 @@ async function runIn(performance: Performance, copy: WorkspaceCopy): Promise<Run
   const result = await runner.run({
     ...{ task: claim.task, prompt, skillIndex, log: log.write, signal },
     run: { ...run, approvals: () => approvalsOf(performance, signal) },
-    ...{ workspace: copy.path, ...(copy.earlier?.runner === 'own' && copy.earlier.session ? { session: copy.earlier.session } : {}) },
+    workspace: copy.path,
+    session: copy.earlier?.runner === 'own' ? copy.earlier.session : undefined,
   })
   return { ...result, ending: signal.aborted ? 'stopped' : result.ending, confinement: 'in process' }
 }

@@ -61,8 +61,6 @@ export type Performance = Prepared & { readonly prompt: string }
 const mostArtifact = 1024 * 1024
 const stateMs = 10_000
 
-type Delivering = Pick<RunPort, 'putArtifact' | 'deliver'>
-
 /** For a run that completed while its lease is ours. */
 export async function deliverRun(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
   const { options, run, lease, log } = performance
@@ -142,13 +140,13 @@ export async function stateOf({ options, claim, gone }: Performance): Promise<Ru
 
 type Result = { readonly kept: KeptSet; readonly outcome: RunOutcome }
 
-async function deliver(performance: Performance, port: Delivering, { kept, outcome }: Result): Promise<void> {
+async function deliver(performance: Performance, port: Pick<RunPort, 'putArtifact' | 'deliver'>, { kept, outcome }: Result): Promise<void> {
   const { claim, options } = performance
   const artifacts = artifactsOf(kept, outcome)
   for (const artifact of artifacts) await port.putArtifact(claim.run_id, artifact)
   const manifest = await options.manifest?.(factsOf(performance, { kept, outcome, artifacts }))
   const skill = skillOf(performance, outcome)
-  await port.deliver(claim.run_id, { changes: kept.state, skill, ...(manifest ? { manifest } : {}) })
+  await port.deliver(claim.run_id, { changes: kept.state, skill, manifest })
 }
 
 function artifactsOf({ patch }: KeptSet, { output }: RunOutcome): readonly Artifact[] {
@@ -169,23 +167,19 @@ function factsOf(performance: Performance, { kept, outcome, artifacts }: Result 
   const { exitCode, receipts } = outcome
   return {
     ...{ task: claim.task, runId: claim.run_id, attempt: claim.attempt, agentId: options.agentId, role: options.role },
-    runner: { name: runner.name, ...(version ? { version } : {}), ...(outcome.model ? { model: outcome.model } : {}) },
+    runner: { name: runner.name, version, model: outcome.model || undefined },
     prompt: { text: prompt, digest: sha256(prompt) },
     ...{ skill: skillOf(performance, outcome), status: 'success', output: outcome.output, tokensReported: outcome.tokens },
     beganAt: new Date(beganAt).toISOString(),
     endedAt: new Date(options.clock.now()).toISOString(),
     ...{ confinement: outcome.confinement, exitCode, log: log.summary() },
-    changes: { state: kept.state, ...(kept.digest ? { digest: kept.digest } : {}), ...(kept.summary ? { summary: kept.summary } : {}) },
+    changes: { state: kept.state, digest: kept.digest, summary: kept.summary },
     artifacts: artifacts.map(({ name, digest, body }) => ({ name, digest, bytes: Buffer.from(body, 'base64').length })),
-    ...(receipts
-      ? {
-          receipts: {
-            ids: receipts,
-            ...(typeof count === 'number' ? { count } : {}),
-            ...(typeof head === 'string' ? { head } : {}),
-          },
-        }
-      : {}),
+    receipts: receipts && {
+      ids: receipts,
+      count: typeof count === 'number' ? count : undefined,
+      head: typeof head === 'string' ? head : undefined,
+    },
   }
 }
 
@@ -219,10 +213,11 @@ async function reported(performance: Performance, outcome: RunOutcome, kept: Kep
 /** How long the end of a run waits for its log to arrive, in ms. */
 export const logMs = 10_000
 
-type SessionNote = { readonly skill: string; readonly outcome: string; readonly tokens: number }
-
 /** The seed's line, in the file and at the control plane. A file that cannot be written does not undo the run. */
-export async function noteSession({ options, claim, sessions }: Performing, { skill, outcome, tokens }: SessionNote): Promise<void> {
+export async function noteSession(
+  { options, claim, sessions }: Performing,
+  { skill, outcome, tokens }: { readonly skill: string; readonly outcome: string; readonly tokens: number },
+): Promise<void> {
   const timestamp = `${new Date(options.clock.now()).toISOString().slice(0, 19)}Z`
   const line = { timestamp, task: claim.task.title, skill, outcome: outcome.slice(0, 500), tokens_used: tokens }
   try {

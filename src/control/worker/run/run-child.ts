@@ -47,11 +47,11 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
     ...{ prompt: run.prompt, skillIndex: run.skillIndex, home, ...sessionOf(copy, runner) },
     workspace: isMounted ? options.folders.workspace : copy.path,
     apiUrl: relay?.apiUrl ?? options.apiUrl,
-    ...(options.model === undefined ? {} : { model: options.model }),
+    model: options.model,
   }
   try {
     writeFiles(home, runner.files(task))
-    return await confined({ ...run, task, place, ...(relay ? { relay } : {}) })
+    return await confined({ ...run, task, place, relay })
   } finally {
     relay?.stop()
     rmSync(place, { recursive: true, force: true })
@@ -85,7 +85,7 @@ async function confined(run: Confined): Promise<RunOutcome> {
     ...{ copy: run.copy.path, workspace: task.workspace, home: task.home, scratch: join(run.place, 'scratch') },
     ...{ userHome: options.env.HOME ?? '/root', path: pathOf(options.env), readable: readableOf(run) },
     stdin,
-    ...(relay ? { relay } : {}),
+    relay,
     onOutput(chunk, from) {
       log.take(chunk, from)
       if (from === 'stderr') return collector.noise(Buffer.from(chunk).toString())
@@ -97,7 +97,7 @@ async function confined(run: Confined): Promise<RunOutcome> {
   if (last?.ok) takeLine(last.text)
   if (end.leftovers > 0) log.write(`\n[${end.leftovers} processes that had left the group were ended]\n`)
   const outcome = collector.outcome(end)
-  return { ...outcome, output: log.safe(outcome.output), confinement: confinement.way, ...(options.model ? { model: options.model } : {}) }
+  return { ...outcome, output: log.safe(outcome.output), confinement: confinement.way, model: options.model }
 }
 
 async function stoppable(child: Child, { stop, kill }: ChildRun) {
@@ -206,7 +206,7 @@ export function collectOutcome(runner: string): OutcomeCollector {
         output: cut(output.toWellFormed().replaceAll('\0', ''), mostOutput),
         tokens,
         exitCode: code,
-        ...(result?.skill ? { skill: result.skill } : {}),
+        skill: result?.skill || undefined,
         session,
       }
     },

@@ -2,6 +2,7 @@
 
 import type { Environment } from '../../../../host/api.ts'
 import { readTiming, readZone } from '../../../../host/schedules/read-timing.ts'
+import { errorText } from '../../../../kit/errors.ts'
 import { quote } from '../../../../kit/text.ts'
 import { usageError } from '../../../exit.ts'
 
@@ -78,7 +79,6 @@ function parsed(flag: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : String(error)
-    throw usageError(`${flag}: ${JSON.stringify(text)} is no JSON: ${why}`)
+    throw usageError(`${flag}: ${JSON.stringify(text)} is no JSON: ${errorText(error).replace(/^JSON Parse error: /, '')}`)
   }
 }

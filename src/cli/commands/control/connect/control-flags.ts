@@ -1,6 +1,7 @@
 /** Defines the flags that the commands of a control plane share, and proposes its ids and names for shell completion. */
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
+import { within } from '../../../../kit/abort.ts'
 import type { Complete, Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
 
@@ -69,7 +70,7 @@ async function proposed(
   try {
     const token = knownOperatorToken(context)
     if (!token) return []
-    const names = await Promise.race([find(clientOf(controlAddress(undefined, context.env), token)), Bun.sleep(patienceMs)])
+    const names = await within(patienceMs, find(clientOf(controlAddress(undefined, context.env), token)))
     return (names ?? []).filter((name) => name.startsWith(partial))
   } catch {
     return []

@@ -8,6 +8,7 @@ import { resolve } from 'node:path'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { columnsOfStderr, isTerminal } from '../../../../channels/terminal/tty.ts'
 import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.ts'
+import type { NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { Flags } from '../../../args/command.ts'
 import { CliExit, commandError } from '../../../exit.ts'
 
@@ -34,7 +35,6 @@ export const keyFlags = {
   to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' },
 } as const satisfies Flags
 
-type Made = { readonly agent_id: string; readonly key_id: string; readonly key: string }
 type Secret = {
   readonly secret: string
   readonly name: string
@@ -45,7 +45,7 @@ type Secret = {
 
 export function showKey(
   context: CliContext,
-  { made, json, to }: { readonly made: Made; readonly json: boolean; readonly to: string | undefined },
+  { made, json, to }: { readonly made: NewAgentKey; readonly json: boolean; readonly to: string | undefined },
 ): void {
   showSecret(context, { secret: made.key, name: `key ${made.key_id} of ${made.agent_id}`, value: made, json, to })
 }

@@ -18,13 +18,12 @@ import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../../exit.ts'
 
 export type Control = ControlClient
-type Connected = { readonly control: Control; readonly url: string; readonly signal: AbortSignal }
 
 /** Ctrl-C aborts `signal`; the command then ends with 130 unless it ended well by itself. @throws CliExit */
 export async function withControl<T>(
   context: CliContext,
   given: { readonly url?: string },
-  use: (control: Control, connected: Omit<Connected, 'control'>) => Promise<T>,
+  use: (control: Control, connected: { readonly url: string; readonly signal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
   const place = withEnvFile(context)
   const address = controlAddress(given.url, place.env)
@@ -53,7 +52,7 @@ export function clientOf({ url }: Pick<ControlAddress, 'url'>, { token }: Pick<O
     random: Math.random,
     attempts: 1,
     // Ctrl-C ends a request that waits for its answer.
-    ...(stop ? { stop } : {}),
+    stop,
   })
 }
 

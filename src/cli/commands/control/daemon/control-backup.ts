@@ -31,7 +31,7 @@ export const backup = {
     const context = withEnvFile(bare)
     const path = resolve(context.cwd, file)
     if (existsSync(path)) throw commandError(`${visible(path)} exists; name a new file`)
-    const env = controlEnv(context, database === undefined ? {} : { database })
+    const env = controlEnv(context, { database })
     assertThere(context, env)
     const settings = settingsOf(env)
     const tables = await withStore(context, settings, (store) => backUp({ store, path, log: controlLog(context) }))
@@ -51,7 +51,7 @@ export const restore = {
   details: () => 'Every table is compared with the file afterwards. For a new operator token: braidclaw control init --new-token.',
   async run(bare, { database, json = false }, { file }) {
     const context = withEnvFile(bare)
-    const env = controlEnv(context, database === undefined ? {} : { database })
+    const env = controlEnv(context, { database })
     const settings = settingsOf(env)
     const path = resolve(context.cwd, file)
     using _lock = lockDatabase(context, settings, 'stop it, and restore into a home of its own')

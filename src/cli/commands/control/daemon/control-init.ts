@@ -29,17 +29,19 @@ export const init = {
   async run(bare, { name = 'operator', database, newToken = false, json = false }) {
     const context = withEnvFile(bare)
     mkdirSync(controlFolder(context), { recursive: true, mode: 0o700 })
-    await withPlane(context, controlEnv(context, database === undefined ? {} : { database }), async ({ plane, place }) => {
+    await withPlane(context, controlEnv(context, { database }), async ({ plane, place }) => {
       const made = await tokenFor(context, plane, { name, newToken })
       show(context, { made, place, json })
     })
   },
 } as const satisfies Command<typeof flags>
 
-type Asked = { readonly name: string; readonly newToken: boolean }
-
 /** Returns the new token; undefined when there is one already. */
-async function tokenFor(context: CliContext, plane: Plane, { name, newToken }: Asked): Promise<string | undefined> {
+async function tokenFor(
+  context: CliContext,
+  plane: Plane,
+  { name, newToken }: { readonly name: string; readonly newToken: boolean },
+): Promise<string | undefined> {
   const file = operatorTokenFile(context)
   const kept = newToken ? undefined : secretIn(file)
   if (kept !== undefined) {
@@ -61,9 +63,10 @@ function randomToken(): string {
   return `cpo_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')}`
 }
 
-type Made = { readonly made: string | undefined; readonly place: string; readonly json: boolean }
-
-function show(context: CliContext, { made, place, json }: Made): void {
+function show(
+  context: CliContext,
+  { made, place, json }: { readonly made: string | undefined; readonly place: string; readonly json: boolean },
+): void {
   const { stdout, stderr } = context.process
   const file = operatorTokenFile(context)
   if (json) return void stdout.write(`${JSON.stringify({ database: place, token_file: file, token: made })}\n`)

@@ -78,13 +78,7 @@ type ListenOptions = Pick<OpenControlOptions, 'host' | 'port' | 'tls' | 'allowed
 function listenOptions(context: CliContext, { host, port, allowHost, compatFrom, tlsCert, tlsKey }: ServeFlags): ListenOptions {
   if ((tlsCert === undefined) !== (tlsKey === undefined)) throw usageError('--tls-cert and --tls-key belong together; pass both')
   const tls = tlsCert === undefined || tlsKey === undefined ? undefined : { cert: pem(context, tlsCert), key: pem(context, tlsKey) }
-  return {
-    host,
-    port,
-    ...(tls ? { tls } : {}),
-    allowedHosts: allowHost ?? [],
-    compatFrom: compatFrom ?? [],
-  }
+  return { host, port, tls, allowedHosts: allowHost ?? [], compatFrom: compatFrom ?? [] }
 }
 
 function pem({ cwd }: CliContext, path: string): string {

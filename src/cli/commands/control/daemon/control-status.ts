@@ -42,9 +42,11 @@ export const status = {
   },
 } as const satisfies Command<typeof flags>
 
-type Place = { readonly url: string; readonly json: boolean }
-
-async function print(context: CliContext, control: Control, { url, json }: Place): Promise<void> {
+async function print(
+  context: CliContext,
+  control: Control,
+  { url, json }: { readonly url: string; readonly json: boolean },
+): Promise<void> {
   const found = await readStatus(control, url)
   show(context, { json, value: found, text: statusText(found, Date.now(), terminalWidth()) })
 }

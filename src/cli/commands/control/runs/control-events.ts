@@ -50,7 +50,7 @@ function queryOf({ type, task, run, agent }: Given<typeof flags>): Query {
   return present({ type, task_id: task && idOf('task', task), run_id: run && idOf('run', run), agent_id: agent })
 }
 
-export type EventsAsked = {
+type EventsAsked = {
   readonly query: Query
   /** Undefined: the latest `limit`. */
   readonly after: number | undefined

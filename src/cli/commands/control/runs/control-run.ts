@@ -95,10 +95,12 @@ export const log = {
   },
 } as const satisfies Command<typeof logFlags, typeof runArgs>
 
-type LogAsked = { readonly id: string; readonly follow: boolean; readonly signal: AbortSignal }
-
 /** Returns the number of bytes. A run that has ended gets no more log, so its state is read before its log. */
-async function printLog(context: CliContext, control: Control, { id, follow, signal }: LogAsked): Promise<number> {
+async function printLog(
+  context: CliContext,
+  control: Control,
+  { id, follow, signal }: { readonly id: string; readonly follow: boolean; readonly signal: AbortSignal },
+): Promise<number> {
   const decoder = new TextDecoder()
   let at = 0
   for (;;) {
@@ -111,9 +113,11 @@ async function printLog(context: CliContext, control: Control, { id, follow, sig
 
 const lookAgainMs = 400
 
-type Rest = { readonly id: string; readonly at: number; readonly decoder: TextDecoder }
-
-async function printRest({ process: { stdout }, outputClosed }: CliContext, control: Control, { id, at, decoder }: Rest): Promise<number> {
+async function printRest(
+  { process: { stdout }, outputClosed }: CliContext,
+  control: Control,
+  { id, at, decoder }: { readonly id: string; readonly at: number; readonly decoder: TextDecoder },
+): Promise<number> {
   let count = 0
   for (let total = at + 1; at + count < total && !outputClosed(); ) {
     const piece = await control.runs.log(id, at + count)

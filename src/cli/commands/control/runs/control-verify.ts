@@ -68,7 +68,7 @@ function verifiedRun(context: CliContext, given: { readonly url?: string; readon
     const run = await control.runs.get(id)
     if (run.manifest === null) return { ok: false, problems: [`${id} has no manifest: its worker delivered none`] }
     const pinnedKey = given.key ?? (await reportedKey(control, run))
-    return verifyManifest(run.manifest, { ...(await carried(control, run)), ...(pinnedKey === undefined ? {} : { pinnedKey }) })
+    return verifyManifest(run.manifest, { ...(await carried(control, run)), pinnedKey })
   })
 }
 
@@ -96,10 +96,11 @@ async function wholeLog(control: Control, id: string): Promise<Uint8Array> {
   return Buffer.concat(pieces)
 }
 
-type Report = { readonly verified: Verified; readonly what: string; readonly json: boolean }
-
 /** @throws CliExit 9 when it does not hold */
-function report(context: CliContext, { verified, what, json }: Report): void {
+function report(
+  context: CliContext,
+  { verified, what, json }: { readonly verified: Verified; readonly what: string; readonly json: boolean },
+): void {
   show(context, { json, value: verified, text: textOf(verified, what) })
   if (!verified.ok) throw new CliExit(exitCodes.integrity)
 }

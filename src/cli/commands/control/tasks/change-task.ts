@@ -93,9 +93,11 @@ export async function draftOf(context: CliContext, given: DraftFlags, words: rea
   })
 }
 
-type TaskWords = Pick<TaskDraft, 'title' | 'description'>
-
-async function textOf(context: CliContext, { description }: DraftFlags, words: readonly string[]): Promise<TaskWords> {
+async function textOf(
+  context: CliContext,
+  { description }: DraftFlags,
+  words: readonly string[],
+): Promise<Pick<TaskDraft, 'title' | 'description'>> {
   const advice = 'say what is to be done: braidclaw control task add TITLE --role ROLE'
   const fromStdin = words.length === 0 || description === '-'
   const piped = fromStdin ? await messageOf({ advice }, context) : ''

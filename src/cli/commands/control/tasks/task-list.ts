@@ -49,7 +49,7 @@ export const list = {
 async function listed({ tasks: { list } }: Pick<Control, 'tasks'>, query: TaskQuery, limit: number) {
   const found: Task[] = []
   for (let after = query.after; ; ) {
-    const page = await list({ ...query, ...(after === undefined ? {} : { after }), limit: limit - found.length })
+    const page = await list({ ...query, after, limit: limit - found.length })
     found.push(...page.tasks)
     if (query.q === undefined || page.next === null || found.length >= limit) return { tasks: found, next: page.next }
     after = page.next
