@@ -128,7 +128,7 @@ export function createControlClient(options: TransportOptions): ControlClient {
       remove: async (id) => void (await json({ method: 'DELETE', path: `schedules/${encodeURIComponent(id)}` })),
     },
     seed: {
-      state: (signal) => json({ method: 'GET', path: 'state', ...(signal ? { signal } : {}) }),
+      state: (signal) => json({ method: 'GET', path: 'state', signal }),
       tasks: (role) => get('tasks', { role }),
       approvals: (agentId) => get('approvals', { agent_id: agentId }),
     },
@@ -161,26 +161,25 @@ type TaskClient = Own<Pick<TaskPlane, 'get' | 'edit' | 'effects' | 'endEffect'>>
 
 function taskClient({ json }: Transport): TaskClient {
   const at = (id: string, rest = '') => `tasks/${encodeURIComponent(id)}${rest}`
-  const post = <T>(path: string, body: unknown, key?: string) =>
-    json<T>({ method: 'POST', path, body, ...(key === undefined ? {} : { headers: { 'idempotency-key': key }, repeatable: true }) })
+  const post = <T>(path: string, body: unknown, key: string = crypto.randomUUID()) =>
+    json<T>({ method: 'POST', path, body, headers: { 'idempotency-key': key }, repeatable: true })
 
   return {
-    create: (draft, key = crypto.randomUUID()) => post('tasks', draft, key),
-    createMany: async (tasks, key = crypto.randomUUID()) => (await post<{ tasks: Task[] }>('tasks/batch', { tasks }, key)).tasks,
+    create: (draft, key) => post('tasks', draft, key),
+    createMany: async (tasks, key) => (await post<{ tasks: Task[] }>('tasks/batch', { tasks }, key)).tasks,
     get: (id) => json({ method: 'GET', path: at(id) }),
     list: (query = {}) => json({ method: 'GET', path: 'tasks', query: { ...query, view: 'full' } }),
     edit: (id, body, version) =>
-      json({ method: 'PATCH', path: at(id), body, ...(version === undefined ? {} : { headers: { 'if-match': `"${version}"` } }) }),
-    claim: (body, signal) =>
-      json({ method: 'POST', path: 'tasks/claim', body, timeoutMs: (body.wait_ms ?? 0) + 15_000, ...(signal ? { signal } : {}) }),
-    beat: (id, signal) => json({ method: 'POST', path: at(id, '/beat'), body: {}, repeatable: true, ...(signal ? { signal } : {}) }),
-    release: (id, request) => post(at(id, '/release'), request, crypto.randomUUID()),
-    cancel: (id, note = '') => post(at(id, '/cancel'), { note }, crypto.randomUUID()),
-    retry: (id, note = '') => post(at(id, '/retry'), { note }, crypto.randomUUID()),
-    resolve: (id, request) => post(at(id, '/resolve'), request, crypto.randomUUID()),
+      json({ method: 'PATCH', path: at(id), body, headers: version === undefined ? undefined : { 'if-match': `"${version}"` } }),
+    claim: (body, signal) => json({ method: 'POST', path: 'tasks/claim', body, timeoutMs: (body.wait_ms ?? 0) + 15_000, signal }),
+    beat: (id, signal) => json({ method: 'POST', path: at(id, '/beat'), body: {}, repeatable: true, signal }),
+    release: (id, request) => post(at(id, '/release'), request),
+    cancel: (id, note = '') => post(at(id, '/cancel'), { note }),
+    retry: (id, note = '') => post(at(id, '/retry'), { note }),
+    resolve: (id, request) => post(at(id, '/resolve'), request),
     effects: async (id) => (await json<{ effects: Effect[] }>({ method: 'GET', path: at(id, '/effects') })).effects,
     // An intent is not repeated by itself: whether it is in doubt is for the run to decide.
-    beginEffect: (id, request) => post(at(id, '/effects'), request, crypto.randomUUID()),
+    beginEffect: (id, request) => post(at(id, '/effects'), request),
     endEffect: (id, key, result) => json({ method: 'POST', path: at(id, '/effects/done'), body: { key, result }, repeatable: true }),
   }
 }
@@ -249,7 +248,7 @@ function fleetClient({ json }: Transport): FleetClient {
     pause: (id, reason = '') => post(at(id, '/pause'), { reason }, true),
     resume: (id) => post(at(id, '/resume'), {}, true),
     wake: (id) => post(at(id, '/wake'), {}, true),
-    report: (id, worker, receipts) => post(at(id, '/report'), { worker, ...(receipts ? { receipts } : {}) }, true),
+    report: (id, worker, receipts) => post(at(id, '/report'), { worker, receipts }, true),
     keys: async (id) => (await get<{ keys: AgentKey[] }>(at(id, '/keys'))).keys,
     newKey: (id) => post(at(id, '/keys')),
     revokeKey: (id, keyId) => json({ method: 'DELETE', path: at(id, `/keys/${encodeURIComponent(keyId)}`) }),

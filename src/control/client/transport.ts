@@ -56,7 +56,7 @@ export function createTransport(options: TransportOptions): Transport {
         ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
         ...call.headers,
       },
-      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body, call.anyText ? undefined : storable) }),
+      body: JSON.stringify(call.body, call.anyText ? undefined : storable),
       signal,
     })
     if (response.status < 400) return response

@@ -17,8 +17,6 @@ export type Engine = 'sqlite' | 'postgres'
 /** What differs between the engines, inside a command. */
 export type Dialect = {
   readonly engine: Engine
-  /** ` FOR UPDATE SKIP LOCKED` or nothing. */
-  readonly skipLocked: string
   /** ` FOR UPDATE` or nothing. */
   readonly forUpdate: string
 }

@@ -2,6 +2,7 @@
 
 import { HttpError, quiet } from '../../http/http-error.ts'
 import type { Connection } from '../../http/listen.ts'
+import { errnoOf } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { catalogueFacts } from '../../providers/wire/facts/model-facts.ts'
 import type { Caller } from '../contract/caller.ts'
@@ -103,7 +104,7 @@ async function refused(relay: Relay, answer: Response, finish: (tokens: number) 
 
 function isUnsent(error: unknown): boolean {
   if (error instanceof HttpError || error instanceof PlaneRefusal) return true
-  return error instanceof Error && 'code' in error && ['ConnectionRefused', 'ECONNREFUSED', 'ENOTFOUND'].includes(String(error.code))
+  return ['ConnectionRefused', 'ECONNREFUSED', 'ENOTFOUND'].includes(errnoOf(error) ?? '')
 }
 
 type Charge = {

@@ -19,7 +19,7 @@ export async function askUpstream({ deps, request, upstream, path, method, body,
   const send = deps.fetchFor(upstream.baseUrl)
   const answer = await send(`${upstream.baseUrl}${path}${queryOf(request.url)}`, {
     ...{ method, headers: vendorHeaders(request.headers, upstream), signal },
-    ...(method === 'POST' ? { body } : {}),
+    body: method === 'POST' ? body : undefined,
     // A model may think for a long time before its first word.
     ...{ timeout: false },
   })
@@ -124,7 +124,7 @@ const vendorUrls = { openai: 'https://api.openai.com/v1', anthropic: 'https://ap
 export function upstreamsOf(env: { readonly [name: string]: string | undefined }): Upstreams {
   const openai = upstreamOf('openai', env.CONTROLPLANE_OPENAI_URL, env.CONTROLPLANE_OPENAI_KEY ?? env.OPENAI_API_KEY)
   const anthropic = upstreamOf('anthropic', env.CONTROLPLANE_ANTHROPIC_URL, env.CONTROLPLANE_ANTHROPIC_KEY ?? env.ANTHROPIC_API_KEY)
-  return { ...(openai ? { openai } : {}), ...(anthropic ? { anthropic } : {}) }
+  return { openai, anthropic }
 }
 
 function upstreamOf(vendor: Vendor, url = '', key = ''): Upstream | undefined {

@@ -2,7 +2,8 @@
 
 import { HttpError, quiet } from '../../http/http-error.ts'
 import { isObject } from '../../kit/json.ts'
-import { PlaneRefusal, type RefusalCode } from '../contract/plane-refusal.ts'
+import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { statusOf } from '../server/refusal-status.ts'
 import type { Vendor } from './upstream-call.ts'
 
 export type Fields = { readonly [name: string]: unknown }
@@ -214,17 +215,6 @@ function inputOf({ input_tokens, cache_creation_input_tokens, cache_read_input_t
 /** `retryAfterS`: absent when the same request will fail again. */
 export type Failure = { readonly status: number; readonly code: string; readonly message: string; readonly retryAfterS?: number }
 
-const statuses: { readonly [code in RefusalCode]?: number } = {
-  bad_request: 400,
-  unauthorized: 401,
-  budget_exceeded: 402,
-  forbidden: 403,
-  not_found: 404,
-  too_large: 413,
-  too_many: 429,
-  unavailable: 503,
-}
-
 /** @throws what is neither a refusal nor an HTTP error: a bug */
 export function failureOf(error: unknown): Failure {
   if (error instanceof HttpError) return { status: error.status, code: error.code, message: error.message }
@@ -233,8 +223,8 @@ export function failureOf(error: unknown): Failure {
   const later = details.retry_after_ms
   return {
     // What other calls hold is free in a moment: no reason to stop.
-    ...{ status: details.shortage === 'soon' ? 429 : (statuses[code] ?? 409), code, message },
-    ...(later === undefined ? {} : { retryAfterS: Math.max(1, Math.ceil(later / 1000)) }),
+    ...{ status: details.shortage === 'soon' ? 429 : statusOf(code), code, message },
+    retryAfterS: later === undefined ? undefined : Math.max(1, Math.ceil(later / 1000)),
   }
 }
 

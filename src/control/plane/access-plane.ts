@@ -73,7 +73,7 @@ function* agentOf(context: PlaneContext, digest: string): Command<Found | undefi
   if (!row) return undefined
   const isNew = context.now() - (intOrNull(row, 'last_used_at') ?? 0) >= noteUseMs
   const keyId = text(row, 'key_id')
-  return { caller: { kind: 'agent', id: text(row, 'id'), role: text(row, 'role'), keyId }, ...(isNew ? { usedKey: keyId } : {}) }
+  return { caller: { kind: 'agent', id: text(row, 'id'), role: text(row, 'role'), keyId }, usedKey: isNew ? keyId : undefined }
 }
 
 /** How long after its end a run may ask again for the answer that it lost. */
@@ -101,7 +101,7 @@ function* runOf(context: PlaneContext, digest: string): Command<Found | undefine
       taskId: idOf('TASK', int(row, 'task_id')),
       runId: idOf('RUN', int(row, 'id')),
       attempt: int(row, 'attempt'),
-      ...(hasEnded ? { hasEnded } : {}),
+      hasEnded: hasEnded || undefined,
     },
   }
 }

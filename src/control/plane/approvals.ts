@@ -6,7 +6,7 @@ import { type Approval, type ApprovalQuery, type ApprovedOperation, approval, ty
 import { assertSelf, type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { ApprovalPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import type { Command, Param, Row } from '../contract/store-port.ts'
+import type { Command, Row } from '../contract/store-port.ts'
 import {
   amount,
   first,
@@ -14,6 +14,7 @@ import {
   idOrNull,
   int,
   intOrNull,
+  marks,
   nextId,
   numberOf,
   object,
@@ -22,6 +23,7 @@ import {
   textOrNull,
   time,
   timeOrNull,
+  whereOf,
 } from './command.ts'
 import { recordEvent } from './events.ts'
 import { blockTask, wakeTask } from './tasks/end-task.ts'
@@ -57,15 +59,13 @@ function* listApprovals(caller: Caller, { state, agent_id, task_id, limit, after
   if (caller.kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret reads approvals only by GET approvals?agent_id=')
   const agentId = caller.kind === 'operator' ? agent_id : caller.id
   if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its approvals')
-  const conditions: readonly (readonly [string, Param | undefined])[] = [
+  const [where, params] = whereOf([
     ['state = ?', state],
     ['agent_id = ?', agentId],
     ['task_id = ?', task_id === undefined ? undefined : numberOf(task_id)],
     ['id < ?', after === undefined ? undefined : numberOf(after)],
-  ]
-  const given = conditions.flatMap(([text, value]) => (value === undefined ? [] : [[text, value] as const]))
-  const where = given.length === 0 ? '' : `WHERE ${given.map(([text]) => text).join(' AND ')}`
-  const rows = yield [`SELECT * FROM approvals ${where} ORDER BY id DESC LIMIT ?`, [...given.map(([, value]) => value), limit + 1]]
+  ])
+  const rows = yield [`SELECT * FROM approvals ${where} ORDER BY id DESC LIMIT ?`, [...params, limit + 1]]
   const approvals = rows.slice(0, limit).map(approvalOf)
   return { approvals, next: rows.length > limit ? (approvals.at(-1)?.approval_id ?? null) : null }
 }
@@ -116,7 +116,7 @@ function* insertApproval(context: PlaneContext, question: Question): Command<num
     expires_at: now + context.options.approvalHours * 3_600_000,
   }
   const names = Object.keys(columns)
-  yield [`INSERT INTO approvals (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`, Object.values(columns)]
+  yield [`INSERT INTO approvals (${names.join(', ')}) VALUES (${marks(names)})`, Object.values(columns)]
   return id
 }
 

@@ -31,16 +31,10 @@ type Sequence =
 
 /** The next number of this kind of record, from 1. Its row stays locked until the commit, so numbers are in commit order. */
 export function* nextId(name: Sequence): Command<number> {
-  return yield* nextIds(name, 1)
-}
-
-/** The first of `count` numbers in a row. */
-function* nextIds(name: Sequence, count: number): Command<number> {
-  const row = yield* first(
-    'INSERT INTO sequences (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = sequences.value + ? RETURNING value',
-    [name, count, count],
+  return yield* amount(
+    'INSERT INTO sequences (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1 RETURNING value',
+    [name],
   )
-  return row ? int(row, 'value') - count + 1 : 1
 }
 
 /** For the statement before one that takes the number as `taken`: nothing comes between both, so nobody waits for the number. */
@@ -129,6 +123,13 @@ export function object(row: Row, column: string): Record<string, unknown> {
 
 export function strings(row: Row, column: string): string[] {
   return JSON.parse(text(row, column) || '[]')
+}
+
+/** Returns a WHERE clause of the conditions that have a value, with their parameters. */
+export function whereOf(conditions: readonly (readonly [condition: string, value: Param | undefined])[]): [where: string, params: Param[]] {
+  const present = conditions.flatMap(([condition, value]) => (value === undefined ? [] : [{ condition, value }]))
+  const where = present.length === 0 ? '' : `WHERE ${present.map(({ condition }) => condition).join(' AND ')}`
+  return [where, present.map(({ value }) => value)]
 }
 
 /** `?, ?, ?` for a list of values. */

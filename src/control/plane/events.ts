@@ -232,8 +232,8 @@ function filterOf(caller: Caller, wanted: EventWanted): EventFilter | undefined 
     throw new PlaneRefusal('forbidden', 'the shared secret does not read events; use an operator token or an agent key')
   const given = {
     type: wanted.type,
-    ...(wanted.task_id === undefined ? {} : { task_id: numberOf(wanted.task_id) }),
-    ...(wanted.run_id === undefined ? {} : { run_id: numberOf(wanted.run_id) }),
+    task_id: wanted.task_id === undefined ? undefined : numberOf(wanted.task_id),
+    run_id: wanted.run_id === undefined ? undefined : numberOf(wanted.run_id),
     agent_id: wanted.agent_id,
   }
   if (caller.kind === 'operator') return given

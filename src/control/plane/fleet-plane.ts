@@ -132,8 +132,8 @@ function* addAgent(context: PlaneContext, { draft, actor }: { readonly draft: Ag
 /** Running tasks keep the role that they were claimed with. */
 function* editAgent(context: PlaneContext, { actor, id, patch }: By<{ readonly patch: AgentPatch }>): Command<void> {
   const before = yield* lockAgent(context, id)
-  const { heartbeat_enabled, ...rest } = patch
-  const columns = { ...rest, ...(heartbeat_enabled === undefined ? {} : { heartbeat_enabled: heartbeat_enabled ? 1 : 0 }) }
+  const { heartbeat_enabled: heartbeat } = patch
+  const columns = { ...patch, heartbeat_enabled: heartbeat === undefined ? undefined : Number(heartbeat) }
   const row = yield* setColumns(id, columns)
   yield* recordEvent(context, { type: 'agent.changed', actor, agentId: id, role: text(row ?? before, 'role'), data: { ...patch } })
   if (patch.daily_tokens !== undefined) yield* wakeBlocked(context, actor)

@@ -5,7 +5,7 @@ import { assertSelf, type Caller, signatureOf } from '../contract/caller.ts'
 import type { Plane, RunPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { type ListedRun, type Run, type RunQuery, run, type SessionLine, sessionLine } from '../contract/run-shapes.ts'
-import type { Command, Row } from '../contract/store-port.ts'
+import type { Command, Param, Row } from '../contract/store-port.ts'
 import {
   amount,
   first,
@@ -21,6 +21,7 @@ import {
   textOrNull,
   time,
   timeOrNull,
+  whereOf,
 } from './command.ts'
 import { recordEvent } from './events.ts'
 import { lockLease } from './tasks/task-change.ts'
@@ -63,15 +64,13 @@ function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: R
     throw new PlaneRefusal('forbidden', 'the shared secret does not read runs; use an operator token or an agent key')
   if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its runs')
   const agentId = caller.kind === 'operator' ? agent_id : caller.id
-  const conditions: readonly (readonly [string, string | number | undefined])[] = [
+  const [where, params] = whereOf([
     ['runs.task_id = ?', task_id === undefined ? undefined : numberOf(task_id)],
     ['runs.agent_id = ?', agentId],
     ['runs.state = ?', state],
     ['runs.id < ?', after === undefined ? undefined : numberOf(after)],
-  ]
-  const given = conditions.flatMap(([text, value]) => (value === undefined ? [] : [[text, value] as const]))
-  const where = given.length === 0 ? '' : `WHERE ${given.map(([text]) => text).join(' AND ')}`
-  const found = yield* readRuns(`${where} ORDER BY runs.id DESC LIMIT ?`, [...given.map(([, value]) => value), limit + 1])
+  ])
+  const found = yield* readRuns(`${where} ORDER BY runs.id DESC LIMIT ?`, [...params, limit + 1])
   const runs = found.slice(0, limit)
   return { runs, next: found.length > limit ? (runs.at(-1)?.run_id ?? null) : null }
 }
@@ -94,7 +93,7 @@ function* deliverRun(context: PlaneContext, { delivery, ...access }: Access & { 
   yield* recordEvent(context, {
     ...{ type: 'run.delivered', actor: signatureOf(access.caller), taskId: int(row, 'task_id'), runId: int(row, 'id') },
     ...{ agentId: text(row, 'agent_id'), role: text(row, 'role') },
-    data: { manifest: manifest !== undefined, ...(changes ? { changes } : {}), ...(skill ? { skill } : {}) },
+    data: { manifest: manifest !== undefined, changes, skill: skill || undefined },
   })
   return yield* readRun(access.id)
 }
@@ -350,7 +349,7 @@ const listed = `runs.id, runs.task_id, runs.agent_id, runs.role, runs.attempt, r
 const withTitle = 'FROM runs JOIN tasks ON tasks.id = runs.task_id'
 
 /** Reads runs as they travel. `where` and `params` come from our own code. */
-function* readRuns(where: string, params: readonly (string | number)[]): Command<readonly ListedRun[]> {
+function* readRuns(where: string, params: readonly Param[]): Command<readonly ListedRun[]> {
   return yield* withArtifacts(yield [`SELECT ${listed} ${withTitle} ${where}`, params])
 }
 

@@ -45,7 +45,7 @@ export function guardOf(name: string, replay: Replay): Guard<Caller> {
   if (!permission) throw new Error(`${name} has no row in src/control/server/who-may.ts`)
   return {
     words: Object.keys(permission),
-    ...(replay === 'kept' ? {} : { replay: 'never' as const }),
+    replay: replay === 'kept' ? undefined : 'never',
     permit(caller, asked) {
       assertMay(caller, { name, permission, id: asked.param('id') })
       if (replay === 'secret') assertNoKey(asked)

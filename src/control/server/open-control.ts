@@ -15,6 +15,7 @@ import { createHostdProxy, type HostdProxy } from '../hostd/hostd-proxy.ts'
 import { createLlmPassThrough } from '../llm/pass-through.ts'
 import { upstreamsOf } from '../llm/upstream-call.ts'
 import { createPlane } from '../plane/create-plane.ts'
+import { openPostgres } from '../store/open-postgres.ts'
 import { openSqlite } from '../store/open-sqlite.ts'
 import { type ControlSettings, controlSettings, type Environment } from './control-options.ts'
 import type { ControlServer } from './control-route.ts'
@@ -91,7 +92,7 @@ function serve({ options, settings, store, plane, now }: Serving): ServedControl
     ...{ plane, version, now, log: options.log },
     hostd: options.hostd ?? hostdOf(settings, plane, now),
     models: options.models ?? modelsOf(options, plane),
-    ...(options.tls ? { tls: options.tls } : {}),
+    tls: options.tls,
     host: options.host ?? '127.0.0.1',
     port: options.port ?? settings.port,
     allowedHosts: options.allowedHosts ?? [],
@@ -104,8 +105,7 @@ function serve({ options, settings, store, plane, now }: Serving): ServedControl
 
 async function openStore({ databaseUrl }: ControlSettings, { home, log, now, random }: OpenControlOptions): Promise<Store> {
   if (databaseUrl === undefined) return openSqlite({ path: join(home, 'control', 'control.sqlite'), log })
-  const { openPostgres } = await import('../store/open-postgres.ts')
-  return openPostgres({ url: databaseUrl, log, ...(now ? { now } : {}), ...(random ? { random } : {}) })
+  return openPostgres({ url: databaseUrl, log, now, random })
 }
 
 function hostdOf({ hostdSocket }: ControlSettings, plane: Plane, now: () => number): HostdProxy {

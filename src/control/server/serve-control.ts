@@ -61,7 +61,7 @@ export function serveControl(options: ServeControlOptions): ServedControl {
     simple: { '/health': () => healthOf(options, stop.signal) },
     hostname: host,
     port,
-    ...(tls ? { tls } : {}),
+    tls,
     proxies: options.allowedHosts,
     names: namesOf(host),
     cookie: (port) => `braidclaw_control_${port}`,
@@ -75,7 +75,7 @@ export function serveControl(options: ServeControlOptions): ServedControl {
     maxRequests,
     maxBodyBytes: bodyBytes.model + 65_536,
     bodyLimits: (path, isKnown) => ({ ...limits, anyText: isLog(path), maxBytes: isKnown ? bodyBytes.known : bodyBytes.unknown }),
-    ...(options.models ? { raw: options.models } : {}),
+    raw: options.models,
     idempotency: createIdempotency(options.replies),
     errorFields: () => ({}),
     hints: {
@@ -87,7 +87,7 @@ export function serveControl(options: ServeControlOptions): ServedControl {
     now,
   })
   return {
-    url: localUrl({ host, port: listening.port, ...(tls ? { tlsCert: tls.cert } : {}) }),
+    url: localUrl({ host, port: listening.port, tlsCert: tls?.cert }),
     port: listening.port,
     counters,
     async close(ms) {

@@ -17,7 +17,7 @@ export type PostgresOptions = {
   readonly random?: () => number
 }
 
-const dialect: Dialect = { engine: 'postgres', skipLocked: ' FOR UPDATE SKIP LOCKED', forUpdate: ' FOR UPDATE' }
+const dialect: Dialect = { engine: 'postgres', forUpdate: ' FOR UPDATE' }
 const CHANNEL = 'braidclaw_control'
 
 /** @throws PlaneRefusal `unavailable` when PostgreSQL does not answer or has newer tables */

@@ -19,7 +19,7 @@ export type SqliteOptions = {
   readonly stuckMs?: number
 }
 
-const dialect: Dialect = { engine: 'sqlite', skipLocked: '', forUpdate: '' }
+const dialect: Dialect = { engine: 'sqlite', forUpdate: '' }
 
 /** @throws PlaneRefusal `unavailable` with `details.storage`: corrupt, read_only, full, unreadable, locked or newer_schema. */
 export async function openSqlite({ path, log, stuckMs = 5_000 }: SqliteOptions): Promise<Store> {

@@ -1,5 +1,6 @@
 /** Runs commands on one PostgreSQL connection. A statement that answers no rows goes out together with the one after it, at last with COMMIT. */
 
+import { errnoOf, errorText } from '../../kit/errors.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../contract/store-port.ts'
 import { ALONE, ANNOUNCE } from './batch-marks.ts'
@@ -107,16 +108,21 @@ const conflicts = new Set(['40001', '40P01', '55P03'])
 const away = /^(?:08...|57P0[1-5]|25P03|53300)$/
 
 export function postgresFailure(error: unknown): PostgresFailure | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined
-  const state = 'errno' in error ? String(error.errno) : ''
-  if (conflicts.has(state)) return { kind: 'conflict', message: error.message }
-  if (away.test(state) || isConnectionError(String(error.code))) return { kind: 'away', message: error.message }
-  return state === '' ? undefined : { kind: 'other', message: `${error.message} (SQLSTATE ${state})` }
+  const code = errnoOf(error)
+  if (code === undefined) return undefined
+  const [state, message] = [sqlStateOf(error), errorText(error)]
+  if (conflicts.has(state)) return { kind: 'conflict', message }
+  if (away.test(state) || isConnectionError(code)) return { kind: 'away', message }
+  return state === '' ? undefined : { kind: 'other', message: `${message} (SQLSTATE ${state})` }
 }
 
 /** Then nothing that was sent behind the statement has happened. */
 export function isSaidByServer(error: unknown): boolean {
-  return error instanceof Error && 'errno' in error && /^[0-9A-Z]{5}$/.test(String(error.errno))
+  return /^[0-9A-Z]{5}$/.test(sqlStateOf(error))
+}
+
+function sqlStateOf(error: unknown): string {
+  return error instanceof Error && 'errno' in error ? String(error.errno) : ''
 }
 
 function isConnectionError(code: string): boolean {

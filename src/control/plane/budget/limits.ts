@@ -159,8 +159,8 @@ export function shortageRefusal(shortage: Shortage): PlaneRefusal {
   const message = `${asked} tokens are more than the ${remaining} left of ${limit} ${nameOf(scope)}; ${advice[kind]}`
   return new PlaneRefusal('budget_exceeded', message, {
     ...{ scope, limit, spent, reserved, remaining, asked, shortage: kind },
-    ...(nextDayAt === undefined ? {} : { next_day_at: new Date(nextDayAt).toISOString() }),
-    ...(kind === 'soon' ? { retry_after_ms: retryMs } : {}),
+    next_day_at: nextDayAt && new Date(nextDayAt).toISOString(),
+    retry_after_ms: kind === 'soon' ? retryMs : undefined,
   })
 }
 

@@ -249,7 +249,7 @@ function escalationOf({ caller, post, taskId, role }: Erring): TaskDraft {
     priority: 'high',
     labels: ['escalation'],
     context: { escalation: { agent_id, role, task_id: parent, run_id: idOrNull('RUN', runNumberOf(caller)), error_message, action_taken } },
-    ...(parent === null ? {} : { parent_task_id: parent }),
+    parent_task_id: parent ?? undefined,
   })
 }
 

@@ -48,7 +48,7 @@ export function* endTask(context: PlaneContext, task: Row, { status, actor, run,
   }
   const ended = yield* changeTask(context, int(task, 'id'), { ...columns, ...noLease }, `*, ${concerned}`)
   if (int(ended, 'questions') > 0) yield* cancelQuestions(context, ended)
-  yield* recordTask(context, ended, { type: `task.${status}`, actor, data: error ? { error } : {}, ...(agentId ? { agentId } : {}) })
+  yield* recordTask(context, ended, { type: `task.${status}`, actor, data: { error: error || undefined }, agentId })
   if (int(ended, 'dependents') === 0) return ended
   if (status === 'completed') yield* releaseDependents(context, ended, actor)
   else yield* warnDependents(context, ended, actor)
@@ -133,8 +133,8 @@ export function* requeueTask(
     ended_at: null,
   }
   const pending = yield* changeTask(context, int(task, 'id'), { ...columns, ...noLease })
-  const data = { available_at: new Date(availableAt).toISOString(), ...(error ? { error } : {}) }
-  yield* recordTask(context, pending, { type, actor, data, ...(agentId ? { agentId } : {}) })
+  const data = { available_at: new Date(availableAt).toISOString(), error: error || undefined }
+  yield* recordTask(context, pending, { type, actor, data, agentId })
   yield* announceReady(context, pending)
   return pending
 }
@@ -176,8 +176,8 @@ export function* blockTask(
   if (flag(task, 'cancel_requested')) return yield* endTask(context, task, { status: 'cancelled', actor, run: { state: 'cancelled' } })
   const agentId = yield* endRun(context, task, { state: 'waiting', error })
   const blocked = yield* changeTask(context, int(task, 'id'), { status, blocked_reason: reason, error, ...noLease })
-  const data = { ...(reason ? { reason } : {}), ...(error ? { error } : {}) }
-  yield* recordTask(context, blocked, { type: `task.${status}`, actor, data, ...(agentId ? { agentId } : {}) })
+  const data = { reason: reason ?? undefined, error: error || undefined }
+  yield* recordTask(context, blocked, { type: `task.${status}`, actor, data, agentId })
   return blocked
 }
 

@@ -78,7 +78,7 @@ export function runFileRoutes(app: ControlApi, server: ControlServer): void {
       if (range === 'none') return rangeResponse({ total: log_bytes })
       const part = range ?? { from: Math.min(from ?? 0, log_bytes), to: Math.min(to ?? log_bytes, log_bytes) }
       const found = await runs.log(c.var.caller, id, part.from, Math.max(part.from, part.to))
-      return rangeResponse({ total: log_bytes, bytes: found.bytes, ...(range ? { from: part.from } : {}) })
+      return rangeResponse({ total: log_bytes, bytes: found.bytes, from: range?.from })
     },
   )
   addRoute(app, 'post', '/runs/{id}/log', {

@@ -85,7 +85,7 @@ export function taskRoutes(app: ControlApi, { plane }: ControlServer, quick: Qui
     asks: 'The task',
     async answer(draft, asked) {
       const { task, replayed } = await plane.tasks.create(asked.caller, draft, onceOf(asked))
-      return { status: 201, body: task, ...(replayed ? { headers: { 'idempotency-replayed': 'true' } } : {}) }
+      return { status: 201, body: task, headers: replayed ? { 'idempotency-replayed': 'true' } : undefined }
     },
   })
   addRoute(app, 'post', '/tasks/batch', {
