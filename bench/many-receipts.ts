@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { acting, callOf, finish, judgement, runOf, started } from '../src/memory/fixture.ts'
 import { openMemory } from '../src/memory/memory.ts'
 import { createRecordWriter, type RecordWriter } from '../src/memory/record-writer.ts'
+import { createSealer } from '../src/receipts/key.ts'
 import { createLedgers } from '../src/receipts/ledger.ts'
-import { createSealer } from '../src/receipts/seal.ts'
 import type { RecordEntry, RunIdentity } from '../src/runtime/port.ts'
 
 const callsOfRun = 50

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Checkpoint } from '../src/receipts/draft.ts'
 import { draft, mustAppend, pathsIn } from '../src/receipts/fixture.ts'
 import { readKey } from '../src/receipts/key.ts'
-import { createReceiptLog } from '../src/receipts/receipt-log.ts'
+import { createReceiptLog } from '../src/receipts/ledger.ts'
 import { verifyReceipts } from '../src/receipts/verify/verify-chain.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-bench-'))

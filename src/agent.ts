@@ -11,18 +11,17 @@ import { withUsableReplies } from './providers/usable-reply.ts'
 import type { ChangeSet } from './runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
 import type { Provider } from './runtime/port.ts'
-import { prepareThreads } from './runtime/threads/prepare-thread.ts'
+import { prepareThreads, ThreadFailure } from './runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from './runtime/threads/thread.ts'
-import { ThreadFailure } from './runtime/threads/thread-failure.ts'
-import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-agent.ts'
+import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
 export type { ModelCall } from './providers/model-call.ts'
 export type { Change, ChangeReview, ChangeSet, EntryState } from './runtime/changes.ts'
 export type { AgentEvent, Ending, Proposal } from './runtime/event.ts'
 export type { ChatRequest, ChatResponse, Message, ModelChunk, Provider, ProviderFailure } from './runtime/port.ts'
 export type { Thread, ThreadBid, ThreadEvent, ThreadPattern } from './runtime/threads/thread.ts'
-export { type JudgedCall, veto } from './runtime/threads/veto.ts'
-export type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-agent.ts'
+export { type JudgedCall, veto } from './runtime/threads/thread.ts'
+export type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
 export type AgentOptions = {
   /** The workspace; default: the current folder. */
@@ -199,7 +198,7 @@ function choiceOf(conversation: string): ConversationChoice {
  * valid
  */
 export async function verifyAgent(options: VerifyAgentOptions): Promise<AgentReport> {
-  return (await import('./runtime/verify/verify-agent.ts')).verifyAgent(options)
+  return (await import('./runtime/verify/verify-program.ts')).verifyAgent(options)
 }
 
 export type ReplayOptions = Pick<AgentOptions, 'home' | 'env' | 'log' | 'threads'> & {

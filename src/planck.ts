@@ -1,12 +1,22 @@
 /** Runs the pure router as a program of its own on Bun or Node, never imported: soul, history, tools and compaction only. */
 
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createFifoLines } from './kit/fifo-lines.ts'
 import type { Json } from './kit/json.ts'
 import { parseJson } from './kit/json.ts'
 import type { Line } from './kit/lines.ts'
-import { type BrainReply, readReply, readTools, type ToolUse } from './kit/message-reply.ts'
-import { callLine, DISCOVERY, escapeText, fieldsOf, jsonLine, readMessage } from './kit/wire.ts'
+import { createFifoLines } from './kit/lines.ts'
+import {
+  type BrainReply,
+  callLine,
+  DISCOVERY,
+  escapeText,
+  fieldsOf,
+  jsonLine,
+  readMessage,
+  readReply,
+  readTools,
+  type ToolUse,
+} from './kit/wire.ts'
 import { seedModel } from './providers/fifo/seed-model.ts'
 import { claim } from './service/fifo/claim.ts'
 import { ensureFifos } from './service/fifo/create-fifos.ts'

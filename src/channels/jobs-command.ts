@@ -1,8 +1,7 @@
 /** Answers `/jobs` in a conversation: a person lists the commands in its background, and stops them. */
 
 import type { Conversation } from '../host/api.ts'
-import { count, grouped } from '../kit/count.ts'
-import { cut, visible } from '../kit/text.ts'
+import { count, cut, grouped, visible } from '../kit/text.ts'
 
 const usage = 'usage: /jobs, or /jobs stop ID'
 

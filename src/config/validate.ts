@@ -3,7 +3,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { parse } from 'node:path'
 import { isLoopback } from '../http/server-address.ts'
-import { didYouMean } from '../kit/did-you-mean.ts'
+import { didYouMean } from '../kit/text.ts'
 import { whyNoWorkspace } from '../sandbox/protect/places.ts'
 import { forbiddenPlace, isUnder } from '../security/targets/path.ts'
 import { folded } from '../security/targets/protected.ts'

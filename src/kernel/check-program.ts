@@ -109,3 +109,19 @@ function checkName(name: string, taken: Set<string>): void {
   if (taken.has(name)) throw new TypeError(`two threads are called "${name}"; names tell threads apart in snapshots, rename one`)
   taken.add(name)
 }
+
+/**
+ * Checks that a value is plain JSON and freezes it. It skips a value that is already frozen, because that value and its parts were checked.
+ * @throws TypeError naming the path: the checker would treat values with equal canonical JSON as one state.
+ */
+export function settled<T>(value: T, where: string): T {
+  if (!Object.isFrozen(value) || typeof value !== 'object') plain(value, where)
+  return deepFreeze(value)
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  Object.freeze(value)
+  for (const member of Object.values(value)) deepFreeze(member)
+  return value
+}

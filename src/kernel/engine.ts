@@ -1,12 +1,10 @@
 /** Runs a program of b-threads one event at a time and reports what happened, what was rejected and what is stuck. */
 
+import { createInbox } from '../kit/queue.ts'
 import { type BidIndex, createBidIndex, type ThreadSlot } from './bid-index.ts'
 import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './check-program.ts'
-import { createInbox } from './inbox.ts'
-import { LivelockError } from './livelock.ts'
-import { type BlockedRequest, EXTERNAL, label, type Rejection, type Selection } from './select.ts'
-import type { AnyThread, KernelEvent } from './thread.ts'
-import { type Snapshot, snapshot } from './trace.ts'
+import { advances, type BlockedRequest, EXTERNAL, explainBids, label, matches, type Rejection, type Selection } from './select.ts'
+import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
 export type EngineOptions<E extends KernelEvent> = {
   /** The engine asks them by priority; threads of equal priority in this order. */
@@ -231,4 +229,65 @@ function namesOf<E extends KernelEvent>(seats: readonly ThreadSlot<E>[], count: 
   const names: string[] = []
   for (let at = 0; at < count; at++) names.push(seats[at]?.name ?? '')
   return names
+}
+
+/**
+ * Reports a program that never comes to rest: the engine selected more events without an external one in between than the caller allowed.
+ * `last` has the labels of the latest events, `by` the threads that requested them.
+ */
+export class LivelockError extends Error {
+  override readonly name = 'LivelockError'
+  constructor(
+    readonly maxSelections: number,
+    readonly last: readonly string[],
+    readonly by: readonly string[] = [],
+  ) {
+    super(
+      `livelock: more than ${maxSelections} events in a row with no external one between, the last ${last.join(', ')}; ` +
+        'a thread requests again what it was just given, or raise maxSelections if so long a chain is meant',
+    )
+  }
+}
+
+/** The bids at the moment when the event was selected; all lists are in program order. */
+export type Snapshot<E extends KernelEvent> = {
+  readonly event: E
+  readonly source: string
+  readonly requested: readonly string[]
+  readonly waited: readonly string[]
+  readonly interrupted: readonly string[]
+  readonly blocked: readonly BlockedRequest<E>[]
+}
+
+/** Explains why an event was selected, for logs and for people. `bids` holds the bids before the event, one for each thread. */
+function snapshot<E extends KernelEvent>(given: {
+  readonly threads: readonly AnyThread<E>[]
+  readonly bids: readonly Bid<E>[]
+  readonly event: E
+  readonly source: string
+}): Snapshot<E> {
+  const { threads, bids, event, source } = given
+  const who = (does: (bid: Bid<E>) => boolean) => threads.filter((_, place) => does(bids[place] ?? {})).map((thread) => thread.name)
+  return {
+    event,
+    source,
+    requested: who((bid) => advances({ request: bid.request }, event)),
+    waited: who((bid) => matches(bid.wait, event)),
+    interrupted: who((bid) => matches(bid.interrupt, event)),
+    blocked: explainBids(threads, bids),
+  }
+}
+
+/** Formats one line: `act#c1 from calls; waited: loop; blocked: think of loop by cancel, limits`. */
+export function describe<E extends KernelEvent>(shot: Snapshot<E>): string {
+  const others = shot.requested.filter((name) => name !== shot.source)
+  const blocked = shot.blocked.map(({ event, thread, by }) => `${label(event)} of ${thread} by ${by.join(', ')}`)
+  const parts = [
+    ['also requested', others],
+    ['waited', shot.waited],
+    ['interrupted', shot.interrupted],
+    ['blocked', blocked],
+  ] as const
+  const told = parts.filter(([, names]) => names.length > 0).map(([word, names]) => `; ${word}: ${names.join(', ')}`)
+  return `${label(shot.event)} from ${shot.source}${told.join('')}`
 }

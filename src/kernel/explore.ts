@@ -1,14 +1,34 @@
 /** Model-checks a program: explores all runs that an environment provokes, breadth first, until a property breaks or no state remains. */
 
-import type { Json } from '../kit/json.ts'
-import { arrange, checkLimit, initialStates, named, type States } from './check-program.ts'
-import { createNumbering, settled } from './event-text.ts'
-import type { Property, Rest } from './property.ts'
-import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, label, nameOf, type Selection, select } from './select.ts'
+import { canonical, type Json } from '../kit/json.ts'
+import { arrange, checkLimit, initialStates, named, type States, settled } from './check-program.ts'
+import { advance, type BlockedRequest, bidsOf, blockersOf, EXTERNAL, explainBids, label, nameOf, type Selection, select } from './select.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
 /** What the environment records about the run. It must be plain JSON and bounded, because it is part of the visited key. */
 export type History<E extends KernelEvent, H> = { readonly init: H; next(history: H, selection: Selection<E>): H }
+
+/** The program at rest: no internal event is enabled. */
+export type Rest<E extends KernelEvent> = {
+  readonly states: States
+  /** The requests that remain, with the threads that block them. */
+  readonly blocked: readonly BlockedRequest<E>[]
+  /** The events that the environment may send now and the program would accept. If empty, nothing can ever happen again. */
+  readonly offers: readonly E[]
+}
+
+/**
+ * What the checker proves: a property as a small reducer. `M` is plain JSON and part of the visited key: keep it small and bounded, without
+ * uncapped counters. `violated` and `atQuiescence` return true when the property is broken. The checker calls `violated` before the first
+ * event and after every event, and `atQuiescence` whenever the program is at rest. All functions must be pure.
+ */
+export type Property<E extends KernelEvent, M = unknown> = {
+  readonly name: string
+  readonly init: M
+  next(monitor: M, selection: Selection<E>): M
+  violated?(monitor: M): boolean
+  atQuiescence?(monitor: M, rest: Rest<E>): boolean
+}
 
 export type ExploreOptions<E extends KernelEvent, H> = {
   readonly threads: readonly AnyThread<E>[]
@@ -171,4 +191,30 @@ function traceOf<E extends KernelEvent, H>(last: Node<E, H>): Selection<E>[] {
     if (node.selection !== undefined) trace.push(node.selection)
   }
   return trace.reverse()
+}
+
+/**
+ * Gives equal JSON values the same number, so that states are compared without serializing them each time. A known object costs one lookup,
+ * so callers must not mutate it afterwards.
+ */
+function createNumbering(): (value: unknown) => number {
+  const byText = new Map<string, number>()
+  const byObject = new WeakMap<object, number>()
+
+  function spell(value: unknown): number {
+    const text = canonical(value)
+    const known = byText.get(text)
+    if (known !== undefined) return known
+    byText.set(text, byText.size)
+    return byText.size - 1
+  }
+
+  return (value) => {
+    if (typeof value !== 'object' || value === null) return spell(value)
+    const known = byObject.get(value)
+    if (known !== undefined) return known
+    const fresh = spell(value)
+    byObject.set(value, fresh)
+    return fresh
+  }
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createEngine } from './engine.ts'
-import { LivelockError } from './livelock.ts'
+import { createEngine, LivelockError } from './engine.ts'
 import type { AnyThread, Bid } from './thread.ts'
 
 type Ev = { readonly type: string; readonly id?: string }

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createEngine } from './engine.ts'
+import { createEngine, describe as describeSnapshot, type Snapshot } from './engine.ts'
 import type { AnyThread, Bid } from './thread.ts'
-import { describe as describeSnapshot, type Snapshot } from './trace.ts'
 
 type Ev = { readonly type: string; readonly id?: string }
 

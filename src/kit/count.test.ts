@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { count, grouped } from './count.ts'
+import { count, grouped } from './text.ts'
 
 test('numbers are grouped by thousands', () => {
   expect([0, 999, 1_000, 123_456, 50_000_000].map(grouped)).toEqual(['0', '999', '1,000', '123,456', '50,000,000'])

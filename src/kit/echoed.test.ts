@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parseEchoed, recoverEchoed } from './echoed.ts'
+import { parseEchoed, recoverEchoed } from './wire.ts'
 
 const answer = (text: string) =>
   JSON.stringify({ content: [{ type: 'text', text }], stop_reason: 'end_turn', stop_sequence: null, usage: {} })

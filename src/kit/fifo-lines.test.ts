@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createFifoLines } from './fifo-lines.ts'
 import type { Line } from './lines.ts'
+import { createFifoLines } from './lines.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const ok = (text: string): Line => ({ ok: true, text })

@@ -1,4 +1,4 @@
-/** Splits a stream into lines, however the chunks divide them. */
+/** Splits a stream into lines or frames, however the chunks divide them. A frame is a text that ends at a blank line. */
 
 /** `ok: false` reports a line that is too long, as soon as that is known: `text` is its beginning, and the splitter skips the rest. */
 export type Line = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly text: string; readonly error: string }
@@ -7,7 +7,7 @@ export type LineSplitter = ReturnType<typeof createLineSplitter>
 
 const NEWLINE = 10
 
-/** How much of a line that is too long is shown, in bytes. */
+/** How much of a line or frame that is too long is shown, in bytes. */
 const SHOWN = 200
 
 /**
@@ -91,4 +91,106 @@ function createEncoder(): (chunk: Uint8Array | string) => Uint8Array {
     if (/[\ud800-\udbff]$/.test(text)) half = text.slice(-1)
     return encoder.encode(half === '' ? text : text.slice(0, -1))
   }
+}
+
+export type FifoLines = ReturnType<typeof createFifoLines>
+
+/**
+ * Splits a FIFO's bytes into lines, though writers come and go; it is short because the small program `planck.ts` includes it. A line ends
+ * only at `\n`; invalid UTF-8 becomes U+FFFD. Of a line longer than `maxBytes` it keeps the beginning and reports it when the
+ * line ends.
+ */
+export function createFifoLines(maxBytes: number) {
+  /** One character per byte. */
+  let held = ''
+
+  /** Returns the lines that this chunk completes, without their newline. */
+  function push(chunk: Uint8Array): Line[] {
+    const lines = (held + Buffer.from(chunk).toString('latin1')).split('\n')
+    held = (lines.pop() ?? '').slice(0, maxBytes + 1)
+    return lines.map((line) => tell(line))
+  }
+
+  function tell(line: string, cutOff = ''): Line {
+    const error = line.length > maxBytes ? `longer than ${maxBytes} bytes` : cutOff
+    const text = Buffer.from(line, 'latin1').toString()
+    return error ? { ok: false, text, error } : { ok: true, text }
+  }
+
+  /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty without a partial line. */
+  function end(): Line[] {
+    const found = held ? [tell(held, 'cut off: there is no newline')] : []
+    held = ''
+    return found
+  }
+
+  return { push, end }
+}
+
+/**
+ * Returns `text` with the blank line that ends it. It puts one space into each blank line inside, so that the line cannot end the frame,
+ * and removes newlines at the end of the text. The empty text is a frame too.
+ */
+export function frame(text: string): string {
+  const body = text.replace(/[\r\n]+$/, '')
+  return `${body === '' ? '' : body.replace(/(?<=^|\n)(?=\r?\n)/g, ' ')}\n\n`
+}
+
+const RETURN = 13
+
+/**
+ * A frame is the lines before a blank line, joined by newlines. A lone `\r` counts as blank. It ignores one blank line before a frame,
+ * which is left over from the previous frame; two blank lines with nothing before them are the empty frame. Invalid UTF-8 becomes U+FFFD.
+ * It holds at most `maxBytes` and one chunk.
+ */
+export function createSplitter(maxBytes: number) {
+  let held = Buffer.alloc(0)
+  /** Where the current unfinished line begins. */
+  let line = 0
+  let [skipping, blank] = [false, false]
+
+  /**
+   * Returns the frames that this chunk completes, without the blank line. It reports a frame that is too long at once, with its beginning.
+   */
+  function push(chunk: Uint8Array): Line[] {
+    const found: Line[] = []
+    let from = held.length
+    held = Buffer.concat([held, chunk])
+    for (let at = held.indexOf(NEWLINE, from); at >= 0; at = held.indexOf(NEWLINE, from)) {
+      from = at + 1
+      if (at > line && !(at === line + 1 && held[line] === RETURN)) line = from
+      else {
+        found.push(...take(line - 1))
+        held = held.subarray(from)
+        line = from = 0
+      }
+    }
+    return [...found, ...skip()]
+  }
+
+  /** Takes the bytes before `end`; `end` is below 0 when there was only a blank line. */
+  function take(end: number): Line[] {
+    const whole = !skipping && (end >= 0 || blank)
+    blank = !skipping && !whole
+    skipping = false
+    return whole ? [piece(end)] : []
+  }
+
+  function piece(end: number): Line {
+    const over = end > maxBytes
+    const text = held.subarray(0, over ? SHOWN : Math.max(0, end)).toString()
+    return over ? { ok: false, text, error: `longer than ${maxBytes} bytes` } : { ok: true, text }
+  }
+
+  /** Discards a frame that is too long, except the bytes that show whether its current line is blank. */
+  function skip(): Line[] {
+    if (!skipping && held.length <= maxBytes) return []
+    const told = skipping ? [] : [piece(held.length)]
+    held = held.subarray(line).subarray(-2)
+    line = 0
+    skipping = true
+    return told
+  }
+
+  return { push }
 }

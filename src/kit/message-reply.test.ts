@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { type BrainReply, readReply, readTools } from './message-reply.ts'
+import { type BrainReply, readReply, readTools } from './wire.ts'
 
 const read = (value: unknown): BrainReply => readReply(JSON.stringify(value))
 const nothing = { uses: [], text: '' }

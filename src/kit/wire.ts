@@ -1,4 +1,6 @@
-/** Defines the protocol of the six FIFOs between an agent and its three bridges: names, messages and requests to the claw. */
+/** Defines the protocol of the six FIFOs between an agent and its three bridges: names, messages, requests to the claw, and answers. */
+
+import { type Json, parseJson } from './json.ts'
 
 /** `x_in` and `x_out` are named from the agent's side for `interact`, and from the bridge's side for `brain` and `claw`. */
 export const FIFOS = ['interact', 'brain', 'claw'].flatMap((part) => [`${part}_in`, `${part}_out`])
@@ -7,7 +9,7 @@ export const FIFOS = ['interact', 'brain', 'claw'].flatMap((part) => [`${part}_i
 export type Message = { readonly channel: string; readonly text: string }
 
 /** Why a line is not a message; the text follows "has". */
-export type MessageProblem = 'no tab' | 'no channel' | 'no text'
+type MessageProblem = 'no tab' | 'no channel' | 'no text'
 
 export type ReadMessage = ({ readonly ok: true } & Message) | { readonly ok: false; readonly problem: MessageProblem }
 
@@ -17,7 +19,7 @@ export function escapeText(text: string): string {
 }
 
 /** Escapes a character as JSON does within a string. */
-export function jsonEscape(character: string): string {
+function jsonEscape(character: string): string {
   return JSON.stringify(character).slice(1, -1)
 }
 
@@ -52,7 +54,7 @@ export function messageLine({ channel, text }: Message): string {
  */
 export const DISCOVERY = ['__list_tools__', 'list_tools'] as const
 
-export type ClawRequest =
+type ClawRequest =
   | { readonly type: 'list' }
   | { readonly type: 'call'; readonly name: string; readonly input: string }
   | { readonly type: 'problem'; readonly problem: 'no tab' | 'no name' }
@@ -77,9 +79,74 @@ export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value)}\n`
 }
 
-export type Fields = { readonly [key: string]: unknown }
+type Fields = { readonly [key: string]: unknown }
 
 /** Returns the members of an object; null has none, other values have their own. */
 export function fieldsOf(value: unknown): Fields {
   return Object(value)
+}
+
+export type ToolUse = { readonly id: string; readonly name: string; readonly input?: unknown }
+
+export type BrainReply = ReturnType<typeof readReply>
+
+/**
+ * Reads a message of the Messages API, or `{"error": …}`, by its structure; it never searches its text. It looks for `tool_use` blocks only
+ * if `stop_reason` announces them.
+ */
+export function readReply(frame: string) {
+  const { error, content, stop_reason } = fieldsOf(parseEchoed(frame))
+  const blocks = error === undefined && Array.isArray(content) ? content.map(fieldsOf) : []
+  return {
+    /** The runtime sends it back to the brain unchanged. */
+    content,
+    /** If there are any, the reply requests these tools; otherwise a non-empty `text` is the answer. */
+    uses: stop_reason === 'tool_use' ? blocks.filter(isToolUse) : [],
+    text: blocks.map(({ text }) => (typeof text === 'string' ? text : '')).join(''),
+    /** Set when the reply has neither tools nor text: the bridge's own code (`timeout`, `fatal`), the vendor's error, or undefined. */
+    error,
+  }
+}
+
+function isToolUse(block: Fields): block is Fields & ToolUse {
+  return block.type === 'tool_use' && typeof block.id === 'string' && typeof block.name === 'string'
+}
+
+/** Returns the claw's list of tools unchanged, or undefined when the frame is not a JSON array. */
+export function readTools(frame: string): readonly Json[] | undefined {
+  const list = parseEchoed(frame)
+  return Array.isArray(list) ? list : undefined
+}
+
+/**
+ * Parses plain JSON, else JSON that a shell's `echo` has expanded once: dash's `echo "$json"` turns the two characters `\n` in a string
+ * into a newline. In the second case a control character in a string stands for itself, and so does a backslash unless `"` or `uXXXX`
+ * follows it: `echo` has expanded every other escape. @returns undefined for any other text
+ */
+export function parseEchoed(text: string): unknown {
+  return parseJson(text) ?? parseJson(restore(text))
+}
+
+/**
+ * Parses as `parseEchoed` does. If that fails, it also tries JSON in which a string ended with a backslash: `echo` left one backslash
+ * before the closing quote, which then reads like an escaped quote. More JSON follows the real end of the string; the last candidate that
+ * parses wins.
+ */
+export function recoverEchoed(text: string): unknown {
+  const found = parseEchoed(text)
+  if (found !== undefined) return found
+  const ends = [...text.matchAll(/\\"(?=[\s,:{}[\]]+("|$))/g)].slice(-MOST_ENDS).reverse()
+  for (const { index } of ends) {
+    const ended = parseJson(restore(`${text.slice(0, index)}\\u005c${text.slice(index + 1)}`))
+    if (ended !== undefined) return ended
+  }
+  return undefined
+}
+
+/** The most candidates that it tries; each one scans the whole text. */
+const MOST_ENDS = 16
+
+/** Restores the escapes, in strings only: a newline between strings is white space. */
+function restore(text: string): string {
+  return text.replace(/".*?((?<!\\)"|$)/gs, (string) => string.replace(/\\(?!"|u[\da-f]{4})|\p{Cc}/giu, jsonEscape))
 }

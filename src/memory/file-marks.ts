@@ -17,8 +17,6 @@ export type PendingRun = {
   next(file: AgentFile): string | undefined
 }
 
-export type FileMarks = ReturnType<typeof createFileMarks>
-
 /** More runs than this are never active at once: older ones belong to a folder that cannot be written. */
 const mostPending = 256
 

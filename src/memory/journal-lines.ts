@@ -1,9 +1,20 @@
-/** Computes the lines of one agent's files from the journal, in the order of its entries. */
+/**
+ * Computes the lines of an agent's files from the journal alone, in the order of its entries, so that every rebuild gives the same lines.
+ */
 
+import { isObject } from '../kit/json.ts'
+import { askedIn, broughtBy } from '../runtime/behaviours/start-events.ts'
+import type { AgentEvent, Ending } from '../runtime/event.ts'
+import { rememberedOf } from '../runtime/history-text.ts'
+import type { RunAgent } from '../runtime/port.ts'
+import { type Projected, project, projection } from '../runtime/project.ts'
+import { externalOf } from '../runtime/replay/external-entry.ts'
 import { type AgentFile, agentFiles } from './agent-files/agent-paths.ts'
-import { createRunLines, type RunLine } from './agent-files/run-lines.ts'
+import { timestamp } from './agent-files/disk.ts'
+import { messageLine } from './agent-files/history-file.ts'
+import { agentIn } from './journal/journal.ts'
 import type { JournalEntry } from './journal/journal-entry.ts'
-import { agentIn } from './journal/runs/run-agent.ts'
+import { foreignLineIn } from './journal/journal-entry.ts'
 import type { Store } from './store.ts'
 
 export type JournalLine = RunLine & {
@@ -84,4 +95,122 @@ function entryOf(row: Row): JournalEntry | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Without its newline. `foreign`: another program wrote the line, and the file contained it before the journal did. */
+type RunLine = { readonly file: AgentFile; readonly text: string; readonly foreign?: true }
+
+/** The state of a run after its journal was read up to some entry. */
+type Seen = {
+  said: Projected
+  readonly calls: Map<string, { readonly name: string; readonly input: unknown }>
+  /** `isContinued`: an earlier run wrote the question into the session. */
+  question?: { readonly text: string; readonly at: number; readonly isContinued: boolean }
+  failed: boolean
+}
+
+type RunOfAgent = { readonly runId: string; readonly agent: RunAgent }
+
+/** @returns a function that takes the entries of one run in order and returns the lines that each adds */
+function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEntry) => readonly RunLine[] {
+  const seen: Seen = { said: projection(runId), calls: new Map(), failed: false }
+
+  function trace(at: number, event: string, message: string): RunLine {
+    return { file: 'trace', text: traceLine({ agent: agent.id, event, message }, at) }
+  }
+
+  function external(entry: JournalEntry): readonly RunLine[] {
+    const event = externalOf(entry)
+    if (!event) return []
+    const made = event.type === 'judged' ? [] : (broughtBy(event) ?? [])
+    for (const { call } of made) seen.calls.set(call.id, call)
+    const called = made.map(({ call }) => trace(entry.at, 'tool_call', spelled(call)))
+    if (event.type === 'run.start') {
+      seen.question = { text: event.continues?.asked ?? event.prompt, at: entry.at, isContinued: event.continues !== undefined }
+      return [trace(entry.at, event.continues ? 'continued' : 'user_input', askedIn(event)), ...called]
+    }
+    seen.said = project(seen.said, event)
+    if (event.type === 'model.fail') seen.failed = true
+    return [...called, ...seen.said.events.flatMap((each) => resultLine(entry.at, each))]
+  }
+
+  function resultLine(at: number, event: AgentEvent): RunLine[] {
+    if (event.type === 'error') return [trace(at, 'error', `${event.code}: ${event.message}`)]
+    if (event.type !== 'tool_result') return []
+    const name = seen.calls.get(event.toolCallId)?.name ?? event.toolCallId
+    return [trace(at, event.status === 'completed' ? 'tool_result' : 'tool_failed', `${name}: ${String(event.output)}`)]
+  }
+
+  function note({ type, at, body }: JournalEntry): readonly RunLine[] {
+    if (type === 'deny') return [trace(at, 'denied', `${nameIn(body)}: Denied by ${textOf(body, 'by')}: ${textOf(body, 'reason')}`)]
+    if (type === 'gate.open') return [trace(at, 'approval_asked', spelled(seen.calls.get(textOf(body, 'id')) ?? { name: '', input: {} }))]
+    if (type === 'finish') return finished(at, isObject(body) ? body.ending : undefined)
+    return type === 'interrupted' ? session(at) : []
+  }
+
+  function finished(at: number, ending: unknown): readonly RunLine[] {
+    if (!isEnding(ending)) return session(at)
+    const last = project(seen.said, { type: 'finish', ending }).events.at(-1)
+    const answer = last?.type === 'done' ? last.result : undefined
+    return [
+      ...(hasHalted(ending) && !seen.failed ? [trace(at, 'error', `${ending.code}: ${ending.message}`)] : []),
+      ...(answer === undefined ? [] : [trace(at, 'llm_response', answer)]),
+      ...session(at, answer),
+      ...(agent.remembers ? history(rememberedOf(ending, answer)) : []),
+    ]
+  }
+
+  /** Writes a question without an answer alone. */
+  function session(at: number, answer?: string): RunLine[] {
+    const { question } = seen
+    if (!question) return []
+    const said = (role: string, content: string, when: number): RunLine => ({ file: 'session', text: sessionLine({ role, content }, when) })
+    const asked = question.isContinued ? [] : [said('user', question.text, question.at)]
+    return [...asked, ...(answer === undefined ? [] : [said('assistant', answer, at)])]
+  }
+
+  function history(answer: string | undefined): RunLine[] {
+    if (answer === undefined || !seen.question) return []
+    const pair = [messageLine({ role: 'user', content: seen.question.text }), messageLine({ role: 'assistant', content: answer })]
+    return pair.map((text) => ({ file: 'history', text }))
+  }
+
+  return (entry) => {
+    const foreign = foreignLineIn(entry)
+    if (foreign) return [{ file: foreign.file, text: foreign.text, foreign: true }]
+    if (entry.kind === 'external') return external(entry)
+    return entry.kind === 'note' ? note(entry) : []
+  }
+}
+
+/** Formats one {"ts","agent","event","message"}. */
+function traceLine({ agent, event, message }: { readonly [name in 'agent' | 'event' | 'message']: string }, at: number): string {
+  return JSON.stringify({ ts: timestamp(at), agent, event, message: message.toWellFormed() })
+}
+
+/** Formats one {"ts","role","content"}. */
+function sessionLine({ role, content }: { readonly role: string; readonly content: string }, at: number): string {
+  return JSON.stringify({ ts: timestamp(at), role, content: content.toWellFormed() })
+}
+
+function spelled({ name, input }: { readonly name: string; readonly input: unknown }): string {
+  return `${name} ${JSON.stringify(input)}`
+}
+
+/** Tells whether a limit was reached or nothing could continue: no event of the journal contains this reason. */
+function hasHalted({ code }: Ending): boolean {
+  return code === 'limit' || code === 'budget' || code === 'timeout' || code === 'stalled'
+}
+
+function nameIn(body: unknown): string {
+  return textOf(isObject(body) ? body.call : undefined, 'name') || textOf(body, 'id')
+}
+
+function textOf(value: unknown, key: string): string {
+  const found = isObject(value) ? value[key] : undefined
+  return typeof found === 'string' ? found : ''
+}
+
+function isEnding(value: unknown): value is Ending {
+  return isObject(value) && [value.stop, value.code, value.message].every((each) => typeof each === 'string')
 }

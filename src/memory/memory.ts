@@ -1,26 +1,27 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
+import type { JsonObject } from '../kit/json.ts'
+import { once } from '../kit/once.ts'
 import type { Clock, Log } from '../runtime/port.ts'
-import { createReplyTable, type ReplyTable } from './access/replies.ts'
-import { createTokenTable, type TokenTable } from './access/tokens.ts'
+import { createTokenTable, type TokenTable } from './access-tokens.ts'
 import { type Approvals, type ApprovalsOptions, createApprovals, sealUnsealed } from './approval-table.ts'
-import type { DatabaseCopies } from './backup/database-copy.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
 import { createContext } from './conversations/model-context.ts'
 import { createResults, type Results } from './conversations/results.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
+import type { DatabaseCopies } from './database-copy.ts'
 import { type Attempt, attempts } from './journal/attempts.ts'
-import { createPendingTable, type PendingTable } from './journal/calls/pending-changes.ts'
-import { countChanges, noteInHome } from './journal/feed/home-notes.ts'
-import type { JournalFeed } from './journal/feed/journal-feed.ts'
+import { countChanges, noteInHome } from './journal/home-notes.ts'
 import { createJournal, createReadLabels, type Journal, type ReadLabels } from './journal/journal.ts'
-import { createOperatorActions, type OperatorActions } from './journal/operator-actions.ts'
-import { type LazyProjector, lazyProjector } from './lazy-projector.ts'
+import type { JournalFeed } from './journal/journal-feed.ts'
+import { createPendingTable, type PendingTable } from './journal/pending-changes.ts'
 import { sealedSince } from './migrations.ts'
+import type { createProjector, Projector } from './projector.ts'
 import type { Projections } from './rebuild/rebuild.ts'
-import type { ScheduleStore } from './schedules/schedule-store.ts'
+import { createReplyTable, type ReplyTable } from './replies.ts'
+import type { ScheduleStore } from './schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { createWindowTable, type WindowTable } from './spend/model-windows.ts'
 import type { SpendTable } from './spend/spend.ts'
@@ -72,7 +73,7 @@ export type Memory = {
   close(): void
 }
 
-export type MemoryOptions = {
+type MemoryOptions = {
   readonly path: string
   readonly log: Log
   readonly now: Clock
@@ -113,19 +114,65 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
-      feed: async () => (await import('./journal/feed/journal-feed.ts')).createJournalFeed(store),
+      feed: async () => (await import('./journal/journal-feed.ts')).createJournalFeed(store),
       projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
-      schedules: async () => (await import('./schedules/schedule-store.ts')).createScheduleStore(store, now),
+      schedules: async () => (await import('./schedule-store.ts')).createScheduleStore(store, now),
       results: createResults(store),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
-      copies: async () => (await import('./backup/database-copy.ts')).createDatabaseCopies(store),
+      copies: async () => (await import('./database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,
       failureOf: (error) => storageFailure(path, error),
       close: store.close,
     },
+  }
+}
+
+/** Stores the plain text of operator actions outside of any run, because their receipts contain only its hash. */
+type OperatorActions = ReturnType<typeof createOperatorActions>
+
+function createOperatorActions(store: Store) {
+  return {
+    /** Call it in the transaction that writes the receipt. */
+    keep(receiptId: string, input: JsonObject): void {
+      const put = store.sql<never, [string, string]>('INSERT OR REPLACE INTO operator_actions VALUES (?, ?)')
+      store.write(() => put.run(receiptId, JSON.stringify(input)))
+    },
+    /** Returns JSON; undefined when nothing is stored for that receipt. */
+    wordsOf(receiptId: string): string | undefined {
+      const found = store.sql<{ input: string }, [string]>('SELECT input FROM operator_actions WHERE receipt_id = ?')
+      return found.get(receiptId)?.input
+    },
+  }
+}
+
+/** Loads the projector when the first agent needs it: most turns keep no files of an agent. */
+type LazyProjector = Projector & {
+  /** Call it before the first run of an agent, and before `reset`. */
+  prepare(): Promise<void>
+}
+
+function lazyProjector(options: Parameters<typeof createProjector>[0]): LazyProjector {
+  const projector = once(async () => (await import('./projector.ts')).createProjector(options))
+
+  function loaded(): Projector {
+    const found = projector.made()
+    if (!found) throw new Error('the files of an agent are used before they are prepared')
+    return found
+  }
+
+  return {
+    async prepare() {
+      await projector.get()
+    },
+    begin(run, how) {
+      if (run.agent) loaded().begin(run, how)
+    },
+    flush: (run) => projector.made()?.flush(run),
+    reset: (agent, step) => loaded().reset(agent, step),
+    drop: (run) => projector.made()?.drop(run),
   }
 }

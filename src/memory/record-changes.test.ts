@@ -1,10 +1,10 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { applied, notKept } from '../runtime/attempt/change-outcome.ts'
 import type { ChangeReview } from '../runtime/changes.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
+import { applied, notKept } from '../runtime/outcome.ts'
 import { acting, callOf, createRecordStage, finish, judgement, noon, recordFailure, runOf, started } from './fixture.ts'
-import type { Fate } from './journal/calls/interrupted-call.ts'
+import type { Fate } from './journal/interrupted-runs.ts'
 
 let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {

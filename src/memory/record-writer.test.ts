@@ -15,9 +15,8 @@ import {
   runOf,
   started,
 } from './fixture.ts'
-import { hashJson } from './journal/json-hash.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
-import { argsHashOf, resultHashOf } from './journal/receipt-draft.ts'
+import { argsHashOf, hashJson, resultHashOf } from './journal/receipt-draft.ts'
 import { openMemory } from './memory.ts'
 import type { ReceiptPort, RecordWriterOptions } from './record-writer.ts'
 

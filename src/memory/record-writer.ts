@@ -2,14 +2,16 @@
 
 import type { JsonObject } from '../kit/json.ts'
 import type { ExternalEvent, InternalEvent, Risk } from '../runtime/event.ts'
-import type { Clock, Committed, Decision, Log, RecordEntry, RunIdentity } from '../runtime/port.ts'
+import type { Clock, Committed, Decision, Log, RecordEntry, Recorder, RunIdentity } from '../runtime/port.ts'
 import { createApprovalRequests } from './approval-requests.ts'
 import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
-import { createCallRecord } from './journal/calls/call-record.ts'
-import { createPendingChanges, type PendingChanges } from './journal/calls/pending-changes.ts'
+import type { LockWait } from './commit-queue.ts'
+import { type CommitQueue, createCommitQueue } from './commit-queue.ts'
+import { createCallRecord } from './journal/call-record.ts'
 import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
+import { createPendingChanges, type PendingChanges } from './journal/pending-changes.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
-import type { Seal } from './journal/runs/run-end.ts'
+import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
 import { storageFailure } from './storage-failure.ts'
 import type { Waiting } from './store.ts'
@@ -56,7 +58,7 @@ export class RecordFailure extends Error {
 }
 
 /** An operator's action outside of any run, recorded permanently; `input` contains its arguments. */
-export type OperatorAction = {
+type OperatorAction = {
   readonly conversationId: string
   readonly tool: string
   readonly input: JsonObject
@@ -84,8 +86,8 @@ export type RecordWriter = {
   /** Call it when nothing more of this run will be committed. */
   abandon(run: RunIdentity): void
   /**
-   * Call it at start. It leaves runs of living processes alone, and without `fateOf` those of dead ones whose changes are undecided: call it
-   * again with `fateOf` when the changes are settled.
+   * Call it at start. It leaves runs of living processes alone, and without `fateOf` those of dead ones whose changes are undecided: call
+   * it again with `fateOf` when the changes are settled.
    */
   recover(fateOf?: FateOf): Recovery
   /**
@@ -334,4 +336,33 @@ type Mutable = {
   readonly receipts: Map<string, string>
   readonly earlier: Map<string, Decision>
   readonly unusable: Map<string, string>
+}
+
+/** `add` writes data that belongs to no run. */
+export type OneWriter = Recorder & CommitQueue
+
+/** `lockWait`: how to wait for other processes without blocking the event loop. `committed` is called after each batch is on disk. */
+type RecorderOptions = { readonly lockWait: () => LockWait; readonly committed?: () => void }
+
+/** Writes for all runs of a process: the commits within one turn of the event loop share one transaction. */
+export function createRecorder(
+  { write, transaction, separate, follow, abandon }: RecordWriter,
+  { lockWait, committed: tell = () => {} }: RecorderOptions,
+): OneWriter {
+  const endsGroup = (error: unknown) => !(error instanceof RecordFailure && ['no_intent', 'no_receipt', 'superseded'].includes(error.code))
+  const isLocked = (error: unknown) => error instanceof RecordFailure && error.code === 'locked'
+  const queue = createCommitQueue({ transaction: (body) => transaction(body, 'briefly'), separate, endsGroup, isLocked, lockWait })
+  async function commit(run: RunIdentity, batch: readonly RecordEntry[]): Promise<Committed> {
+    const committed = await queue
+      .add(() => write(run, batch))
+      .catch((error: unknown) => {
+        abandon(run)
+        throw error
+      })
+    follow(run)
+    tell()
+    return committed
+  }
+
+  return { commit, add: queue.add }
 }

@@ -14,8 +14,7 @@ import {
   runOf,
   started,
 } from './fixture.ts'
-import { createRecordWriter, type ReceiptPort, RecordFailure } from './record-writer.ts'
-import { createRecorder } from './recorder.ts'
+import { createRecorder, createRecordWriter, type ReceiptPort, RecordFailure } from './record-writer.ts'
 
 let memoryStage: MemoryStage
 let counted: ReturnType<typeof countingReceipts>

@@ -2,10 +2,10 @@
 
 import { Database } from 'bun:sqlite'
 import type { Log } from '../runtime/port.ts'
+import { createLockWait, type LockWait } from './commit-queue.ts'
 import { prepareFile } from './database-file.ts'
 import { migrations } from './migrations.ts'
 import { isLocked, type StorageFailure, storageFailure } from './storage-failure.ts'
-import { createLockWait, type LockWait } from './write-lock.ts'
 
 /** How long to wait for other processes that write. */
 export type Waiting = 'long' | 'briefly'

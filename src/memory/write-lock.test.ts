@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createLockWait } from './write-lock.ts'
+import { createLockWait } from './commit-queue.ts'
 
 /** Waits until it gives up; every `commitEvery` ms another process commits. @returns how long that took, and each waiting time. */
 function waitFor({ stuckMs = 5000, commitEvery = 0, random = () => 1 }) {

@@ -4,8 +4,8 @@ import { isDeep } from '../../test/support/tier.ts'
 import type { ReceiptDraft } from './draft.ts'
 import { type Home, required } from './fixture.ts'
 import { headLine } from './form/anchor.ts'
-import { readReceipt } from './form/grammar.ts'
 import type { Receipt } from './form/receipt.ts'
+import { readReceipt } from './form/receipt.ts'
 import { anchorAt, edit, homes, lines, recompute, testBoth } from './tampering.fixture.ts'
 
 const { empty, removeAll } = homes()

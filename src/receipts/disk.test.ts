@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Appended, Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, pathsIn, required } from './fixture.ts'
 import { readKey } from './key.ts'
-import { createReceiptLog } from './receipt-log.ts'
+import { createReceiptLog } from './ledger.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
 function failed(appended: Appended): string {

@@ -4,6 +4,8 @@ import type { Anchor } from './form/anchor.ts'
 import type { ReceiptRisk, ReceiptSandbox, ReceiptStatus } from './form/receipt.ts'
 import type { ReceiptFailure } from './receipt-failure.ts'
 
+export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string }
+
 /** One attempt. `at` in milliseconds since 1970. */
 export type ReceiptDraft = {
   readonly at: number

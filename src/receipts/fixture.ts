@@ -4,10 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../kit/sha256.ts'
-import type { AppendReceipts, Checkpoint, ReceiptDraft } from './draft.ts'
+import type { AppendReceipts, Checkpoint, ReceiptDraft, ReceiptPaths } from './draft.ts'
 import { readKey } from './key.ts'
-import type { ReceiptPaths } from './ledger.ts'
-import { createReceiptLog } from './receipt-log.ts'
+import { createReceiptLog } from './ledger.ts'
 
 export function draft(number: number, own: Partial<ReceiptDraft> = {}): ReceiptDraft {
   const hash = (text: string) => sha256(text)

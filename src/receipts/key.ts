@@ -1,7 +1,22 @@
-/** Reads and creates the secret key that seals receipts: 32 random bytes as hex, in a file that only its owner can read. */
+/** Reads and creates the secret key that seals receipts and other data: 32 random bytes as hex, in a file that only its owner can read. */
 
-import { closeSync, constants, fstatSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
 import { hasCode } from '../kit/errors.ts'
+import type { ReceiptPaths } from './draft.ts'
+import { macOf } from './form/receipt.ts'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 
 export type ReadKey =
@@ -64,4 +79,35 @@ export function createKey(path: string): ReadKey {
 
 function refused(message: string, missing = false): ReadKey {
   return { ok: false, missing, failure: { code: 'key', message } }
+}
+
+/** @returns undefined when there is no key */
+export type Seal = (text: string) => string | undefined
+
+/** Seals data other than receipts. Creates the key when there are no receipts yet, as the first receipt would. */
+export function createSealer(paths: ReceiptPaths): Seal {
+  return (text) => sealWith(keyToSeal(paths), text)
+}
+
+/** For checking: reads the key once and never creates it. */
+export function sealsBy(keyPath: string): Seal {
+  const key = readKey(keyPath)
+  return (text) => sealWith(key, text)
+}
+
+/** The prefix keeps these seals distinct from the macs of receipts. */
+function sealWith(key: ReadKey | undefined, text: string): string | undefined {
+  return key?.ok ? macOf(key.key, `bc-seal1:${text}`) : undefined
+}
+
+function keyToSeal({ log, head, key }: ReceiptPaths): ReadKey | undefined {
+  const found = readKey(key)
+  if (found.ok || !found.missing || existsSync(log) || existsSync(head)) return found
+  try {
+    mkdirSync(dirname(key), { recursive: true, mode: 0o700 })
+    return createKey(key)
+  } catch (error) {
+    if (!diskFailure(key, error)) throw error
+    return undefined
+  }
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync, rmSync } from 'node:fs'
 import type { Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
-import { latestReceipts } from './latest.ts'
+import { latestReceipts } from './list-receipts.ts'
 import { rotate } from './rotate.ts'
 
 let home: Home

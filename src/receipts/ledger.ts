@@ -10,23 +10,20 @@ import {
   mkdirSync,
   openSync,
   statfsSync,
+  statSync,
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft } from './draft.ts'
+import type { Appended, AppendReceipts, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './draft.ts'
 import { sealAnchor } from './form/anchor.ts'
-import { readReceipt } from './form/grammar.ts'
-import { genesis, lineOf, type Receipt, sealed } from './form/receipt.ts'
+import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/receipt.ts'
 import { readHead, writeHead } from './head.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
 import { adoptionDraft } from './left-over.ts'
 import { diskFailure, fullDisk, isMissing, type ReceiptFailure } from './receipt-failure.ts'
-import { lineBefore } from './resting.ts'
-import { newLogId, type Settled, settle } from './settle-crash.ts'
+import { lineBefore, newLogId, type Settled, settle } from './settle-crash.ts'
 
-export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string }
-
-export type ReceiptLogOptions = {
+type ReceiptLogOptions = {
   readonly paths: ReceiptPaths
   /** Syncs a file to disk; only benchmarks and tests of a failing sync pass another function. */
   readonly sync?: (file: number) => void
@@ -64,7 +61,7 @@ export function createLedgers({ paths, sync = fdatasyncSync, now = Date.now }: R
 }
 
 /** @returns the failure when the disk reports an error */
-export function guarded<T>({ log }: ReceiptPaths, step: () => T | Failed): T | Failed {
+function guarded<T>({ log }: ReceiptPaths, step: () => T | Failed): T | Failed {
   try {
     return step()
   } catch (error) {
@@ -74,7 +71,7 @@ export function guarded<T>({ log }: ReceiptPaths, step: () => T | Failed): T | F
   }
 }
 
-export type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
+type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
 type Done = Extract<Appended, { ok: true }>
 type Begun = Extract<Settled, { ok: true }> & { readonly key: Uint8Array }
 
@@ -155,7 +152,7 @@ function timeAfter(file: number, size: number, at: number): number {
  * Returns a failure when the log is missing or empty although the checkpoint or the head file knows receipts. A checkpoint of none remains
  * where a crash interrupted the proof of an empty log.
  */
-export function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined): Failed | undefined {
+function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined): Failed | undefined {
   if (checkpoint && checkpoint.count > 0) return gone(log, `${checkpoint.count} receipts are known`)
   const found = readHead(head)
   if (found.state === 'missing' || (found.state === 'read' && found.anchor.count === 0)) return undefined
@@ -280,7 +277,7 @@ function gone(path: string, knows: string): Failed {
 
 const flags = constants.O_RDWR | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-export function openLog(path: string): number | undefined {
+function openLog(path: string): number | undefined {
   try {
     return openSync(path, flags)
   } catch (error) {
@@ -297,4 +294,31 @@ function createLog(path: string): number {
   fsyncSync(folder)
   closeSync(folder)
   return file
+}
+
+/**
+ * Appends receipts that are all known at once. Requires the lock between processes, like a ledger. Without drafts it only repairs, and
+ * creates no log. Only bugs throw.
+ */
+export function createReceiptLog(options: ReceiptLogOptions): AppendReceipts {
+  const { paths } = options
+  const open = createLedgers(options)
+  return (drafts, checkpoint, logId) => {
+    if (drafts.length === 0 && isEmpty(paths.log)) return guarded(paths, () => fault(paths, checkpoint) ?? nothing)
+    const opened = open(checkpoint, logId)
+    if (!opened.ok) return opened
+    const { ledger } = opened
+    try {
+      for (const draft of drafts) ledger.add(draft)
+      return ledger.write()
+    } finally {
+      ledger.close()
+    }
+  }
+}
+
+const nothing: Appended = { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
+
+function isEmpty(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
 }

@@ -2,7 +2,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
-import { readReceipt } from './form/grammar.ts'
+import { readReceipt } from './form/receipt.ts'
 import { readKey } from './key.ts'
 import { adoptedBy, isAdoption } from './left-over.ts'
 import { lines } from './tampering.fixture.ts'

@@ -1,8 +1,8 @@
 /** Decides whether receipts beyond the checkpoint can come from a crash. */
 
-import { count } from '../kit/count.ts'
 import { canonical } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
+import { count } from '../kit/text.ts'
 import type { ReceiptDraft } from './draft.ts'
 import type { Receipt } from './form/receipt.ts'
 

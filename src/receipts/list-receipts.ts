@@ -1,15 +1,16 @@
-/** Reads receipts for display, without verifying them (`verifyReceipts` does that), and reads no more of the log than requested. */
+/** Reads receipts without verifying the chain (`verifyReceipts` does that), and reads no more of a long log than requested. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { findLine, numberOf } from './find-receipt.ts'
-import { readReceipt } from './form/grammar.ts'
-import type { Receipt } from './form/receipt.ts'
+import { unlessMissing } from '../kit/errors.ts'
+import type { WrittenReceipt } from './draft.ts'
+import { macOf, type Receipt, readLink, readReceipt } from './form/receipt.ts'
 import { decode, type Line, longestLine } from './form/receipt-lines.ts'
+import { readKey } from './key.ts'
 import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
 /** `unreadable` counts the lines read that are not receipts; `torn` means an unfinished last line. */
-export type ReceiptList =
+type ReceiptList =
   | { readonly ok: true; readonly receipts: readonly Receipt[]; readonly unreadable: number; readonly torn: boolean }
   | { readonly ok: false; readonly failure: ReceiptFailure }
 
@@ -33,7 +34,7 @@ export function listReceipts({ path, limit }: { readonly path: string; readonly 
 }
 
 /** Yields the lines of all segments. @throws errno errors other than a missing file */
-export function* newestFirst(log: string): Generator<Line> {
+function* newestFirst(log: string): Generator<Line> {
   for (const path of filesOf(log).toReversed()) {
     try {
       yield* linesBackward(path)
@@ -113,4 +114,123 @@ function* reversed(decoder: TextDecoder, bytes: Buffer): Generator<Line> {
     yield { text: decode(decoder, bytes.subarray(begin, end - 1)), bytes: end - begin, torn: false }
     end = begin
   }
+}
+
+/** Returns the number in a receipt's id, or a plain number; 0 when there is none. */
+export function numberOf(id: string): number {
+  return Number(/(?:^|-)([1-9][0-9]{0,14})$/.exec(id)?.[1] ?? 0)
+}
+
+/** Returns the numbers in receipt ids as spans, in ascending order. */
+export function spansOf(ids: readonly string[]): { readonly first: number; readonly last: number }[] {
+  const spans: { first: number; last: number }[] = []
+  for (const seq of ids.map(numberOf).sort((a, b) => a - b)) {
+    const last = spans.at(-1)
+    if (last?.last === seq - 1) last.last = seq
+    else spans.push({ first: seq, last: seq })
+  }
+  return spans
+}
+
+/** In bytes: a range of this size or less is read completely. */
+const near = 16 * 1024
+
+/**
+ * Returns the line of receipt `seq` by binary search, with only its number checked: receipts are numbered in order across all segments;
+ * undefined when there is none, or when the log is out of order. @throws errno errors other than a missing file
+ */
+export function findLine(log: string, seq: number): string | undefined {
+  for (const path of filesOf(log).toReversed()) {
+    const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK))
+    if (file === undefined) continue
+    try {
+      const first = ahead(file, 0, () => true)
+      if (first && first.seq > seq) continue
+      return first ? search(file, seq) : undefined
+    } finally {
+      closeSync(file)
+    }
+  }
+}
+
+type Numbered = { readonly text: string; readonly seq: number }
+
+function search(file: number, seq: number): string | undefined {
+  // The line starts after `low` (or at the start of the file) and not after `high`.
+  let [low, high] = [0, fstatSync(file).size]
+  while (high - low > near) {
+    const middle = low + Math.floor((high - low) / 2)
+    const found = ahead(file, middle, () => true)
+    if (found && found.seq < seq) low = middle
+    else if (found?.seq === seq) return found.text
+    else high = middle
+  }
+  const found = ahead(file, low, (line) => line.seq >= seq)
+  return found?.seq === seq ? found.text : undefined
+}
+
+/** Returns the first numbered line that `isWanted` accepts, from the start of the file or after the next newline. */
+function ahead(file: number, position: number, isWanted: (line: Numbered) => boolean): Numbered | undefined {
+  for (let length = 4096; length <= 1 << 22; length *= 4) {
+    const bytes = new Uint8Array(length)
+    const read = readSync(file, bytes, 0, length, position)
+    const lines = new TextDecoder()
+      .decode(bytes.subarray(0, read))
+      .split('\n')
+      .slice(position === 0 ? 0 : 1, -1)
+    const found = lines.map(numbered).find((line) => line !== undefined && isWanted(line))
+    if (found || read < length) return found
+  }
+}
+
+/** Inside a string value every quote follows a backslash, so this matches only the member itself. */
+function numbered(text: string): Numbered | undefined {
+  const seq = /"seq":([1-9][0-9]{0,14}),"status":"/.exec(text)?.[1]
+  return seq === undefined ? undefined : { text, seq: Number(seq) }
+}
+
+/**
+ * Returns the receipts with a number above `after`, oldest first. Stops at a line that is not a sealed receipt and returns only what
+ * follows it. @throws errno errors other than a missing log
+ */
+export function latestReceipts(paths: { readonly log: string; readonly key: string }, after: number): WrittenReceipt[] {
+  const key = readKey(paths.key)
+  const found: Receipt[] = []
+  if (!key.ok) return []
+  for (const { text, torn } of newestFirst(paths.log)) {
+    if (torn) continue
+    const receipt = text === undefined ? undefined : sealedReceipt(text, key.key)
+    if (!receipt || receipt.seq <= after) break
+    found.push(receipt)
+  }
+  return found.reverse().map(written)
+}
+
+function written({
+  id,
+  seq,
+  conversation_id,
+  tool,
+  args_hash,
+  result_hash,
+  status,
+  risk,
+  approval,
+  error,
+  sandbox,
+  changes,
+}: Receipt): WrittenReceipt {
+  const optional = {
+    ...(approval === undefined ? {} : { approval }),
+    ...(error === undefined ? {} : { error }),
+    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(changes === undefined ? {} : { changes }),
+  }
+  return { id, seq, conversationId: conversation_id, tool, argsHash: args_hash, resultHash: result_hash, status, risk, ...optional }
+}
+
+/** Returns the receipt of this line if its hash and its mac are valid. */
+export function sealedReceipt(line: string, key: Uint8Array): Receipt | undefined {
+  const link = readLink(line)
+  return link && link.content === link.own && macOf(key, link.own) === link.mac ? readReceipt(line) : undefined
 }

@@ -15,10 +15,9 @@ import { join } from 'node:path'
 import type { Appended, Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
 import { headLine, sealAnchor } from './form/anchor.ts'
-import { readReceipt } from './form/grammar.ts'
-import { genesis, type Receipt } from './form/receipt.ts'
+import { genesis, type Receipt, readReceipt } from './form/receipt.ts'
 import { readKey } from './key.ts'
-import { createReceiptLog } from './receipt-log.ts'
+import { createReceiptLog } from './ledger.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
 const homes: Home[] = []

@@ -2,14 +2,13 @@
 
 import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Appended, Checkpoint, ReceiptDraft } from './draft.ts'
+import type { Appended, Checkpoint, ReceiptDraft, ReceiptPaths } from './draft.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { lineOf } from './form/receipt.ts'
 import { writeHead } from './head.ts'
 import { readKey } from './key.ts'
-import { chained, type ReceiptPaths } from './ledger.ts'
+import { chained, createReceiptLog } from './ledger.ts'
 import { diskFailure, fullDisk } from './receipt-failure.ts'
-import { createReceiptLog } from './receipt-log.ts'
 import { nextSegment, secondNames } from './segments.ts'
 
 export type Rotation = {

@@ -4,8 +4,7 @@ import { isDeep } from '../../test/support/tier.ts'
 import type { ReceiptDraft } from './draft.ts'
 import { type Home, required } from './fixture.ts'
 import { headLine } from './form/anchor.ts'
-import { readReceipt } from './form/grammar.ts'
-import { lineOf, type Receipt, sealed } from './form/receipt.ts'
+import { lineOf, type Receipt, readReceipt, sealed } from './form/receipt.ts'
 import { anchorAt, edit, homes, lines, recompute, testBoth } from './tampering.fixture.ts'
 
 const { empty, removeAll } = homes()

@@ -3,7 +3,7 @@ import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isDeep } from '../../test/support/tier.ts'
 import { createHome, draft, mustAppend, required } from './fixture.ts'
 import { headLine, sealAnchor } from './form/anchor.ts'
-import { readReceipt } from './form/grammar.ts'
+import { readReceipt } from './form/receipt.ts'
 import { anchorAt, edit, first, homes, lines, recompute, rewrite, second, testBoth } from './tampering.fixture.ts'
 import type { Verification } from './verify/verify-chain.ts'
 

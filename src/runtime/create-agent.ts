@@ -8,10 +8,9 @@ import type { ChatRequest, Decision, Message, Meter, Question, RunAgent, RunIden
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import { judgeFor } from './request/think.ts'
-import type { JournalledRules } from './rules/journalled-rules.ts'
-import { prepareThread, prepareThreads } from './threads/prepare-thread.ts'
+import type { JournalledRules } from './rules/rule-thread.ts'
+import { prepareThread, prepareThreads, ThreadFailure } from './threads/prepare-thread.ts'
 import type { AnyUserThread } from './threads/thread.ts'
-import { ThreadFailure } from './threads/thread-failure.ts'
 
 /** What precedes the prompt of a run; it does not change during the run. */
 export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {

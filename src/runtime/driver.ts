@@ -1,14 +1,11 @@
 /** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
-import type { Rejection } from '../kernel/select.ts'
 import type { AnyThread } from '../kernel/thread.ts'
-import { notApplied } from './attempt/change-outcome.ts'
-import { createGates } from './attempt/gates.ts'
-import type { AgentEvent, ContextUse, Ending, ExternalEvent, InternalEvent, RunEvent, ToolOutcome, Usage } from './event.ts'
-import { createQueue } from './event-queue.ts'
+import { createQueue } from '../kit/queue.ts'
+import { askModel, createCarryOut, createGates } from './effects.ts'
+import type { AgentEvent, ContextUse, Ending, ExternalEvent, InternalEvent, RunEvent, Usage } from './event.ts'
 import type {
   Act,
-  ActOutcome,
   ChangePorts,
   ChatRequest,
   Clock,
@@ -19,19 +16,17 @@ import type {
   ModelWindow,
   Provider,
   Questions,
-  RecordEntry,
   Recorder,
   Redact,
   RedactStream,
   RunIdentity,
   SummariseTurn,
 } from './port.ts'
-import { contextAfter, digestLines, type Projected, project, projection } from './project.ts'
-import { askModel } from './request/ask-model.ts'
+import { contextAfter } from './project.ts'
 import { createRunMessages } from './request/run-messages.ts'
 import { judgeFor } from './request/think.ts'
+import { createStepper, type SelectedEvent } from './super-step.ts'
 import type { PreparedThread } from './threads/prepare-thread.ts'
-import { createProgram } from './threads/run-to-rest.ts'
 import { addUsage } from './usage.ts'
 
 /** Calls `then` once after `ms`; the returned function cancels the timer. */
@@ -315,76 +310,6 @@ export function createRun({ identity, threads, joining, ports, request, history,
   }
 }
 
-type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
-
-type CarryOutOptions = {
-  readonly act: Act
-  readonly changes?: ChangePorts
-  readonly redact: Redact
-  /** Registers an effect that can be aborted. */
-  readonly begin: (id: string) => AbortSignal
-  /** Reports what became of it. */
-  readonly end: (id: string, event: Extract<ExternalEvent, { type: 'tool.done' } | { type: 'tool.changed' }>) => void
-  readonly fail: (error: unknown) => void
-}
-
-/**
- * Carries out the calls of a run: acts, and then applies or drops what an act changed on its private view of the workspace. `refusal`: why
- * an act or an application may not be carried out after all.
- */
-function createCarryOut({ act, changes, redact, begin, end, fail }: CarryOutOptions) {
-  /** The outcomes of calls whose changes are not applied or dropped yet. */
-  const ran = new Map<string, ToolOutcome>()
-
-  function done(id: string, outcome: Promise<ToolOutcome>): void {
-    void outcome.then((outcome) => end(id, { type: 'tool.done', id, outcome: redact(outcome) }), fail)
-  }
-
-  function tell({ id, call, judgement }: Internal<'act'>, { changes: review, ...rest }: ActOutcome): void {
-    const outcome = redact(rest)
-    if (review !== undefined) ran.set(id, outcome)
-    end(
-      id,
-      review === undefined
-        ? { type: 'tool.done', id, outcome }
-        : { type: 'tool.changed', id, call, judgement, outcome, review: redact(review) },
-    )
-  }
-
-  /** A stop that came while the event was being recorded counts: then nothing is applied. */
-  function apply(event: Internal<'apply'>, refusal: string | undefined): void {
-    const { id } = event
-    const signal = begin(id)
-    const outcome = ran.get(id) ?? { status: 'failed', output: '' }
-    ran.delete(id)
-    if (changes && refusal === undefined && !signal.aborted) {
-      done(id, changes.apply(event, signal, outcome))
-      return
-    }
-    const reason = refusal === undefined ? 'the run was stopped' : `approval.unusable: ${refusal}`
-    changes?.drop({ ...event, type: 'drop', outcome, by: 'runtime', reason })
-    done(id, Promise.resolve(notApplied(outcome, 'denied', reason)))
-  }
-
-  return {
-    act(event: Internal<'act'>, refusal: string | undefined): void {
-      const signal = begin(event.id)
-      if (refusal === undefined) void act(event, signal).then((outcome) => tell(event, outcome), fail)
-      else done(event.id, Promise.resolve(notApproved(refusal)))
-    },
-    apply,
-    drop(event: Internal<'drop'>): void {
-      ran.delete(event.id)
-      changes?.drop(event)
-    },
-  }
-}
-
-/** The outcome is the same as for a call that changed after the judgement. */
-function notApproved(reason: string): ToolOutcome {
-  return { status: 'denied', output: '', error: `approval.unusable: ${reason}` }
-}
-
 /** Writes the log lines of seed 001 for one selected event. */
 function logEvent(event: RunEvent, log: Log): void {
   if (event.type === 'propose')
@@ -400,65 +325,4 @@ function logEvent(event: RunEvent, log: Log): void {
     else log('info', status === 'denied' ? 'tool denied' : 'tool failed', { call: event.id, error })
   } else if (event.type === 'model.fail' && event.code !== 'aborted')
     log('info', 'provider failed', { code: event.code, message: event.message })
-}
-
-type SelectedEvent = { readonly event: RunEvent; readonly shown: readonly AgentEvent[] }
-
-type SuperStep = {
-  /** In order of selection. */
-  readonly selected: readonly SelectedEvent[]
-  readonly batch: readonly RecordEntry[]
-  readonly rejected: readonly Rejection<RunEvent>[]
-}
-
-type StepperOptions = {
-  readonly runId: string
-  readonly threads: readonly AnyThread<RunEvent>[]
-  /** Finds the thread that a `thread.add` names. */
-  readonly threadOf: (name: string) => AnyThread<RunEvent> | undefined
-  readonly now: Clock
-  readonly approvalTtlMs: number
-}
-
-/**
- * Computes the super-steps of a run: the selected events, what a consumer may see, and what must be on disk before any takes effect.
- * @returns a function that feeds external events to the threads; it throws LivelockError and whatever one of our own threads throws
- */
-function createStepper({ runId, threads, threadOf, now, approvalTtlMs }: StepperOptions) {
-  let batch: RecordEntry[] = []
-  let seen: Projected = projection(runId)
-  const digest = new Bun.CryptoHasher('sha256')
-  // The kernel admits only external events, and no thread creates one.
-  const program = createProgram({
-    threads,
-    threadOf,
-    onExternal: (event) => void batch.push({ kind: 'external', event: event as ExternalEvent }),
-  })
-
-  function entryOf(event: RunEvent): RecordEntry | undefined {
-    if (event.type === 'act') return { kind: 'intent', act: event }
-    if (event.type === 'deny') return { kind: 'denied', deny: event }
-    if (event.type === 'apply') return { kind: 'apply', apply: event }
-    if (event.type === 'drop') return { kind: 'dropped', drop: event }
-    if (event.type === 'gate.open') return { kind: 'gate', gate: event, expires: now() + approvalTtlMs }
-    if (event.type === 'finish') return { kind: 'finish', finish: event, digest: digest.digest('hex') }
-  }
-
-  return (events: readonly ExternalEvent[]): SuperStep => {
-    const selected: SelectedEvent[] = []
-    batch = []
-    const rejected: Rejection<RunEvent>[] = []
-    const onSelect = (event: RunEvent, blockers: string) => {
-      seen = project(seen, event, blockers)
-      for (const line of digestLines(event, seen)) digest.update(line)
-      selected.push({ event, shown: seen.events })
-      const entry = entryOf(event)
-      if (entry) batch.push(entry)
-    }
-    for (const event of events) {
-      const by = program.take(event, onSelect)
-      if (by !== undefined) rejected.push({ event, by })
-    }
-    return { selected, batch, rejected }
-  }
 }

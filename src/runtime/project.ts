@@ -1,9 +1,9 @@
 /** Projects selected events to what a consumer sees: one pure reducer, used live and in replay. */
 
-import { count, grouped } from '../kit/count.ts'
-import { changesOf, dropOutcome } from './attempt/change-outcome.ts'
+import { count, grouped } from '../kit/text.ts'
 import type { AgentEvent, ContextUse, Ending, FailureCode, Part, RunEvent, Trim } from './event.ts'
 import { callIdOf, gateIdOf } from './gate-id.ts'
+import { changesOf, dropOutcome } from './outcome.ts'
 
 /** `text` is the text of the latest reply, which becomes the run's result. */
 export type Projected = { readonly runId: string; readonly text: string; readonly events: readonly AgentEvent[] }

@@ -1,8 +1,7 @@
 /** Runs the gate's first checks, before the arguments count: emergency stop, tool, channel, and whether the arguments are JSON. */
 
-import { didYouMean } from '../kit/did-you-mean.ts'
 import { canonical, isObject, parseJson } from '../kit/json.ts'
-import { cut, quote, visible } from '../kit/text.ts'
+import { cut, didYouMean, quote, visible } from '../kit/text.ts'
 import type { Call } from '../runtime/event.ts'
 import type { Tool } from '../runtime/port.ts'
 import type { RuleName } from './rules.ts'

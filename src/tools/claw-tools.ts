@@ -1,9 +1,8 @@
 /** Offers the tools of a claw: another process lists and runs them. Each request is one line, and each answer is one frame. */
 
 import { isObject, type Json } from '../kit/json.ts'
-import { readTools } from '../kit/message-reply.ts'
 import { sha256 } from '../kit/sha256.ts'
-import { callLine, DISCOVERY } from '../kit/wire.ts'
+import { callLine, DISCOVERY, readTools } from '../kit/wire.ts'
 import type { Risk } from '../runtime/event.ts'
 import type { ToolContext, ToolResult } from '../runtime/port.ts'
 import { parseDescription } from './executable/description.ts'

@@ -9,7 +9,6 @@ const MUTUAL: readonly string[] = [
   'src/host: open ⇄ run',
   'src/host: setup ⇄ toolset',
   'src/memory: agent-files ⇄ conversations',
-  'src/memory: agent-files ⇄ journal',
   'src/security/command: flow ⇄ tools',
 ]
 
@@ -18,10 +17,7 @@ const MOST = 14
 const CROWDED: { readonly [folder: string]: number } = {
   'src/channels/terminal': 19,
   'src/config': 16,
-  'src/kit': 17,
-  'src/memory': 26,
-  'src/memory/agent-files': 20,
-  'src/receipts': 20,
+  'src/memory': 23,
   'src/runtime': 21,
   'src/sandbox': 22,
   'src/security': 17,

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { recordSteps } from '../../src/memory/fixture.ts'
 import { type Memory, openMemory } from '../../src/memory/memory.ts'
 import type { ReceiptPort } from '../../src/memory/record-writer.ts'
-import type { OpenLedger } from '../../src/receipts/draft.ts'
-import { latestReceipts } from '../../src/receipts/latest.ts'
-import { createLedgers, type ReceiptPaths } from '../../src/receipts/ledger.ts'
-import { isConsistent } from '../../src/receipts/resting.ts'
-import { createSealer } from '../../src/receipts/seal.ts'
+import type { OpenLedger, ReceiptPaths } from '../../src/receipts/draft.ts'
+import { createSealer } from '../../src/receipts/key.ts'
+import { createLedgers } from '../../src/receipts/ledger.ts'
+import { latestReceipts } from '../../src/receipts/list-receipts.ts'
+import { isConsistent } from '../../src/receipts/settle-crash.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
   return {

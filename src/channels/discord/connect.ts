@@ -1,6 +1,6 @@
 /** Connects to Discord: it delivers messages from the configured channels and sends answers. The libraries are loaded here on first use. */
 
-import { createQueue } from '../../runtime/event-queue.ts'
+import { createQueue } from '../../kit/queue.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
 import type { Sent } from '../outbox/send-pieces.ts'
 import { within } from '../outbox/within.ts'

@@ -1,8 +1,7 @@
 /** Writes what a tool loop did to its agent's agent.jsonl: the lines are the same for every loop. */
 
 import { type AgentProfile, agentProfileOf } from '../../host/setup/agent-profile.ts'
-import { appendSession } from '../../memory/agent-files/session-file.ts'
-import { appendTrace } from '../../memory/agent-files/trace-file.ts'
+import { appendSession, appendTrace } from '../../memory/agent-files/session-file.ts'
 import type { CliSetup } from '../terminal/context.ts'
 
 export type Trace = (event: string, message: string) => void

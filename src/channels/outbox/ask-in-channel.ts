@@ -2,10 +2,9 @@
 
 import type { Conversation } from '../../host/api.ts'
 import { type Fold, setLines, totalsOf } from '../../host/changes/change-lines.ts'
-import { count } from '../../kit/count.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { createId } from '../../kit/id.ts'
-import { cut, flat, visible } from '../../kit/text.ts'
+import { count, cut, flat, visible } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import type { AdmittedMessage } from '../inbox/admission.ts'

@@ -5,9 +5,9 @@
 
 import { isAbsolute, join } from 'node:path'
 import type { Setup } from '../../host/api.ts'
-import { count } from '../../kit/count.ts'
 import { errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
+import { count } from '../../kit/text.ts'
 import type { Picture } from '../../runtime/port.ts'
 import type { TurnPlace } from '../inbox/channel-api.ts'
 import { pictureKind, visionBlock } from '../inbox/vision-block.ts'

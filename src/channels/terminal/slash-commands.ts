@@ -1,7 +1,7 @@
 /** Interprets a line in the conversation: a slash command for us, or a message for the agent. */
 
 import type { Conversation, Host } from '../../host/api.ts'
-import { didYouMean } from '../../kit/did-you-mean.ts'
+import { didYouMean } from '../../kit/text.ts'
 import type { Policy } from '../../security/policy.ts'
 import { jobsCommand } from '../jobs-command.ts'
 import type { CliSetup } from './context.ts'

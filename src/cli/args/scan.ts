@@ -1,6 +1,6 @@
 /** Parses the words of a command line into flags and arguments, and reports all errors at once. */
 
-import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
+import { didYouMean, nearest } from '../../kit/text.ts'
 import { type Argument, type Arguments, type Flag, type Flags, spelled } from './command.ts'
 
 export type Scanned = {

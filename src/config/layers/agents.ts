@@ -1,9 +1,9 @@
 /** Reads agents.json, `{ id: { soul, model } }`; the model of the selected agent overrides the environment. */
 
 import { join, normalize, relative } from 'node:path'
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { forms } from '../../kit/settings.ts'
+import { didYouMean } from '../../kit/text.ts'
 import type { AgentConfig, ConfigProblem } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { settingOf } from '../table.ts'

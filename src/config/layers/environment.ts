@@ -1,6 +1,6 @@
 /** Reads the environment as a layer: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
 
-import { nearest } from '../../kit/did-you-mean.ts'
+import { nearest } from '../../kit/text.ts'
 import type { Origin } from '../config.ts'
 import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'
 import type { ExpandContext } from '../text/expand.ts'

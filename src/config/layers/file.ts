@@ -1,9 +1,9 @@
 /** Reads a TOML file as a layer; every key in it becomes an entry or a problem. */
 
 import { dirname } from 'node:path'
-import { didYouMean, nearest } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { forms } from '../../kit/settings.ts'
+import { didYouMean, nearest } from '../../kit/text.ts'
 import type { ConfigProblem, Origin, Source } from '../config.ts'
 import { leafOf, patternOf, providerPrefix, rowsOfKind, type Setting, sectionOf, settingOf, type Table } from '../table.ts'
 import { check } from '../text/check.ts'

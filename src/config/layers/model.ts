@@ -1,6 +1,6 @@
 /** Decides which model is used: splits `provider/model`, and keeps a model with the provider it was chosen for. */
 
-import { nearest } from '../../kit/did-you-mean.ts'
+import { nearest } from '../../kit/text.ts'
 import type { ConfigProblem, Origin, Source } from '../config.ts'
 import { quote } from '../text/toml-quote.ts'
 import type { Entries } from './entries.ts'

@@ -1,8 +1,8 @@
 /** Checks what no single row can check: each provider is complete, every name of a provider refers to an existing one, and values fit together. */
 
 import { existsSync, statSync } from 'node:fs'
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
+import { didYouMean } from '../../kit/text.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
 import { folded } from '../../security/targets/protected.ts'
 import { realPlace } from '../../workspace/real-place.ts'

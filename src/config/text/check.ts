@@ -1,9 +1,9 @@
 /** Checks one raw value against one row of the table and returns the usable value or all its errors. */
 
 import { normalize, resolve } from 'node:path'
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { type Form, forms, type Row } from '../../kit/settings.ts'
+import { didYouMean } from '../../kit/text.ts'
 import { type ExpandContext, expand, expandPath } from './expand.ts'
 import { quote, shown } from './toml-quote.ts'
 

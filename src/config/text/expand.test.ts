@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { nearest } from '../../kit/did-you-mean.ts'
+import { nearest } from '../../kit/text.ts'
 import { expand, expandPath } from './expand.ts'
 
 const around = { home: '/h', userHome: '/home/ann', env: { A: 'x', B: '$A', EMPTY: '', constructor: undefined } }

@@ -1,8 +1,8 @@
 /** Reads models.toml, a person's own list of what is known of models: one table for each, `[PROVIDER."MODEL"]`. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
 import { rowOf } from '../../kit/settings.ts'
+import { didYouMean } from '../../kit/text.ts'
 import { factRows } from '../../providers/rows.ts'
 import type { ModelFacts } from '../../providers/wire/facts/model-facts.ts'
 import { check } from './check.ts'

@@ -1,6 +1,6 @@
 /** Records events in the transaction of the command that causes them, and serves them as pages and streams. */
 
-import { createInbox } from '../../kernel/inbox.ts'
+import { createInbox } from '../../kit/queue.ts'
 import type { ControlEvent, EventQuery } from '../contract/activity-shapes.ts'
 import type { Caller } from '../contract/caller.ts'
 import type { EventPlane } from '../contract/plane.ts'

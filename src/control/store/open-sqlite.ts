@@ -2,10 +2,9 @@
 
 import { Database, type Statement } from 'bun:sqlite'
 import { statSync } from 'node:fs'
-import { createCommitQueue } from '../../memory/commit-queue.ts'
+import { createCommitQueue, createLockWait } from '../../memory/commit-queue.ts'
 import { prepareFile } from '../../memory/database-file.ts'
 import { isLocked, storageFailure } from '../../memory/storage-failure.ts'
-import { createLockWait } from '../../memory/write-lock.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Param, Row, Store } from '../contract/store-port.ts'
 import { ALONE, ANNOUNCE, alone, announce, createListeners } from './batch-marks.ts'

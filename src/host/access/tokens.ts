@@ -2,7 +2,7 @@
 
 import { createId } from '../../kit/id.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import type { StoredToken, TokenLimits, TokenRow, TokenTable } from '../../memory/access/tokens.ts'
+import type { StoredToken, TokenLimits, TokenRow, TokenTable } from '../../memory/access-tokens.ts'
 import { FailureError } from '../failure.ts'
 
 /** What a token may do. `read`: look; `chat`: talk and run turns; `approve`: answer questions; `admin`: all of it, and the stop. */

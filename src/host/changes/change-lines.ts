@@ -1,8 +1,7 @@
 /** Shows a change set to a person: what happened to each path, and the changed lines, long ones folded with their counts. */
 
-import { count, grouped } from '../../kit/count.ts'
 import { escapeHidden } from '../../kit/escape.ts'
-import { visible } from '../../kit/text.ts'
+import { count, grouped, visible } from '../../kit/text.ts'
 import type { ChangeSet, EntryState, GitShown } from '../../runtime/changes.ts'
 import { commitDiffs, type FileDiff, fileDiffs, withoutGit } from './file-diff.ts'
 import { type Hunk, hunkHeader } from './hunks.ts'

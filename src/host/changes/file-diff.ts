@@ -1,6 +1,6 @@
 /** Turns a change set into the differences of its files: text by lines, binary files by size, and renamed files as such. */
 
-import { count } from '../../kit/count.ts'
+import { count } from '../../kit/text.ts'
 import type { Change, ChangeSet, EntryState, GitShown } from '../../runtime/changes.ts'
 import { diffTexts, type TextDiff } from './hunks.ts'
 

@@ -1,7 +1,6 @@
 /** Finds a change set that is kept by the word that a person uses for it. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import { movedAside, type SetSummary, type Shown } from '../../workspace/changes/contract.ts'
 import { showMoves } from '../../workspace/git/show-moves.ts'

@@ -1,7 +1,6 @@
 /** Declares what entrances see of schedules. Times are ISO 8601 in UTC. */
 
-import type { ScheduleRow } from '../../memory/schedules/schedule-row.ts'
-import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
+import type { ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
 
 /** When a schedule is due, as a person writes it: exactly one of them. */
 export type WrittenTiming = { readonly at?: string | undefined; readonly every?: string | undefined; readonly cron?: string | undefined }

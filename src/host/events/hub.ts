@@ -3,9 +3,9 @@
  * disk already and what follows are read the same way, so that nothing is missing or doubled between the two.
  */
 
-import { createInbox } from '../../kernel/inbox.ts'
 import { errorText } from '../../kit/errors.ts'
-import type { FeedEntry, JournalFeed } from '../../memory/journal/feed/journal-feed.ts'
+import { createInbox } from '../../kit/queue.ts'
+import type { FeedEntry, JournalFeed } from '../../memory/journal/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'

@@ -1,10 +1,10 @@
 /** Turns journal entries of all runs into numbered events; the same entries always give the same events with the same numbers. */
 
 import { isObject } from '../../kit/json.ts'
-import { homeRun } from '../../memory/journal/feed/home-notes.ts'
-import type { FeedEntry } from '../../memory/journal/feed/journal-feed.ts'
+import { homeRun } from '../../memory/journal/home-notes.ts'
 import type { Journal } from '../../memory/journal/journal.ts'
 import type { JournalEntry } from '../../memory/journal/journal-entry.ts'
+import type { FeedEntry } from '../../memory/journal/journal-feed.ts'
 import type { HostEvent, HostNotice } from './host-event.ts'
 import { createRunProjection, type RunProjection } from './run-projection.ts'
 

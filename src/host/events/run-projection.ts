@@ -4,11 +4,11 @@
  */
 
 import { isObject } from '../../kit/json.ts'
-import { changesOf, dropOutcome } from '../../runtime/attempt/change-outcome.ts'
 import { askedIn, broughtBy } from '../../runtime/behaviours/start-events.ts'
 import type { ChangeReview } from '../../runtime/changes.ts'
 import type { AgentEvent, ExternalEvent, Judgement, Proposal, RunEvent } from '../../runtime/event.ts'
 import { gateIdOf } from '../../runtime/gate-id.ts'
+import { changesOf, dropOutcome } from '../../runtime/outcome.ts'
 import { type Projected, project, projection } from '../../runtime/project.ts'
 import { type Consequence, consequenceIn, type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
 import type { AskedApproval, HostNotice } from './host-event.ts'

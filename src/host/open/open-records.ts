@@ -1,7 +1,7 @@
 /** Opens the database: for the host, and for commands that only read or repair records. No other module opens it. */
 
 import { type Memory, openMemory } from '../../memory/memory.ts'
-import { createSealer } from '../../receipts/seal.ts'
+import { createSealer } from '../../receipts/key.ts'
 import type { Setup } from '../api.ts'
 import { FailureError, storageProblem } from '../failure.ts'
 import { receiptPaths } from '../records/integrity/recovery.ts'

@@ -1,9 +1,8 @@
 /** Lists the questions of a home and answers them: for a turn that waits, or for changes that nobody waits for any more. */
 
 import { relative } from 'node:path'
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'

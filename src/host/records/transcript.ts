@@ -2,10 +2,10 @@
 
 import { isObject } from '../../kit/json.ts'
 import type { JournalEntry } from '../../memory/journal/journal-entry.ts'
-import { changesOf, dropOutcome } from '../../runtime/attempt/change-outcome.ts'
 import { askedIn } from '../../runtime/behaviours/start-events.ts'
 import type { ExternalEvent, Proposal, Usage } from '../../runtime/event.ts'
 import { gateIdOf } from '../../runtime/gate-id.ts'
+import { changesOf, dropOutcome } from '../../runtime/outcome.ts'
 import { type Consequence, consequenceIn, externalOf } from '../../runtime/replay/external-entry.ts'
 import { addUsage } from '../../runtime/usage.ts'
 import type { CallApproval, CallChanges, CallStep, Step } from '../contract/records-api.ts'

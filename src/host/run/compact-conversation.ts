@@ -1,7 +1,7 @@
 /** Compacts a long conversation: the model that answers in it summarises its older turns. */
 
 import { errorText } from '../../kit/errors.ts'
-import { summariserOf } from '../../memory/conversations/summarise.ts'
+import { summariserOf } from '../../memory/conversations/compact.ts'
 import { turnSummaryRequest } from '../../memory/conversations/summary-words.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { Meter, ModelWindow, Provider, SummariseTurn } from '../../runtime/port.ts'

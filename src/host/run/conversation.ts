@@ -3,7 +3,7 @@
 import { allowedTools, type LimitsConfig } from '../../config/config.ts'
 import { type Once, once } from '../../kit/once.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { OneWriter } from '../../memory/recorder.ts'
+import type { OneWriter } from '../../memory/record-writer.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
 import type { Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact-stream.ts'

@@ -1,6 +1,6 @@
 /** Finds the step at which the last turn of a conversation goes on: the first one without a receipt. */
 
-import { outcomeUnknown } from '../../memory/journal/calls/interrupted-call.ts'
+import { outcomeUnknown } from '../../memory/journal/interrupted-runs.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { broughtBy } from '../../runtime/behaviours/start-events.ts'

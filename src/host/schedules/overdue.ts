@@ -1,6 +1,6 @@
 /** Tells which schedules should have been started by now. */
 
-import type { ScheduleRow } from '../../memory/schedules/schedule-row.ts'
+import type { ScheduleRow } from '../../memory/schedule-store.ts'
 import { timingOf } from './schedule-view.ts'
 import { nextDue } from './timing.ts'
 

@@ -1,6 +1,6 @@
 /** Reads what people write for a time, an interval, a cron expression and a time zone. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
+import { didYouMean } from '../../kit/text.ts'
 import type { WrittenTiming } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
 import { nextDue, type Timing } from './timing.ts'

@@ -1,7 +1,7 @@
 /** Runs a schedule once: an ordinary turn that nobody attends, and then the check that decides whether the run counts as good. */
 
 import { errorText } from '../../kit/errors.ts'
-import type { FiredEnd, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
+import type { FiredEnd, ScheduleRow } from '../../memory/schedule-store.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../../runtime/event.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../api.ts'

@@ -1,7 +1,7 @@
 /** Checks what a person wants of a schedule, and completes it with the defaults. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
-import type { ScheduleDefinition } from '../../memory/schedules/schedule-row.ts'
+import { didYouMean } from '../../kit/text.ts'
+import type { ScheduleDefinition } from '../../memory/schedule-store.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import type { Setup } from '../api.ts'
 import type { NewSchedule, ScheduleChange, ScheduleOptions } from '../contract/schedules-api.ts'

@@ -1,6 +1,6 @@
 /** Turns the rows of the database into what entrances see, and a written timing into a row and back. */
 
-import type { FiredRow, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
+import type { FiredRow, ScheduleRow } from '../../memory/schedule-store.ts'
 import type { Schedule, ScheduledRun } from '../contract/schedules-api.ts'
 import { nextDues, type Timing } from './timing.ts'
 

@@ -4,8 +4,7 @@
  */
 
 import { errorText } from '../../kit/errors.ts'
-import type { FiredEnd, FiredKey, FiredRow, ScheduleRow } from '../../memory/schedules/schedule-row.ts'
-import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
+import type { FiredEnd, FiredKey, FiredRow, ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { StartedRun } from '../contract/schedules-api.ts'
 import { planStep } from './plan.ts'

@@ -1,10 +1,8 @@
 /** Adds, changes, pauses and removes schedules, and says when they are due. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { createId } from '../../kit/id.ts'
-import type { FiredTable } from '../../memory/schedules/fired-table.ts'
-import type { ScheduleRow } from '../../memory/schedules/schedule-row.ts'
-import type { ScheduleStore } from '../../memory/schedules/schedule-store.ts'
+import { didYouMean } from '../../kit/text.ts'
+import type { FiredTable, ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
 import type { Setup } from '../api.ts'
 import type { LocalScheduler, Schedules } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'

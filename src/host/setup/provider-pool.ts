@@ -70,7 +70,7 @@ async function connect(setup: Connecting, name: string, made: Made): Promise<Pro
 }
 
 async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>): Promise<number> {
-  const { nextNumber } = await import('../../memory/agent-files/stub-counter.ts')
+  const { nextNumber } = await import('../../memory/agent-files/disk.ts')
   return nextNumber(agentPaths(`${homePaths(context.home).agents}/${config.defaultAgent ?? 'default'}`).stub)
 }
 

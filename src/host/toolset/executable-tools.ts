@@ -2,8 +2,8 @@
 
 import { join } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { canonical } from '../../kit/json.ts'
+import { didYouMean } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'

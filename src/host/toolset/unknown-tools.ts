@@ -1,6 +1,6 @@
 /** Warns about names in channels.cli.tools_allow that match no tool, which are most likely typing errors. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
+import { didYouMean } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 
 export function warnOfUnknown(log: Log, wanted: readonly string[], known: readonly string[]): void {

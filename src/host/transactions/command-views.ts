@@ -1,10 +1,10 @@
 /** Holds what the commands of a conversation changed in their private views, until the changes are applied, dropped or kept for later. */
 
-import { grouped } from '../../kit/count.ts'
 import type { JsonObject } from '../../kit/json.ts'
-import { applied, isPending, notApplied, notKept } from '../../runtime/attempt/change-outcome.ts'
+import { grouped } from '../../kit/text.ts'
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
+import { applied, isPending, notApplied, notKept } from '../../runtime/outcome.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { forgetCaches } from '../../sandbox/transaction/cache-layer.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'

@@ -1,7 +1,7 @@
 /** Keeps a dry run from changing anything: commands run on private views only, which are never applied, and writing tools do not run. */
 
-import { notApplied } from '../../runtime/attempt/change-outcome.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
+import { notApplied } from '../../runtime/outcome.ts'
 import type { ChangePorts, Tool } from '../../runtime/port.ts'
 import type { Spawn } from '../../tools/process.ts'
 

@@ -3,7 +3,7 @@
 import { memo } from '../../kit/once.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
-import { type RuleOnChanges, rulesOnChanges } from '../../runtime/rules/rules-on-changes.ts'
+import { type RuleOnChanges, rulesOnChanges } from '../../runtime/rules/rule-thread.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { createChangeView } from '../../security/changes/change-view.ts'
 import type { AroundWrites } from '../../security/changes/harmless/file-writes.ts'

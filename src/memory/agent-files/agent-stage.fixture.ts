@@ -4,8 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RecordEntry, RunIdentity } from '../../runtime/port.ts'
 import { callOf, createMemoryStage, finish, judgement, replied, runOf, started } from '../fixture.ts'
-import { createRecordWriter } from '../record-writer.ts'
-import { createRecorder } from '../recorder.ts'
+import { createRecorder, createRecordWriter } from '../record-writer.ts'
 import { fileNames } from './agent-paths.ts'
 
 export type AgentStage = ReturnType<typeof createAgentStage>

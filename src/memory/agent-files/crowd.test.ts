@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { lastRecord } from './compaction-record.ts'
 import { type AgentFolderFixture, createAgentFolderFixture } from './fixture.ts'
+import { lastRecord } from './replace-files.ts'
 
 let den: AgentFolderFixture
 beforeEach(() => {

@@ -3,8 +3,8 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { unlessMissing } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { appendText } from './append-line.ts'
 import { bytesOf, type FileLine, linesOf } from './bounded-read.ts'
+import { appendText } from './disk.ts'
 
 /**
  * The first `bytes` (`lines` lines) are accounted for; `tail` is the digest of the last of them. The journal entries after `since` produce

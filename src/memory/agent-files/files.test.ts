@@ -3,11 +3,17 @@ import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { appendText } from './append-line.ts'
-import { forgetPointer, readPointer, writePointer } from './conversation-pointer.ts'
-import { appendSession, archiveSession, countSession, loadSession } from './session-file.ts'
-import { nextNumber } from './stub-counter.ts'
-import { appendTrace } from './trace-file.ts'
+import { appendText, nextNumber } from './disk.ts'
+import {
+  appendSession,
+  appendTrace,
+  archiveSession,
+  countSession,
+  forgetPointer,
+  loadSession,
+  readPointer,
+  writePointer,
+} from './session-file.ts'
 
 let folder = ''
 let file = ''
@@ -128,7 +134,7 @@ describe('the pointer', () => {
 test('numbers of the stub: one each, none twice, also when five processes ask at once', async () => {
   const path = join(folder, 'stub.calls')
   expect([nextNumber(path), nextNumber(path)]).toEqual([1, 2])
-  const [stub, out] = [join(import.meta.dir, 'stub-counter.ts'), join(folder, 'out')]
+  const [stub, out] = [join(import.meta.dir, 'disk.ts'), join(folder, 'out')]
   await crowd(5, () => {
     const line = `appendFileSync(${JSON.stringify(out)}, nextNumber(${JSON.stringify(path)}) + '\\n')`
     return `const {nextNumber} = await import(${JSON.stringify(stub)}); const {appendFileSync} = await import('node:fs'); for (let i = 0; i < 20; i++) ${line}`

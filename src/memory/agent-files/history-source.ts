@@ -6,11 +6,10 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { Answer, CompactionStore, Failures, Portion } from '../conversations/compact.ts'
 import type { FolderPaths } from './agent-folder.ts'
 import { digestOf, linesOf, readText, textBound, withFile } from './bounded-read.ts'
-import { type CompactionRecord, lastRecord } from './compaction-record.ts'
 import { type Disk, replaceFile } from './disk.ts'
 import type { Alone } from './folder-lock.ts'
 import { conversationIn, pairsIn, readHistory } from './history-file.ts'
-import { replace } from './replace-files.ts'
+import { type CompactionRecord, lastRecord, replace } from './replace-files.ts'
 
 /** The first `bytes` of the history, which contain `lines` lines. */
 export type FolderPortion = Portion & {

@@ -1,11 +1,26 @@
-/** Reads and writes an agent's session: all messages since the last reset, one {"ts","role","content"} per line. */
+/**
+ * Reads and writes the files of an agent's session: all messages since the last reset, one {"ts","role","content"} per line; the log; and
+ * the pointer to the conversation that the session continues.
+ */
 
-import { closeSync, constants, existsSync, fstatSync, openSync, readSync, renameSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { createLineSplitter, type Line } from '../../kit/lines.ts'
-import { appendText, timestamp } from './append-line.ts'
+import { appendText, openMade, timestamp } from './disk.ts'
 
 /** `ts` is ISO 8601 in UTC, to the second; '' where a line has none. */
 export type Entry = { readonly ts: string; readonly role: string; readonly content: string }
@@ -109,4 +124,39 @@ function openToRead(path: string): number | undefined {
   if (file === undefined || fstatSync(file).isFile()) return file
   closeSync(file)
   throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'read' })
+}
+
+/** Appends to an agent's log, agent.jsonl: one {"ts","agent","event","message"} per line. */
+type Trace = { readonly agent: string; readonly event: string; readonly message: string }
+
+/** Appends to the log, agent.jsonl. @throws errno errors */
+export function appendTrace(file: string, { agent, event, message }: Trace, at: number): void {
+  appendText(file, `${JSON.stringify({ ts: timestamp(at), agent, event, message: message.toWellFormed() })}\n`)
+}
+
+/** Returns undefined when there is no file, or no valid id in it. @throws errno errors except ENOENT */
+export function readPointer(path: string): string | undefined {
+  const id = unlessMissing(() => readFileSync(path, 'utf8').trim())
+  return id !== undefined && /^\w{1,100}$/.test(id) ? id : undefined
+}
+
+/**
+ * Overwrites the file with one write smaller than a disk sector, so a concurrent reader sees either the old or the new id. @throws errno
+ * errors
+ */
+export function writePointer(path: string, id: string): void {
+  const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
+  const file = openMade(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+  try {
+    const bytes = new TextEncoder().encode(`${id}\n`)
+    if (writeSync(file, bytes, 0, bytes.length, 0) < bytes.length)
+      throw Object.assign(new Error(`"${path}": the disk is full`), { code: 'ENOSPC' })
+    if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
+  } finally {
+    closeSync(file)
+  }
+}
+
+export function forgetPointer(path: string): void {
+  rmSync(path, { force: true })
 }

@@ -2,12 +2,12 @@
 
 import { errorText } from '../../kit/errors.ts'
 import type { Usage } from '../../runtime/event.ts'
-import type { Clock, Log } from '../../runtime/port.ts'
+import { type ChatResponse, type Clock, type Log, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { diskErrorMessage } from '../agent-files/disk.ts'
 import { type SummaryRequest, summaryRequest } from './summary-words.ts'
 
 /** `cut`: the answer ended at the token limit, so its end is missing. */
-export type Summarised =
+type Summarised =
   | { readonly ok: true; readonly text: string; readonly model: string; readonly usage?: Usage; readonly cut?: boolean }
   | { readonly ok: false; readonly message: string }
 
@@ -47,7 +47,7 @@ export type Compaction =
   | { readonly state: 'failed'; readonly message: string }
   | { readonly state: 'done'; readonly messages: number; readonly model: string; readonly usage?: Usage }
 
-export type CompactionPorts = { readonly summarise: Summarise; readonly now: Clock; readonly log: Log; readonly signal: AbortSignal }
+type CompactionPorts = { readonly summarise: Summarise; readonly now: Clock; readonly log: Log; readonly signal: AbortSignal }
 
 /** In bytes. 2,048 tokens are never longer; a model that writes more did not summarise. */
 const longest = 32_768
@@ -124,4 +124,38 @@ function keep<P extends Portion>(store: CompactionStore<P>, ports: CompactionPor
 function dropped(log: Log): Compaction {
   log('info', 'compaction dropped', { why: 'the conversation or its summary was changed meanwhile' })
   return { state: 'changed' }
+}
+
+/** Uses a provider as the model that summarises: sends the hint `cheap` for a router, and no tools. */
+export function summariserOf({ provider, model }: { readonly provider: Provider; readonly model: string }): Summarise {
+  return async (request, signal) => {
+    try {
+      return summaryIn(await answerOf(provider, { model, request }, signal))
+    } catch (error) {
+      if (error instanceof ProviderFailure) return { ok: false, message: error.message }
+      throw error
+    }
+  }
+}
+
+async function answerOf(
+  provider: Provider,
+  { model, request }: { readonly model: string; readonly request: SummaryRequest },
+  signal: AbortSignal,
+): Promise<ChatResponse | undefined> {
+  const messages = [{ role: 'user', content: request.text }] as const
+  const metadata = { hint: 'cheap' }
+  for await (const chunk of provider.chat(
+    { systemPrompt: request.system, messages, tools: [], model, maxOutputTokens: request.maxTokens, metadata },
+    signal,
+  )) {
+    if (chunk.type === 'done') return chunk.response
+  }
+  return undefined
+}
+
+function summaryIn(response: ChatResponse | undefined): Summarised {
+  if (!response) return { ok: false, message: 'the stream of the model that summarises ended without an end' }
+  const text = response.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
+  return { ok: true, text, model: response.model, usage: response.usage, ...(response.stop === 'length' ? { cut: true } : {}) }
 }

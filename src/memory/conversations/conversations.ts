@@ -3,14 +3,14 @@
 import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/text.ts'
 import type { Clock } from '../../runtime/port.ts'
-import { homeRun, noteInHome } from '../journal/feed/home-notes.ts'
+import { homeRun, noteInHome } from '../journal/home-notes.ts'
 import { unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
-import { spentOfRun } from '../journal/runs/spent-of-run.ts'
+import { spentOfRun } from '../journal/spent-of-run.ts'
 import { isQuestion, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { type Conversation, type ConversationsAsked, keepTitle, listConversations, listedConversation } from './conversation-list.ts'
-import { catchUp, indexTurns } from './word-index.ts'
+import { catchUp, indexTurns } from './search-turns.ts'
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type Cleared =

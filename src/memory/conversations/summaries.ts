@@ -1,7 +1,7 @@
 /** Stores the summaries that a model wrote about older turns: the journal cannot recreate them, but it can disprove them. */
 
 import { sha256 } from '../../kit/sha256.ts'
-import { hashJson } from '../journal/json-hash.ts'
+import { hashJson } from '../journal/receipt-draft.ts'
 import type { Store } from '../store.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { never } from '../agent-files/fixture.ts'
-import { summariserOf } from './summarise.ts'
+import { summariserOf } from './compact.ts'
 import { summaryRequest } from './summary-words.ts'
 
 const request = summaryRequest({ existing: 'old', conversation: 'lines' })

@@ -1,7 +1,7 @@
 /** Lists every tool attempt in the journal, for comparison with the receipts. */
 
 import { isObject } from '../../kit/json.ts'
-import { dropOutcome } from '../../runtime/attempt/change-outcome.ts'
+import { dropOutcome } from '../../runtime/outcome.ts'
 import type { Store } from '../store.ts'
 import { isAlive } from './process-owner.ts'
 import { argsHashOf, resultHashOf, seenIn, toldResultHash } from './receipt-draft.ts'

@@ -1,10 +1,12 @@
 /** Repairs the journal after a crash: adds a result to each unfinished act of a dead process, and an end to its run. */
 
 import { isObject } from '../../kit/json.ts'
+import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
+import { applied, notApplied } from '../../runtime/outcome.ts'
 import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
+import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
 import type { WrittenReceipt } from '../checkpoint.ts'
-import type { CallRecord } from './calls/call-record.ts'
-import { type Fate, interruptedCall } from './calls/interrupted-call.ts'
+import type { CallRecord } from './call-record.ts'
 import type { Journal, OpenIntent } from './journal.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { isAlive } from './process-owner.ts'
@@ -154,4 +156,46 @@ function isOf(
     receipt.risk === risk &&
     receipt.approval === approval?.toWellFormed()
   )
+}
+
+/** What became of the changes of a call: they are in the workspace, they are gone, or they still wait for a person. */
+export type Fate = 'applied' | 'dropped' | 'pending'
+
+/** With `drop` the call had ended and its changes were undecided. */
+type InterruptedCall = { readonly outcome: ToolOutcome; readonly drop?: Extract<InternalEvent, { type: 'drop' }> }
+
+type Changed = Extract<ExternalEvent, { type: 'tool.changed' }>
+
+export const outcomeUnknown = 'interrupted: outcome unknown'
+
+const unknownOutcome: ToolOutcome = { status: 'failed', output: '', error: outcomeUnknown }
+const tooSoon = 'interrupted: the process ended before the changes were applied'
+const noAnswer = 'interrupted: the process ended before the changes were decided'
+
+/** Decides what is recorded of a call that a crash interrupted. @param entries the journal of the run; empty when it was cleared */
+function interruptedCall(entries: readonly Entry[], callId: string, fate: Fate | undefined): InterruptedCall {
+  const changed = entries.flatMap((entry) => changedIn(entry, callId)).at(-1)
+  if (changed === undefined) return { outcome: unknownOutcome }
+  const isBegun = entries.some(({ kind, type, body }) => kind === 'intent' && type === 'apply' && isAbout(body, callId))
+  return isBegun ? { outcome: whileApplied(changed, fate) } : undecided(changed, fate)
+}
+
+function changedIn(entry: Entry, callId: string): Changed[] {
+  const event = entry.type === 'tool.changed' ? externalOf(entry) : undefined
+  return event?.type === 'tool.changed' && event.id === callId ? [event] : []
+}
+
+function isAbout(body: unknown, callId: string): boolean {
+  return typeof body === 'object' && body !== null && 'id' in body && body.id === callId
+}
+
+function whileApplied({ outcome, review }: Changed, fate: Fate | undefined): ToolOutcome {
+  if (fate === 'applied') return applied(outcome, review)
+  return fate === undefined ? unknownOutcome : { ...notApplied(outcome, 'failed', ''), error: tooSoon }
+}
+
+function undecided({ id, call, judgement, outcome, review }: Changed, fate: Fate | undefined): InterruptedCall {
+  const [by, changes] = fate === 'pending' ? ['approval.nobody', 'pending'] : ['interrupted', 'dropped']
+  const drop = { type: 'drop', id, call, judgement, review, outcome, by, reason: noAnswer } as const
+  return { drop, outcome: { ...outcome, status: 'denied', error: noAnswer, metadata: { ...outcome.metadata, changes } } }
 }

@@ -1,14 +1,14 @@
 /** Stores every external event, intent and note of every run in the order written, and which process owns each run. */
 
+import { dirname, join, relative } from 'node:path'
+import { isObject, parseJson } from '../../kit/json.ts'
 import type { Label, Risk } from '../../runtime/event.ts'
-import type { RunIdentity } from '../../runtime/port.ts'
+import type { RunAgent, RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
-import type { JournalEntry } from './journal-entry.ts'
+import { digestOf, type JournalEntry, type StoredEntry } from './journal-entry.ts'
 import { thisProcess } from './process-owner.ts'
-import { digestOf, type StoredEntry } from './running-digest.ts'
-import { agentText } from './runs/run-agent.ts'
-import { alteredRun, type Seal, sealAgain, sealEnd } from './runs/run-end.ts'
-import { spentOfRun } from './runs/spent-of-run.ts'
+import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
+import { spentOfRun } from './spent-of-run.ts'
 import { type Turn, turnOf } from './turns.ts'
 
 export type RunRecord = RunIdentity & {
@@ -36,10 +36,10 @@ export type OpenIntent = {
   readonly receiptsBefore: number
 }
 
-export type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
+type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
 
 /** `before`: the id of the last run of an earlier page. `ownedBy`: only runs of conversations that the token of this id began. */
-export type RunsAsked = {
+type RunsAsked = {
   readonly limit: number
   readonly conversation?: string | undefined
   readonly before?: string | undefined
@@ -221,7 +221,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   return {
-    /** Returns the first altered entry, found by the running digest, or an error in the run's end; see running-digest.ts and run-end.ts. */
+    /** Returns the first altered entry, found by the running digest, or an error in the run's end; see journal-entry.ts and run-end.ts. */
     alteredIn: (runId: string, seal?: Seal) => alteredRun(store, runId, seal),
     /** Seals the end that was just written. */
     sealEnd: (runId: string, seal: Seal) => sealEnd(store, runId, seal),
@@ -266,4 +266,26 @@ export function createReadLabels(store: Store) {
         .all(conversationId)
         .map(({ label }) => label),
   }
+}
+
+/** Returns the name of a folder in the database: relative to it, so that a home can be moved. */
+export function folderKey(databasePath: string, folder: string): string {
+  return relative(dirname(databasePath), folder)
+}
+
+export function folderOfKey(databasePath: string, key: string): string {
+  return join(dirname(databasePath), key)
+}
+
+export function agentText(databasePath: string, agent: RunAgent): string {
+  return JSON.stringify({ ...agent, folder: folderKey(databasePath, agent.folder) })
+}
+
+/** Returns undefined for a run without an agent, and for text that our code did not write. */
+export function agentIn(databasePath: string, text: string | null): RunAgent | undefined {
+  const value = parseJson(text ?? 'null')
+  if (!isObject(value)) return undefined
+  const { id, folder, pointer, remembers } = value
+  if (typeof id !== 'string' || typeof folder !== 'string' || typeof pointer !== 'string') return undefined
+  return { id, folder: folderOfKey(databasePath, folder), pointer, ...(remembers === true ? { remembers } : {}) }
 }

@@ -1,10 +1,10 @@
 /** Computes the content of a receipt in the same way for writing and for checking. */
 
-import { isObject } from '../../kit/json.ts'
-import { changesOf } from '../../runtime/attempt/change-outcome.ts'
+import { canonical, changeTexts, isObject } from '../../kit/json.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
+import { changesOf } from '../../runtime/outcome.ts'
 import type { ReceiptDraft, WrittenReceipt } from '../checkpoint.ts'
-import { hashJson } from './json-hash.ts'
 
 /** Hashes model output that was not a JSON object unchanged. */
 export function argsHashOf(call: { readonly input: unknown; readonly malformed?: unknown }): string {
@@ -54,4 +54,20 @@ export function sandboxOf(told: unknown): Pick<ReceiptDraft, 'sandbox'> {
 export function seenIn(metadata: { readonly [key: string]: unknown } | undefined): Pick<ReceiptDraft, 'sandbox' | 'changes'> {
   const changes = changesOf({ changes: metadata?.changes })
   return { ...sandboxOf(metadata?.sandbox), ...(changes === undefined ? {} : { changes }) }
+}
+
+/**
+ * Returns the SHA-256 in hex of the canonical JSON of any value. Values without a canonical form (lone surrogates, NaN) are first replaced,
+ * always in the same way.
+ */
+export function hashJson(value: unknown): string {
+  return sha256(canonicalAnyway(value))
+}
+
+function canonicalAnyway(value: unknown): string {
+  try {
+    return canonical(value)
+  } catch {
+    return canonical(changeTexts(JSON.parse(JSON.stringify(value) ?? 'null'), (text) => text.toWellFormed()))
+  }
 }

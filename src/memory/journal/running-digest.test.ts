@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createMemoryStage, type MemoryStage, replied, runOf, started } from '../fixture.ts'
-import { digestOf, firstAltered, type StoredEntry } from './running-digest.ts'
+import { digestOf, firstAltered, type StoredEntry } from './journal-entry.ts'
 
 let memoryStage: MemoryStage
 beforeEach(() => {

@@ -1,12 +1,12 @@
 /** Projects the journal to turn rows, the form in which people and models see a conversation. */
 
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
-import { dropText, outcomeText } from '../../runtime/attempt/outcome-text.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
+import { dropText, outcomeText } from '../../runtime/outcome.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { fileNames } from '../agent-files/agent-paths.ts'
-import { foreignLine, foreignLineIn, saidIn } from '../agent-files/foreign-line.ts'
 import type { JournalEntry } from './journal-entry.ts'
+import { foreignLine, foreignLineIn, saidIn } from './journal-entry.ts'
 
 export type Role = 'user' | 'assistant' | 'tool'
 

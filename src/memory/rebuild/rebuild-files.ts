@@ -1,4 +1,4 @@
-/** Checks the files of agents line by line against the journal, or rebuilds them from it. */
+/** Checks the files of agents, and the pointers to their conversations, against the journal, or rebuilds them from it. */
 
 import { closeSync, fstatSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -6,15 +6,15 @@ import { type AgentFile, agentFiles, fileNames } from '../agent-files/agent-path
 import { bytesOf, digestOf, linesOf } from '../agent-files/bounded-read.ts'
 import { catchDiskError, realDisk, replaceFile } from '../agent-files/disk.ts'
 import { type FileMark, freshMark, openOwn, tailAt } from '../agent-files/file-mark.ts'
+import { forgetPointer, readPointer, writePointer } from '../agent-files/session-file.ts'
 import { createFileMarks, type PendingRun } from '../file-marks.ts'
+import { folderOfKey } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
-import { folderOfKey } from '../journal/runs/run-agent.ts'
 import { type JournalLine, matchesEnd, toldLines } from '../journal-lines.ts'
 import type { Store } from '../store.ts'
-import { pointerDifference, writePointers } from './pointer-files.ts'
 
 /** `untaken`: lines of other programs that the next turn will journal. */
-export type FilesCheck = { readonly files: number; readonly untaken: number; readonly difference?: string }
+type FilesCheck = { readonly files: number; readonly untaken: number; readonly difference?: string }
 
 export type AgentFilesCheck = {
   check(): FilesCheck
@@ -216,4 +216,49 @@ function readEnds(path: string, base: number, from: number): readonly [Buffer, B
   } finally {
     closeSync(file)
   }
+}
+
+/** `due` is undefined after a reset: then there is no such file. */
+export type Pointer = { readonly path: string; readonly due: string | undefined }
+
+/** Returns the pointer files of all agents. */
+export function allPointers(store: Store): readonly Pointer[] {
+  const keys = store.sql<{ key: string }, []>("SELECT DISTINCT agent ->> 'folder' AS key FROM runs WHERE agent IS NOT NULL")
+  return keys.all().flatMap(({ key }) => [...pointersOf(store, key)])
+}
+
+/** Yields for each pointer file the conversation it should name: the conversation of the last run, unless the session was reset since. */
+function* pointersOf(store: Store, key: string): Generator<Pointer> {
+  const rows = store.sql<{ pointer: string; runId: string; conversationId: string; at: number }, [string]>(
+    `SELECT agent ->> 'pointer' AS pointer, run_id AS runId, conversation_id AS conversationId, max(rowid) AS at
+     FROM runs WHERE agent ->> 'folder' = ? GROUP BY pointer`,
+  )
+  const first = store.sql<{ seq: number | null }, [string]>('SELECT min(seq) AS seq FROM journal WHERE run_id = ?')
+  const reset = store.sql<{ since: number }, [string, string]>('SELECT since FROM agent_files WHERE folder = ? AND file = ?')
+  for (const { pointer, runId, conversationId } of rows.all(key)) {
+    const isReset = (reset.get(key, pointer)?.since ?? -1) >= (first.get(runId)?.seq ?? 0)
+    yield { path: join(folderOfKey(store.path, key), 'sessions', pointer), due: isReset ? undefined : conversationId }
+  }
+}
+
+function pointerDifference(store: Store, key: string): string | undefined {
+  const wrong = [...pointersOf(store, key)].find(({ path, due }) => safePointer(path) !== due)
+  return wrong && `${wrong.path}: it does not name the conversation ${wrong.due ?? 'of a session that was reset'}`
+}
+
+function safePointer(path: string): string | undefined {
+  try {
+    return readPointer(path)
+  } catch {
+    return 'unreadable'
+  }
+}
+
+function writePointers(store: Store, key: string): readonly string[] {
+  return [...pointersOf(store, key)].flatMap(({ path, due }) => {
+    if (safePointer(path) === due) return []
+    if (due === undefined) forgetPointer(path)
+    else writePointer(path, due)
+    return [path]
+  })
 }

@@ -5,9 +5,8 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import { insertLine, insertValues, type TurnRow, turnColumns, turnOfRow } from '../conversations/conversations.ts'
 import { alteredSummary, disprovedSummary, dropDisproved } from '../conversations/summaries.ts'
 import { projectTurns } from '../journal/turns.ts'
-import { entryColumns, entryOf, type JournalRow, turnsFromJournal, Unreadable } from '../journal-turns.ts'
 import type { Store } from '../store.ts'
-import { compare } from './compare-turns.ts'
+import { compare, entryColumns, entryOf, type JournalRow, turnsFromJournal, Unreadable } from './compare-turns.ts'
 import { type AgentFilesCheck, createFilesCheck } from './rebuild-files.ts'
 
 /** SHA-256 in hex over all stored rows and over all rows from the journal. `difference` describes the first difference. */

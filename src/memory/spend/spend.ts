@@ -2,7 +2,7 @@
 
 import type { Usage } from '../../runtime/event.ts'
 import { isAlive } from '../journal/process-owner.ts'
-import { spentOfRun } from '../journal/runs/spent-of-run.ts'
+import { spentOfRun } from '../journal/spent-of-run.ts'
 import type { Store } from '../store.ts'
 
 /** The payer of a call. `priced`: whether the price of the call was known. */

@@ -1,7 +1,7 @@
 /** Provides a model behind two FIFOs: the process that reads `brain_in` and writes `brain_out` is the model. */
 
-import { recoverEchoed } from '../../kit/echoed.ts'
 import { isObject } from '../../kit/json.ts'
+import { recoverEchoed } from '../../kit/wire.ts'
 import type { Part, Usage } from '../../runtime/event.ts'
 import { type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { AskBrain } from '../provider-kind.ts'

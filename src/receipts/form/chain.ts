@@ -1,7 +1,6 @@
 /** Checks the rule of the chain: whether a line is the next valid receipt. */
 
-import { type LinkText, readLink, readReceipt } from './grammar.ts'
-import { genesis, macOf } from './receipt.ts'
+import { genesis, type LinkText, macOf, readLink, readReceipt } from './receipt.ts'
 
 export type LinkFault = {
   readonly kind: 'form' | 'log' | 'order' | 'link' | 'hash' | 'mac'

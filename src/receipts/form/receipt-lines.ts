@@ -1,7 +1,6 @@
 /** Reads the lines of a log in pieces; the log may be huge, damaged or truncated. */
 
 import { closeSync, constants, openSync, readSync } from 'node:fs'
-import { collectGarbageEvery } from '../tidy.ts'
 
 /**
  * `text` is undefined when the bytes are invalid UTF-8 or the line is longer than 1 MiB. A torn line is the last one, without its newline.
@@ -67,5 +66,17 @@ export function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefi
     return decoder.decode(bytes)
   } catch {
     return undefined
+  }
+}
+
+/**
+ * Collects garbage in long loops, because otherwise the engine lets hundreds of megabytes accumulate. @returns a function to call once per
+ * item; it collects at every `count`th call
+ */
+export function collectGarbageEvery(count: number): () => void {
+  let seen = 0
+  return () => {
+    seen += 1
+    if (seen % count === 0) Bun.gc(true)
   }
 }

@@ -2,8 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { canonical } from '../../kit/json.ts'
 import { required } from '../fixture.ts'
-import { readLink, readReceipt } from './grammar.ts'
-import { genesis, lineOf, macOf, type Receipt, sealed } from './receipt.ts'
+import { genesis, lineOf, macOf, type Receipt, readLink, readReceipt, sealed } from './receipt.ts'
 
 const key = new Uint8Array(32).fill(7)
 const hex = (size: number) => fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: size, maxLength: size })

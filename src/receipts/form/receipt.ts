@@ -1,4 +1,4 @@
-/** Defines a receipt: its fields, its canonical bytes, and its hash. */
+/** Defines a receipt: its fields, its canonical bytes, its hash, and how a line is read. */
 
 import { sha256 } from '../../kit/sha256.ts'
 
@@ -40,7 +40,7 @@ export type Receipt = {
   readonly mac: string
 }
 
-export type Unsealed = Omit<Receipt, 'receipt_hash' | 'mac'>
+type Unsealed = Omit<Receipt, 'receipt_hash' | 'mac'>
 
 export const genesis = '0'.repeat(64)
 
@@ -89,4 +89,52 @@ function back({ result_hash, risk, sandbox, seq, status, timestamp, tool, v }: U
   const confined = sandbox === undefined ? '' : `"sandbox":"${sandbox}",`
   const verdict = `"result_hash":"${result_hash}","risk":"${risk}",${confined}"seq":${seq},"status":"${status}"`
   return `${verdict},"timestamp":"${timestamp}","tool":${JSON.stringify(tool)},"v":${v}}`
+}
+
+/** The fields of a line that the chain needs. `content` is the computed hash, `own` the hash in the line. */
+export type LinkText = {
+  readonly logId: string
+  readonly seq: number
+  readonly previous: string
+  readonly own: string
+  readonly mac: string
+  readonly content: string
+}
+
+const hash = '[0-9a-f]{64}'
+/** Strings as RFC 8785 writes them: escapes only where required, in their shortest form. No lone surrogates. */
+const text = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"`
+const time = String.raw`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z`
+
+/**
+ * Matches exactly the canonical receipts, which is faster than parsing a line and serialising it again. The three named groups are hashed;
+ * `mac` and `receipt_hash` between them are not.
+ */
+const source =
+  `^(?<front>\\{(?:"approval":${text},)?"args_hash":"${hash}",(?<changes>"changes":"(?:none|direct|dropped|pending|${hash})",)?"conversation_id":${text},(?:"error":${text},)?"id":${text},` +
+  `"log_id":"(?<logId>[0-9a-f]{32})",)"mac":"(?<mac>${hash})",(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
+  `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)",(?<sandbox>"sandbox":"(?:bubblewrap|landlock|none)",)?` +
+  `"seq":(?<seq>[1-9][0-9]{0,14}),"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":(?<v>[123])\\})$`
+
+/** Compiled on first use, because most starts read no line; the engine caches the result. */
+const line = () => new RegExp(source)
+
+/** Rejects fields that receipts of this version do not have: the sandbox is in all but version 1, the changes are in version 3. */
+function parts(from: string): { readonly [name: string]: string } | undefined {
+  const found = line().exec(from)?.groups
+  if (found === undefined || (found.v === '1' && found.sandbox !== undefined)) return undefined
+  return found.v !== '3' && found.changes !== undefined ? undefined : found
+}
+
+/** @returns undefined unless the line is a receipt in canonical form, byte for byte. */
+export function readLink(from: string): LinkText | undefined {
+  const found = parts(from)
+  if (!found) return undefined
+  const { front, logId = '', mac = '', middle, previous = '', own = '', back, seq } = found
+  return { logId, seq: Number(seq), previous, own, mac, content: sha256(`${front}${middle}${back}`) }
+}
+
+/** Returns the receipt in a line without checking its hashes; undefined when it is not in canonical form. */
+export function readReceipt(from: string): Receipt | undefined {
+  return parts(from) ? JSON.parse(from) : undefined
 }

@@ -1,16 +1,13 @@
 /** Runs the deep check: compares the attempts in the journal with the receipts in the log. */
 
-import { findLine, numberOf } from '../find-receipt.ts'
-import { readReceipt } from '../form/grammar.ts'
 import type { Receipt } from '../form/receipt.ts'
-import { readLines } from '../form/receipt-lines.ts'
+import { readReceipt } from '../form/receipt.ts'
+import { collectGarbageEvery, readLines } from '../form/receipt-lines.ts'
 import { readKey } from '../key.ts'
-import { sealedReceipt } from '../latest.ts'
 import { isAdoption } from '../left-over.ts'
-import { showReceipt } from '../list-receipts.ts'
+import { findLine, numberOf, sealedReceipt, showReceipt } from '../list-receipts.ts'
 import { diskFailure } from '../receipt-failure.ts'
 import { filesOf } from '../segments.ts'
-import { collectGarbageEvery } from '../tidy.ts'
 import { isOperatorAction, type KnownToDatabase, type WithoutRun, withoutRun } from '../without-run.ts'
 
 /**

@@ -2,7 +2,7 @@
 
 import { type Anchor, isSealed } from '../form/anchor.ts'
 import { follow, type LinkFault, type Position, start } from '../form/chain.ts'
-import { readReceipt } from '../form/grammar.ts'
+import { readReceipt } from '../form/receipt.ts'
 import { readLines } from '../form/receipt-lines.ts'
 import { readHead } from '../head.ts'
 import type { ReadKey } from '../key.ts'

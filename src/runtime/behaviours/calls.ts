@@ -1,8 +1,8 @@
 /** Takes each call of a reply from proposal to its end: a result, a denial or dropped changes; then it requests `observe`. */
 
 import type { BThread } from '../../kernel/thread.ts'
-import { dropText, outcomeText } from '../attempt/outcome-text.ts'
 import type { Changed, Proposal, RunEvent, ToolReport } from '../event.ts'
+import { dropText, outcomeText } from '../outcome.ts'
 import { broughtBy } from './start-events.ts'
 
 type Phase = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'resolved'

@@ -4,9 +4,9 @@ import { isObject } from '../../kit/json.ts'
 import type { ChannelCap } from '../behaviours/guards/channel.ts'
 import type { ExternalEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
-import { type JournalledRules, threadsOf } from '../rules/journalled-rules.ts'
-import type { RuleThread } from '../rules/rule-thread.ts'
-import type { Entry } from './external-entry.ts'
+import { type JournalledRules, type RuleThread, threadsOf } from '../rules/rule-thread.ts'
+import type { PreparedThread } from '../threads/prepare-thread.ts'
+import { type Entry, externalOf } from './external-entry.ts'
 
 /**
  * The start of a run with its limits and rules; both are absent in older journals. `instructions` were part of the system prompt; the text
@@ -52,4 +52,23 @@ function isCap(value: unknown): value is ChannelCap {
   if (!isObject(value) || typeof value.name !== 'string') return false
   const { tools, readonly } = value
   return (tools === undefined || Array.isArray(tools)) && (readonly === undefined || readonly === true)
+}
+
+/** Finds the developers' threads of a past run and compares them with the available ones. */
+type JoinedThread = Pick<PreparedThread, 'name' | 'digest'>
+
+export function joinedThreads(entries: readonly Entry[]): JoinedThread[] {
+  return entries.flatMap((entry) => {
+    const event = externalOf(entry)
+    return event?.type === 'thread.add' ? [{ name: event.name, digest: event.digest }] : []
+  })
+}
+
+/** @returns a sentence for each thread of the run that is missing or has changed since */
+export function missingThreads(entries: readonly Entry[], given: readonly PreparedThread[]): string[] {
+  return joinedThreads(entries).flatMap(({ name, digest }) => {
+    const own = given.find((each) => each.name === name)
+    if (own === undefined) return [`the run had the thread "${name}" (digest ${digest}), which is not given`]
+    return own.digest === digest ? [] : [`the run had the thread "${name}" with the digest ${digest}; the one given has ${own.digest}`]
+  })
 }

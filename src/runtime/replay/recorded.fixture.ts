@@ -1,10 +1,10 @@
 /** Records runs of the real agent and reads their journal back from disk, for tests of replays. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
-import { applied } from '../attempt/change-outcome.ts'
 import type { ChangeReview } from '../changes.ts'
 import { type Agent, type AgentConfig, createAgent } from '../create-agent.ts'
 import type { AgentEvent, Judgement, Part, RunEvent } from '../event.ts'
+import { applied } from '../outcome.ts'
 import { ProviderFailure, type RecordEntry, type Recorder } from '../port.ts'
 import type { RunLimits } from '../program.ts'
 import type { AnyUserThread } from '../threads/thread.ts'

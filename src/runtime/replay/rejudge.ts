@@ -8,10 +8,10 @@ import { broughtBy } from '../behaviours/start-events.ts'
 import type { ChangeReview } from '../changes.ts'
 import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
+import { createProgram } from '../super-step.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
-import { createProgram } from '../threads/run-to-rest.ts'
 import { type Entry, externalOf } from './external-entry.ts'
-import { missingThreads } from './joined-threads.ts'
+import { missingThreads } from './journal-reader.ts'
 
 type Said = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>
 

@@ -7,8 +7,8 @@ import type { Message } from '../port.ts'
 import { program, type RunLimits } from '../program.ts'
 import { contextAfter, digestLines, type Projected, project, projection } from '../project.ts'
 import { messagesDigest, messagesOf, shorten } from '../request/turn-messages.ts'
+import { createProgram } from '../super-step.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
-import { createProgram } from '../threads/run-to-rest.ts'
 import { type Entry, externalOf } from './external-entry.ts'
 
 export type ReplayInput = {

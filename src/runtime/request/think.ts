@@ -6,7 +6,7 @@ import { costsNothing, sanitizeUsage } from '../usage.ts'
 
 type Thought = Extract<ExternalEvent, { type: 'model.done' } | { type: 'model.fail' }>
 
-export type Question = {
+export type ModelQuestion = {
   readonly provider: Provider
   readonly judge: Judge
   readonly request: ChatRequest
@@ -22,7 +22,7 @@ export type Question = {
 }
 
 /** Never rejects: any error becomes a `model.fail`. */
-export async function think(given: Question): Promise<Thought> {
+export async function think(given: ModelQuestion): Promise<Thought> {
   const heard = { any: false }
   const question = { ...given, onPiece: noting(given, heard) }
   try {
@@ -54,7 +54,7 @@ const aborted = { type: 'model.fail', code: 'aborted', message: 'the model call 
 export const unasked: Thought = { ...aborted, unbilled: true }
 
 /** Notes whether the model has said anything: a failure after that has its price. */
-function noting({ onPiece }: Question, heard: { any: boolean }): Question['onPiece'] {
+function noting({ onPiece }: ModelQuestion, heard: { any: boolean }): ModelQuestion['onPiece'] {
   return (piece) => {
     heard.any = true
     return onPiece(piece)
@@ -67,7 +67,7 @@ export function endOf(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
 
-async function listen({ provider, request, signal, redact, redactStream, onPiece }: Question): Promise<ChatResponse> {
+async function listen({ provider, request, signal, redact, redactStream, onPiece }: ModelQuestion): Promise<ChatResponse> {
   const clean = redactStream()
   const thoughts: string[] = []
   const tell = (piece: AgentEvent & { content: string }) => (piece.content === '' || signal.aborted ? undefined : onPiece(piece))
@@ -87,7 +87,7 @@ async function listen({ provider, request, signal, redact, redactStream, onPiece
 }
 
 /** Judges the calls as the model requested them; what is stored of them is redacted. */
-async function propose(parts: readonly Part[], { judge, redact }: Pick<Question, 'judge' | 'redact'>): Promise<Proposal[]> {
+async function propose(parts: readonly Part[], { judge, redact }: Pick<ModelQuestion, 'judge' | 'redact'>): Promise<Proposal[]> {
   const calls = parts.flatMap((part): Call[] => (part.type === 'call' ? [callOf(part)] : []))
   return Promise.all(
     calls.map(async (asked) => {
@@ -107,7 +107,7 @@ function denied(judgement: Judgement, rule: string, reason: string): Judgement {
 }
 
 /** The thread that requested a call, and the call itself in the form that the model sees; see `judged`. */
-export type Judging = Pick<Question, 'judge' | 'redact' | 'usedIds'> & { readonly by: string; readonly call: Call }
+export type Judging = Pick<ModelQuestion, 'judge' | 'redact' | 'usedIds'> & { readonly by: string; readonly call: Call }
 
 /** Never rejects: a call that cannot be judged is denied. */
 export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): Promise<Pick<Judged, 'parts' | 'proposals'>> {

@@ -5,8 +5,7 @@ import type { Proposal } from '../event.ts'
 import { verifyProgram } from '../verify/verify-program.ts'
 import { explainRules } from './explain.ts'
 import { parseRules } from './parse-rules.ts'
-import { ruleThread } from './rule-thread.ts'
-import { rulesOnChanges } from './rules-on-changes.ts'
+import { rulesOnChanges, ruleThread } from './rule-thread.ts'
 
 const places = { workspace: '/w', home: '/h' }
 const parse = (more: object) =>

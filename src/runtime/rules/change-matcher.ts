@@ -1,8 +1,7 @@
 /** Parses which changes to the workspace a rule is about, and finds them in a change set and in the call of a file tool. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject } from '../../kit/json.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import type { Change } from '../changes.ts'
 import type { Proposal } from '../event.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'

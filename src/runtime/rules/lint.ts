@@ -1,8 +1,7 @@
 /** Finds valid rules that can never apply: tools and arguments that do not exist, an `until` that the rule itself prevents. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { canonical, isObject, type Json } from '../../kit/json.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import { type Places, parseCondition } from './condition.ts'
 import type { Rule } from './parse-rules.ts'
 import { createReport, type Report } from './problem.ts'

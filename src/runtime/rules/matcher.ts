@@ -1,8 +1,7 @@
 /** Parses which calls a rule matches: a tool by name, and conditions on its fields. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isJsonObject, isObject, type Json, type JsonObject } from '../../kit/json.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import type { Proposal } from '../event.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'
 import type { Report } from './problem.ts'

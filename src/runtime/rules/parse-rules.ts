@@ -1,8 +1,7 @@
 /** Parses a user's rules from a JSON file strictly, and reports all problems at once. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { isObject, type Json } from '../../kit/json.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import { type ChangeMatcher, parseChanges } from './change-matcher.ts'
 import type { Places } from './condition.ts'
 import { type Matcher, parseMatcher } from './matcher.ts'

@@ -1,7 +1,6 @@
 /** Collects problems of a rule with their position, so that a person sees all of them at once. */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 
 export type Report = {
   /** Reports a problem: `rules/net.json: when["input.url"]: …` */

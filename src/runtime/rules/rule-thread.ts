@@ -1,10 +1,14 @@
-/** Turns a user's rule into a b-thread, which blocks the act of each forbidden call and requests the denial under the rule's name. */
+/** Applies a user's rules: as b-threads of a run, to the changes of a command that has ended, and again in a replay. */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
+import { isObject, type Json } from '../../kit/json.ts'
+import { count, quote } from '../../kit/text.ts'
 import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
+import type { Change } from '../changes.ts'
 import type { Proposal, RunEvent } from '../event.ts'
+import type { Places } from './condition.ts'
 import { proposalOf, type SampleCall } from './matcher.ts'
-import type { Rule } from './parse-rules.ts'
+import { parseRules, type Rule } from './parse-rules.ts'
 
 type Proposed = Extract<RunEvent, { type: 'propose' }>
 
@@ -28,8 +32,9 @@ export type RuleThread = BThread<RuleState, RunEvent> & { readonly samples: read
 const MAX_BURST = 8
 
 /**
- * Decides once, when a call is proposed, from the earlier proposals and the calls that succeeded in earlier rounds. A requested call counts
- * even if it is refused; so another rule, which can only refuse more, never loosens this rule.
+ * Returns a b-thread that blocks the act of each forbidden call and requests the denial under the rule's name. It decides once, when a call
+ * is proposed, from the earlier proposals and the calls that succeeded in earlier rounds. A requested call counts even if it is refused; so
+ * another rule, which can only refuse more, never loosens this rule.
  */
 export function ruleThread(rule: Rule): RuleThread {
   const wait: readonly Pattern<RunEvent>[] = [{ type: 'propose', match: (event) => event.type === 'propose' && isOfInterest(rule, event) }]
@@ -98,4 +103,48 @@ function forbid(state: RuleState, { call, judgement }: Proposed, { name, blocks,
     shut: state.shut || blocks.includes('think'),
     refusals: blocks.includes('act') ? refuse(state.refusals, refusal) : state.refusals,
   }
+}
+
+/** `rule` is the name in logs and receipts. */
+export type RuleOnChanges = { readonly verdict: 'deny' | 'ask'; readonly rule: `rule.${string}`; readonly reason: string }
+
+/**
+ * Asks the rules about the changes of a command that has ended. A rule that blocks goes before one that asks. Without a proposal the
+ * changes are those of a whole attempt, and every rule is about them.
+ */
+export function rulesOnChanges(rules: readonly Rule[], changes: readonly Change[], proposal?: Proposal): RuleOnChanges | undefined {
+  const found = rules.flatMap((rule) => {
+    if (rule.changes === undefined || (proposal && !rule.target.matches(proposal))) return []
+    const touched = changes.filter(rule.changes.matches)
+    return touched.length > 0 ? [{ rule, touched }] : []
+  })
+  const [first] = [...found.filter(({ rule }) => !rule.asks), ...found]
+  if (first === undefined) return undefined
+  const { rule, touched } = first
+  const paths = touched.slice(0, 3).map(({ path }) => quote(path))
+  const more = touched.length > paths.length ? ` and ${count(touched.length - paths.length, 'more path')}` : ''
+  return { verdict: rule.asks ? 'ask' : 'deny', rule: `rule.${rule.name}`, reason: `${rule.reason} (${paths.join(', ')}${more})` }
+}
+
+/** The rules of a run in their order, as data of the journal, so that a replay applies the same rules. */
+export type JournalledRules = Places & { readonly list: readonly { readonly file: string; readonly rule: Json }[] }
+
+export function journalRules(rules: readonly Rule[], places: Places): JournalledRules {
+  return { ...places, list: rules.map(({ file, source }) => ({ file, rule: source })) }
+}
+
+/** @returns undefined when the data is not from `journalRules`, or no longer parses. */
+export function threadsOf(journalled: unknown): RuleThread[] | undefined {
+  if (!isObject(journalled)) return undefined
+  const { workspace, home, list } = journalled
+  if (typeof workspace !== 'string' || typeof home !== 'string' || !Array.isArray(list)) return undefined
+  const read = list.map((one) => ruleOf(one, { workspace, home }))
+  const known = read.filter((rule) => rule !== undefined)
+  return known.length === list.length ? known.map(ruleThread) : undefined
+}
+
+function ruleOf(given: unknown, places: Places): Rule | undefined {
+  if (!isObject(given) || typeof given.file !== 'string' || given.rule === undefined) return undefined
+  const { rules } = parseRules({ text: JSON.stringify(given.rule), file: given.file, places })
+  return rules.length === 1 ? rules[0] : undefined
 }

@@ -3,7 +3,7 @@ import { collect, stage } from '../../../test/support/agent.ts'
 import { after, always, oneCall, run } from '../../../test/support/own-threads.ts'
 import type { RunEvent } from '../event.ts'
 import type { Thread } from './thread.ts'
-import { veto } from './veto.ts'
+import { veto } from './thread.ts'
 
 describe('a call of a thread', () => {
   /** Requests one call after the event, once only. */

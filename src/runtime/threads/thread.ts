@@ -1,13 +1,13 @@
 /** Defines b-threads that a developer writes in a program that uses the library. */
 
 import type { JsonObject } from '../../kit/json.ts'
-import type { RunEvent } from '../event.ts'
+import type { Call, Judgement, RunEvent } from '../event.ts'
 
 /** An event that threads send each other: JSON, with a name of the developer's choice. */
-export type OwnEvent = { readonly type: `user.${string}`; readonly id?: string; readonly [detail: string]: unknown }
+type OwnEvent = { readonly type: `user.${string}`; readonly id?: string; readonly [detail: string]: unknown }
 
 /** A tool call that a thread requests. It passes the gate as the model's calls do. `id` must be new in the run. */
-export type CallRequest = {
+type CallRequest = {
   readonly type: 'propose'
   readonly id: string
   readonly call: { readonly name: string; readonly input: JsonObject }
@@ -24,8 +24,8 @@ type PatternOf<E> = E extends ThreadEvent
 export type ThreadPattern = PatternOf<ThreadEvent>
 
 /**
- * What a thread bids in its current state. A block of `act` with a `reason` refuses the call: it is denied and the model reads the reason. A
- * block of `apply` with a `reason` refuses what a call changed: it is dropped. Without a reason both wait until the block is lifted.
+ * What a thread bids in its current state. A block of `act` with a `reason` refuses the call: it is denied and the model reads the reason.
+ * A block of `apply` with a `reason` refuses what a call changed: it is dropped. Without a reason both wait until the block is lifted.
  */
 export type ThreadBid = {
   readonly request?: readonly (OwnEvent | CallRequest)[]
@@ -53,3 +53,24 @@ export type Thread<S = unknown> = {
 /** Threads with different state types in one list. */
 // biome-ignore lint/suspicious/noExplicitAny: the one place where state types differ within a list
 export type AnyUserThread = Thread<any>
+
+/** A call with the gate's judgement. */
+export type JudgedCall = { readonly id: string; readonly call: Call; readonly judgement: Judgement }
+
+/**
+ * Builds a thread that refuses every call for which `when` returns true, with a reason that the model reads. List the values that `when`
+ * takes from its scope in `uses`.
+ */
+export function veto(
+  name: string,
+  when: (call: JudgedCall) => boolean | undefined,
+  { reason = `not allowed by ${name}`, uses = [] }: { readonly reason?: string; readonly uses?: readonly unknown[] } = {},
+): Thread<null> {
+  return {
+    name,
+    init: null,
+    bid: () => ({ block: [{ type: 'act', match: when, reason }] }),
+    next: (state) => state,
+    uses: [when, reason, ...uses],
+  }
+}

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { collect, kinds, type Script, stage } from '../../../test/support/agent.ts'
 import { after, always, oneCall, run } from '../../../test/support/own-threads.ts'
 import type { AnyUserThread, Thread, ThreadBid, ThreadEvent } from './thread.ts'
-import { veto } from './veto.ts'
+import { veto } from './thread.ts'
 
 describe('a veto', () => {
   const noTool = veto('no-tool', ({ call }) => call.name === 'tool', { reason: 'ask your operator' })

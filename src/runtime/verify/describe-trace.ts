@@ -4,7 +4,7 @@ import { arrange, initialStates } from '../../kernel/check-program.ts'
 import { advance, bidsOf, blockersOf, EXTERNAL, explainBids, nameOf, type Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
-import { eventName } from '../stall-report.ts'
+import { eventName } from '../vocabulary.ts'
 
 /** `heldBack`: requests that were blocked at this step, each with the threads that blocked it. */
 export type TraceStep = { readonly step: number; readonly event: string; readonly by: string; readonly heldBack: readonly string[] }

@@ -1,6 +1,6 @@
 /** Defines what must never happen in a run, as monitors over its events: P1 to P5 and P10 to P12. */
 
-import type { Property } from '../../kernel/property.ts'
+import type { Property } from '../../kernel/explore.ts'
 import { canonical } from '../../kit/json.ts'
 import { broughtBy } from '../behaviours/start-events.ts'
 import type { Proposal, RunEvent } from '../event.ts'

@@ -1,8 +1,8 @@
 /** Model-checks one scene: explores it completely, then samples random runs for replays. */
 
 import { createEngine } from '../../kernel/engine.ts'
+import type { Property } from '../../kernel/explore.ts'
 import { type Exploration, explore } from '../../kernel/explore.ts'
-import type { Property } from '../../kernel/property.ts'
 import { divergence, replay } from '../../kernel/replay-steps.ts'
 import { EXTERNAL, type Selection } from '../../kernel/select.ts'
 import type { AnyThread, Bid } from '../../kernel/thread.ts'

@@ -2,11 +2,13 @@
 
 import type { Selection } from '../../kernel/select.ts'
 import type { AnyThread } from '../../kernel/thread.ts'
+import type { JsonObject } from '../../kit/json.ts'
 import type { RunEvent } from '../event.ts'
 import { program, type RunLimits } from '../program.ts'
-import { describeTrace, type Story } from './describe-trace.ts'
-import { somebodyOwesAnAnswer } from './progress.ts'
-import { type Attempt, attemptAnswer, type Finding, findings, P15, stopsGetThrough } from './properties.ts'
+import { prepareThreads } from '../threads/prepare-thread.ts'
+import type { AnyUserThread } from '../threads/thread.ts'
+import { describeTrace, type Story, sentence } from './describe-trace.ts'
+import { type Attempt, attemptAnswer, type Finding, findings, P15, somebodyOwesAnAnswer, stopsGetThrough } from './properties.ts'
 import { type Bounds, defaultBounds, type Sampled, scenesOf } from './scenes.ts'
 import { type Listeners, search } from './search.ts'
 import { dueAnswers, memory, type Sample } from './world.ts'
@@ -147,4 +149,30 @@ function reachedOf(happened: ReadonlySet<Happening>): Reached {
     changesAfterYes: has('changesAfterYes'),
     drop: has('drop'),
   }
+}
+
+export type VerifyAgentOptions = {
+  readonly threads: readonly AnyUserThread[]
+  /** Calls that the threads react to: the checker's hostile model requests them, one and two at a time. */
+  readonly calls?: readonly { readonly name: string; readonly input: JsonObject; readonly verdict?: Sample['verdict'] }[]
+  /** How many rounds of calls to explore, default 2, and after how many states to stop the search of a scene. */
+  readonly bounds?: { readonly toolRounds?: number; readonly maxStates?: number }
+}
+
+/** `steps`: the shortest run that breaks the property, one sentence per step. */
+export type AgentReport = Omit<VerifyReport, 'counterexample' | 'idleRules'> & {
+  /** Threads that blocked nothing in any explored run; the result says little about them. */
+  readonly idleThreads: readonly string[]
+  readonly counterexample?: { readonly property: string; readonly steps: readonly string[]; readonly heldBack: readonly string[] }
+}
+
+/**
+ * Model-checks the program together with a developer's threads. @throws ThreadFailure when a thread is invalid, or fails in an explored run
+ */
+export function verifyAgent({ threads, calls = [], bounds = {} }: VerifyAgentOptions): AgentReport {
+  const prepared = prepareThreads(threads).map(({ thread }) => thread)
+  const { counterexample, idleRules, ...report } = verifyProgram({ rules: prepared, samples: calls, bounds })
+  if (counterexample === undefined) return { ...report, idleThreads: idleRules }
+  const { property, steps, heldBack } = counterexample
+  return { ...report, idleThreads: idleRules, counterexample: { property, steps: steps.map(sentence), heldBack } }
 }

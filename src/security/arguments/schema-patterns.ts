@@ -6,7 +6,7 @@
 import { isObject, type Json } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Matcher } from '../../runtime/rules/text/machine.ts'
-import { type Node, only } from '../../runtime/rules/text/node.ts'
+import { type Node, only } from '../../runtime/rules/text/machine.ts'
 import { matcherOf } from '../../runtime/rules/text/regex.ts'
 
 /** Characters times steps that all expressions may cost for one call, about 0.2 s; and the longest text that one of them reads. */

@@ -3,11 +3,10 @@
  * certain.
  */
 
-import { didYouMean } from '../../kit/did-you-mean.ts'
 import { errorText } from '../../kit/errors.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { isObject } from '../../kit/json.ts'
-import { quote, visible } from '../../kit/text.ts'
+import { didYouMean, quote, visible } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { fits } from './fits.ts'
 import { boundPatterns, LONGEST_TEXT } from './schema-patterns.ts'

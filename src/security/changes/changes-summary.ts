@@ -1,7 +1,6 @@
 /** Describes a change set in one line for people: "4 files: 2 changed, 1 new, 1 deleted: src/a.ts, …". */
 
-import { count, grouped } from '../../kit/count.ts'
-import { cut, visible } from '../../kit/text.ts'
+import { count, cut, grouped, visible } from '../../kit/text.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { type GitMoves, isOwnOfGit, tellMoves } from './git-moves.ts'
 

@@ -1,7 +1,6 @@
 /** Defines what a rule says about one changed path. */
 
-import { count } from '../../kit/count.ts'
-import { quote } from '../../kit/text.ts'
+import { count, quote } from '../../kit/text.ts'
 import type { RuleName } from '../rules.ts'
 
 /**

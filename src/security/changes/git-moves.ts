@@ -1,7 +1,6 @@
 /** Defines what a change set moves in repositories, and tells it to people. */
 
-import { count } from '../../kit/count.ts'
-import { quote } from '../../kit/text.ts'
+import { count, quote } from '../../kit/text.ts'
 
 /** A file in a tree: its mode in octal digits, as git writes it, and the id of its content. */
 export type TreeEntry = { readonly mode: string; readonly id: string }

@@ -3,9 +3,8 @@
  * in part, because one of several changes without the others leaves a broken state.
  */
 
-import { count, grouped } from '../../kit/count.ts'
 import { digest } from '../../kit/sha256.ts'
-import { cut } from '../../kit/text.ts'
+import { count, cut, grouped } from '../../kit/text.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { RuleName } from '../rules.ts'
 import { isUnder } from '../targets/path.ts'

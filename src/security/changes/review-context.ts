@@ -1,7 +1,7 @@
 /** Defines what the judgement of a change set needs to know besides the changes themselves. */
 
 import type { EntryState } from '../../runtime/changes.ts'
-import type { RuleOnChanges } from '../../runtime/rules/rules-on-changes.ts'
+import type { RuleOnChanges } from '../../runtime/rules/rule-thread.ts'
 import type { CommandPlan } from '../command/verdict.ts'
 import type { PathPolicy } from '../targets/path.ts'
 import type { GitMoves } from './git-moves.ts'

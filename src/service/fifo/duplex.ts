@@ -1,6 +1,6 @@
 /** Sends a bridge one question at a time and reads its answer, on two FIFOs without ids, never confusing answers. */
 
-import { parseEchoed } from '../../kit/echoed.ts'
+import { parseEchoed } from '../../kit/wire.ts'
 import type { Pipe } from './open-pipe.ts'
 
 /**

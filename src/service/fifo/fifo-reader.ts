@@ -1,9 +1,8 @@
 /** Reads lines and frames as they arrive in a FIFO. */
 
 import { type FSWatcher, lstatSync, watch } from 'node:fs'
-import { createFifoLines, type FifoLines } from '../../kit/fifo-lines.ts'
-import { createSplitter } from '../../kit/frames.ts'
 import type { Line } from '../../kit/lines.ts'
+import { createFifoLines, createSplitter, type FifoLines } from '../../kit/lines.ts'
 import { openPipe, READER } from './open-pipe.ts'
 
 export type ReadOptions = {

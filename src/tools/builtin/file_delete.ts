@@ -1,6 +1,6 @@
 /** Defines the tool file_delete, which deletes a file or folder so that a person can undo it. */
 
-import { count } from '../../kit/count.ts'
+import { count } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, textOr } from '../input.ts'
 import type { ToolKind } from '../tool-kind.ts'

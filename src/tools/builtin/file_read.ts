@@ -1,6 +1,6 @@
 /** Defines the tool file_read, which reads a text file or a range of its lines. */
 
-import { grouped } from '../../kit/count.ts'
+import { grouped } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, textOr } from '../input.ts'
 import type { ToolKind } from '../tool-kind.ts'

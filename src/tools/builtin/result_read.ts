@@ -1,6 +1,6 @@
 /** Defines the tool result_read, which reads an earlier result of this conversation that the request no longer has in full. */
 
-import { grouped } from '../../kit/count.ts'
+import { grouped } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { done, fail } from '../input.ts'
 import type { ToolKind } from '../tool-kind.ts'

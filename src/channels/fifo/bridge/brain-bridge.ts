@@ -2,8 +2,8 @@
 
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { errorText } from '../../../kit/errors.ts'
-import { frame } from '../../../kit/frames.ts'
 import { createId } from '../../../kit/id.ts'
+import { frame } from '../../../kit/lines.ts'
 import { messageOf, readPayload } from '../../../providers/fifo/serve.ts'
 import type { FailureCode, Part } from '../../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Provider, ProviderFailure } from '../../../runtime/port.ts'

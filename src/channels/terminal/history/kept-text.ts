@@ -2,8 +2,7 @@
 
 import { type ShownLine, setLines, unfolded } from '../../../host/changes/change-lines.ts'
 import { nameOf } from '../../../host/changes/kept-changes.ts'
-import { count } from '../../../kit/count.ts'
-import { cut, visible } from '../../../kit/text.ts'
+import { count, cut, visible } from '../../../kit/text.ts'
 import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { Conflict, SetSummary } from '../../../workspace/changes/contract.ts'
 

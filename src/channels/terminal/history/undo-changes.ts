@@ -1,7 +1,7 @@
 /** Undoes a change set, or some of its paths, and asks before it overwrites what somebody else changed since. */
 
 import { nameOf } from '../../../host/changes/kept-changes.ts'
-import { count } from '../../../kit/count.ts'
+import { count } from '../../../kit/text.ts'
 import type { Applied, SetSummary } from '../../../workspace/changes/contract.ts'
 import type { AskPerson } from '../questions/approval-prompt.ts'
 import { conflictLines, whatOf } from './kept-text.ts'

@@ -15,8 +15,9 @@ import {
 } from '../../../control/pane/keep-pane.ts'
 import { createLogFilter } from '../../../control/pane/log-filter.ts'
 import { sleep } from '../../../kit/abort.ts'
-import { count } from '../../../kit/count.ts'
 import { errnoOf, errorText } from '../../../kit/errors.ts'
+import { count } from '../../../kit/text.ts'
+
 import { ownProgram } from '../../../service/own-program.ts'
 import { runProgram } from '../../../service/unit/run-program.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'

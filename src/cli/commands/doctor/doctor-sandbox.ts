@@ -10,10 +10,11 @@ import { sandboxNetwork } from '../../../host/toolset/network/sandbox-network.ts
 import { ownTools } from '../../../host/toolset/policy/own-tools.ts'
 import { createConfinement } from '../../../host/toolset/sandbox/command-sandbox.ts'
 import { trySandboxNow } from '../../../host/toolset/sandbox/sandbox-state.ts'
-import { count } from '../../../kit/count.ts'
+import { count } from '../../../kit/text.ts'
 import { createSandbox } from '../../../sandbox/create-sandbox.ts'
 import { prepareGround } from '../../../sandbox/probe/ground.ts'
 import { type ProbeResult, probeSandbox } from '../../../sandbox/run-probes.ts'
+
 import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'
 import { spawnPlain } from '../../../tools/process.ts'
 import { CliExit, exitCodes } from '../../exit.ts'

@@ -15,7 +15,7 @@ import { openKeptChanges } from '../../../host/records/integrity/open-kept-chang
 import { withReceipt } from '../../../host/records/late-decision.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { realFolder } from '../../../host/setup/workspace-folder.ts'
-import { count } from '../../../kit/count.ts'
+import { count } from '../../../kit/text.ts'
 import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { SetSummary, Shown } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'

@@ -7,9 +7,15 @@ import { stdinKind } from '../../../channels/terminal/tty.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { agentProfileOf, runAgent, soulOf } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { forgetPointer } from '../../../memory/agent-files/conversation-pointer.ts'
-import { appendSession, archiveSession, countSession, type Entry, loadSession } from '../../../memory/agent-files/session-file.ts'
-import { appendTrace } from '../../../memory/agent-files/trace-file.ts'
+import {
+  appendSession,
+  appendTrace,
+  archiveSession,
+  countSession,
+  type Entry,
+  forgetPointer,
+  loadSession,
+} from '../../../memory/agent-files/session-file.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { agentFlag, jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'

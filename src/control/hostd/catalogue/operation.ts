@@ -3,8 +3,7 @@
  * and the patterns of its parameters.
  */
 
-import { compile } from '../../../runtime/rules/text/machine.ts'
-import { PatternError } from '../../../runtime/rules/text/node.ts'
+import { compile, PatternError } from '../../../runtime/rules/text/machine.ts'
 import { parseRegex } from '../../../runtime/rules/text/regex.ts'
 import type { Risk } from '../hostd-wire.ts'
 

@@ -2,8 +2,8 @@
 
 import type { TomlDocument } from '../../../config/text/toml.ts'
 import { shown } from '../../../config/text/toml-quote.ts'
-import { didYouMean } from '../../../kit/did-you-mean.ts'
 import { isObject } from '../../../kit/json.ts'
+import { didYouMean } from '../../../kit/text.ts'
 
 export type CatalogueProblem = { readonly line?: number; readonly field: string; readonly message: string }
 

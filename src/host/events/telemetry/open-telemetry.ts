@@ -2,7 +2,7 @@
 
 import type { Metric } from '../../../http/prometheus.ts'
 import { errorText } from '../../../kit/errors.ts'
-import type { JournalFeed } from '../../../memory/journal/feed/journal-feed.ts'
+import type { JournalFeed } from '../../../memory/journal/journal-feed.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
 import type { Log } from '../../../runtime/port.ts'

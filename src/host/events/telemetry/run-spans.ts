@@ -1,6 +1,6 @@
 /** Reads from the journal what took time in the runs of a home: turns, model calls, tool calls. Pure: the same entries give the same spans. */
 
-import type { FeedEntry } from '../../../memory/journal/feed/journal-feed.ts'
+import type { FeedEntry } from '../../../memory/journal/journal-feed.ts'
 import type { Ending, Usage } from '../../../runtime/event.ts'
 import { consequenceIn, externalOf } from '../../../runtime/replay/external-entry.ts'
 import { member } from '../project-feed.ts'

@@ -1,6 +1,6 @@
 /** Finds the first altered journal entry of a run, or an altered end, and reports it as the place where a replay diverges. */
 
-import type { Seal } from '../../../memory/journal/runs/run-end.ts'
+import type { Seal } from '../../../memory/journal/run-end.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Divergence, Replay } from '../../../runtime/replay/replay.ts'
 

@@ -1,13 +1,13 @@
 /** Checks the receipts of this home against their checkpoint and, on request, against the journal. */
 
 import { visible } from '../../../kit/text.ts'
-import type { Seal } from '../../../memory/journal/runs/run-end.ts'
+import type { Seal } from '../../../memory/journal/run-end.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Anchor } from '../../../receipts/form/anchor.ts'
+import { collectGarbageEvery } from '../../../receipts/form/receipt-lines.ts'
 import { readKey } from '../../../receipts/key.ts'
 import type { Span } from '../../../receipts/left-over.ts'
 import { showReceipt } from '../../../receipts/list-receipts.ts'
-import { collectGarbageEvery } from '../../../receipts/tidy.ts'
 import { type DeepResult, deepVerify } from '../../../receipts/verify/deep.ts'
 import { type Verification, type VerifyProblem, verifyReceipts } from '../../../receipts/verify/verify-chain.ts'
 import type { Setup } from '../../api.ts'

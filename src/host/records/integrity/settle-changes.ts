@@ -1,6 +1,6 @@
 /** Settles after a crash what commands had changed: finishes what was being applied, keeps what waits for a person, drops the rest. */
 
-import type { Fate } from '../../../memory/journal/calls/interrupted-call.ts'
+import type { Fate } from '../../../memory/journal/interrupted-runs.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
 import type { SetState } from '../../../workspace/changes/contract.ts'
 import type { Setup } from '../../api.ts'

@@ -4,9 +4,8 @@ import { readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
 import type { Places } from '../../../runtime/rules/condition.ts'
-import { type JournalledRules, journalRules } from '../../../runtime/rules/journalled-rules.ts'
 import { parseRules, type Rule, repeated } from '../../../runtime/rules/parse-rules.ts'
-import { type RuleThread, ruleThread } from '../../../runtime/rules/rule-thread.ts'
+import { type JournalledRules, journalRules, type RuleThread, ruleThread } from '../../../runtime/rules/rule-thread.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 
 export type RulesInput = {

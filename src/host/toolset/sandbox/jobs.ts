@@ -2,9 +2,8 @@
 
 import { type FSWatcher, lstatSync, readdirSync, watch } from 'node:fs'
 import { basename, join } from 'node:path'
-import { count, grouped } from '../../../kit/count.ts'
 import { errorText } from '../../../kit/errors.ts'
-import { cut } from '../../../kit/text.ts'
+import { count, cut, grouped } from '../../../kit/text.ts'
 import type { Log, ToolResult } from '../../../runtime/port.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import type { Redactor } from '../../../security/redaction/redact.ts'

@@ -1,6 +1,6 @@
 /** Parses globs over plain text and over paths. A glob always matches the whole text, never a part of it. */
 
-import { any, literal, type Node, only, PatternError, type Range, repeat } from './node.ts'
+import { any, literal, type Node, only, PatternError, type Range, repeat } from './machine.ts'
 
 const MAX_LENGTH = 1000
 const MAX_DEPTH = 10

@@ -1,7 +1,5 @@
 /** Matches patterns in linear time: all alternatives advance together over the text, so no pattern causes backtracking (Thompson, 1968). */
 
-import { type Node, PatternError, type Place, type Range } from './node.ts'
-
 type Step =
   | { readonly do: 'take'; readonly ranges: readonly Range[]; readonly negated: boolean }
   | { readonly do: 'check'; readonly place: Place }
@@ -118,4 +116,39 @@ function stands(place: Place, chars: readonly number[], at: number): boolean {
 
 function isWord(char: number | undefined): boolean {
   return char !== undefined && /^\w$/.test(String.fromCodePoint(char))
+}
+
+/** Code points from–to, both included. */
+export type Range = readonly [from: number, to: number]
+
+/** The syntax tree of a text pattern, for regexes and globs alike. */
+export type Node =
+  | { readonly type: 'set'; readonly ranges: readonly Range[]; readonly negated: boolean }
+  | { readonly type: 'all'; readonly items: readonly Node[] }
+  | { readonly type: 'one'; readonly options: readonly Node[] }
+  | { readonly type: 'repeat'; readonly item: Node; readonly least: number; readonly most: number }
+  | { readonly type: 'at'; readonly place: Place }
+
+/** Zero-width positions: start of the text, end of the text, a word boundary, any position that is not a word boundary. */
+type Place = 'start' | 'end' | 'edge' | 'inside'
+
+/** Reports an invalid pattern: the message says why, and what to write instead. */
+export class PatternError extends Error {
+  override readonly name = 'PatternError'
+}
+
+/** Matches any character, line breaks too; otherwise a line break could bypass a rule. */
+export const any: Node = { type: 'set', ranges: [], negated: true }
+
+export function literal(text: string): Node {
+  return { type: 'all', items: Array.from(text, (char): Node => ({ type: 'set', ranges: [only(char)], negated: false })) }
+}
+
+export function only(char: string): Range {
+  const code = char.codePointAt(0) ?? 0
+  return [code, code]
+}
+
+export function repeat(item: Node, least: number, most: number): Node {
+  return { type: 'repeat', item, least, most }
 }

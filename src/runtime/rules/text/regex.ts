@@ -1,7 +1,6 @@
 /** Parses the regular expressions that match in linear time: no look-around, no back-references. */
 
-import { compile, type Matcher } from './machine.ts'
-import { any, type Node, only, PatternError, type Range, repeat } from './node.ts'
+import { any, compile, type Matcher, type Node, only, PatternError, type Range, repeat } from './machine.ts'
 
 const MAX_LENGTH = 1000
 const MAX_DEPTH = 50

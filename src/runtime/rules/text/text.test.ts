@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { witness } from '../condition.ts'
 import { parseGlob, parsePathGlob } from './glob.ts'
-import { compile } from './machine.ts'
-import { PatternError } from './node.ts'
+import { compile, PatternError } from './machine.ts'
 import { parseRegex } from './regex.ts'
 
 const regex = (source: string) => compile(parseRegex(source))

@@ -1,6 +1,6 @@
 /** Says when a change set is so large, or destroys so much, that a person should look at it, and which new files hold a secret. */
 
-import { count, grouped } from '../../../kit/count.ts'
+import { count, grouped } from '../../../kit/text.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import type { ChangeView } from '../change-view.ts'
 import type { Finding } from '../finding.ts'

@@ -7,7 +7,7 @@ import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.
 import type { Run } from '../../../../control/contract/run-shapes.ts'
 import { runStates } from '../../../../control/contract/state-names.ts'
 import { sleep } from '../../../../kit/abort.ts'
-import { grouped } from '../../../../kit/count.ts'
+import { grouped } from '../../../../kit/text.ts'
 import type { Arguments, Command, Flags } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'

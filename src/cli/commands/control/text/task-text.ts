@@ -3,8 +3,7 @@
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import type { ListedRun, Run } from '../../../../control/contract/run-shapes.ts'
 import type { Effect, Task } from '../../../../control/contract/task-shapes.ts'
-import { grouped } from '../../../../kit/count.ts'
-import { visibleLines } from '../../../../kit/text.ts'
+import { grouped, visibleLines } from '../../../../kit/text.ts'
 import { oneLine, record, shortened, table } from './table.ts'
 import { lengthText, moment, tokensText, when } from './time-text.ts'
 

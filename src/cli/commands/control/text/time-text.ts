@@ -1,6 +1,6 @@
 /** Prints times for people: how long ago, how long until, and a count of tokens. */
 
-import { grouped } from '../../../../kit/count.ts'
+import { grouped } from '../../../../kit/text.ts'
 import { timeText } from '../../schedules/schedule.ts'
 
 const units = [

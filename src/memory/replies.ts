@@ -1,0 +1,69 @@
+/** Keeps the answers to requests that carried an Idempotency-Key, for a day: a request that is sent again gets the first answer. */
+
+import type { Clock } from '../runtime/port.ts'
+import { isAlive, thisProcess } from './journal/process-owner.ts'
+import type { Store } from './store.ts'
+
+export type KeptReply = { readonly status: number; readonly type: string; readonly body: string }
+
+export type KeyedRequest = { readonly owner: string; readonly key: string; readonly digest: string }
+
+export type BegunReply =
+  | { readonly state: 'new' | 'other' | 'elsewhere' | 'lost' | 'here' }
+  | { readonly state: 'done'; readonly reply: KeptReply }
+
+export type ReplyTable = {
+  begin(request: KeyedRequest): BegunReply
+  finish(request: KeyedRequest, reply: KeptReply): void
+  forget(request: KeyedRequest): void
+}
+
+type Row = {
+  readonly digest: string
+  readonly process: string
+  readonly status: number | null
+  readonly type: string | null
+  readonly body: string | null
+}
+
+const keptMs = 86_400_000
+
+export function createReplyTable(store: Store, now: Clock): ReplyTable {
+  function found({ owner, key }: KeyedRequest): Row | undefined {
+    const rows = store.sql<Row, [string, string]>('SELECT digest, process, status, type, body FROM replies WHERE owner = ? AND key = ?')
+    return rows.get(owner, key) ?? undefined
+  }
+
+  return {
+    begin: (request) =>
+      store.write(() => {
+        const at = now()
+        store.sql<never, [number]>('DELETE FROM replies WHERE at < ?').run(at - keptMs)
+        const row = found(request)
+        if (row) return stateOf(row, request)
+        const { owner, key, digest } = request
+        store
+          .sql<never, [string, string, string, string, number]>(
+            'INSERT INTO replies(owner, key, digest, process, at) VALUES (?, ?, ?, ?, ?)',
+          )
+          .run(owner, key, digest, thisProcess(), at)
+        return { state: 'new' }
+      }),
+    finish({ owner, key }, { status, type, body }) {
+      const put = store.sql<never, [number, string, string, string, string]>(
+        'UPDATE replies SET status = ?, type = ?, body = ? WHERE owner = ? AND key = ?',
+      )
+      store.write(() => put.run(status, type, body, owner, key))
+    },
+    forget({ owner, key }) {
+      store.write(() => store.sql<never, [string, string]>('DELETE FROM replies WHERE owner = ? AND key = ?').run(owner, key))
+    },
+  }
+}
+
+function stateOf({ digest, process, status, type, body }: Row, request: KeyedRequest): BegunReply {
+  if (digest !== request.digest) return { state: 'other' }
+  if (status !== null) return { state: 'done', reply: { status, type: type ?? '', body: body ?? '' } }
+  if (process === thisProcess()) return { state: 'here' }
+  return { state: isAlive(process) ? 'elsewhere' : 'lost' }
+}
