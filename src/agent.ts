@@ -5,7 +5,7 @@ import type { Conversation, ConversationChoice, Host, ReplayedRun } from './host
 import { asValue, type Failure, setUpFor, silentContext } from './host/open/library.ts'
 import { openHost } from './host/open/open-host.ts'
 import { loadSetup } from './host/setup/setup.ts'
-import { once } from './kit/once.ts'
+import { lazy } from './kit/lazy.ts'
 import { type ModelCall, modelCallProvider } from './providers/model-call.ts'
 import { withUsableReplies } from './providers/usable-reply.ts'
 import type { ChangeSet } from './runtime/changes.ts'
@@ -100,8 +100,8 @@ export type BraidClaw = {
 export function createAgent(options: AgentOptions = {}): BraidClaw {
   const state = { threads: [...(options.threads ?? [])], closed: false }
   prepareThreads(state.threads)
-  const opened = once(() => open({ ...options, threads: state.threads }))
-  const conversation = () => opened.made()?.conversation
+  const opened = lazy(() => open({ ...options, threads: state.threads }))
+  const conversation = () => opened.current()?.conversation
   const stops = new Set<AbortController>()
 
   async function* run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {

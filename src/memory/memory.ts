@@ -1,7 +1,7 @@
 /** Combines all memory parts over one database file: journal, conversations, search, approvals, checkpoint. */
 
 import type { JsonObject } from '../kit/json.ts'
-import { once } from '../kit/once.ts'
+import { lazy } from '../kit/lazy.ts'
 import type { Clock, Log } from '../runtime/port.ts'
 import { createTokenTable, type TokenTable } from './access-tokens.ts'
 import { type Approvals, type ApprovalsOptions, createApprovals, sealUnsealed } from './approval-table.ts'
@@ -156,10 +156,10 @@ type LazyProjector = Projector & {
 }
 
 function lazyProjector(options: Parameters<typeof createProjector>[0]): LazyProjector {
-  const projector = once(async () => (await import('./projector.ts')).createProjector(options))
+  const projector = lazy(async () => (await import('./projector.ts')).createProjector(options))
 
   function loaded(): Projector {
-    const found = projector.made()
+    const found = projector.current()
     if (!found) throw new Error('the files of an agent are used before they are prepared')
     return found
   }
@@ -171,8 +171,8 @@ function lazyProjector(options: Parameters<typeof createProjector>[0]): LazyProj
     begin(run, how) {
       if (run.agent) loaded().begin(run, how)
     },
-    flush: (run) => projector.made()?.flush(run),
+    flush: (run) => projector.current()?.flush(run),
     reset: (agent, step) => loaded().reset(agent, step),
-    drop: (run) => projector.made()?.drop(run),
+    drop: (run) => projector.current()?.drop(run),
   }
 }

@@ -11,7 +11,7 @@ import { listenProblem, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { isLoopback, nameOf, namesOf } from '../../http/server-address.ts'
 import { aborted } from '../../kit/abort.ts'
 import { traceOf } from '../../kit/errors.ts'
-import { once } from '../../kit/once.ts'
+import { lazy } from '../../kit/lazy.ts'
 import type { Values } from '../../kit/settings.ts'
 import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
 import { createHolders, type Holders } from './access/holders.ts'
@@ -80,7 +80,7 @@ type Opening = {
 function open({ setup, settings, host, holders, talks, telemetry }: Opening): Listening {
   const failed = (error: unknown) => setup.log('error', 'request failed', { why: traceOf(error) })
   const tls = tlsOf(settings)
-  const app = once(async () => {
+  const app = lazy(async () => {
     const { gatewayApi } = await import('./gateway-api.ts')
     return gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
   })

@@ -5,7 +5,7 @@ import type { ListenOptions } from '../../http/listen.ts'
 import { type RawAnswers, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { localUrl, namesOf } from '../../http/server-address.ts'
 import { traceOf } from '../../kit/errors.ts'
-import { once } from '../../kit/once.ts'
+import { lazy } from '../../kit/lazy.ts'
 import { warmUp } from '../../service/warm-up.ts'
 import type { ControlServer } from './control-route.ts'
 import { type Counters, createCounters } from './counters.ts'
@@ -49,7 +49,7 @@ export function serveControl(options: ServeControlOptions): ServedControl {
   const counters = createCounters()
   const failed = (error: unknown) => log('error', 'request failed', { why: traceOf(error) })
   const server: ControlServer = { ...options, stopping: stop.signal, secure: tls !== undefined, counters }
-  const app = once(async () => (await import('./control-api.ts')).controlApi(server, failed))
+  const app = lazy(async () => (await import('./control-api.ts')).controlApi(server, failed))
   const findCaller = createFindCaller({
     access: plane.access,
     seed: createSeedAccess({ secret: options.sharedSecret, from: options.compatFrom }),

@@ -3,7 +3,7 @@
  */
 
 import { statSync } from 'node:fs'
-import { once } from '../../kit/once.ts'
+import { lazy } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
 import { createRecorder, type OneWriter } from '../../memory/record-writer.ts'
@@ -181,7 +181,7 @@ type HomeEventsOptions = { readonly memory: Memory; readonly poll: HomePoll; rea
 
 /** Connects a home to its event hub, which is loaded with the first subscription: without one, each commit costs one comparison. */
 function createHomeEvents({ memory, poll, estop }: HomeEventsOptions): HomeEvents {
-  const hub = once(async () => {
+  const hub = lazy(async () => {
     const [{ createHub }, feed] = await Promise.all([import('../events/hub.ts'), memory.feed()])
     return createHub({ memory, feed, poll, stopped: () => readStop(estop), now: Date.now })
   })
@@ -191,9 +191,9 @@ function createHomeEvents({ memory, poll, estop }: HomeEventsOptions): HomeEvent
   }
 
   return {
-    committed: () => hub.made()?.committed(),
-    piece: (run: RunIdentity, event: AgentEvent) => hub.made()?.piece(run, event),
-    lookAtStop: () => hub.made()?.lookAtStop(),
+    committed: () => hub.current()?.committed(),
+    piece: (run: RunIdentity, event: AgentEvent) => hub.current()?.piece(run, event),
+    lookAtStop: () => hub.current()?.lookAtStop(),
     of: (closing) => ({
       latest: memory.journal.latest,
       subscribe: (wanted, signal = new AbortController().signal) =>

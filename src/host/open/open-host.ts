@@ -1,7 +1,7 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
 import { within } from '../../kit/abort.ts'
-import { once } from '../../kit/once.ts'
+import { lazy } from '../../kit/lazy.ts'
 import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
 import { hasLeftovers } from '../../sandbox/owner/private-folder.ts'
 import { watchStop } from '../../service/stop-file.ts'
@@ -51,7 +51,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   // Looked for before this process makes a sandbox: a process that was killed between two turns may have left the view of a command.
   const hasViews = hasLeftovers(setup.paths.home)
   /** After a crash the changes of its commands are settled before anything else runs. */
-  const settled = once(async () => {
+  const settled = lazy(async () => {
     if ((recovered.last === undefined || !hasLeft(recovered.last)) && !hasViews) return
     const { settleChanges } = await import('../records/integrity/settle-changes.ts')
     await settleChanges(setup, home.record)
@@ -79,7 +79,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     home.release()
   }
 
-  const changes = once(async (): Promise<KeptChanges> => {
+  const changes = lazy(async (): Promise<KeptChanges> => {
     const { openKeptChanges } = await import('../records/integrity/open-kept-changes.ts')
     return {
       store: await openKeptChanges(setup, async (use) => use(home.memory)),
@@ -87,12 +87,12 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     }
   })
 
-  const schedules = once(async () => {
+  const schedules = lazy(async () => {
     const [{ createSchedules, tellRuns }, store] = await Promise.all([import('../schedules/schedules.ts'), home.memory.schedules()])
     return createSchedules({ setup, store: tellRuns(store, home.services.events.committed), now: Date.now })
   })
 
-  const records = once(async () => {
+  const records = lazy(async () => {
     const { approvals, events } = home.services
     const written = () => {
       events.committed()

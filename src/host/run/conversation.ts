@@ -1,7 +1,7 @@
 /** Assembles one conversation by hand, in this file only. It loads parts that only some turns need when a turn needs them. */
 
 import { allowedTools, type LimitsConfig } from '../../config/config.ts'
-import { type Once, once } from '../../kit/once.ts'
+import { type Lazy, lazy } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { OneWriter } from '../../memory/record-writer.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
@@ -95,7 +95,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
-  const endJobs = async (why: string) => toolRuntime.made()?.jobs.endAll(why)
+  const endJobs = async (why: string) => toolRuntime.current()?.jobs.endAll(why)
   return {
     stop(reason) {
       agent.stop(reason)
@@ -110,7 +110,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
           if (turns.ending()?.code === 'budget') await endJobs('the budget is used up')
         }
       },
-      jobs: () => toolRuntime.made()?.jobs,
+      jobs: () => toolRuntime.current()?.jobs,
       id: conversationId,
       model: `${provider.name}/${config.defaultModel}`,
       workspace,
@@ -119,7 +119,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       gateClosed: agent.gateClosed,
       async changesOf(gateId) {
         const proposal = agent.gate(gateId)
-        return proposal && toolRuntime.made()?.changesOf(proposal)
+        return proposal && toolRuntime.current()?.changesOf(proposal)
       },
       async interrupted() {
         const { interruptedTurn } = await import('./interrupted-turn.ts')
@@ -135,8 +135,8 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         const open = memory.approvals.list({ state: 'open' })
         return open.filter(({ runId, state }) => runId === agent.runId() && state === 'open').map(({ id }) => id)
       },
-      allowAlways: (proposal) => toolRuntime.made()?.allowAlways(proposal),
-      isStanding: (proposal) => toolRuntime.made()?.isStanding(proposal) ?? false,
+      allowAlways: (proposal) => toolRuntime.current()?.allowAlways(proposal),
+      isStanding: (proposal) => toolRuntime.current()?.isStanding(proposal) ?? false,
       tools: toolRuntime.get,
       search: memory.search,
       async compact(how) {
@@ -155,7 +155,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       readsUntrusted,
       async close() {
         await turns.close()
-        await toolRuntime.made()?.close()
+        await toolRuntime.current()?.close()
         closed()
       },
     },
@@ -178,7 +178,7 @@ type Runner = {
   readonly begun: Begun
   readonly provider: Provider
   readonly window: ModelWindow
-  readonly toolRuntime: Once<ToolRuntime>
+  readonly toolRuntime: Lazy<ToolRuntime>
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
@@ -217,7 +217,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
       },
       changes: {
         apply: async (...given) => (await toolRuntime.get()).changes.apply(...given),
-        drop: (event) => toolRuntime.made()?.changes.drop(event),
+        drop: (event) => toolRuntime.current()?.changes.drop(event),
       },
       recorder: home.recorder,
       questions: home.services.approvals,
@@ -270,8 +270,8 @@ async function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection)
 }
 
 /** The first call loads the tools and their gate, so that a turn without calls does not pay for them. */
-function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>): Once<ToolRuntime> {
-  return once(async () => {
+function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>): Lazy<ToolRuntime> {
+  return lazy(async () => {
     assertWorkspaceExists(options.setup.config)
     const [{ createToolRuntime }, policy] = await Promise.all([import('../toolset/tool-executor.ts'), profile.policy()])
     return createToolRuntime({ ...options, policy })

@@ -1,7 +1,7 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
 import { relative } from 'node:path'
-import { once } from '../../kit/once.ts'
+import { lazy } from '../../kit/lazy.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -100,7 +100,7 @@ export async function createToolRuntime({
   const sweep: Sweep = async (plan, run) => (await views.get()).sweep(plan, run)
   const commands = createCommandSpawn({ setup, policy, conversationId, confinement, sweep })
   const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
-  const views = once(async () => {
+  const views = lazy(async () => {
     const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
     // People on a channel have no share in the operator's standing answers.
     if (memory && !setup.access) state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
@@ -245,7 +245,7 @@ export async function createToolRuntime({
         jobs.follow(changed.map(({ before, ...change }): FollowedPath => ({ ...change, was: before ?? 'nothing' })))
       return outcome
     },
-    drop: (event) => views.made()?.drop(event),
+    drop: (event) => views.current()?.drop(event),
   }
   const changes = dryRun ? neverApplied(changePorts) : changePorts
 
@@ -325,14 +325,14 @@ export async function createToolRuntime({
     gate,
     allowAlways,
     changesOf: ({ call, changes }) =>
-      changes ? views.made()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
+      changes ? views.current()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
     isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
     refresh,
     jobs,
     async close() {
       await jobs.endAll('the conversation ended')
       commands.close()
-      views.made()?.close()
+      views.current()?.close()
       confinement.close()
     },
   }

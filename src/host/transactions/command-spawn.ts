@@ -1,6 +1,6 @@
 /** Starts the commands of one conversation: on a private view where there are private views, with the user's name in git, and what git sends and fetches outside. */
 
-import { once } from '../../kit/once.ts'
+import { lazy } from '../../kit/lazy.ts'
 import type { Ahead, Loopback } from '../../sandbox/confinement.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Spawn, SpawnPlan } from '../../tools/process.ts'
@@ -34,7 +34,7 @@ export type CommandSpawn = {
 
 /** Reads the user's git settings when the first command starts. */
 export function createCommandSpawn({ setup, policy, conversationId, confinement, sweep }: Spawning): CommandSpawn {
-  const git = once(async () => {
+  const git = lazy(async () => {
     const { gitForCommands } = await import('./git-around.ts')
     return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
   })

@@ -1,6 +1,6 @@
 /** Keeps what file tools replace or delete in the store of change sets, which is loaded before the first write of a conversation. */
 
-import { once } from '../../kit/once.ts'
+import { lazy } from '../../kit/lazy.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Originals } from '../../workspace/contract.ts'
 import type { Judging } from './reviewed-views.ts'
@@ -13,7 +13,7 @@ export type FileOriginals = Originals & {
 type Whose = { readonly conversation: string; run(): string }
 
 export function createFileOriginals(setup: Judging['setup'], policy: Policy, whose: Whose): FileOriginals {
-  const opened = once(async () => {
+  const opened = lazy(async () => {
     const { openJudgedChanges } = await import('./reviewed-views.ts')
     const store = openJudgedChanges(setup, policy)
     return { store, originals: store.originals(whose) }
@@ -21,7 +21,7 @@ export function createFileOriginals(setup: Judging['setup'], policy: Policy, who
   return {
     alone: async (work) => (await opened.get()).store.alone(work),
     keep(write) {
-      const made = opened.made()
+      const made = opened.current()
       if (made === undefined) throw new Error('the store of changes is not open')
       return made.originals.keep(write)
     },

@@ -1,6 +1,6 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
-import { memo } from '../../kit/once.ts'
+import { memo } from '../../kit/lazy.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import { type RuleOnChanges, rulesOnChanges } from '../../runtime/rules/rule-thread.ts'

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { memo } from '../../kit/once.ts'
+import { memo } from '../../kit/lazy.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { pathsOfIndex } from '../changes/apply/git-index.ts'
 import { isIgnored, parseIgnore, type Rules } from '../walk/ignore.ts'

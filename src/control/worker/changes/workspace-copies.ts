@@ -11,7 +11,7 @@ import { type KeptCopy, keepCopy } from '../../../host/changes/attempts/keep-cop
 import { attemptFolders, copyWorkspace, type Manifest, takeChanges } from '../../../host/changes/attempts/workspace-copy.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
-import { once } from '../../../kit/once.ts'
+import { lazy } from '../../../kit/lazy.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import { removeTree } from '../../../workspace/changes/tree/remove-tree.ts'
 import type { Task } from '../../contract/task-shapes.ts'
@@ -37,7 +37,7 @@ const mostPatch = 1024 * 1024
 /** One run at a time has its copy; copies of tasks that wait for somebody lie beside it. */
 export function createCopies(options: CopyOptions): (request: CopyRequest) => Promise<WorkspaceCopy> {
   const tidied = removeLeftovers(options.folder)
-  const slot = once(async () => takeSlot(options.folder))
+  const slot = lazy(async () => takeSlot(options.folder))
   return async (request) => {
     await tidied
     return copyForRun({ ...options, slot: await slot.get() }, request)

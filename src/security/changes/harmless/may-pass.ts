@@ -3,7 +3,7 @@
  * already. Everything else asks.
  */
 
-import { memo } from '../../../kit/once.ts'
+import { memo } from '../../../kit/lazy.ts'
 import { spelt } from '../../targets/protected.ts'
 import { folderOf, inFolder, nameOf } from '../change-view.ts'
 import type { ReviewContext } from '../review-context.ts'

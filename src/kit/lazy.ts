@@ -1,40 +1,40 @@
 /** Creates a value on first use and keeps it. */
 
-export type Once<T> = {
+export type Lazy<T> = {
   /** Rejects for all current callers if the creation fails; the next call tries again. */
   get(): Promise<T>
   /** Returns the value, or undefined before it exists. */
-  made(): T | undefined
+  current(): T | undefined
   /** Waits for a creation in progress, then returns the value, or undefined if there is none. */
   settled(): Promise<T | undefined>
 }
 
-export function once<T>(make: () => Promise<T>): Once<T> {
-  const state: { making?: Promise<T> | undefined; made?: T } = {}
+export function lazy<T>(make: () => Promise<T>): Lazy<T> {
+  const state: { creation?: Promise<T> | undefined; value?: T } = {}
 
   async function attempt(): Promise<T> {
     try {
-      state.made = await make()
-      return state.made
+      state.value = await make()
+      return state.value
     } catch (error) {
-      state.making = undefined
+      state.creation = undefined
       throw error
     }
   }
 
   return {
-    get: () => (state.making ??= attempt()),
-    made: () => state.made,
-    settled: async () => await state.making?.catch(() => undefined),
+    get: () => (state.creation ??= attempt()),
+    current: () => state.value,
+    settled: async () => await state.creation?.catch(() => undefined),
   }
 }
 
 /** @returns the function with its results kept, one for each argument */
 export function memo<T>(make: (key: string) => T): (key: string) => T {
-  const made = new Map<string, { readonly value: T }>()
+  const results = new Map<string, { readonly value: T }>()
   return (key) => {
-    const found = made.get(key) ?? { value: make(key) }
-    made.set(key, found)
-    return found.value
+    const result = results.get(key) ?? { value: make(key) }
+    results.set(key, result)
+    return result.value
   }
 }
