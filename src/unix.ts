@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { channelRows } from './channels/list.ts'
-import type { Conversation, ConversationChoice, Setup } from './host/api.ts'
+import type { Conversation, ConversationChoice } from './host/api.ts'
 import type { FailureCode } from './host/failure.ts'
 import { asValue, type HostOptions, setUpFor, unended } from './host/open/library.ts'
 import { withConversation } from './host/open/open-host.ts'
@@ -129,13 +129,13 @@ export const tools = {
   /** @throws Error when the configuration or the named tools cannot be used */
   async list({ tools: named, ...options }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
     const setup = setUpFor({ ...options, channels: channelRows }, {})
-    const [{ createToolRuntime }, { policyOf }] = await Promise.all([
+    const [{ createToolRuntime }, { everything, parseToolsOption }, { policyOf }] = await Promise.all([
       import('./host/toolset/tool-executor.ts'),
+      import('./host/toolset/tools-option.ts'),
       import('./host/setup/effective-policy.ts'),
     ])
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
-    const request =
-      named === undefined ? await everythingFor(setup) : (await import('./host/toolset/tools-option.ts')).parseToolsOption(setup, named)
+    const request = named === undefined ? everything(setup) : parseToolsOption(setup, named)
     const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', tools: request })
     await toolRuntime.close()
     return toolRuntime.tools.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
@@ -149,13 +149,9 @@ export const tools = {
   },
 }
 
-async function everythingFor(setup: Setup) {
-  return (await import('./host/toolset/tool-selections.ts')).everything(setup)
-}
-
 async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
   const setup = setUpFor({ ...options, channels: channelRows }, {})
-  const request = await (await import('./host/toolset/tool-selections.ts')).wishFor(setup, name, named)
+  const request = (await import('./host/toolset/tools-option.ts')).wishFor(setup, name, named)
   const provider = directCall({ name, input })
   const call = { setup, which: { kind: 'new' }, channel: 'library', provider, tools: request, systemPrompt: '' } as const
   return withConversation(call, async (conversation) => {

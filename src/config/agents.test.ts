@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { channelRows } from '../channels/list.ts'
 import { describeProblem } from './config.ts'
-import type { Flags } from './layers/flags.ts'
+import type { Flags } from './load.ts'
 import { loadConfig } from './load.ts'
 import { showConfig } from './output/show.ts'
 import { homePaths } from './paths.ts'

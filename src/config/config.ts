@@ -2,9 +2,9 @@
 
 import { camel, type Rows, type Values, withDefaults } from '../kit/settings.ts'
 import type { providerKinds } from '../providers/list.ts'
+import type { topRows } from './table.ts'
 import { rowsOfKind, type sections } from './table.ts'
 import type { Value } from './text/check.ts'
-import type { topRows } from './top-settings.ts'
 
 type Kind = (typeof providerKinds)[number]
 

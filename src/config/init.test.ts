@@ -15,11 +15,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { channelRows } from '../channels/list.ts'
+import { defaultConfigToml } from './config-text.ts'
 import { describeStep, initHome } from './init.ts'
 import { proposeProviders } from './known-providers.ts'
 import { configOf, load } from './load.fixture.ts'
 import { loadConfig } from './load.ts'
-import { defaultConfigToml } from './output/template.ts'
 import { homePaths } from './paths.ts'
 import { validateConfig } from './validate.ts'
 

@@ -4,13 +4,11 @@ import { chmodSync, chownSync, existsSync, linkSync, mkdirSync, realpathSync, re
 import { dirname, join, resolve } from 'node:path'
 import { defaultSoul } from '../memory/conversations/summary-words.ts'
 import type { ConfigProblem } from './config.ts'
-import { type Extension, extendConfig, providerTable, type Wanted } from './extend.ts'
+import { defaultConfigToml, type Extension, extendConfig, providerTable, type Wanted } from './config-text.ts'
 import { anyVariable, type Proposal, proposeProviders } from './known-providers.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
-import { defaultConfigToml } from './output/template.ts'
-import { type HomePaths, homePaths } from './paths.ts'
+import { type HomePaths, homePaths, ownWorkspace } from './paths.ts'
 import { errorCode, explainErrno, type FileRead, readConfigFile } from './text/read-toml-file.ts'
-import { ownWorkspace } from './workspace.ts'
 
 /** `tightened`: others could read the existing folder, and now they cannot. `extended`: init added something to the existing file. */
 export type InitStep = {

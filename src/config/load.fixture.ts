@@ -2,7 +2,7 @@
 
 import { channelRows } from '../channels/list.ts'
 import type { Config } from './config.ts'
-import type { Flags } from './layers/flags.ts'
+import type { Flags } from './load.ts'
 import { type Loaded, loadConfig } from './load.ts'
 
 export type Given = {

@@ -5,20 +5,26 @@ import { type Rows, withDefaults } from '../kit/settings.ts'
 import { quoteText } from '../security/command/syntax/quote.ts'
 import type { AgentConfig, Config, ConfigProblem, Origin, Origins, Source } from './config.ts'
 import { brokenAddress, knownNames, knownProvider, type Proposal, proposeProviders } from './known-providers.ts'
-import { type Agents, agentLayer, readAgents } from './layers/agents.ts'
 import { defaultEntries, withProviderDefaults, withStub } from './layers/defaults.ts'
-import { type Around, type Entries, type Entry, isStrings, type Layer, providerNames } from './layers/entries.ts'
-import { type EnvFileLayers, envFileLayers } from './layers/env-file.ts'
-import { backendLayer, environmentLayer, variablesOf } from './layers/environment.ts'
-import { type FileLayer, fileLayer } from './layers/file.ts'
-import { type Flags, flagLayer } from './layers/flags.ts'
+import {
+  type Around,
+  draftLayer,
+  type Entries,
+  type Entry,
+  type Here,
+  isStrings,
+  type Layer,
+  providerNames,
+  put,
+} from './layers/entries.ts'
+import { backendLayer, type EnvFileLayers, envFileLayers, environmentLayer, variablesOf } from './layers/environment.ts'
+import { type Agents, agentLayer, type FileLayer, fileLayer, readAgents } from './layers/file.ts'
 import { splitModel, withModel } from './layers/model.ts'
 import { completeness, kindOf, lengths, membersOf, recordPlaces, references } from './layers/references.ts'
-import { type ChannelRows, providerPrefix, rowsOfKind, type Setting, sections, settingOf, type Table, tableOf } from './table.ts'
+import { unnamedWorkspace } from './paths.ts'
+import { type ChannelRows, providerPrefix, rowsOfKind, type Setting, sections, settingOf, type Table, tableOf, topRows } from './table.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
-import { quote, shown } from './text/toml-quote.ts'
-import { topRows } from './top-settings.ts'
-import { unnamedWorkspace } from './workspace.ts'
+import { quote, shown } from './text/toml.ts'
 
 export type LoadInput = {
   /** Absolute: BRAIDCLAW_HOME or ~/.braidclaw. */
@@ -327,4 +333,41 @@ function atMost(wished: number, allowed: number, { base, entry }: { base: Entry 
 
 function tooMuch(base: Entry | undefined): Weighed {
   return { why: `a project may only make this stricter than your own setting (${shown(base?.value)}); change your own config file instead` }
+}
+
+/** The settings that the command line may override. A relative path starts at the current folder. `model` may be `provider/model`. */
+export type Flags = {
+  readonly workspace?: string
+  readonly provider?: string
+  readonly model?: string
+  readonly agent?: string
+  readonly autonomy?: string
+  readonly maxTurns?: number
+  readonly approveAllMedium?: boolean
+  readonly toolsAllow?: readonly string[]
+  readonly logLevel?: string
+}
+
+const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: string, spelling: string] } = {
+  workspace: ['workspace_dir', '--workspace'],
+  provider: ['default_provider', '--provider'],
+  model: ['default_model', '--model'],
+  agent: ['default_agent', '--agent'],
+  autonomy: ['security.autonomy', '--autonomy'],
+  maxTurns: ['limits.max_tool_rounds', '--max-turns'],
+  approveAllMedium: ['security.approve_all_medium', '--approve-all-medium'],
+  toolsAllow: ['channels.cli.tools_allow', '--tools'],
+  logLevel: ['log.level', '--log-level'],
+}
+
+function flagLayer(flags: Flags, where: Here): Layer {
+  const draft = draftLayer()
+  const given = new Map<string, unknown>(Object.entries(flags))
+  if (given.size === 0) return draft
+  for (const [flag, [key, spelling]] of Object.entries(flagKeys)) {
+    const setting = settingOf(where.table, key)
+    const raw = given.get(flag)
+    if (raw !== undefined && setting !== undefined) put(draft, { setting, raw, where, origin: { source: 'flag', where: spelling } })
+  }
+  return draft
 }

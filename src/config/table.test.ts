@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import type { Rows } from '../kit/settings.ts'
 import { channelSettings, describeProblem } from './config.ts'
+import { defaultConfigToml } from './config-text.ts'
 import { problemsOf } from './load.fixture.ts'
 import { loadConfig } from './load.ts'
 import { configDocs } from './output/docs.ts'
 import { configSchema } from './output/json-schema.ts'
 import { showConfig } from './output/show.ts'
-import { defaultConfigToml } from './output/template.ts'
 
 const rows = {
   enabled: { type: 'boolean', default: false, about: 'Whether it is on.' },

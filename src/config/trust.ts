@@ -3,7 +3,7 @@
 import { appendFileSync, constants, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { errorCode, explainErrno, readConfigFile } from './text/read-toml-file.ts'
-import { quote } from './text/toml-quote.ts'
+import { quote } from './text/toml.ts'
 
 export type TrustResult =
   | { readonly ok: true; readonly folder: string; readonly changed: boolean }

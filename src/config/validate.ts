@@ -10,9 +10,9 @@ import { folded } from '../security/targets/protected.ts'
 import { realPlace } from '../workspace/real-place.ts'
 import { type ConfigProblem, isWireProvider, type Origins } from './config.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
+import { builtIn } from './paths.ts'
 import { errorCode, explainErrno } from './text/read-toml-file.ts'
-import { quote } from './text/toml-quote.ts'
-import { builtIn } from './workspace.ts'
+import { quote } from './text/toml.ts'
 
 type Checked = Pick<Extract<Loaded, { ok: true }>, 'config' | 'origins' | 'file' | 'project'>
 type Around = Pick<LoadInput, 'home' | 'env'> & {

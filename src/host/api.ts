@@ -17,9 +17,9 @@ import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile } from './access/channel-profile.ts'
 import type { HostRecords } from './contract/records-api.ts'
 import type { Schedules } from './contract/schedules-api.ts'
-import type { Telemetry } from './contract/telemetry-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
+import type { Telemetry } from './events/telemetry/open-telemetry.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -222,7 +222,7 @@ export type KeptChanges = {
 }
 
 /** The commands in the background of a conversation, for a person. */
-export type BackgroundJobs = Pick<ToolRuntime['jobs'], 'list' | 'end'>
+type BackgroundJobs = Pick<ToolRuntime['jobs'], 'list' | 'end'>
 
 /** A home, opened once per process for all users: database, writer, emergency-stop watcher, sandboxes, providers, approvals. */
 export type Host = {

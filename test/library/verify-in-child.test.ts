@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { verifyInChild } from '../../src/host/records/integrity/verify-in-child.ts'
+import { verifyInChild } from '../../src/host/records/integrity/receipt-check.ts'
 import { begin, calling, events, place } from '../support/host.ts'
 
 test('a process of its own finds what this process finds: nothing, then an altered receipt, then a log that was cut', async () => {

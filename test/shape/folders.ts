@@ -4,7 +4,6 @@ import { isTest, type Law, type Module } from './module.ts'
 
 /** Pairs of entries of one folder that import each other, at least one of them a folder; each pair in order of its names. */
 const MUTUAL: readonly string[] = [
-  'src/config: extend.ts ⇄ output',
   'src/host: api.ts ⇄ toolset',
   'src/host: open ⇄ run',
   'src/host: setup ⇄ toolset',
@@ -16,7 +15,6 @@ const MOST = 14
 /** Folders with more entries, and their present limits. */
 const CROWDED: { readonly [folder: string]: number } = {
   'src/channels/terminal': 19,
-  'src/config': 16,
   'src/memory': 23,
   'src/runtime': 21,
   'src/sandbox': 22,

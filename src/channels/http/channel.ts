@@ -2,7 +2,7 @@
 
 import { version } from '../../../package.json'
 import type { Setup } from '../../host/api.ts'
-import type { Telemetry } from '../../host/contract/telemetry-api.ts'
+import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
 import { openSession } from '../../http/callers/session-cookie.ts'
 import { createIdempotency } from '../../http/idempotency.ts'

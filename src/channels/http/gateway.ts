@@ -1,7 +1,7 @@
 /** Declares what the routes of the gateway share. */
 
 import type { Setup } from '../../host/api.ts'
-import type { Telemetry } from '../../host/contract/telemetry-api.ts'
+import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import type { Api } from '../../http/api.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
 import type { Holders } from './access/holders.ts'

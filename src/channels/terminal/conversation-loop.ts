@@ -1,7 +1,7 @@
 /** Runs a conversation at the terminal, with its slash commands and turns, until the person leaves. */
 
 import { version } from '../../../package.json'
-import type { Flags } from '../../config/layers/flags.ts'
+import type { Flags } from '../../config/load.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'

@@ -2,8 +2,8 @@
 
 import type { ConfigProblem, Origin } from '../config.ts'
 import { providerPrefix, type Setting, type Table } from '../table.ts'
+import type { ExpandContext } from '../text/check.ts'
 import { check, type Value, type Where } from '../text/check.ts'
-import type { ExpandContext } from '../text/expand.ts'
 
 /** The context for reading a layer: the table of all keys, and the values of `~` and `$NAME`. */
 export type Around = ExpandContext & { readonly table: Table }

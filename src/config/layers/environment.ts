@@ -1,13 +1,18 @@
-/** Reads the environment as a layer: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
+/** Reads variables as a layer, of the environment and of the env files: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
 
+import { join } from 'node:path'
 import { nearest } from '../../kit/text.ts'
+
 import type { Origin } from '../config.ts'
+import { homePaths } from '../paths.ts'
 import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'
-import type { ExpandContext } from '../text/expand.ts'
-import { draftLayer, type Here, type Layer, put } from './entries.ts'
+import { readAssignments } from '../text/assignments.ts'
+import type { ExpandContext } from '../text/check.ts'
+import type { FileRead } from '../text/read-toml-file.ts'
+import { type Around, draftLayer, type Here, type Layer, put } from './entries.ts'
 
 /** The text of each variable, with its origin. */
-export type Variables = ReadonlyMap<string, { readonly text: string; readonly origin: Origin }>
+type Variables = ReadonlyMap<string, { readonly text: string; readonly origin: Origin }>
 
 /** Other spellings of variables, used when the variable itself is not set. */
 const aliases: { readonly [name: string]: string } = {
@@ -56,7 +61,7 @@ export function backendLayer(given: Variables, where: Here): Layer {
 }
 
 /** Returns every variable that sets something here. */
-export function knownVariables({ settings }: Table): readonly string[] {
+function knownVariables({ settings }: Table): readonly string[] {
   return [...settings.flatMap(variablesOfSetting), ...Object.keys(aliases), ...backends]
 }
 
@@ -110,7 +115,58 @@ function strangers(variables: Variables, table: Table): readonly string[] {
 }
 
 /** Returns a notice about an unknown name. */
-export function noSetting(name: string, known: readonly string[]): string {
+function noSetting(name: string, known: readonly string[]): string {
   const near = nearest(name, known)
   return `${name} is not a setting and was ignored${near === undefined ? '' : `; did you mean ${near}?`}`
+}
+
+type Given = { readonly around: Around; readonly readFile: (path: string) => FileRead }
+
+/** `backend` sets the provider that overrides any other choice. */
+export type EnvFileLayers = { readonly settings: Layer; readonly backend: Layer }
+
+/**
+ * Reads `<home>/config/braidclaw.env` (or shellclaw.env), which sets the environment's variables with lower precedence. Executes nothing in the
+ * files; reports invalid lines and unknown names.
+ */
+export function envFileLayers({ around, readFile }: Given): EnvFileLayers {
+  const draft = draftLayer()
+  const variables: Draft = new Map()
+  for (const file of homePaths(around.home).envFiles) {
+    const read = readFile(file)
+    if (read.state === 'unusable') draft.problems.push({ file, line: read.line, key: '', message: `this file ${read.why}` })
+    if (read.state !== 'text') continue
+    if (read.worldWritable) draft.notices.push(`${file} can be changed by every user of this machine; run: chmod o-w ${file}`)
+    draft.notices.push(...take(variables, { file, text: read.text, around }))
+  }
+  const where = { ...around, base: join(around.home, 'config'), typed: false }
+  const { entries, problems, notices } = environmentLayer(variables, where)
+  const settings = { entries, problems: [...draft.problems, ...problems], notices: [...draft.notices, ...notices] }
+  return { settings, backend: backendLayer(variables, where) }
+}
+
+type Draft = Map<string, { readonly text: string; readonly origin: Origin }>
+type Text = { readonly file: string; readonly text: string; readonly around: Around }
+
+/** @returns the notices to show. */
+function take(variables: Draft, { file, text, around: { home, table } }: Text): readonly string[] {
+  const { assignments, odd } = readAssignments(text)
+  const known = knownVariables(table)
+  const notices = odd.map(({ line, why }) => ({ line, what: `this line ${why}` }))
+  for (const { name, value, line } of assignments) {
+    const what = remark({ name, value, home, known })
+    if (what !== undefined) notices.push({ line, what })
+    else if (value !== '') variables.set(name, { text: value, origin: { source: 'environment', where: file, line } })
+  }
+  return notices.toSorted((a, b) => a.line - b.line).map(({ line, what }) => `${file}:${line}: ${what}`)
+}
+
+type Named = { readonly name: string; readonly value: string; readonly home: string; readonly known: readonly string[] }
+
+function remark({ name, value, home, known }: Named): string | undefined {
+  if (/^(BRAID|SHELL)CLAW_HOME$/.test(name))
+    return value === home ? undefined : `${name} cannot move the folder that this file lies in; set it in the environment`
+  if (known.includes(name)) return undefined
+  if (/^(BRAID|SHELL)CLAW_/.test(name)) return noSetting(name, known)
+  return `${name} is not read from this file; only settings of ours are, and keys belong into the environment`
 }

@@ -1,17 +1,18 @@
-/** Reads a TOML file as a layer; every key in it becomes an entry or a problem. */
+/** Reads files as layers: a TOML file, where every key becomes an entry or a problem, and agents.json. */
 
-import { dirname } from 'node:path'
-import { isObject } from '../../kit/json.ts'
+import { dirname, join, normalize, relative } from 'node:path'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { forms } from '../../kit/settings.ts'
 import { didYouMean, nearest } from '../../kit/text.ts'
-import type { ConfigProblem, Origin, Source } from '../config.ts'
+import type { AgentConfig, ConfigProblem, Origin, Source } from '../config.ts'
+import { homePaths } from '../paths.ts'
 import { leafOf, patternOf, providerPrefix, rowsOfKind, type Setting, sectionOf, settingOf, type Table } from '../table.ts'
 import { check } from '../text/check.ts'
-import { readToml, type TomlDocument } from '../text/toml.ts'
-import { quote } from '../text/toml-quote.ts'
-import type { Around, Entry, Layer } from './entries.ts'
+import type { FileRead } from '../text/read-toml-file.ts'
+import { quote, readToml, type TomlDocument } from '../text/toml.ts'
+import { type Around, draftLayer, type Entries, type Entry, type Here, type Layer, put } from './entries.ts'
 
-export type FileInput = { readonly file: string; readonly text: string; readonly source: Source; readonly around: Around }
+type FileInput = { readonly file: string; readonly text: string; readonly source: Source; readonly around: Around }
 
 /** `broken`: the file has a syntax error, so a missing key may only be unreadable. */
 export type FileLayer = Layer & { readonly broken: boolean }
@@ -138,4 +139,73 @@ function otherSection({ settings }: Table, name: string): string | undefined {
 function childrenOf({ settings }: Table, prefix: string): readonly string[] {
   const below = settings.filter((setting) => setting.key.startsWith(prefix)).map((setting) => setting.key.slice(prefix.length))
   return [...new Set(below.map((rest) => rest.split('.')[0] ?? rest))]
+}
+
+export type Agents = {
+  readonly agents: { readonly [id: string]: AgentConfig }
+  readonly problems: readonly ConfigProblem[]
+  /** The file that was read. */
+  readonly file?: string
+}
+
+/** Reads agents.json, `{ id: { soul, model } }`; the model of the selected agent overrides the environment. */
+export function readAgents(home: string, readFile: (path: string) => FileRead): Agents {
+  for (const file of homePaths(home).agentsFiles) {
+    const read = readFile(file)
+    if (read.state === 'unusable')
+      return { file, agents: {}, problems: [{ file, line: read.line, key: '', message: `this file ${read.why}` }] }
+    if (read.state === 'text') return { file, ...parse(file, read.text, home) }
+  }
+  return { agents: {}, problems: [] }
+}
+
+/** Returns a layer with the model of the agent that `entries` select. */
+export function agentLayer({ agents, file = '' }: Agents, entries: Entries, where: Here): Layer {
+  const draft = draftLayer()
+  const id = String(entries.get('default_agent')?.value ?? 'default')
+  const model = Object.hasOwn(agents, id) ? agents[id]?.model : undefined
+  const setting = settingOf(where.table, 'default_model')
+  if (model !== undefined && setting) put(draft, { setting, raw: model, where, origin: { source: 'agent', where: file } })
+  return draft
+}
+
+type Parsed = Pick<Agents, 'agents' | 'problems'>
+
+function parse(file: string, text: string, home: string): Parsed {
+  const wrong = (key: string, message: string) => ({ file, key, message })
+  const data = parseJson(text)
+  if (!isObject(data))
+    return { agents: {}, problems: [wrong('', `must hold JSON such as {"coder": {"soul": "souls/coder.md", "model": null}}`)] }
+  const agents: { [id: string]: AgentConfig } = {}
+  const problems: ConfigProblem[] = []
+  for (const [id, raw] of Object.entries(data)) {
+    if (!new RegExp(forms.agent.pattern).test(id)) problems.push(wrong(id, `${quote(id)} must be ${forms.agent.says}`))
+    else if (!isObject(raw)) problems.push(wrong(id, 'must be an object with "soul" and "model"'))
+    else {
+      const { agent, whys } = one(raw, home)
+      agents[id] = agent
+      problems.push(...whys.map(([key, why]) => wrong(`${id}.${key}`, why)))
+    }
+  }
+  return { agents, problems }
+}
+
+/** `null` means the same as an absent key. */
+function one(raw: { readonly [key: string]: unknown }, home: string) {
+  const whys: (readonly [key: string, why: string])[] = []
+  const { soul = null, model = null, ...rest } = raw
+  for (const key of Object.keys(rest)) whys.push([key, `unknown key${didYouMean(key, ['soul', 'model']) || '; there can be: soul, model'}`])
+  for (const [key, value] of Object.entries({ soul, model }))
+    if (value !== null && (typeof value !== 'string' || value === '')) whys.push([key, 'must be text or null'])
+  const path = typeof soul === 'string' && soul !== '' ? inside(home, soul) : undefined
+  if (typeof soul === 'string' && soul !== '' && path === undefined)
+    whys.push(['soul', `${quote(soul)} leads out of ${home}; write a path relative to it`])
+  const agent: AgentConfig = { ...(path ? { soul: path } : {}), ...(typeof model === 'string' && model !== '' ? { model } : {}) }
+  return { agent, whys }
+}
+
+function inside(home: string, path: string): string | undefined {
+  const full = normalize(join(home, path))
+  const way = relative(home, full)
+  return path.startsWith('/') || path.includes('\0') || way === '' || way.split('/')[0] === '..' ? undefined : full
 }

@@ -2,7 +2,7 @@
 
 import { nearest } from '../../kit/text.ts'
 import type { ConfigProblem, Origin, Source } from '../config.ts'
-import { quote } from '../text/toml-quote.ts'
+import { quote } from '../text/toml.ts'
 import type { Entries } from './entries.ts'
 import { membersOf } from './references.ts'
 

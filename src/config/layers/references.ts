@@ -8,7 +8,7 @@ import { folded } from '../../security/targets/protected.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { ConfigProblem } from '../config.ts'
 import { kinds, leafOf, providerPrefix as prefix, providerSetting, rowsOfKind } from '../table.ts'
-import { quote } from '../text/toml-quote.ts'
+import { quote } from '../text/toml.ts'
 import { type Entries, type Entry, isStrings, providerNames } from './entries.ts'
 
 /** `mentioned`: keys that already have a problem; no further problem is reported for them. */

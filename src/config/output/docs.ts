@@ -1,10 +1,10 @@
 /** Generates the text of docs/config.md from the table. */
 
 import { defaultOf, forms, type Row } from '../../kit/settings.ts'
+import { defaultConfigToml } from '../config-text.ts'
 import { workValueOf } from '../layers/defaults.ts'
 import { type ChannelRows, leafOf, type Setting, sectionOf, tableOf, variablesOfSetting } from '../table.ts'
-import { toml } from './show.ts'
-import { defaultConfigToml } from './template.ts'
+import { tomlValue } from '../text/toml.ts'
 
 export function configDocs(channels: readonly ChannelRows[]): string {
   const { settings } = tableOf(channels)
@@ -124,12 +124,12 @@ function fallBack({ kinds, ...setting }: Setting): string {
 
 function workNumber(row: Row): string {
   const value = workValueOf(row)
-  return value === undefined ? '' : `for real work: \`${toml(value)}\``
+  return value === undefined ? '' : `for real work: \`${tomlValue(value)}\``
 }
 
 function usual(row: Row): string {
   const value = defaultOf(row)
-  if (value !== undefined) return `\`${toml(value)}\``
+  if (value !== undefined) return `\`${tomlValue(value)}\``
   const absent = row.absent ?? row.computed
   return row.required || absent === undefined ? 'required' : `not set: ${absent}`
 }

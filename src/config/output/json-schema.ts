@@ -2,8 +2,7 @@
 
 import type { JsonObject } from '../../kit/json.ts'
 import { defaultOf, forms, type Row, type Rows } from '../../kit/settings.ts'
-import { type ChannelRows, kinds, sections } from '../table.ts'
-import { topRows } from '../top-settings.ts'
+import { type ChannelRows, kinds, sections, topRows } from '../table.ts'
 
 export function configSchema(channels: readonly ChannelRows[]): JsonObject {
   return {

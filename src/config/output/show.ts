@@ -4,7 +4,7 @@ import { isObject } from '../../kit/json.ts'
 import { camel, type Row } from '../../kit/settings.ts'
 import type { Config, Origins } from '../config.ts'
 import { type ChannelRows, leafOf, providerPrefix, providerSetting, rowsOfKind, type Setting, sectionOf, tableOf } from '../table.ts'
-import { quote } from '../text/toml-quote.ts'
+import { quote, tomlValue } from '../text/toml.ts'
 
 export type ShowOptions = { readonly origin: boolean; readonly json: boolean; readonly channels: readonly ChannelRows[] }
 
@@ -43,22 +43,15 @@ function rowsFor(setting: Setting, { providers }: Config): readonly Omit<Line, '
 }
 
 function line(name: string, setting: Row, value: unknown, origin: string): string {
-  return value === undefined ? `# ${name} is not set: ${setting.absent ?? setting.computed ?? 'off'}` : `${name} = ${toml(value)}${origin}`
+  return value === undefined
+    ? `# ${name} is not set: ${setting.absent ?? setting.computed ?? 'off'}`
+    : `${name} = ${tomlValue(value)}${origin}`
 }
 
 function originOf(origins: Origins, key: string): string {
   const origin = origins[key]
   if (origin === undefined) return ''
   return `  # ${origin.source}: ${quote(origin.where).slice(1, -1)}${origin.line === undefined ? '' : `:${origin.line}`}`
-}
-
-/** Formats a value as TOML; numbers, booleans and quoted text are spelled as in JSON. */
-export function toml(value: unknown): string {
-  if (typeof value === 'string') return quote(value)
-  if (Array.isArray(value)) return `[${value.map(toml).join(', ')}]`
-  if (!isObject(value)) return String(value)
-  const members = Object.entries(value).map(([key, member]) => `${quote(key)} = ${toml(member)}`)
-  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
 }
 
 /** Returns the value of a dotted TOML key in the Config. */

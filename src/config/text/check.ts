@@ -4,8 +4,8 @@ import { normalize, resolve } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { type Form, forms, type Row } from '../../kit/settings.ts'
 import { didYouMean } from '../../kit/text.ts'
-import { type ExpandContext, expand, expandPath } from './expand.ts'
-import { quote, shown } from './toml-quote.ts'
+
+import { quote, shown } from './toml.ts'
 
 export type Value = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }
 
@@ -15,7 +15,7 @@ export type Value = string | number | boolean | readonly string[] | readonly num
  */
 export type Where = ExpandContext & { readonly base: string; readonly typed: boolean }
 
-export type Checked = { readonly value?: Value; readonly wrong: readonly string[] }
+type Checked = { readonly value?: Value; readonly wrong: readonly string[] }
 
 export function check(setting: Row, raw: unknown, where: Where): Checked {
   switch (setting.type) {
@@ -143,4 +143,57 @@ function map(raw: unknown): Checked {
   const bad = Object.entries(raw).filter(([, name]) => typeof name !== 'string' || !new RegExp(forms.provider.pattern).test(name))
   if (bad.length > 0) return { wrong: bad.map(([hint, name]) => `${shown(hint)}: must be ${forms.provider.says}, found ${kindOf(name)}`) }
   return right(Object.fromEntries(Object.entries(raw).map(([hint, name]) => [hint, String(name)])))
+}
+
+export type ExpandContext = {
+  /** The value of `~/.braidclaw`: BRAIDCLAW_HOME moves the whole tree. */
+  readonly home: string
+  /** The value of `~`. */
+  readonly userHome: string
+  readonly env: { readonly [name: string]: string | undefined }
+}
+
+type Expanded = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string }
+
+const reference = /\$(?:\$|([A-Za-z_]\w*)|\{([^}]*)(\}?))/g
+
+/**
+ * Expands `$NAME` and `${NAME}`. An unset variable is an error, never an empty string. `$$` is a literal dollar sign; the value of a variable
+ * is not expanded again.
+ */
+export function expand(text: string, around: ExpandContext): Expanded {
+  if (!text.includes('$')) return { ok: true, text }
+  const wrong: string[] = []
+  const done = text.replace(reference, (whole, bare?: string, braced?: string, closed?: string) => {
+    if (whole === '$$') return '$'
+    if (closed === '') return note(wrong, `"${'$'}{" is never closed; write ${'$'}{NAME}, or $$ for a dollar sign`)
+    return lookUp(bare ?? braced ?? '', around, wrong)
+  })
+  const [first] = wrong
+  return first === undefined ? { ok: true, text: done } : { ok: false, why: wrong.join('; ') }
+}
+
+/** Works like `expand`, and also expands `~` at the start. */
+export function expandPath(text: string, around: ExpandContext): Expanded {
+  const expanded = expand(text, around)
+  if (!expanded.ok || !text.startsWith('~')) return expanded
+  const path = expanded.text
+  if (path === '~/.braidclaw' || path.startsWith('~/.braidclaw/'))
+    return { ok: true, text: around.home + path.slice('~/.braidclaw'.length) }
+  if (path === '~' || path.startsWith('~/')) return { ok: true, text: around.userHome + path.slice(1) }
+  return { ok: false, why: '"~name" is not supported; write the full path, or "~/…" for your own home' }
+}
+
+function lookUp(name: string, { env, home }: ExpandContext, wrong: string[]): string {
+  if (!/^[A-Za-z_]\w*$/.test(name)) return note(wrong, `between "${'$'}{" and "}" only a variable's name may stand`)
+  if (name === 'BRAIDCLAW_HOME') return home
+  const value = Object.hasOwn(env, name) ? env[name] : undefined
+  if (value === undefined || value === '')
+    return note(wrong, `the environment variable ${name} is not set; set it, or write the value itself`)
+  return value
+}
+
+function note(wrong: string[], why: string): string {
+  wrong.push(why)
+  return ''
 }

@@ -7,8 +7,7 @@ import { factRows } from '../../providers/rows.ts'
 import type { ModelFacts } from '../../providers/wire/facts/model-facts.ts'
 import { check } from './check.ts'
 import { readConfigFile } from './read-toml-file.ts'
-import { readToml, type TomlDocument } from './toml.ts'
-import { quote } from './toml-quote.ts'
+import { quote, readToml, type TomlDocument } from './toml.ts'
 
 export type FactsFile = {
   /** Returns what the file says of a provider's model. */

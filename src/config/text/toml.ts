@@ -1,9 +1,13 @@
-/** Parses TOML and reports every syntax error in one pass: it reports a broken line, removes it, and parses the rest again. */
+/**
+ * Parses TOML and reports every syntax error in one pass: it reports a broken line, removes it, and parses the rest again. Writes values, and
+ * quotes untrusted text for messages.
+ */
 
 import { parse, TomlError } from 'smol-toml'
+import { isObject } from '../../kit/json.ts'
 import { locate, type Place } from './locate.ts'
 
-export type SyntaxProblem = { readonly line: number; readonly column: number; readonly message: string }
+type SyntaxProblem = { readonly line: number; readonly column: number; readonly message: string }
 
 export type TomlDocument = {
   /** The part that could be parsed. Dates are Date objects; integers beyond 2^53 are bigints. */
@@ -80,4 +84,30 @@ function without(text: string, line: number): string | undefined {
   const next = lines.findIndex((other, index) => index >= line && other.trimStart().startsWith('['))
   const end = isHeader ? (next === -1 ? lines.length : next) : line
   return lines.map((each, index) => (index >= line - 1 && index < end ? '' : each)).join('\n')
+}
+
+/**
+ * Returns a TOML basic string, on one line and without characters that could control a terminal: messages show untrusted text in this form
+ * too.
+ */
+export function quote(text: string): string {
+  const invisible = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
+  return JSON.stringify(text.toWellFormed()).replace(invisible, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Formats a value as a person would write it in TOML, cut at about 60 characters. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return value.length > 60 ? `${quote(value.slice(0, 57))}… (${value.length} characters)` : quote(value)
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value)
+  if (Array.isArray(value)) return `a list of ${value.length}`
+  return value instanceof Date ? 'a date' : 'a table'
+}
+
+/** Formats a value as TOML; numbers, booleans and quoted text are spelled as in JSON. */
+export function tomlValue(value: unknown): string {
+  if (typeof value === 'string') return quote(value)
+  if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`
+  if (!isObject(value)) return String(value)
+  const members = Object.entries(value).map(([key, member]) => `${quote(key)} = ${tomlValue(member)}`)
+  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
 }

@@ -1,9 +1,8 @@
 /** Keeps schedules: operators add, change and remove them, and the clock makes their tasks, in one daemon at a time. */
 
 import { FailureError } from '../../host/failure.ts'
-import { planStep, type Step } from '../../host/schedules/plan.ts'
 import { readTiming, readZone } from '../../host/schedules/read-timing.ts'
-import { nextDue, type Timing } from '../../host/schedules/timing.ts'
+import { nextDue, planStep, type Step, type Timing } from '../../host/schedules/timing.ts'
 import { onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { SchedulePlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'

@@ -1,10 +1,13 @@
-/** Declares the settings that every channel of the daemon has, and resolves them: who may talk there and what they may do. */
+/**
+ * Declares the settings that every channel of the daemon has, and resolves them: who may talk there and what they may do. Lowers a setup to
+ * that.
+ */
 
 import { type Config, channelSettings, withParts } from '../../config/config.ts'
 import type { Form, Rows } from '../../kit/settings.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 
-export type ProfileName = 'operator' | 'chat'
+type ProfileName = 'operator' | 'chat'
 
 /** Names the people at the other end of a channel. A channel that says nothing serves only named people, with the profile `chat`. */
 export type People = {
@@ -34,9 +37,9 @@ export type ChannelProfile = {
 export const everyone = '*'
 
 /** The tools that reach neither files nor programs nor the network. */
-export const chatTools: readonly string[] = ['time', 'memory_search']
+const chatTools: readonly string[] = ['time', 'memory_search']
 
-export function profileRows({ profile = 'chat', users = [], form = 'any' }: People = {}) {
+function profileRows({ profile = 'chat', users = [], form = 'any' }: People = {}) {
   return {
     profile: {
       type: 'choice',
@@ -130,4 +133,35 @@ export function profileProblem({ channel, profile, users, memory }: ChannelProfi
     return `channels.${channel}: users = ["*"] with profile = "operator" gives everyone your own rights; name the users`
   if (memory === 'all') return `channels.${channel}: users = ["*"] with memory = "all" shows everyone your conversations; name the users`
   return undefined
+}
+
+/**
+ * Lowers a setup to what a channel permits (the tools, the level, the folder); it never raises anything. Returns the same setup when there is
+ * no channel.
+ */
+export function narrowSetup<Setup extends { readonly config: Config }>(
+  setup: Setup,
+  access: ChannelProfile | undefined,
+): Setup & { readonly access?: ChannelProfile } {
+  if (access === undefined) return setup
+  return { ...setup, access, config: narrowConfig(setup.config, access) }
+}
+
+function narrowConfig(config: Config, { tools, level, folder }: ChannelProfile): Config {
+  const { security, channels } = config
+  return {
+    ...config,
+    ...(folder === undefined ? {} : { workspaceDir: folder }),
+    security: level === undefined ? security : { ...security, autonomy: lower(security.autonomy, level), ...unasked(config, level) },
+    channels: tools === undefined ? channels : { ...channels, cli: { ...channels.cli, toolsAllow: tools } },
+  }
+}
+
+function lower(one: Config['security']['autonomy'], other: Config['security']['autonomy']) {
+  return autonomyLevels.indexOf(one) <= autonomyLevels.indexOf(other) ? one : other
+}
+
+/** A yes that the operator gave in advance to all medium risks does not extend to a channel below the level `full`. */
+function unasked({ security }: Config, level: Config['security']['autonomy']) {
+  return { approveAllMedium: security.approveAllMedium && level === 'full' }
 }

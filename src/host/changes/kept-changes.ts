@@ -2,10 +2,10 @@
 
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
-import { movedAside, type SetSummary, type Shown } from '../../workspace/changes/contract.ts'
+import { movedAside, type SetSummary, type Shown, type Side } from '../../workspace/changes/contract.ts'
+import { createLook, type Look } from '../../workspace/changes/look.ts'
 import { showMoves } from '../../workspace/git/show-moves.ts'
 import { FailureError } from '../failure.ts'
-import { pastLook } from '../transactions/past-review.ts'
 
 /** RUN/CALL, as the questions and receipts name a call. */
 export function nameOf({ about }: Pick<SetSummary, 'about'>): string {
@@ -73,5 +73,30 @@ export function reversed({ changes, content, git, ...set }: ChangeSet, undone: r
     content({ before, after, ...named }, side, maxBytes) {
       return content({ ...named, ...(after ? { before: after } : {}), ...(before ? { after: before } : {}) }, turn[side], maxBytes)
     },
+  }
+}
+
+/** Looks at a change set as it was made; a path that it does not name is as it is now. */
+export function pastLook({ workspace, changes, read }: Pick<Shown, 'workspace' | 'changes' | 'read'>): Look {
+  const now = createLook({ workspace, upper: workspace, changes: [] })
+  const byPath = new Map(changes.map((change) => [change.path, change]))
+  const stateOf = (path: string, side: Side) => byPath.get(path)?.[side]
+
+  function list(path: string, side: Side): readonly string[] | undefined {
+    const own = changes.filter((change) => change.path.slice(0, Math.max(0, change.path.lastIndexOf('/'))) === path)
+    const names = (there: boolean) =>
+      own.flatMap((change) => ((change[side] !== undefined) === there ? [change.path.slice(change.path.lastIndexOf('/') + 1)] : []))
+    const gone = new Set(names(false))
+    if (byPath.has(path) && stateOf(path, side)?.kind !== 'folder') return undefined
+    return [...new Set([...(now.list(path, side) ?? []), ...names(true)])].filter((name) => !gone.has(name))
+  }
+
+  return {
+    read: (path, side, maxBytes) => (byPath.has(path) ? read(path, side, maxBytes) : now.read(path, side, maxBytes)),
+    kind: (path, side) => (byPath.has(path) ? stateOf(path, side)?.kind : now.kind(path, side)),
+    mode: (path, side) => (byPath.has(path) ? stateOf(path, side)?.mode : now.mode(path, side)),
+    link: (path, side) => (byPath.has(path) ? stateOf(path, side)?.target : now.link(path, side)),
+    list,
+    [Symbol.dispose]: () => now[Symbol.dispose](),
   }
 }

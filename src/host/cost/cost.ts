@@ -6,7 +6,7 @@ import { utcDay } from '../../memory/spend/budget-ledger.ts'
 import { type Spend, type SpendKey, type SpendRow, spendKeys } from '../../memory/spend/spend.ts'
 import { cachedShare } from '../../runtime/usage.ts'
 import { FailureError } from '../failure.ts'
-import { type BudgetState, budgetStates } from './budget-states.ts'
+import { type BudgetState, budgetStates } from './budget.ts'
 
 export type CostQuery = {
   /** How many days in UTC, today included. Default: 30. */

@@ -5,8 +5,14 @@ import { homeRun } from '../../memory/journal/home-notes.ts'
 import type { Journal } from '../../memory/journal/journal.ts'
 import type { JournalEntry } from '../../memory/journal/journal-entry.ts'
 import type { FeedEntry } from '../../memory/journal/journal-feed.ts'
-import type { HostEvent, HostNotice } from './host-event.ts'
-import { createRunProjection, type RunProjection } from './run-projection.ts'
+import { askedIn, broughtBy } from '../../runtime/behaviours/start-events.ts'
+import type { ChangeReview } from '../../runtime/changes.ts'
+import type { AgentEvent, ExternalEvent, Judgement, Proposal, RunEvent } from '../../runtime/event.ts'
+import { gateIdOf } from '../../runtime/gate-id.ts'
+import { changesOf, dropOutcome } from '../../runtime/outcome.ts'
+import { type Projected, project, projection } from '../../runtime/project.ts'
+import { type Consequence, consequenceIn, type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import type { AskedApproval, HostEvent, HostNotice } from './host-event.ts'
 
 export type FeedProjection = (entry: FeedEntry) => readonly HostEvent[]
 
@@ -42,7 +48,7 @@ export function createFeedProjection(journal: Pick<Journal, 'events'>): FeedProj
   }
 }
 
-export function idOf(seq: number, part: number): string {
+function idOf(seq: number, part: number): string {
   return `${seq}.${part}`
 }
 
@@ -101,7 +107,164 @@ export function member<Name extends string>(name: Name, value: string | undefine
   return found
 }
 
-function textIn(body: Body, key: string): string | undefined {
-  const found = body[key]
+type Told = AgentEvent | HostNotice
+
+type RunProjection = ReturnType<typeof createRunProjection>
+
+/** How long an approval lives when its entry does not say it, in milliseconds. */
+const usualLifeMs = 600_000
+
+/**
+ * Projects the journal entries of one run, one after the other, to what a subscriber sees. It needs no threads and judges nothing, so it
+ * works for runs of other versions and of other programs too; what a replay shows comes out here in the same order of each call.
+ */
+function createRunProjection({ runId, conversationId }: { readonly runId: string; readonly conversationId: string }) {
+  const state: { seen: Projected; over: boolean; failed: boolean } = { seen: projection(runId), over: false, failed: false }
+  const proposals = new Map<string, Proposal>()
+  const reviews = new Map<string, ChangeReview>()
+  /** The open questions, by the call. */
+  const gates = new Map<string, string>()
+  /** Calls of the reply that were not shown yet: each call is shown before anything else about it. */
+  let waiting: Proposal[] = []
+
+  function show(event: RunEvent): readonly AgentEvent[] {
+    state.seen = project(state.seen, event)
+    return state.seen.events
+  }
+
+  /** Shows the calls up to the one that is `last`, or all. */
+  function propose(last: (proposal: Proposal) => boolean = stops): Told[] {
+    const at = waiting.findIndex(last)
+    const next = waiting.splice(0, at < 0 ? waiting.length : at + 1)
+    return next.flatMap((proposal) => show({ type: 'propose', id: proposal.call.id, ...proposal }))
+  }
+
+  function about(id: string): Told[] {
+    const isIt = ({ call }: Proposal) => call.id === id
+    return waiting.some(isIt) ? propose(isIt) : []
+  }
+
+  function external(event: ExternalEvent): readonly Told[] {
+    const brought = broughtBy(event)
+    if (brought !== undefined) {
+      for (const proposal of brought) proposals.set(proposal.call.id, proposal)
+      waiting = [...brought]
+    }
+    if (event.type === 'run.start')
+      return [{ type: 'run_started', message: askedIn(event), model: event.model }, ...show(event), ...propose()]
+    if (brought !== undefined) return [...show(event), ...propose()]
+    if (event.type === 'model.fail') state.failed = true
+    if (event.type === 'tool.changed') reviews.set(event.id, event.review)
+    if (event.type === 'approval.decision') return closed(event.id, { allow: event.allow, by: event.by, note: event.note })
+    if (event.type !== 'tool.done') return show(event)
+    return [...show(event), ...fate(event.id, changesOf(event.outcome.metadata), event.outcome.receipt)]
+  }
+
+  function consequence(event: Consequence, body: Entry['body']): readonly Told[] {
+    if (event.type === 'finish') return finished(event)
+    const receipt = textIn(body, 'receipt')
+    if (event.type === 'deny')
+      return [...about(event.id), ...show(event), ...closed(event.id, { allow: false, by: event.by }), ...propose()]
+    if (event.type === 'drop') return dropped(event, body, receipt)
+    return about(event.id)
+  }
+
+  /** After a crash the entry has the result itself. */
+  function dropped(event: Extract<Consequence, { type: 'drop' }>, body: Entry['body'], receipt: string | undefined): Told[] {
+    const known = isObject(body) && isObject(body.result) ? body.result : undefined
+    const metadata = known ? known.metadata : dropOutcome(event).metadata
+    const changes = isObject(metadata) ? changesOf(metadata) : undefined
+    return [...show(event), ...closed(event.id, { allow: false, by: event.by }), ...fate(event.id, changes, receipt, event.by)]
+  }
+
+  function finished(event: Extract<Consequence, { type: 'finish' }>): Told[] {
+    const { code, message, stop } = event.ending
+    state.over = true
+    // What ended the run is journalled only here.
+    const halted = stop === 'error' && !state.failed && code !== 'provider'
+    const why: AgentEvent[] = halted ? [{ type: 'error', code, message, recoverable: false }] : []
+    return [...propose(() => false), ...why, ...show(event), { type: 'run_ended', code, message }]
+  }
+
+  function interrupted(message: string): Told[] {
+    state.over = true
+    return [
+      ...propose(() => false),
+      { type: 'error', code: 'interrupted', message, recoverable: false },
+      { type: 'done', stopReason: 'error' },
+      { type: 'run_ended', code: 'error', message, interrupted: true },
+    ]
+  }
+
+  function asked(id: string, { at, body }: Entry & { readonly at: number }): Told[] {
+    const proposal = proposals.get(id)
+    if (!proposal) return []
+    const review = reviews.get(id)
+    const gate = gateIdOf(runId, id, review && 'changes')
+    gates.set(id, gate)
+    const { call, judgement } = proposal
+    const shown = { type: 'gate.open', id, call, judgement, ...(review ? { changes: review } : {}) } as const
+    const expires = isObject(body) && typeof body.expires === 'number' ? body.expires : at + usualLifeMs
+    const approval: AskedApproval = {
+      id: gate,
+      runId,
+      conversationId,
+      callId: id,
+      tool: call.name,
+      ...facts(judgement, review),
+      about: review ? 'changes' : 'call',
+      created: at,
+      expires,
+    }
+    return [...about(id), ...show(shown), { type: 'approval_open', approval }, ...propose()]
+  }
+
+  function closed(
+    id: string,
+    { allow, by, note }: { readonly allow: boolean; readonly by: string; readonly note?: string | undefined },
+  ): Told[] {
+    const gate = gates.get(id)
+    if (gate === undefined) return []
+    gates.delete(id)
+    // Nobody was there to answer: an operator elsewhere still can.
+    if (!allow && /^(approval\.)?nobody$/.test(by)) return []
+    return [{ type: 'approval_closed', id: gate, state: allow ? 'allowed' : 'denied', by, note }]
+  }
+
+  function fate(id: string, changes: string | undefined, receipt: string | undefined, by?: string): Told[] {
+    if (changes === undefined || changes === 'none' || changes === 'direct') return []
+    const more = { set: `${runId}/${id}`, by, receipt }
+    if (changes === 'dropped') return [{ type: 'changes_dropped', ...more }]
+    if (changes === 'pending') return [{ type: 'changes_pending', ...more }]
+    return [{ type: 'changes_applied', digest: changes, ...more }]
+  }
+
+  return {
+    /** Whether the run has ended; entries of a repair may follow. */
+    isOver: () => state.over,
+    /** Returns what the entry completes, in order. Never throws because of what the journal contains. */
+    take(entry: Entry & { readonly at: number }): readonly Told[] {
+      const { kind, type, body } = entry
+      if (kind === 'note' && type === 'gate.open') return asked(textIn(body, 'id') ?? '', entry)
+      if (kind === 'note' && type === 'interrupted') return interrupted(textIn(body, 'message') ?? 'the process of the run ended')
+      const event = externalOf(entry)
+      if (event) return external(event)
+      const known = consequenceIn(entry)
+      return known ? consequence(known, body) : []
+    },
+  }
+}
+
+/** The entry of a call that is denied or asked about comes before the next call is shown. */
+const stops = ({ judgement }: Proposal) => judgement.verdict !== 'allow'
+
+/** Returns the facts that the person is asked about: the call, or its changes. */
+function facts({ risk, ...judged }: Judgement, review: ChangeReview | undefined) {
+  const { rule, reason, summary } = review ?? judged
+  return { risk, rule, reason, summary, plan: review?.digest ?? judged.plan }
+}
+
+function textIn(body: unknown, key: string): string | undefined {
+  const found = isObject(body) ? body[key] : undefined
   return typeof found === 'string' ? found : undefined
 }

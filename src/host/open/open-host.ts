@@ -5,7 +5,7 @@ import { lazy } from '../../kit/lazy.ts'
 import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
 import { hasLeftovers } from '../../sandbox/owner/private-folder.ts'
 import { watchStop } from '../../service/stop-file.ts'
-import { narrowSetup } from '../access/narrow-setup.ts'
+import { narrowSetup } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
 import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/recovery.ts'
 import { withReceipt } from '../records/late-decision.ts'
@@ -53,7 +53,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   /** After a crash the changes of its commands are settled before anything else runs. */
   const settled = lazy(async () => {
     if ((recovered.last === undefined || !hasLeft(recovered.last)) && !hasViews) return
-    const { settleChanges } = await import('../records/integrity/settle-changes.ts')
+    const { settleChanges } = await import('../records/integrity/open-kept-changes.ts')
     await settleChanges(setup, home.record)
   })
 

@@ -4,7 +4,8 @@ import { type Memory, openMemory } from '../../memory/memory.ts'
 import { createSealer } from '../../receipts/key.ts'
 import type { Setup } from '../api.ts'
 import { FailureError, storageProblem } from '../failure.ts'
-import { receiptPaths } from '../records/integrity/recovery.ts'
+import { createRecord, receiptPaths } from '../records/integrity/recovery.ts'
+import type { RecordsBase } from '../records/records-base.ts'
 
 type OpenedSetup = Pick<Setup, 'config' | 'paths' | 'log'>
 
@@ -38,4 +39,9 @@ export function createDatabase(path: string): void {
 export function toFailure(memory: Memory, error: unknown): unknown {
   const failure = memory.failureOf(error)
   return failure ? storageProblem(failure) : error
+}
+
+/** Opens the records of a home for one command, and closes them when `use` has ended. @throws FailureError when they cannot be used */
+export function withRecords<T>(setup: Setup, use: (base: RecordsBase) => T | Promise<T>): Promise<T> {
+  return withMemory(setup, (memory) => use({ setup, memory, record: createRecord({ ...setup, redact: setup.redactor.json }, memory) }))
 }

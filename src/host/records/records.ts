@@ -20,14 +20,12 @@ import type { CallChanges, ChangeFacts, HostRecords, ReceiptPage, RunFacts, Step
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { approvalRecords } from './approvals.ts'
-import { anchorNow } from './integrity/anchor-now.ts'
 import { openKeptChanges } from './integrity/open-kept-changes.ts'
-import { brokenChain, checkChain } from './integrity/receipt-check.ts'
+import { anchorNow, brokenChain, checkChain, verifyInChild } from './integrity/receipt-check.ts'
 import { inRecordWords } from './integrity/recovery.ts'
-import { resolveRun } from './integrity/run-lookup.ts'
 import { withReceipt } from './late-decision.ts'
 import { pinRecords } from './pins.ts'
-import { limited, type RecordsBase } from './records-base.ts'
+import { limited, type RecordsBase, resolveRun } from './records-base.ts'
 import { stopRecords } from './stop.ts'
 import { toolFacts } from './tools.ts'
 import { transcriptOf } from './transcript.ts'
@@ -137,10 +135,7 @@ function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts']
     },
     async verify({ deep = false, against } = {}) {
       if (against !== undefined) anchorIn(against)
-      if (bytesOf(path) > longLog) {
-        const { verifyInChild } = await import('./integrity/verify-in-child.ts')
-        return verifyInChild(setup, { deep, against })
-      }
+      if (bytesOf(path) > longLog) return verifyInChild(setup, { deep, against })
       const anchor = against === undefined ? undefined : anchorIn(against)
       const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, ...(anchor ? { anchor } : {}) })
       const { count, completeness } = found

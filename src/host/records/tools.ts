@@ -9,15 +9,14 @@ import { policyOf } from '../setup/effective-policy.ts'
 import { trySandboxNow } from '../toolset/sandbox/sandbox-state.ts'
 import { createToolRuntime } from '../toolset/tool-executor.ts'
 import { builtInNames } from '../toolset/tool-selection.ts'
-import { everything } from '../toolset/tool-selections.ts'
+import { everything, parseToolsOption } from '../toolset/tools-option.ts'
 
 /** `tools`: as the option of that name; absent: the built-in ones and everything in tools.dir. */
 export type ToolsAsked = { readonly tools?: string | undefined; readonly sandbox?: SandboxKind | undefined }
 
 export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {}): Promise<readonly ToolFacts[]> {
   const { config, paths, context } = setup
-  const request =
-    tools === undefined ? await everything(setup) : (await import('../toolset/tools-option.ts')).parseToolsOption(setup, tools)
+  const request = tools === undefined ? everything(setup) : parseToolsOption(setup, tools)
   const policy = policyOf(config, paths, context.env)
   const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', sandbox, tools: request })
   await toolRuntime.close()

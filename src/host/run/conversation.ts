@@ -13,11 +13,20 @@ import { askedModels, withAnswerRoom } from '../cost/model-window.ts'
 import type { Home } from '../open/open-home.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions } from '../setup/project-instructions.ts'
-import { hasRuleFolders } from '../setup/rules/rule-folders.ts'
 import { runLimits } from '../setup/run-limits.ts'
+import { hasRuleFolders } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
-import { builtInNames, builtInTools, hasTools, type ToolRuntime, type ToolSelection, unknownNames } from '../toolset/tool-selection.ts'
+import {
+  builtInNames,
+  builtInTools,
+  hasTools,
+  type ToolRuntime,
+  type ToolSelection,
+  unknownNames,
+  warnOfUnknown,
+  withContractRefusals,
+} from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
 import { createPromptBuilder } from './prompt-builder.ts'
 import { createTurns } from './turns.ts'
@@ -54,7 +63,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const asked = options.provider ?? (await profile.provider())
   const window = home.windows.of(await askedModels(setup, asked))
   const answering = withAnswerRoom(asked, window)
-  const provider = tools.refusals ? (await import('../toolset/contract-refusals.ts')).withContractRefusals(answering) : answering
+  const provider = tools.refusals ? withContractRefusals(answering) : answering
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
   const request: ConversationRequest = { ...options, conversation: which }
   const instructions = instructionsFor(setup, request, workspace)
@@ -73,7 +82,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     instructions,
     window,
   })
-  await warnUnknownTools(setup, tools)
+  warnUnknownTools(setup, tools)
   // Discovers extra tools eagerly so that configuration errors surface before the first prompt.
   if (tools.more) await toolRuntime.get()
   const prompts = createPromptBuilder({
@@ -141,13 +150,13 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       search: memory.search,
       async compact(how) {
         if (!prompts.needsCompaction()) return
-        const { compactConversation } = await compaction()
+        const { compactConversation } = await sideCalls()
         const payer = payerOf(opening, conversationId)
         const meters = await metersOf(home, setup, payer)
         await compactConversation({ ...how, setup, memory, conversationId, provider: answering, window, payer, meter: meters() })
       },
       async readPictures(pictures, signal) {
-        const { readPictures } = await import('./read-pictures.ts')
+        const { readPictures } = await sideCalls()
         const payer = payerOf(opening, conversationId)
         const meters = await metersOf(home, setup, payer)
         return readPictures({ profile, memory, payer, meter: meters(), marked: readsUntrusted, pictures, signal })
@@ -206,7 +215,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
       window,
       meter: meters,
       summarise: (runId) => async (asked, signal) => {
-        const { turnSummariser } = await compaction()
+        const { turnSummariser } = await sideCalls()
         return turnSummariser({ setup: profile.setup, memory: home.memory, provider, payer, meter: meters(runId) })(asked, signal)
       },
       judge: async (call) => (await toolRuntime.get().catch(stripErrorPrefix)).judge(call),
@@ -232,9 +241,9 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   })
 }
 
-/** Imported on demand: most turns and conversations are short. */
-function compaction() {
-  return import('./compact-conversation.ts')
+/** Imported on demand: most conversations are short and have no pictures. */
+function sideCalls() {
+  return import('./side-calls.ts')
 }
 
 function payerOf({ profile: { setup }, options: { agent, channel } }: RunContext, conversationId: string): Omit<Payer, 'runId'> {
@@ -262,10 +271,9 @@ async function standingTools(setup: Setup): Promise<ToolSelection> {
 }
 
 /** Warns at the start about names in the operator's list that match no tool; with extra tools, tool-executor.ts checks the names. */
-async function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection): Promise<void> {
+function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection): void {
   const toolsAllow = allowedTools(config) ?? []
   if (more || unknownNames(toolsAllow).length === 0) return
-  const { warnOfUnknown } = await import('../toolset/unknown-tools.ts')
   warnOfUnknown(log, toolsAllow, builtInNames)
 }
 
@@ -284,7 +292,7 @@ function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>):
  */
 async function rulesFor({ setup, rules: shared }: Profile) {
   if (!hasRuleFolders(setup)) return {}
-  const { rulesInForce } = await import('../setup/rules/operator-rules.ts')
+  const { rulesInForce } = await import('../setup/operator-rules.ts')
   const { rules, journal } = shared(rulesInForce(setup))
   return { rules, ...(journal ? { journalledRules: journal } : {}) }
 }

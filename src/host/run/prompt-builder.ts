@@ -1,11 +1,11 @@
 /** Builds the context of each run afresh: the conversation so far, the tools available now, the system prompt. */
 
-import { allowedTools } from '../../config/config.ts'
+import { allowedTools, withParts } from '../../config/config.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RunContext } from '../../runtime/create-agent.ts'
 import type { Continued, Instruction } from '../../runtime/event.ts'
-import type { Message, ModelWindow, ToolSpec } from '../../runtime/port.ts'
+import type { Log, Message, ModelWindow, ToolSpec } from '../../runtime/port.ts'
 import type { JournalledInstruction } from '../../runtime/replay/journal-reader.ts'
 import { afterTrim } from '../../runtime/request/turn-messages.ts'
 import type { Trial } from '../../sandbox/trial.ts'
@@ -16,9 +16,8 @@ import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
 import { assertWorkspaceExists } from '../setup/workspace-folder.ts'
 import { builtInSpecs, hasTools, specOf, type ToolRuntime, type ToolSelection } from '../toolset/tool-selection.ts'
-import { toolsForModel } from '../toolset/tools-for-model.ts'
 
-export type PromptBuilderOptions = {
+type PromptBuilderOptions = {
   readonly setup: Setup
   readonly memory: Memory
   readonly conversationId: string
@@ -35,8 +34,6 @@ export type PromptBuilderOptions = {
   readonly sandbox?: Promise<Trial> | undefined
   readonly sandboxState: () => Promise<Trial>
 }
-
-export type PromptBuilder = ReturnType<typeof createPromptBuilder>
 
 type OwnHistory = Pick<RunContext, 'openMessages'> & { readonly history: readonly Message[] }
 
@@ -153,4 +150,20 @@ function projectSection({ path, text }: Instruction): string {
 The user's instructions for this project, from ${path}; what is permitted stays with the gate. A folder may have such a file of its own: BraidClaw adds it to the result of the first call that touches the folder.
 
 ${text}`
+}
+
+type Offering = {
+  readonly log: Log
+  /** Called only when there is a shell to offer. */
+  readonly state: () => Promise<Trial>
+}
+
+/** Filters the tools that the model gets: without a working sandbox it gets no shell. */
+export async function toolsForModel(specs: readonly ToolSpec[], { log, state }: Offering): Promise<readonly ToolSpec[]> {
+  if (!specs.some(({ name }) => name === 'shell')) return specs
+  const trial = await state()
+  if (trial.ok) return specs
+  log('warn', 'shell tool off', { why: `no sandbox: ${trial.missing}` })
+  const off = withParts(['shell'])
+  return specs.filter(({ name }) => !off.includes(name))
 }

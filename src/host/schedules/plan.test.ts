@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Planned, planStep, type Step } from './plan.ts'
+import { type Planned, planStep, type Step } from './timing.ts'
 
 const [minute, hour] = [60_000, 3_600_000]
 const noon = Date.parse('2026-05-12T12:00:00Z')

@@ -3,15 +3,15 @@
 import { errorText } from '../../kit/errors.ts'
 import type { FiredEnd, ScheduleRow } from '../../memory/schedule-store.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../../runtime/event.ts'
+import { endingNote } from '../../runtime/history-text.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { activeAgentOf } from '../setup/agent-profile.ts'
 import { directCall } from '../toolset/direct-call.ts'
-import { reportOf } from './report-text.ts'
 
 /** How an entrance runs a turn that nobody attends. */
-export type UnattendedTurns = {
+type UnattendedTurns = {
   takeTurn(turn: {
     readonly conversation: Conversation
     readonly prompt: string
@@ -158,4 +158,40 @@ function setupOf(setup: Setup, { workspace, agent, autonomy }: ScheduleRow): Set
       security: { ...config.security, ...(level === undefined ? {} : { autonomy: level }) },
     },
   }
+}
+
+type Reported = {
+  readonly name: string
+  readonly check: string | null
+  readonly ending: Ending
+  readonly answer: string
+  /** `passed`, why not, or null when nothing was checked. */
+  readonly checked: string | null
+  /** The questions that an operator can still answer. */
+  readonly unanswered: readonly string[]
+}
+
+/**
+ * Formats what a channel gets of a run: the answer, or why there is none. Always names a failure beside the model's own text: "done" must not stand alone when the run does not count as good. */
+function reportOf({ name, check, ending, answer, checked, unanswered }: Reported): string {
+  const said = answer.trim()
+  if (ending.code !== 'answered') {
+    const todo =
+      ending.code === 'approval_needed' ? unanswered.map((id) => `. On the machine: braidclaw approvals allow ${id}`).join('') : ''
+    return both(said, `[schedule "${name}": ${endingNote(ending)}${todo}]`)
+  }
+  if (checked === null || checked === 'passed') return said === '' ? `[schedule "${name}": there was no answer]` : said
+  return both(said, `[schedule "${name}": the check "${check}" did not pass: ${checked}]`)
+}
+
+export function interruptedReport(name: string, why: string): string {
+  return `[schedule "${name}": interrupted: ${why}]`
+}
+
+export function pausedReport(name: string, failures: number): string {
+  return `[schedule "${name}" is paused, because ${failures} runs in a row failed; to go on: braidclaw schedule resume ${name}]`
+}
+
+export function both(...parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join('\n\n')
 }

@@ -2,7 +2,7 @@
 
 import type { FiredRow, ScheduleRow } from '../../memory/schedule-store.ts'
 import type { Schedule, ScheduledRun } from '../contract/schedules-api.ts'
-import { nextDues, type Timing } from './timing.ts'
+import { nextDue, nextDues, type Timing } from './timing.ts'
 
 export function timingOf({ kind, spec, zone, anchor }: Pick<ScheduleRow, 'kind' | 'spec' | 'zone' | 'anchor'>): Timing {
   if (kind === 'cron') return { kind, expression: spec, zone }
@@ -83,4 +83,12 @@ function present<Values extends { readonly [name: string]: string | number | nul
     if (value !== null) Object.assign(found, { [name]: value })
   }
   return found
+}
+
+/** Returns the names of the schedules that should have been started by now. */
+export function overdueNames(rows: readonly ScheduleRow[], now: number): readonly string[] {
+  return rows.flatMap((row) => {
+    const due = row.state === 'active' ? nextDue(timingOf(row), row.checked) : undefined
+    return due !== undefined && due <= now ? [row.name] : []
+  })
 }

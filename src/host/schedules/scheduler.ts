@@ -7,11 +7,10 @@ import { errorText } from '../../kit/errors.ts'
 import type { FiredEnd, FiredKey, FiredRow, ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { StartedRun } from '../contract/schedules-api.ts'
-import { planStep } from './plan.ts'
-import { both, interruptedReport, pausedReport } from './report-text.ts'
 import type { RunProgress } from './run-schedule.ts'
+import { both, interruptedReport, pausedReport } from './run-schedule.ts'
 import { iso, runViewOf, timingOf } from './schedule-view.ts'
-import { nextDue } from './timing.ts'
+import { nextDue, planStep } from './timing.ts'
 
 export type SchedulerOptions = {
   readonly store: ScheduleStore

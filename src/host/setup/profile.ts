@@ -7,8 +7,8 @@ import type { Trial } from '../../sandbox/trial.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
 import { sandboxState } from '../toolset/sandbox/sandbox-state.ts'
+import type { LoadedRules } from './operator-rules.ts'
 import { providerFor, type SharedProviders } from './provider-pool.ts'
-import type { LoadedRules } from './rules/rule-files.ts'
 
 export type Profile = {
   /** The setup of the first conversation with these settings. */

@@ -1,9 +1,9 @@
 /** Loads what every command needs first: the configuration, the redactor, the log. An invalid configuration ends the command here. */
 
-import { lstatSync, readdirSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, describeProblem } from '../../config/config.ts'
-import type { Flags } from '../../config/layers/flags.ts'
+import type { Flags } from '../../config/load.ts'
 import { type Loaded, loadConfig } from '../../config/load.ts'
 import { type HomePaths, homePaths } from '../../config/paths.ts'
 import { createTrust } from '../../config/trust.ts'
@@ -80,4 +80,11 @@ function resolve({ home, env, cwd, channels }: HostContext, flags: Flags, { stay
   if (loaded.ok) return loaded
   const code = loaded.problems.every(({ file }) => file.startsWith('--')) ? 'usage' : 'error'
   throw new FailureError(code, loaded.problems.map(describeProblem))
+}
+
+export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log'>
+
+/** Finds out whether there may be rules of the operator, without loading what reads them. */
+export function hasRuleFolders({ paths, config }: RuleSetup): boolean {
+  return [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`].some((folder) => existsSync(folder))
 }

@@ -2,8 +2,8 @@
 
 import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import type { Config } from '../../config/config.ts'
+import { builtIn, isTooBroad } from '../../config/paths.ts'
 import { errorCode, explainErrno } from '../../config/text/read-toml-file.ts'
-import { builtIn, isTooBroad } from '../../config/workspace.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 

@@ -1,9 +1,12 @@
-/** Computes what a call of a file tool would change, so that the person who is asked sees the exact difference. */
+/** Computes what a call of a file tool would change, so that the person who is asked sees the exact difference, and keeps what it replaces. */
 
+import { lazy } from '../../kit/lazy.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import type { Call } from '../../runtime/event.ts'
-import type { Workspace } from '../../workspace/contract.ts'
+import type { Policy } from '../../security/policy.ts'
+import type { Originals, Workspace } from '../../workspace/contract.ts'
+import type { Judging } from '../transactions/reviewed-views.ts'
 
 type Files = Pick<Workspace, 'stat' | 'readBytes' | 'previewEdit'>
 
@@ -73,3 +76,28 @@ function bytesOf(text: string): Uint8Array {
 }
 
 const none = () => undefined
+
+type FileOriginals = Originals & {
+  /** Does the work, with the store loaded, which `keep` needs, while no change set enters the workspace or leaves it. */
+  alone<T>(work: () => Promise<T>): Promise<T>
+}
+
+type Whose = { readonly conversation: string; run(): string }
+
+/** Keeps what file tools replace or delete in the store of change sets, which is loaded before the first write of a conversation. */
+export function createFileOriginals(setup: Judging['setup'], policy: Policy, whose: Whose): FileOriginals {
+  const opened = lazy(async () => {
+    const { openJudgedChanges } = await import('../transactions/reviewed-views.ts')
+    const store = openJudgedChanges(setup, policy)
+    return { store, originals: store.originals(whose) }
+  })
+  return {
+    alone: async (work) => (await opened.get()).store.alone(work),
+    keep(write) {
+      const made = opened.current()
+      if (made === undefined) throw new Error('the store of changes is not open')
+      return made.originals.keep(write)
+    },
+    delete: async (paths, by) => (await opened.get()).originals.delete(paths, by),
+  }
+}

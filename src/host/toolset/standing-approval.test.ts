@@ -4,7 +4,7 @@ import { place } from '../../../test/support/host.ts'
 import { openMemory } from '../../memory/memory.ts'
 import { alwaysKey } from '../../security/always.ts'
 import type { ChannelProfile } from '../access/channel-profile.ts'
-import { narrowSetup } from '../access/narrow-setup.ts'
+import { narrowSetup } from '../access/channel-profile.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { createToolRuntime } from './tool-executor.ts'
 

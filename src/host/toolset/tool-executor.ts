@@ -18,26 +18,28 @@ import { judgePath } from '../../security/targets/path.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment, type FollowedPath } from '../../tools/process.ts'
-import { createExecutor, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
+import { createExecutor, type ExecutorOptions, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
 import { sight } from '../../workspace/sight.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
-import { createCommandSpawn } from '../transactions/command-spawn.ts'
+import {
+  createCommandSpawn,
+  createRepositoryReader,
+  dryRunSpawn,
+  neverApplied,
+  refusedInDryRun,
+  withGitFailure,
+} from '../transactions/command-spawn.ts'
 import type { Sweep } from '../transactions/direct-sweep.ts'
-import { dryRunSpawn, neverApplied, refusedInDryRun } from '../transactions/dry-run.ts'
-import { createFileOriginals } from '../transactions/file-originals.ts'
-import { withGitFailure } from '../transactions/git-failure.ts'
-import type { StandingAnswers } from '../transactions/standing-answers.ts'
-import { createRepositoryReader } from '../transactions/transfer/repository-reader.ts'
-import { changesOfFileCall } from './file-call-changes.ts'
-import { createGet } from './network/guarded-get.ts'
+import type { StandingAnswers } from '../transactions/reviewed-views.ts'
+import { changesOfFileCall, createFileOriginals } from './file-call-changes.ts'
+import { createGet } from './network.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { createJobs } from './sandbox/jobs.ts'
-import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection } from './tool-selection.ts'
-import { timeoutsOf } from './tool-timeouts.ts'
+import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup
@@ -101,9 +103,9 @@ export async function createToolRuntime({
   const commands = createCommandSpawn({ setup, policy, conversationId, confinement, sweep })
   const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
   const views = lazy(async () => {
-    const { createReviewedViews } = await import('../transactions/reviewed-views.ts')
+    const { createReviewedViews, createStandingAnswers } = await import('../transactions/reviewed-views.ts')
     // People on a channel have no share in the operator's standing answers.
-    if (memory && !setup.access) state.answers = (await import('../transactions/standing-answers.ts')).createStandingAnswers(memory)
+    if (memory && !setup.access) state.answers = createStandingAnswers(memory)
     return createReviewedViews({
       setup,
       policy: kit().policy,
@@ -177,7 +179,7 @@ export async function createToolRuntime({
   const kit = () => state.kit ?? kitOf([])
   if (more) {
     const names = [...own, ...kit().found].map(({ name }) => name)
-    ;(await import('./unknown-tools.ts')).warnOfUnknown(log, policy.toolsAllow ?? [], names)
+    warnOfUnknown(log, policy.toolsAllow ?? [], names)
   }
 
   /** The first call loads the gate and its parsers, so that a turn without tools does not pay for them. */
@@ -364,4 +366,23 @@ function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome |
   if (again.verdict === 'deny') return { status: 'denied', output: '', error: `${again.rule}: ${again.reason}` }
   if (again.plan === plan) return undefined
   return { status: 'denied', output: '', error: 'approval.stale: what would be executed changed after it was judged; ask again' }
+}
+
+/** Returns each tool's timeout in milliseconds, and the setting that raises it. */
+export function timeoutsOf({ config: { limits } }: Setup, tools: readonly Tool[]): NonNullable<ExecutorOptions['timeouts']> {
+  const { longestS } = shellTimesOf(limits)
+  const usual = { seconds: limits.toolTimeoutS, advice: 'limits.tool_timeout_s' }
+  const special: { readonly [tool: string]: typeof usual } = {
+    shell: {
+      seconds: limits.shellTimeoutS,
+      advice: `limits.shell_timeout_s; a call may ask for "timeout" up to ${longestS} s, limits.shell_timeout_max_s`,
+    },
+    http: { seconds: limits.httpTimeoutS, advice: 'limits.http_timeout_s' },
+  }
+  const limitOf = (name: string) => (Object.hasOwn(special, name) ? special[name] : undefined) ?? usual
+  return Object.fromEntries(
+    tools
+      .filter(({ name }) => name !== 'ask_user')
+      .map(({ name }) => [name, { ms: limitOf(name).seconds * 1000, advice: limitOf(name).advice }]),
+  )
 }

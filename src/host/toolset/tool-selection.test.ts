@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Trial } from '../../sandbox/trial.ts'
-import { toolsForModel } from './tools-for-model.ts'
+import { toolsForModel } from '../run/prompt-builder.ts'
 
 const specs = ['time', 'shell', 'http'].map((name) => ({ name, description: '', parameters: { type: 'object' as const } }))
 

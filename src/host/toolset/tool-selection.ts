@@ -1,7 +1,8 @@
 /** Defines which tools a turn may use, and the runtime that executes their calls. */
 
+import { didYouMean } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
-import type { Act, ChangePorts, Judge, Question, Tool, ToolSpec } from '../../runtime/port.ts'
+import type { Act, ChangePorts, Judge, Log, Message, Provider, Question, Tool, ToolSpec } from '../../runtime/port.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/run-executable.ts'
@@ -73,4 +74,28 @@ export const builtInNames: readonly string[] = toolKinds.map(({ name }) => name)
 
 export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
   return { name, description, parameters }
+}
+
+/** Warns about names in channels.cli.tools_allow that match no tool, which are most likely typing errors. */
+export function warnOfUnknown(log: Log, wanted: readonly string[], known: readonly string[]): void {
+  for (const name of wanted)
+    if (!known.includes(name))
+      log(
+        'warn',
+        `channels.cli.tools_allow names "${name}", which is no tool${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
+      )
+}
+
+/** Replaces the start of `Denied by RULE: why` and `Denied: RULE: why` with `Tool not permitted: `. Other text stays unchanged. */
+export function notPermitted(text: string): string {
+  return text.replace(/^Denied(?: by|:) /, 'Tool not permitted: ')
+}
+
+/** Returns the same provider, which now receives refusals in the wording of the tool-loop contract, whoever runs the loop. */
+export function withContractRefusals(provider: Provider): Provider {
+  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(plainRefusal) }, signal) }
+}
+
+function plainRefusal(message: Message): Message {
+  return message.role === 'tool' && message.isError ? { ...message, content: notPermitted(message.content) } : message
 }

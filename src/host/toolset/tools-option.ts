@@ -1,4 +1,7 @@
-/** Parses `--tools` into the tools of a turn: a folder of executables, a JSON list of names, or `default`. */
+/**
+ * Selects the tools of a turn by `--tools` (a folder of executables, a JSON list of names, or `default`), and those of the operator's own
+ * commands: without `--tools` they get more than a model.
+ */
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -73,4 +76,19 @@ function parsed(text: string): unknown {
 
 function wrong(spec: string, why: string): FailureError {
   return new FailureError('usage', `--tools ${spec}: ${why}`)
+}
+
+/** Returns the built-in tools and everything in tools.dir; without that folder it looks for nothing. */
+export function everything(setup: Setup): ToolSelection {
+  const { dir } = setup.config.tools
+  if (!existsSync(dir)) return builtInTools
+  return { ...builtInTools, more: executablesFrom(setup, { at: dir }) }
+}
+
+/** Selects the tool that the operator named: of tools.dir it looks only for that executable. */
+export function wishFor(setup: Setup, name: string, spec: string | undefined): ToolSelection {
+  if (spec !== undefined) return parseToolsOption(setup, spec)
+  const { dir } = setup.config.tools
+  if (builtInNames.includes(name) || !existsSync(dir)) return builtInTools
+  return { ...builtInTools, more: executablesFrom(setup, { at: dir, asked: [{ name }] }) }
 }

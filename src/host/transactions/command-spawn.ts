@@ -1,8 +1,14 @@
 /** Starts the commands of one conversation: on a private view where there are private views, with the user's name in git, and what git sends and fetches outside. */
 
+import { relative } from 'node:path'
 import { lazy } from '../../kit/lazy.ts'
+import type { ToolOutcome } from '../../runtime/event.ts'
+import { notApplied } from '../../runtime/outcome.ts'
+import type { ChangePorts, Tool } from '../../runtime/port.ts'
 import type { Ahead, Loopback } from '../../sandbox/confinement.ts'
+import type { ReadRepository } from '../../security/command/transfer/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
+import { isUnder } from '../../security/targets/path.ts'
 import type { Spawn, SpawnPlan } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
 import type { Sweep } from './direct-sweep.ts'
@@ -20,7 +26,7 @@ type Spawning = {
   readonly sweep: Sweep
 }
 
-export type CommandSpawn = {
+type CommandSpawn = {
   readonly spawn: Spawn
   /** Starts the sandbox of a command that will follow. */
   warm(plan: Pick<Ahead, 'readOnly' | 'view'>): Promise<void>
@@ -65,7 +71,7 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
   return {
     async spawn({ transfer, ...plan }) {
       if (transfer === undefined) return confined(plan)
-      const { runTransfer } = await import('./transfer/run-transfer.ts')
+      const { runTransfer } = await import('./run-transfer.ts')
       return runTransfer({ plan, transfer, policy, stateHome: setup.paths.home, env: setup.context.env, spawn: confined })
     },
     async warm(plan) {
@@ -80,5 +86,67 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
       state.loopback = opened
     },
     close: () => state.loopback?.close(),
+  }
+}
+
+/** `hasViews` tells whether private views work here, or why not. */
+type Confining = {
+  readonly spawn: Spawn
+  readonly hasViews: () => Promise<{ readonly transaction: boolean; readonly why?: string }>
+}
+
+/** Keeps a dry run from changing anything: commands run on private views only, which are never applied. */
+export function dryRunSpawn({ spawn, hasViews }: Confining): Spawn {
+  return async (plan) => {
+    if (plan.transfer) return { ok: false, message: `a dry run reaches no git server, so git ${plan.transfer.operation} was not run` }
+    if (plan.readOnly) return spawn(plan)
+    const { transaction, why } = await hasViews()
+    if (transaction && plan.view !== 'direct') return spawn({ ...plan, view: 'private' })
+    const reason = transaction ? 'the call asks for the workspace itself' : `there are no private views here${why ? ` (${why})` : ''}`
+    return { ok: false, message: `a dry run needs a private view of the workspace, and ${reason}; nothing was run` }
+  }
+}
+
+/** Refuses the tools that write. @param isCommand whether the tool starts a confined child */
+export function refusedInDryRun(tool: Pick<Tool, 'name' | 'risk'> | undefined, isCommand: boolean): ToolOutcome | undefined {
+  if (isCommand || tool?.risk === 'low') return undefined
+  return { status: 'denied', output: '', error: `dry_run: ${tool?.name ?? 'this tool'} would have an effect; nothing was done` }
+}
+
+/** A yes changes nothing either. */
+export function neverApplied(changes: ChangePorts): ChangePorts {
+  return {
+    drop: changes.drop,
+    apply(event, _signal, outcome) {
+      const reason = 'this is a dry run'
+      changes.drop({ ...event, type: 'drop', outcome, by: 'dry_run', reason })
+      return Promise.resolve(notApplied(outcome, 'denied', reason))
+    },
+  }
+}
+
+/**
+ * Explains to the model why git failed, when the reason is what the sandbox does and git cannot know it. @param workspace an absolute path
+ * without symbolic links. @param outcome what this tool returned */
+export async function withGitFailure<Outcome extends ToolOutcome>(workspace: string, tool: string, outcome: Outcome): Promise<Outcome> {
+  const why = tool === 'shell' && /^fatal: /m.test(outcome.output) ? await reason(workspace, outcome.output) : undefined
+  return why === undefined ? outcome : { ...outcome, output: `${outcome.output}\n[${why}]` }
+}
+
+async function reason(workspace: string, output: string): Promise<string | undefined> {
+  if (/^fatal: hardlink different from source at /m.test(output))
+    return 'a private view cannot make a hard link to a file that was there before; for git clone, add --no-hardlinks'
+  if (!/^fatal: not a git repository/m.test(output)) return
+  const { repositoriesAround } = await import('../../workspace/git/read-settings.ts')
+  const [around] = repositoriesAround(workspace)
+  if (around !== undefined && !isUnder(around.root, workspace))
+    return `the workspace is a folder of the git repository in ${relative(workspace, around.root)}, and commands see nothing outside the workspace; git works when the user starts with that folder as the workspace`
+}
+
+/** Creates the gate's reader of repositories, which the first git fetch, pull or push loads. */
+export function createRepositoryReader({ context }: Pick<Setup, 'context'>, { workspace, home }: Policy): ReadRepository {
+  return async (cwd, folders) => {
+    const { readRepository } = await import('./git-around.ts')
+    return readRepository({ workspace, home, env: context.env }, cwd, folders)
   }
 }

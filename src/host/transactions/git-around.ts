@@ -1,12 +1,17 @@
-/** Tells commands who the user is in git, and the judgement of changes what the user's own git would run. */
+/**
+ * Tells commands who the user is in git, the gate what it must know about a repository, and the judgement of changes what the user's own git
+ * would run.
+ */
 
 import { lstatSync, readdirSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { quote } from '../../kit/text.ts'
 import type { ReadablePath } from '../../sandbox/confinement.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { isGitFolder } from '../../security/changes/git/git-shape.ts'
+import type { RepositoryFacts } from '../../security/command/transfer/transfer.ts'
 import { isUnder } from '../../security/targets/path.ts'
+import { readHead, readRefs } from '../../workspace/git/read-refs.ts'
 import {
   expand,
   namedAround,
@@ -15,8 +20,9 @@ import {
   readUserSettings,
   repositoriesAround,
 } from '../../workspace/git/read-settings.ts'
+import { realPlace } from '../../workspace/real-place.ts'
 
-type Around = {
+export type Around = {
   readonly workspace: string
   readonly home: string
   /** The user's environment. */
@@ -115,5 +121,32 @@ function hooksIn(folder: string): readonly string[] {
       .toSorted()
   } catch {
     return []
+  }
+}
+
+/**
+ * Reads settings and references of a repository, as data, before git reaches a server. @returns undefined for a folder whose repository, or
+ * whose link to one, is not of the workspace
+ */
+export function readRepository({ workspace, home, env }: Around, cwd: string, folders: readonly string[]): RepositoryFacts | undefined {
+  const place = realPlace(resolve(cwd, ...folders))
+  if (!isUnder(place, workspace)) return
+  const [found] = repositoriesAround(place, workspace)
+  if (found === undefined) return
+  const [git, common] = [realPlace(found.git), realPlace(found.common)]
+  const inside = isUnder(git, workspace) && isUnder(common, workspace)
+  if (!inside && linkedRepository(found.root) !== found.common) return
+  const refs = readRefs(common)
+  const { branch, id } = readHead(git, refs)
+  return {
+    folder: found.root,
+    git,
+    common,
+    inside,
+    local: readRepositorySettings({ ...found, git, common }, home),
+    user: readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }),
+    branch,
+    head: id,
+    refs,
   }
 }

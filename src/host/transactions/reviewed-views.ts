@@ -1,6 +1,8 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
 import { memo } from '../../kit/lazy.ts'
+
+import type { Memory } from '../../memory/memory.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import { type RuleOnChanges, rulesOnChanges } from '../../runtime/rules/rule-thread.ts'
@@ -10,7 +12,17 @@ import type { AroundWrites } from '../../security/changes/harmless/file-writes.t
 import { createHarmlessJudge } from '../../security/changes/harmless/harmless.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { ReviewContext, ReviewLevel } from '../../security/changes/review-context.ts'
-import { answeredBy, changeRuleFor, coversChanges, pathRuleFor } from '../../security/changes/standing-changes.ts'
+import {
+  answeredBy,
+  type ChangeRule,
+  changeRuleFor,
+  changeRuleText,
+  changeRuleTool,
+  coversChanges,
+  parseChangeRule,
+  pathRuleFor,
+  tellChangeRule,
+} from '../../security/changes/standing-changes.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
@@ -21,13 +33,12 @@ import { createIgnoredPaths } from '../../workspace/git/ignored-paths.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
 import type { Setup } from '../api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
-import { hasRuleFolders, type RuleSetup } from '../setup/rules/rule-folders.ts'
+import { hasRuleFolders, type RuleSetup } from '../setup/setup.ts'
 import { admitBy, type ChangeJudge, type JudgedSet, lookOnce, refusedBack } from './admit-changes.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { createSweep, type Sweep } from './direct-sweep.ts'
 import { hooksNotRun, runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
-import type { StandingAnswers } from './standing-answers.ts'
 
 export type ReviewedOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context' | 'changed' | 'access'>
@@ -232,6 +243,29 @@ export function createChangeRules(setup: RuleSetup) {
 /** What is to be warned about was said when the run began. */
 async function load(setup: RuleSetup) {
   if (!hasRuleFolders(setup)) return []
-  const { rulesInForce } = await import('../setup/rules/operator-rules.ts')
+  const { rulesInForce } = await import('../setup/operator-rules.ts')
   return rulesInForce({ ...setup, log: () => {} }).written
+}
+
+export type StandingAnswers = {
+  rules(): readonly ChangeRule[]
+  /** Called when changes ask: `rule` is what "always" would store for the change set of this digest. */
+  offer(digest: string, rule: ChangeRule): void
+  /** Stores the offered rule. @returns what is applied from now on; undefined when none was offered for this digest */
+  accept(digest: string): string | undefined
+}
+
+/** Stores what a person answered with "always" to the changes of a command, and finds it again. */
+export function createStandingAnswers({ approvals }: Pick<Memory, 'approvals'>): StandingAnswers {
+  const offered = new Map<string, ChangeRule>()
+  return {
+    rules: () => approvals.rules().flatMap(({ tool, scope }) => (tool === changeRuleTool ? (parseChangeRule(scope) ?? []) : [])),
+    offer: (digest, rule) => void offered.set(digest, rule),
+    accept(digest) {
+      const rule = offered.get(digest)
+      if (rule === undefined) return undefined
+      approvals.addRule({ tool: changeRuleTool, scope: changeRuleText(rule), by: 'terminal' })
+      return `always applied from now on: ${tellChangeRule(rule)}`
+    },
+  }
 }

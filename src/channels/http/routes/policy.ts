@@ -1,11 +1,10 @@
 /** Answers what is allowed here and why: the lists in force, the permanent approvals, and what the gate would say of one call. */
 
 import { z } from '@hono/zod-openapi'
-import { narrowSetup } from '../../../host/access/narrow-setup.ts'
-import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
-import { type PolicyInForce, policyInForce } from '../../../host/toolset/policy/policy-in-force.ts'
+import { narrowSetup } from '../../../host/access/channel-profile.ts'
+import { explainedGate, type PolicyInForce, policyInForce } from '../../../host/toolset/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
-import { wishFor } from '../../../host/toolset/tool-selections.ts'
+import { wishFor } from '../../../host/toolset/tools-option.ts'
 import { plain } from '../../../http/answers/shapes.ts'
 import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
@@ -124,7 +123,7 @@ async function explain(setup: Gateway['setup'], { command, tool, input }: z.infe
     return explainCommand(await explainedGate(setup, { tools: builtInTools }), command)
   }
   const name = tool ?? ''
-  const options = await explainedGate(setup, { tools: await wishFor(setup, name, undefined) })
+  const options = await explainedGate(setup, { tools: wishFor(setup, name, undefined) })
   return explainCall(options, { name, input: isJsonObject(input) ? input : {} })
 }
 

@@ -2,16 +2,15 @@
 
 import { channelKinds } from '../../../channels/list.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import { channelProfileOf } from '../../../host/access/channel-profile.ts'
-import { narrowSetup } from '../../../host/access/narrow-setup.ts'
+import { channelProfileOf, narrowSetup } from '../../../host/access/channel-profile.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { explainedGate } from '../../../host/toolset/policy/explained-gate.ts'
-import { type PolicyInForce, policyInForce } from '../../../host/toolset/policy/policy-in-force.ts'
+import { explainedGate, type PolicyInForce, policyInForce } from '../../../host/toolset/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
-import { wishFor } from '../../../host/toolset/tool-selections.ts'
+import { wishFor } from '../../../host/toolset/tools-option.ts'
 import { isJsonObject, type JsonObject } from '../../../kit/json.ts'
 import { didYouMean } from '../../../kit/text.ts'
+
 import type { RuleFinding } from '../../../runtime/rules/explain.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
@@ -50,7 +49,7 @@ export const explain = {
     { command: words },
   ) {
     const setup = onChannel(loadSetup(context, { autonomy, approveAllMedium, workspace }), channel)
-    const options = await explainedGate(setup, { tools: tool === undefined ? builtInTools : await wishFor(setup, tool, tools), threads })
+    const options = await explainedGate(setup, { tools: tool === undefined ? builtInTools : wishFor(setup, tool, tools), threads })
     const show = (whole: Explanation) => {
       const said = setup.redactor.value(whole)
       return json ? context.process.stdout.write(`${JSON.stringify(said)}\n`) : print(context, said)

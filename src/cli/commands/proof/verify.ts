@@ -1,6 +1,6 @@
 /** Implements `verify`: it runs the model checker over the production threads and the user's rules. */
 
-import { rulesInForce, rulesOfFile } from '../../../host/setup/rules/operator-rules.ts'
+import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
 import { ruleThread } from '../../../runtime/rules/rule-thread.ts'

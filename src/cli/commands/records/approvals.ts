@@ -8,7 +8,7 @@ import { differenceLines } from '../../../channels/terminal/history/kept-text.ts
 import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
-import { withRecords } from '../../../host/open/with-records.ts'
+import { withRecords } from '../../../host/open/open-records.ts'
 import { approvalRecords, existing, withChanges } from '../../../host/records/approvals.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'

@@ -1,7 +1,6 @@
 /** Implements `cost`: it shows what the model calls of this home have cost, against its limits. */
 
-import { shown } from '../../../host/cost/budget.ts'
-import { type BudgetState, budgetStates } from '../../../host/cost/budget-states.ts'
+import { type BudgetState, budgetStates, shown } from '../../../host/cost/budget.ts'
 import { type CostReport, type CostRow, costOf } from '../../../host/cost/cost.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'

@@ -1,7 +1,7 @@
 /** Implements `run list | show`: it lists runs and prints their journal entries. */
 
 import { withMemory } from '../../../host/open/open-records.ts'
-import { resolveRun } from '../../../host/records/integrity/run-lookup.ts'
+import { resolveRun } from '../../../host/records/records-base.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { isObject } from '../../../kit/json.ts'
 import { count, visible } from '../../../kit/text.ts'

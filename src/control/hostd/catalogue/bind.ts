@@ -2,7 +2,7 @@
 
 import { lstatSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { shown } from '../../../config/text/toml-quote.ts'
+import { shown } from '../../../config/text/toml.ts'
 import { didYouMean } from '../../../kit/text.ts'
 import type { Operation, Param } from './operation.ts'
 import { fillElement, paramsOf } from './operation.ts'

@@ -1,7 +1,7 @@
 /** Reads one table of a TOML file field by field, and collects every problem with its line. */
 
 import type { TomlDocument } from '../../../config/text/toml.ts'
-import { shown } from '../../../config/text/toml-quote.ts'
+import { shown } from '../../../config/text/toml.ts'
 import { isObject } from '../../../kit/json.ts'
 import { didYouMean } from '../../../kit/text.ts'
 

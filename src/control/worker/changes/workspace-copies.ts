@@ -7,8 +7,14 @@ import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, statSyn
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import type { Host, Setup } from '../../../host/api.ts'
-import { type KeptCopy, keepCopy } from '../../../host/changes/attempts/keep-copy.ts'
-import { attemptFolders, copyWorkspace, type Manifest, takeChanges } from '../../../host/changes/attempts/workspace-copy.ts'
+import {
+  attemptFolders,
+  copyWorkspace,
+  type KeptCopy,
+  keepCopy,
+  type Manifest,
+  takeChanges,
+} from '../../../host/changes/attempts/workspace-copy.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { lazy } from '../../../kit/lazy.ts'

@@ -6,8 +6,7 @@ import type { Change } from '../../../runtime/changes.ts'
 import type { Ending, Usage } from '../../../runtime/event.ts'
 import type { Conversation, Host, Setup } from '../../api.ts'
 import { workspaceOf } from '../../setup/workspace-folder.ts'
-import { type KeptCopy, keepCopy } from './keep-copy.ts'
-import { attemptFolders, copyWorkspace, takeChanges } from './workspace-copy.ts'
+import { attemptFolders, copyWorkspace, type KeptCopy, keepCopy, takeChanges } from './workspace-copy.ts'
 
 export type Attempt = {
   readonly number: number

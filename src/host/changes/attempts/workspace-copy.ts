@@ -2,14 +2,22 @@
 
 import { spawn } from 'node:child_process'
 import { type BigIntStats, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { sha256 } from '../../../kit/sha256.ts'
-import type { Change, EntryState } from '../../../runtime/changes.ts'
+import type { Change, ChangeReview, ChangeSet, EntryState } from '../../../runtime/changes.ts'
+import { reviewChanges } from '../../../security/changes/review-changes.ts'
+import type { About } from '../../../workspace/changes/contract.ts'
+import { createLook } from '../../../workspace/changes/look.ts'
 import { createPace, type Pace } from '../../../workspace/changes/tree/pace.ts'
+import { readMoves } from '../../../workspace/git/read-moves.ts'
+import type { Host, Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
+import { policyOf } from '../../setup/effective-policy.ts'
+import { createChangeRules } from '../../transactions/reviewed-views.ts'
+import { changeSetOf } from '../kept-changes.ts'
 
 /** The state of an entry; `inode` and `changed`, in ns, tell whether somebody touched it. */
-export type Entry = {
+type Entry = {
   readonly kind: EntryState['kind']
   readonly mode: number
   readonly size: number
@@ -23,7 +31,7 @@ export type Manifest = ReadonlyMap<string, Entry>
 /** A larger workspace is not copied. */
 const mostBytes = 2 * 1024 ** 3
 
-export type Copying = {
+type Copying = {
   /** Aborted: the copy ends soon and is not whole. */
   readonly signal?: AbortSignal
   /** Called with the number of the process that copies. */
@@ -89,7 +97,7 @@ function entryOf(stat: BigIntStats): Entry {
   return { kind, mode: Number(mode & 0o7777n), size: Number(size), inode: String(ino), changed: String(ctimeNs) }
 }
 
-export type Copied = {
+type Copied = {
   readonly workspace: string
   readonly copy: string
   readonly before: Manifest
@@ -161,4 +169,40 @@ function place(root: string, raw: string): Buffer {
 export function attemptFolders(base: string, number: number) {
   const folder = join(base, String(number))
   return { copy: join(folder, 'workspace'), set: join(folder, 'set'), upper: join(folder, 'set', 'up') }
+}
+
+type CopyChanges = {
+  readonly host: Pick<Host, 'changes'>
+  readonly setup: Setup
+  /** The id of the change set in the store. */
+  readonly id: string
+  readonly about: Omit<About, 'at'>
+  readonly workspace: string
+  readonly changes: readonly Change[]
+  /** The folder with the new files in `up` and the mark `start` of the beginning. */
+  readonly set: string
+  /** The folder of the copies; `set` is moved beside it. */
+  readonly base: string
+}
+
+export type KeptCopy = { readonly id: string; readonly set: ChangeSet; readonly review: ChangeReview }
+
+/**
+ * Judges what was changed in a copy of the workspace, as if one command had made it, and keeps it as one change set that waits for a decision.
+ * @throws the system's error */
+export async function keepCopy({ host, setup, id, about, workspace, changes, set, base }: CopyChanges): Promise<KeptCopy> {
+  const { config, paths, context } = setup
+  const policy = policyOf(config, paths, context.env)
+  const upper = join(set, 'up')
+  using look = createLook({ workspace, upper, changes })
+  const ruled = await createChangeRules(setup)(changes)
+  const judged = { policy, level: 'supervised', approved: false, look, ruled } as const
+  const review = reviewChanges(changes, { ...judged, git: readMoves({ upper, changes, context: judged }) })
+  const { store } = await host.changes()
+  // Renamed within its file system, so that the mark of the beginning keeps its time; the store links to it.
+  const folder = join(dirname(base), id)
+  renameSync(set, folder)
+  await store.hold(id, { changes, review, about: { ...about, at: Date.now() }, folder })
+  const shown = store.show(id)
+  return { id, review, set: shown ? changeSetOf(shown) : { stage: 'made', changes, content: () => undefined } }
 }

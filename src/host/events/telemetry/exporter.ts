@@ -1,10 +1,14 @@
-/** Sends spans to an OpenTelemetry collector: in batches, again when it says so, and never at the cost of a turn. */
+/**
+ * Sends spans to the OpenTelemetry collector that the environment names: in batches, again when it says so, and never at the cost of a turn.
+ */
 
+import { errorText } from '../../../kit/errors.ts'
 import type { Log } from '../../../runtime/port.ts'
+import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import { otlpBody, type Resource } from './otlp.ts'
 import type { Span } from './run-spans.ts'
 
-export type ExporterOptions = {
+type ExporterOptions = {
   /** The whole address, such as `http://127.0.0.1:4318/v1/traces`. */
   readonly url: string
   readonly headers: { readonly [name: string]: string }
@@ -99,5 +103,53 @@ function rejectedIn(text: string): number {
     return Number(partialSuccess?.rejectedSpans ?? 0) || 0
   } catch {
     return 0
+  }
+}
+
+export type Environment = Readonly<Partial<Record<string, string>>>
+
+/**
+ * Returns the address for traces by the variables of the OpenTelemetry specification, which need not be a URL; undefined when nothing is sent.
+ */
+export function tracesUrl(env: Environment): string | undefined {
+  const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_SDK_DISABLED: off } = env
+  if (off === 'true') return undefined
+  return own || (base ? `${base.replace(/\/+$/, '')}/v1/traces` : undefined)
+}
+
+/** `name=value,name=value`, each percent-encoded. */
+export function headersIn({ OTEL_EXPORTER_OTLP_HEADERS: given = '' }: Environment): { readonly [name: string]: string } {
+  const pairs = given.split(',').flatMap((pair): [string, string][] => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? []
+    return name === undefined || value === undefined ? [] : [[name, decoded(value)]]
+  })
+  return Object.fromEntries(pairs)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const trialMs = 3_000
+
+/** Sends an empty list of spans. @returns undefined when traces are off */
+export async function tryCollector(env: Environment): Promise<{ readonly url: string; readonly problem?: string } | undefined> {
+  const url = tracesUrl(env)
+  if (url === undefined) return undefined
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return { url, problem: `${JSON.stringify(url)} is no URL of HTTP` }
+  try {
+    const { status, ok } = await createProviderFetch({ baseUrl: url })(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headersIn(env) },
+      body: otlpBody([], { version: '0', serviceName: 'braidclaw' }),
+      signal: AbortSignal.timeout(trialMs),
+    })
+    return ok ? { url } : { url, problem: `what answers at ${url} refuses traces (status ${status})` }
+  } catch (error) {
+    return { url, problem: `nothing answers at ${url} (${errorText(error)})` }
   }
 }

@@ -8,15 +8,19 @@ import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
 import type { Log } from '../../../runtime/port.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
-import type { Telemetry } from '../../contract/telemetry-api.ts'
 import type { HomePoll } from '../home-poll.ts'
 import type { EventHub } from '../host-event.ts'
-import { createExporter, type Exporter } from './exporter.ts'
+import { createExporter, type Environment, type Exporter, headersIn, tracesUrl } from './exporter.ts'
 import { createRunMetrics, type RunMetrics } from './run-metrics.ts'
 import { createSpanReader } from './run-spans.ts'
-import { type Environment, headersIn, tracesUrl } from './traces-address.ts'
 
 type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
+
+export type Telemetry = {
+  metrics(): readonly Metric[]
+  /** Sends the last traces. */
+  close(): Promise<void>
+}
 
 export type TelemetryOptions = {
   readonly setup: TelemetrySetup

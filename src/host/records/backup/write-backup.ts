@@ -1,6 +1,19 @@
 /** Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows them. */
 
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import type { Checkpoint } from '../../../memory/checkpoint.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -8,7 +21,6 @@ import { headLine } from '../../../receipts/form/anchor.ts'
 import { filesOf } from '../../../receipts/segments.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
-import { homeFiles } from './home-files.ts'
 import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
 import { syncFolder } from './partial-folder.ts'
 
@@ -170,4 +182,44 @@ function recorded(folder: string, path: string, mode: number): ManifestFile {
   const digest = digestOf(join(folder, path))
   if (!digest) throw new FailureError('error', `${join(folder, path)} cannot be read again`)
   return { path, mode, ...digest }
+}
+
+type HomeFiles = {
+  readonly files: readonly { readonly path: string; readonly mode: number }[]
+  /** Links, sockets, FIFOs and devices. */
+  readonly leftOut: readonly string[]
+}
+
+/** What is made again by itself, or belongs to the running processes. */
+const transient = new Set(['run', 'logs', 'caches', 'tmp', 'telegram'])
+/** Files with API keys, tokens and passwords. */
+const secret = /^(keys\.env|config\.env|config\/[^/]*\.env)$/
+
+/** Lists the files of a home that belong into a backup. `except`: paths below the home that are copied in another way. */
+function homeFiles(home: string, { withKeys, except }: { readonly withKeys: boolean; readonly except: ReadonlySet<string> }): HomeFiles {
+  const files: { path: string; mode: number }[] = []
+  const leftOut: string[] = []
+
+  function walk(folder: string): void {
+    for (const name of namesIn(join(home, folder)).sort()) {
+      const path = folder === '' ? name : `${folder}/${name}`
+      const found = lstatSync(join(home, path), { throwIfNoEntry: false })
+      if (!found || except.has(path) || (folder === '' && transient.has(name))) continue
+      if (!withKeys && secret.test(path)) continue
+      if (found.isDirectory()) walk(path)
+      else if (found.isFile()) files.push({ path, mode: found.mode & 0o777 })
+      else leftOut.push(path)
+    }
+  }
+
+  walk('')
+  return { files, leftOut }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
 }

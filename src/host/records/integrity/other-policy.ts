@@ -1,31 +1,41 @@
-/** Judges past calls by a policy from another file: it loads the configuration with that file in place of the user's own. */
+/**
+ * Judges past calls, and the change sets they left, by another policy: that of another file, or that of today when a person decides late
+ * (`approvals allow`, `changes apply`, `undo`, `redo`).
+ */
 
 import { join } from 'node:path'
 import { type Config, describeProblem } from '../../../config/config.ts'
 import { loadConfig } from '../../../config/load.ts'
 import { readConfigFile } from '../../../config/text/read-toml-file.ts'
 import { createTrust } from '../../../config/trust.ts'
+import { isObject } from '../../../kit/json.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { broughtBy } from '../../../runtime/behaviours/start-events.ts'
+import type { ChangeReview } from '../../../runtime/changes.ts'
 import type { Proposal } from '../../../runtime/event.ts'
 import { changesOf } from '../../../runtime/outcome.ts'
 import type { Judge, Tool } from '../../../runtime/port.ts'
-import { type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
-import type { RejudgeInput } from '../../../runtime/replay/rejudge.ts'
+import { consequenceIn, type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
+import type { RejudgeInput, ToolChanged } from '../../../runtime/replay/rejudge.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
+import type { Admit, Entering } from '../../../workspace/changes/contract.ts'
+import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import { sight } from '../../../workspace/sight.ts'
 import type { Setup } from '../../api.ts'
+import { pastLook } from '../../changes/kept-changes.ts'
 import { FailureError } from '../../failure.ts'
 import { allowingToo, policyOf, resolveExecutable } from '../../setup/effective-policy.ts'
+import { configFor } from '../../setup/setup.ts'
 import { createToolRuntime } from '../../toolset/tool-executor.ts'
 import { builtInNames } from '../../toolset/tool-selection.ts'
+import { admitBy, type ChangeJudge } from '../../transactions/admit-changes.ts'
+import { createRepositoryReader } from '../../transactions/command-spawn.ts'
 import { openChanges } from '../../transactions/open-changes.ts'
-import { pastReview } from '../../transactions/past-review.ts'
 import { changeJudge } from '../../transactions/reviewed-views.ts'
-import { createRepositoryReader } from '../../transactions/transfer/repository-reader.ts'
 
 /**
- * Judges the calls of a run, and what they changed, by that policy, ignoring ESTOP. It runs nothing, not even an executable to get its description.
+ * Judges the calls of a run, and what they changed, by the policy of the configuration with that file in place of the user's own, ignoring
+ * ESTOP. It runs nothing, not even an executable to get its description.
  * @throws FailureError `usage` when the file cannot be used.
  */
 export async function judgeBy(setup: Setup, file: string, memory: Memory): Promise<(run: PastEntries) => PastJudge> {
@@ -139,4 +149,67 @@ function standIn(name: string, risk: Tool['risk']): Tool {
     touches: () => [],
     invoke: () => Promise.reject(new Error(`${name} stands in for a tool of the past, and is only judged`)),
   }
+}
+
+/**
+ * Judges a change set again when a person decides about it after its turn, by the policy of this process and by that of the files as they are
+ * now, both for the workspace of the set.
+ */
+export function admitLate(setup: Setup, memory: Memory): Admit {
+  return admitBy(setup, (set) => judgesFor(setup, memory, set))
+}
+
+async function judgesFor(setup: Setup, memory: Memory, set: Entering): Promise<readonly ChangeJudge[]> {
+  const own = { ...setup.config, workspaceDir: set.workspace }
+  const now = configFor(setup, set.workspace)
+  const isSame = JSON.stringify(own.security) === JSON.stringify(now.security)
+  return Promise.all((isSame ? [now] : [own, now]).map((config) => judgeFor({ ...setup, config }, memory, set)))
+}
+
+/**
+ * The call is judged again too, because the policy may forbid it today. A person was asked, or asks, so that the level only counts when it
+ * lets nothing be changed.
+ */
+async function judgeFor(setup: Setup, memory: Memory, { about: { run, call } }: Entering): Promise<ChangeJudge> {
+  const entries = memory.journal.events(run)
+  const { judge, judgeChanges } = (await pastJudges(setup, memory))(entries)
+  const past = entries.flatMap((entry) => consequenceIn(entry) ?? []).find((event) => event.type === 'act' && event.id === call)
+  const act = past?.type === 'act' ? { ...past, judgement: await judge(past.call) } : undefined
+  const by = judgeChanges(act)
+  const refused = act?.judgement.verdict === 'deny' ? act.judgement : undefined
+  return {
+    async review(set) {
+      const review = await by.review(set)
+      return refused ? { ...review, verdict: 'deny', rule: refused.rule, reason: refused.reason } : review
+    },
+    context: by.context,
+  }
+}
+
+export type PastReviewOptions = {
+  readonly entries: readonly Entry[]
+  readonly runId: string
+  readonly store: ChangeStore
+  readonly judge: Judge
+  readonly judgeChanges: ReturnType<typeof changeJudge>
+}
+
+/** Reviews what a call of a past run changed. @returns undefined for changes that are no longer kept */
+export function pastReview({ entries, runId, store, judge, judgeChanges }: PastReviewOptions) {
+  return async ({ id, call, review: { digest } }: ToolChanged): Promise<ChangeReview | undefined> => {
+    const kept = store.list().find(({ about, review }) => about.run === runId && about.call === id && review?.digest === digest)
+    const shown = kept && store.show(kept.id)
+    if (shown === undefined) return undefined
+    using look = pastLook(shown)
+    const approval = approvalIn(entries, id)
+    const act = { type: 'act', id, call, judgement: await judge(call), ...(approval ? { approval } : {}) } as const
+    return await judgeChanges(act).review({ changes: shown.changes, look, upper: shown.workspace })
+  }
+}
+
+/** Who said yes before the call ran. */
+function approvalIn(entries: readonly Entry[], id: string): string | undefined {
+  const act = entries.find(({ kind, type, body }) => kind === 'intent' && type === 'act' && isObject(body) && body.id === id)
+  const by = isObject(act?.body) ? act.body.approval : undefined
+  return typeof by === 'string' ? by : undefined
 }

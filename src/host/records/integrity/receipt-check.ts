@@ -1,5 +1,6 @@
-/** Checks the receipts of this home against their checkpoint and, on request, against the journal. */
+/** Checks the receipts of this home against their checkpoint and, on request, against the journal and its digests. */
 
+import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
 import type { Seal } from '../../../memory/journal/run-end.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -10,8 +11,11 @@ import type { Span } from '../../../receipts/left-over.ts'
 import { showReceipt } from '../../../receipts/list-receipts.ts'
 import { type DeepResult, deepVerify } from '../../../receipts/verify/deep.ts'
 import { type Verification, type VerifyProblem, verifyReceipts } from '../../../receipts/verify/verify-chain.ts'
+import type { Divergence, Replay } from '../../../runtime/replay/replay.ts'
+import { ownProgram } from '../../../service/own-program.ts'
 import type { Setup } from '../../api.ts'
-import { alteration } from './altered-entry.ts'
+import type { ReceiptCheck, VerifyOptions } from '../../contract/records-api.ts'
+import { FailureError } from '../../failure.ts'
 import { receiptPaths, sealsOf } from './recovery.ts'
 
 type Message = { readonly message: string }
@@ -117,4 +121,84 @@ function belongingToNone(log: string, spans: readonly Span[]): string[] {
 function nameOf(log: string, seq: number): string {
   const receipt = showReceipt(log, String(seq))
   return receipt ? `receipt ${seq} (${visible(receipt.tool)}, ${receipt.timestamp}, ${visible(receipt.conversation_id)})` : `receipt ${seq}`
+}
+
+/**
+ * Finds the first altered journal entry of a run, or an altered end, and returns it as the place where a replay diverges. @returns undefined
+ * when the running digest and the seal of the end match every entry as it was written
+ */
+export function alteration({ journal }: Pick<Memory, 'journal'>, runId: string, seal: Seal | undefined): Divergence | undefined {
+  const found = journal.alteredIn(runId, seal)
+  if (found === undefined) return undefined
+  return { ...found, journalled: 'other contents than were written', replayed: 'nothing' }
+}
+
+/** A replay detects impossible entries, the digest detects any change: the earlier finding is reported. */
+export function withAlteration(replay: Replay, altered: Divergence | undefined): Replay {
+  const { divergence } = replay
+  if (altered === undefined || (divergence !== undefined && divergence.event < altered.event)) return replay
+  return { ...replay, divergence: altered }
+}
+
+/**
+ * Returns the anchor of the receipts as they are now, after a check: to anchor a broken chain is useless. @throws FailureError `error` when there
+ * are no receipts yet, `integrity` when the chain is broken
+ */
+export function anchorNow(setup: Pick<Setup, 'config' | 'paths'>, memory: Memory): Anchor {
+  const checkpoint = memory.checkpoint.get()
+  if (!checkpoint) throw new FailureError('error', 'there are no receipts to anchor yet')
+  const { ok, problems } = checkChain({ setup, memory, deep: false }).found
+  if (!ok) throw new FailureError('integrity', `not anchored: ${problems.slice(0, 1).map(brokenChain)}`)
+  return checkpoint
+}
+
+/**
+ * Has the receipts checked by a process of its own: the check of a long log takes seconds, which nothing else here should wait for. @throws
+ * FailureError when the check itself could not be made
+ */
+export async function verifyInChild({ context, paths }: Setup, { deep = false, against }: VerifyOptions): Promise<ReceiptCheck> {
+  const words = [...(deep ? ['--deep'] : []), ...(against === undefined ? [] : ['--against', against])]
+  const child = Bun.spawn([ownProgram(), 'receipt', 'verify', '--json', ...words], {
+    cwd: context.cwd,
+    env: { ...context.env, BRAIDCLAW_HOME: paths.home },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  await child.exited
+  const found = parsed(stdout, deep)
+  if (!found) throw new FailureError('error', `the receipts could not be checked: ${stderr.trim() || `exit code ${child.exitCode}`}`)
+  return found
+}
+
+/** Reads what `receipt verify --json` prints: there `deep` are the places where receipts and journal disagree. */
+function parsed(text: string, deep: boolean): ReceiptCheck | undefined {
+  try {
+    const found: { readonly [key: string]: unknown } = JSON.parse(text)
+    return {
+      ok: found.ok === true,
+      deep,
+      count: Number(found.count),
+      completeness: String(found.completeness),
+      problems: [...list(found.problems).map(brokenAt), ...list(found.deep).map(messageOf)],
+      warnings: [...list(found.warnings).map(messageOf), ...list(found.older).map((message) => `of an older version: ${message}`)],
+      unfinished: list(found.unfinished).map(String),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function messageOf(problem: unknown): string {
+  return isObject(problem) ? String(problem.message) : String(problem)
+}
+
+function brokenAt(problem: unknown): string {
+  const message = messageOf(problem)
+  return isObject(problem) && problem.kind !== 'database' ? `invalid chain at receipt ${problem.record}: ${message}` : message
 }

@@ -11,9 +11,9 @@ import type { AnyUserThread } from '../../../runtime/threads/thread.ts'
 import type { ReplayedRun, Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { runLimits } from '../../setup/run-limits.ts'
-import { alteration, withAlteration } from './altered-entry.ts'
+import { resolveRun } from '../records-base.ts'
+import { alteration, withAlteration } from './receipt-check.ts'
 import { sealsOf } from './recovery.ts'
-import { resolveRun } from './run-lookup.ts'
 
 /** `guessed`: the journal of the run has no limits because it is older than that feature, so the configured limits are used. */
 export type PastRun = {

@@ -9,7 +9,7 @@ import { spawnPlain } from '../../../tools/process.ts'
 import { realPlace } from '../../../workspace/real-place.ts'
 import type { Setup } from '../../api.ts'
 import { gitUser } from '../../transactions/git-around.ts'
-import { sandboxNetwork } from '../network/sandbox-network.ts'
+import { sandboxNetwork } from '../network.ts'
 
 /** The limits of one command; see docs/sandbox.md for which layer enforces what. */
 const GIB = 1024 ** 3

@@ -2,10 +2,10 @@ import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseRules } from '../../../runtime/rules/parse-rules.ts'
-import { ruleThread, threadsOf } from '../../../runtime/rules/rule-thread.ts'
-import { verifyProgram } from '../../../runtime/verify/verify-program.ts'
-import { loadRules, readRules } from './rule-files.ts'
+import { parseRules } from '../../runtime/rules/parse-rules.ts'
+import { ruleThread, threadsOf } from '../../runtime/rules/rule-thread.ts'
+import { verifyProgram } from '../../runtime/verify/verify-program.ts'
+import { loadRules, readRules } from './operator-rules.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'braidclaw-rules-'))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
@@ -115,7 +115,7 @@ test('what goes into the journal comes back as the same rules, reason and all', 
 })
 
 test('the examples of the documentation are rules, keep every property, and each is seen to block', () => {
-  const page = readFileSync(join(import.meta.dir, '../../../../docs/rules.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dir, '../../../docs/rules.md'), 'utf8')
   const examples = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => text)
   expect(examples.length).toBe(7)
   const rules = examples.flatMap((text, at) => {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { channelRows } from '../channels/list.ts'
-import { extendConfig } from './extend.ts'
+import { defaultConfigToml, extendConfig } from './config-text.ts'
 import { proposeProviders } from './known-providers.ts'
 import { configOf } from './load.fixture.ts'
-import { defaultConfigToml } from './output/template.ts'
 
 const openai = proposeProviders({ OPENAI_API_KEY: 'sk' })
 const both = proposeProviders({ OPENAI_API_KEY: 'sk', ANTHROPIC_API_KEY: 'sk' })

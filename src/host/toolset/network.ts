@@ -1,8 +1,10 @@
-/** Opens the sandbox's network to exactly the hosts of one command, by the same rules as the http tool. */
+/** Gives tools the network: the guarded fetch of the http tool, and in the sandbox exactly the hosts of one command, by the same rules. */
 
-import type { SandboxKind, SandboxSettings } from '../../../sandbox/confinement.ts'
-import type { Policy } from '../../../security/policy.ts'
-import type { Setup } from '../../api.ts'
+import type { Config } from '../../config/config.ts'
+import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
+import type { Policy } from '../../security/policy.ts'
+import type { Get } from '../../tools/builtin/http.ts'
+import type { Setup } from '../api.ts'
 
 type SandboxNetwork = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
 
@@ -14,7 +16,7 @@ const closed: SandboxNetwork = { allowedDomains: [] }
 /** The network stays closed when a dependency is missing, and the log says so: a command without network can do no harm there. */
 export async function sandboxNetwork(kind: SandboxKind, { policy, hosts }: Opening, { log }: Pick<Setup, 'log'>): Promise<SandboxNetwork> {
   if (hosts.length === 0 || kind === 'none') return closed
-  const { missingForNetwork } = await import('../../../sandbox/bubblewrap/proxy-network.ts')
+  const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
   const missing = kind === 'landlock' ? ['bubblewrap'] : missingForNetwork()
   if (missing.length > 0) {
     log('warn', 'sandbox network off', { why: `network for commands needs ${missing.join(' and ')}; install that` })
@@ -25,9 +27,9 @@ export async function sandboxNetwork(kind: SandboxKind, { policy, hosts }: Openi
 
 export async function networkFor({ policy, hosts }: Opening): Promise<NonNullable<SandboxNetwork['network']>> {
   const [{ createTunnels }, { judgeUrl }, { judgeConnection }] = await Promise.all([
-    import('../../../workspace/net/tunnel.ts'),
-    import('../../../security/targets/url.ts'),
-    import('../../../security/targets/address.ts'),
+    import('../../workspace/net/tunnel.ts'),
+    import('../../security/targets/url.ts'),
+    import('../../security/targets/address.ts'),
   ])
   return createTunnels({
     judgeHost({ host, port }) {
@@ -39,4 +41,22 @@ export async function networkFor({ policy, hosts }: Opening): Promise<NonNullabl
     },
     judgeAddress: ({ host, ip }) => judgeConnection({ host, ip, allowedDomains: policy.allowedDomains }),
   })
+}
+
+/** Creates the http tool's fetch: the policy guards it, and the first use loads it. */
+export function createGet({ policy, limits }: { readonly policy: Policy; readonly limits: Config['limits'] }): Get {
+  return async (url, options) => {
+    const [{ createGuardedFetch }, { judgeHop }, { judgeConnection }] = await Promise.all([
+      import('../../workspace/net/guarded.ts'),
+      import('../../security/redirect-hop.ts'),
+      import('../../security/targets/address.ts'),
+    ])
+    const fetcher = createGuardedFetch({
+      judgeUrl: (to) => judgeHop({ from: { url, method: options.method ?? 'GET' }, to, policy }),
+      judgeAddress: ({ host, ip }) => judgeConnection({ host, ip, allowedDomains: policy.allowedDomains }),
+      maxBytes: limits.maxResponseBytes,
+      timeoutMs: limits.httpTimeoutS * 1000,
+    })
+    return fetcher.get(url, options)
+  }
 }

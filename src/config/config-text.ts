@@ -1,11 +1,16 @@
-/** Adds providers to the text of an existing config file and keeps every byte the user wrote; all functions are pure. */
+/**
+ * Writes the text of a config file: the annotated one of `init`, and providers added to an existing one, where every byte of the user is kept.
+ * All functions are pure.
+ */
 
 import { isObject } from '../kit/json.ts'
+import { defaultOf, type Row, type Rows } from '../kit/settings.ts'
 import type { Proposal } from './known-providers.ts'
+import { workValueOf } from './layers/defaults.ts'
 import { chooseOffline, isOfflineDefault, replaceOfflineDefault } from './offline-default.ts'
-import { toml } from './output/show.ts'
+import { type ChannelRows, sections, topRows } from './table.ts'
 import { locate } from './text/locate.ts'
-import { readToml } from './text/toml.ts'
+import { readToml, tomlValue } from './text/toml.ts'
 
 type Choice = { readonly name: string; readonly model: string }
 
@@ -100,8 +105,8 @@ export function providerTable({ name, kind, model, baseUrl, apiKeyEnv, because }
 }
 
 /** Writes `$` as `$$`, so that it is not expanded. */
-export function literal(text: string): string {
-  return toml(text.replaceAll('$', '$$$$'))
+function literal(text: string): string {
+  return tomlValue(text.replaceAll('$', '$$$$'))
 }
 
 function withDefault(text: string, { name, model }: Choice, end: string): string {
@@ -120,4 +125,68 @@ function withTop(text: string, assignment: string, end: string): string {
   const start = before.reduce((sum, line) => sum + line.length + 1, 0) + at.column - 1
   const old = /^("""[\s\S]*?"""|'''[\s\S]*?'''|"(?:[^"\\]|\\.)*"|'[^']*')/.exec(text.slice(start))?.[0] ?? ''
   return text.slice(0, start) + value + text.slice(start + old.length)
+}
+
+type NewFile = {
+  readonly channels: readonly ChannelRows[]
+  /** The first becomes the default provider. */
+  readonly proposals: readonly Proposal[]
+  readonly workspace?: string
+}
+
+/** Returns the annotated config file of `init`, complete and valid; each commented-out line shows its default and stays valid when it is uncommented. */
+export function defaultConfigToml({ channels, proposals, workspace }: NewFile): string {
+  const [first] = proposals
+  const { security, limits, ...others } = sections
+  const top = linesOf(topRows, {
+    workspace_dir: workspace?.replaceAll('$', '$$$$'),
+    default_provider: first?.name ?? 'local',
+    default_model: first?.model ?? 'mock',
+  })
+  const providers = [
+    ['# Answers without any network; it is no language model.', '[providers.models.local]', 'kind = "mock"', 'model = "mock"'],
+    ...(proposals.length === 0 ? [exampleProvider] : proposals.map(providerTable)),
+  ]
+  const all = [
+    ['# BraidClaw. Every key, its meaning and its default: docs/config.md; check this file with: braidclaw config validate', ...top],
+    ...Object.entries({ security, limits }).map(section),
+    ...providers,
+    ...channels.map(({ name, settings }) => section([`channels.${name}`, settings])),
+    ...Object.entries(others).map(section),
+  ]
+  return `${all.map((lines) => lines.join('\n')).join('\n\n')}\n`
+}
+
+const exampleProvider = [
+  '# A real model, here any server that speaks the chat completions protocol. The key is read from the variable named.',
+  '# [providers.models.openai_compatible]',
+  '# kind = "openai-compatible"',
+  '# base_url = "http://localhost:1234/v1"',
+  '# model = "local-model"',
+  '# api_key_env = "OPENAI_API_KEY"',
+]
+
+function section([name, rows]: readonly [name: string, rows: Rows]): string[] {
+  return [`[${name}]`, ...linesOf(rows)]
+}
+
+/** Writes every key of a table: keys with a value and keys that a new file sets; the others are commented out. */
+function linesOf(rows: Rows, values: { readonly [key: string]: string | undefined } = {}): string[] {
+  return Object.entries(rows).flatMap(([key, row]) => work(key, row) ?? line(key, row, values[key]))
+}
+
+/** Writes a number for real work, with a comment that names the default without this line. */
+function work(key: string, row: Row): string[] | undefined {
+  const value = workValueOf(row)
+  if (value === undefined) return undefined
+  return [`# ${row.about} Without this line: ${defaultOf(row) ?? row.absent}.`, `${key} = ${tomlValue(value)}`]
+}
+
+function line(key: string, row: Row, value: string | undefined): string[] {
+  const usual = defaultOf(row)
+  if (value !== undefined || row.init === 'written') return [`# ${row.about}`, `${key} = ${tomlValue(value ?? usual)}`]
+  if (usual !== undefined) return [`# ${row.about}`, `# ${key} = ${tomlValue(usual)}`]
+  const absent = `Not set: ${row.absent ?? row.computed ?? 'off'}.`
+  if (row.example === undefined) return [`# ${key}: ${row.about} ${absent}`]
+  return [`# ${row.about} ${absent}`, `# ${key} = ${tomlValue(row.example)}`]
 }

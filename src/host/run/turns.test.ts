@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createTurnQueue } from './turn-queue.ts'
+import { createTurnQueue } from './turns.ts'
 
 const free = new AbortController().signal
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configOf } from './load.fixture.ts'
-import { isTooBroad, unnamedWorkspace } from './workspace.ts'
+import { isTooBroad, unnamedWorkspace } from './paths.ts'
 
 let folder = ''
 const at = (path: string) => join(folder, path)

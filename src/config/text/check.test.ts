@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { nearest } from '../../kit/text.ts'
-import { expand, expandPath } from './expand.ts'
+import { expand, expandPath } from './check.ts'
 
 const around = { home: '/h', userHome: '/home/ann', env: { A: 'x', B: '$A', EMPTY: '', constructor: undefined } }
 const path = (text: string) => {

@@ -4,8 +4,7 @@ import { homePaths } from '../../config/paths.ts'
 import { policyVersion } from '../../security/policy.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import { allowingToo, policyOf } from '../setup/effective-policy.ts'
-import { type ChannelProfile, channelProfileOf } from './channel-profile.ts'
-import { narrowSetup } from './narrow-setup.ts'
+import { type ChannelProfile, channelProfileOf, narrowSetup } from './channel-profile.ts'
 
 const chat: ChannelProfile = { channel: 'discord', profile: 'chat', users: ['1'], approvers: [], memory: 'own' }
 const paths = homePaths('/h')
