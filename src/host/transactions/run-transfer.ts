@@ -12,7 +12,7 @@ import type { Ended, Spawn, SpawnPlan } from '../../tools/process.ts'
 import { readHead, readRefs } from '../../workspace/git/read-refs.ts'
 import { readSmall } from '../../workspace/git/read-settings.ts'
 import { pushHookNotRun } from './git-around.ts'
-import { runOutside } from './transfer/outside-git.ts'
+import { runOutside } from './outside-git.ts'
 
 export type Transferring = {
   readonly plan: SpawnPlan

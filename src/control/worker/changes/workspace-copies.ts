@@ -7,15 +7,8 @@ import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, statSyn
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import type { Host, Setup } from '../../../host/api.ts'
-import {
-  attemptFolders,
-  copyWorkspace,
-  type KeptCopy,
-  keepCopy,
-  type Manifest,
-  takeChanges,
-} from '../../../host/changes/attempts/workspace-copy.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
+import { attemptFolders, copyWorkspace, type KeptCopy, keepCopy, type Manifest, takeChanges } from '../../../host/changes/workspace-copy.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { lazy } from '../../../kit/lazy.ts'
 import type { Change } from '../../../runtime/changes.ts'

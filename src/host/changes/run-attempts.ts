@@ -2,10 +2,10 @@
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Change } from '../../../runtime/changes.ts'
-import type { Ending, Usage } from '../../../runtime/event.ts'
-import type { Conversation, Host, Setup } from '../../api.ts'
-import { workspaceOf } from '../../setup/workspace-folder.ts'
+import type { Change } from '../../runtime/changes.ts'
+import type { Ending, Usage } from '../../runtime/event.ts'
+import type { Conversation, Host, Setup } from '../api.ts'
+import { workspaceOf } from '../setup/workspace-folder.ts'
 import { attemptFolders, copyWorkspace, type KeptCopy, keepCopy, takeChanges } from './workspace-copy.ts'
 
 export type Attempt = {
