@@ -1,7 +1,7 @@
 /** Makes docs/everyday.md: what the gate says of each everyday command at each level, and what came of it when it really ran. */
 
-import { defaultAllow } from '../../src/security/command/allow.ts'
-import type { RepositoryFacts } from '../../src/security/command/transfer/transfer.ts'
+import { defaultAllow } from '../../src/security/command/names.ts'
+import type { RepositoryFacts } from '../../src/security/command/transfer.ts'
 import { levelNames } from '../../src/security/explain.ts'
 import { createGate } from '../../src/security/gate.ts'
 import { definePolicy } from '../../src/security/policy.ts'

@@ -184,7 +184,7 @@ export type SandboxSettings = {
    * them elsewhere.
    */
   readonly forbiddenPaths?: () => readonly string[]
-  /** Patterns of files in the workspace that no command can read, if they exist when it starts (security/targets/forbidden-reads.ts). */
+  /** Patterns of files in the workspace that no command can read, if they exist when it starts (security/targets/path.ts). */
   readonly forbiddenReads?: readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Risk } from '../runtime/event.ts'
-import { type CommandFacts, type Levels, permit, type Rated, type RequestFacts } from './autonomy.ts'
-import { highest, pathRisk } from './risk.ts'
+import { type CommandFacts, highest, type Levels, pathRisk, permit, type Rated, type RequestFacts } from './autonomy.ts'
 
 const risks: readonly Risk[] = ['low', 'medium', 'high']
 const autonomies = ['readonly', 'supervised', 'full'] as const

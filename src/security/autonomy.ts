@@ -2,8 +2,8 @@
 
 import type { Risk } from '../runtime/event.ts'
 import type { Policy } from './policy.ts'
-import type { Rating } from './risk.ts'
 import type { RuleName } from './rules.ts'
+import type { Access } from './targets/path.ts'
 
 /** How this machine runs commands. */
 export type CommandMode = {
@@ -154,4 +154,23 @@ function supervisedCommand(rated: Rated & { readonly command: CommandFacts }, po
     return granted('autonomy.transaction', { risk: 'medium', reason })
   }
   return supervised({ ...rated, rating: { ...rating, risk: 'medium' } }, policy)
+}
+
+/** The risk of one touch of a call; the highest one counts for the call. */
+export type Rating = { readonly risk: Risk; readonly reason: string }
+
+const order: readonly Risk[] = ['low', 'medium', 'high']
+
+/** @returns the riskiest rating with its reason; among equals, the first */
+export function highest(first: Rating, rest: readonly Rating[]): Rating {
+  let top = first
+  for (const next of rest) if (order.indexOf(next.risk) > order.indexOf(top.risk)) top = next
+  return top
+}
+
+/** Reading inside the workspace is low, writing there medium. Outside, where workspace_only allows it at all, each is one step higher. */
+export function pathRisk({ access, inside }: { access: Access; inside: boolean }): Rating {
+  if (access === 'read')
+    return inside ? { risk: 'low', reason: 'reads the workspace' } : { risk: 'medium', reason: 'reads outside the workspace' }
+  return inside ? { risk: 'medium', reason: 'writes to workspace' } : { risk: 'high', reason: 'writes outside the workspace' }
 }

@@ -6,11 +6,10 @@ import type { JsonObject } from '../kit/json.ts'
 import type { Call, Judgement, Proposal } from '../runtime/event.ts'
 import type { Tool } from '../runtime/port.ts'
 import type { RuleFinding } from '../runtime/rules/explain.ts'
-import { commandRules } from './command/command-rules.ts'
 import { createGate, type GateOptions } from './gate.ts'
 import type { Plan, PlannedCommand } from './plan.ts'
 import { definePolicy, type Policy } from './policy.ts'
-import { meaningOf } from './rules.ts'
+import { commandRules, meaningOf } from './rules.ts'
 
 export type Level = Pick<Judgement, 'verdict' | 'rule' | 'reason'>
 

@@ -7,16 +7,14 @@ import type { Judge, Tool } from '../runtime/port.ts'
 import { alwaysKey } from './always.ts'
 import { patternFlaw } from './arguments/schema-patterns.ts'
 import { createValidator, type Validator } from './arguments/tool-arguments.ts'
-import { type CommandFacts, type CommandMode, type Permission, permit, type RequestFacts } from './autonomy.ts'
-import type { AroundWrites } from './changes/harmless/file-writes.ts'
-import type { ReadRepository } from './command/transfer/transfer.ts'
+import { type CommandFacts, type CommandMode, highest, type Permission, permit, type Rating, type RequestFacts } from './autonomy.ts'
+import type { AroundWrites } from './changes/harmless/may-pass.ts'
+import type { ReadRepository } from './command/transfer.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
-import { precheck } from './precheck.ts'
-import { lookForSecrets, type SecretLook } from './redaction/secret-call.ts'
-import { highest, type Rating } from './risk.ts'
-import { labelsOf } from './targets/labels.ts'
+import { lookForSecrets, precheck, type SecretLook } from './precheck.ts'
 import type { Sight } from './targets/link.ts'
+import { isUnder } from './targets/path.ts'
 import { type Finding, judgeTouch } from './touch.ts'
 
 export type GateOptions = {
@@ -68,7 +66,10 @@ export type Gate = {
 
 const plansKept = 1000
 
-/** @throws Error when two tools share a name: the gate could judge one and the executor run the other. Also for a schema with an unbounded expression. */
+/**
+ * @throws Error when two tools share a name: the gate could judge one and the executor run the other. Also for a schema with an unbounded
+ * expression.
+ */
 export function createGate(options: GateOptions): Gate {
   const state: GateState = { ...options, byName: byName(options.tools), validate: createValidator(), plans: new Map<string, Plan>() }
   return {
@@ -146,13 +147,16 @@ async function decide({ call, tool, state, findings }: Judged): Promise<Judgemen
   return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
 }
 
-/** A yes in advance covers only what is harmless, and `full` no hidden settings, as with the changes of commands. With `ask = "before"` it covers every medium risk. */
+/**
+ * A yes in advance covers only what is harmless, and `full` no hidden settings, as with the changes of commands. With `ask = "before"` it
+ * covers every medium risk.
+ */
 async function unlessNotHarmless(permission: Permission, { paths }: Plan, { policy, sight, aroundWrites }: GateState): Promise<Permission> {
   const isFull = permission.rule === 'autonomy.full' && policy.toolSettings === 'ask'
   const isAuto = permission.rule === 'autonomy.approve_all_medium' && policy.ask !== 'before'
   const all = isFull || isAuto ? paths.flatMap(({ access, path, real }) => (access === 'write' ? [real ?? path] : [])) : []
   if (all.length === 0) return permission
-  const { asksThough, hiddenAmong } = await import('./changes/harmless/file-writes.ts')
+  const { asksThough, hiddenAmong } = await import('./changes/harmless/may-pass.ts')
   const written = isFull ? hiddenAmong(all, policy) : all
   const reason = asksThough(written, { policy, sight, around: await aroundWrites?.() })
   return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
@@ -270,4 +274,55 @@ function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
     if (flaw !== undefined) throw new Error(`the schema of the tool "${name}" cannot be checked: ${flaw}`)
   }
   return map
+}
+
+/**
+ * What the gate found out about a call. `carries`: the request could take data along; `foreign`: its answer is a text of others. `hosts`:
+ * what its commands reach.
+ */
+export type Labelled = {
+  readonly tool: string
+  readonly paths: readonly { readonly path: string; readonly real?: string; readonly access: string }[]
+  readonly requests: readonly { readonly carries: boolean; readonly foreign: boolean }[]
+  readonly hosts: readonly string[]
+}
+
+type Given = Pick<Policy, 'workspace' | 'home' | 'channel'>
+
+/** Files that usually hold keys, wherever they are; security.forbidden_reads refuses most of them unless the operator changed it. */
+const secretName =
+  /^(\.env(\..*)?|.*\.(pem|key|p12|pfx|kdbx)|id_[a-z0-9_]+|\.?netrc|\.pgpass|\.npmrc|\.pypirc|.*credentials.*|.*secrets?(\..*)?)$/i
+const exampleName = /\.(example|sample|template|dist)$/i
+
+/** Where package managers and people put what others wrote. */
+const foreignFolder = /\/(node_modules|site-packages|vendor|third_party)\//
+
+/**
+ * Labels what a call reads and sends, by plain rules, for the thread that asks before private data can leave together with foreign
+ * instructions.
+ * @returns undefined when the call does nothing of that kind, so that a journal of ordinary calls does not grow
+ */
+export function labelsOf({ tool, paths, requests, hosts }: Labelled, policy: Given): readonly Label[] | undefined {
+  const reads = paths.flatMap(({ path, real, access }) => (access === 'read' ? [real ?? path] : []))
+  const isAnswered = hosts.length > 0 || requests.some(({ foreign }) => foreign)
+  const labels: Label[] = []
+  if (reads.some((path) => isPrivate(path, policy)) || searchesAll(tool, policy)) labels.push('reads_private')
+  if (isAnswered || reads.some((path) => isForeign(path, policy))) labels.push('reads_untrusted')
+  if (hosts.length > 0 || requests.some(({ carries }) => carries)) labels.push('sends')
+  return labels.length === 0 ? undefined : labels
+}
+
+function isPrivate(path: string, { workspace }: Given): boolean {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  return !isUnder(path, workspace) || (secretName.test(name) && !exampleName.test(name))
+}
+
+/** Installed packages, and what lies neither in the workspace nor in the home folder. */
+function isForeign(path: string, { workspace, home }: Given): boolean {
+  return isUnder(path, workspace) ? foreignFolder.test(path.slice(workspace.length)) : !isUnder(path, home)
+}
+
+/** In a chat with a memory of its own memory_search finds only what the same person said there. */
+function searchesAll(tool: string, { channel }: Given): boolean {
+  return tool === 'memory_search' && channel?.memory !== 'own'
 }

@@ -1,9 +1,8 @@
 /** Judges each redirect as a request of its own, so that a redirect cannot reach a URL that the gate would have refused. */
 
 import { quote } from '../kit/text.ts'
-import { permit } from './autonomy.ts'
+import { highest, permit } from './autonomy.ts'
 import type { Policy } from './policy.ts'
-import { highest } from './risk.ts'
 import { refuse } from './rules.ts'
 import { judgeUrl, type UrlVerdict } from './targets/url.ts'
 

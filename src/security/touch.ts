@@ -3,12 +3,12 @@
 import type { Touch } from '../runtime/port.ts'
 import type { AlwaysRule } from './always.ts'
 import type { CommandFacts, CommandMode, RequestFacts } from './autonomy.ts'
+import { highest, pathRisk, type Rating } from './autonomy.ts'
 import type { judgeCommand } from './command/judge.ts'
-import type { ReadRepository, Transfer, TransferVerdict } from './command/transfer/transfer.ts'
+import type { ReadRepository, Transfer, TransferVerdict } from './command/transfer.ts'
 import type { CommandPlan } from './command/verdict.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import { forbiddenWithoutView, type Policy } from './policy.ts'
-import { highest, pathRisk, type Rating } from './risk.ts'
 import type { Refusal } from './rules.ts'
 import { createFollower, type Sight } from './targets/link.ts'
 import { isUnder, judgePath, placeAsSpelt } from './targets/path.ts'
@@ -124,7 +124,10 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
 
 type Reading = TouchContext & { readonly judgeCommand: typeof judgeCommand; readonly cwd: string; readonly sandboxed: boolean }
 
-/** Judges the words of a command, a transfer's as outside of a sandbox. What a sandboxed one writes beyond the workspace is gone when it ends. */
+/**
+ * Judges the words of a command, a transfer's as outside of a sandbox. What a sandboxed one writes beyond the workspace is gone when it
+ * ends.
+ */
 function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, cwd, sandboxed }: Reading) {
   const { workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, forbiddenCommands } = policy
   const follower = createFollower({ workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, sandboxed }, sight)
@@ -152,7 +155,7 @@ async function transferOf(
   { policy, commands, repository }: TouchContext,
 ): Promise<TransferVerdict | undefined> {
   if (repository === undefined || commands?.transaction !== true || plan.kind !== 'argv' || !plan.executable.endsWith('/git')) return
-  const { judgeTransfer } = await import('./command/transfer/judge-transfer.ts')
+  const { judgeTransfer } = await import('./command/judge-transfer.ts')
   return judgeTransfer({ plan, cwd, read: repository, policy })
 }
 

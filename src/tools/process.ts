@@ -2,7 +2,7 @@
 
 import { closeSync } from 'node:fs'
 import type { Change, EntryState } from '../runtime/changes.ts'
-import type { Transfer } from '../security/command/transfer/transfer.ts'
+import type { Transfer } from '../security/command/transfer.ts'
 
 export type Environment = { readonly [name: string]: string }
 

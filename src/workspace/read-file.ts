@@ -1,11 +1,12 @@
 /** Reads files: text by line ranges, small files whole as bytes, and one pass over the lines for search. */
 
 import { readSync } from 'node:fs'
-import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead } from './contract.ts'
+import { visibleLines } from '../kit/text.ts'
+import type { Instruction } from '../runtime/event.ts'
+import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead, Workspace } from './contract.ts'
 import type { Handle } from './descriptor.ts'
-import { type Passed, passLines, SCAN_LIMIT, utf8Prefix } from './lines.ts'
-import { type Locator, quote } from './locate-path.ts'
-import { openRegular, reading } from './regular.ts'
+import { instructionBytes } from './instruction-file.ts'
+import { type Locator, openRegular, quote, reading } from './locate-path.ts'
 
 type Range = { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }
 
@@ -181,4 +182,77 @@ function linesIn(bytes: Uint8Array): number {
   let lines = bytes.length > 0 && bytes[bytes.length - 1] !== 10 ? 1 : 0
   for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++
   return lines
+}
+
+const CHUNK = 16_384
+
+/** The most bytes of a file that one scan reads. */
+export const SCAN_LIMIT = 64 * 1024 * 1024
+
+/** A piece of one line; `ends` when its newline (which is part of `bytes`) or the end of the file closes it. */
+export type Piece = { readonly line: number; readonly bytes: Uint8Array; readonly ends: boolean; readonly at: number }
+
+/** `complete` is false when the scan limit was reached before the end of the file. */
+export type Passed = { readonly lines: number; readonly complete: boolean }
+
+/**
+ * Reads a file's lines in one pass, in bounded memory. Passes pieces to `take` until it returns false (then `complete` is false). The bytes
+ * are valid only during the call.
+ */
+export function passLines(file: Handle, take: (piece: Piece) => boolean, limit: number = SCAN_LIMIT): Passed {
+  const buffer = new Uint8Array(CHUNK)
+  let line = 1
+  let open = false
+  for (let at = 0; at < limit; ) {
+    const count = readSync(file.fd, buffer, 0, CHUNK, at)
+    if (count === 0) return { lines: open ? line : line - 1, complete: true }
+    for (let start = 0; start < count; ) {
+      const newline = buffer.indexOf(10, start)
+      const ends = newline >= 0 && newline < count
+      const end = ends ? newline + 1 : count
+      if (!take({ line, bytes: buffer.subarray(start, end), ends, at: at + start })) return { lines: line, complete: false }
+      if (ends) line++
+      open = !ends
+      start = end
+    }
+    at += count
+  }
+  return { lines: line, complete: false }
+}
+
+/** @returns the longest prefix of at most `max` bytes that does not split a UTF-8 character */
+export function utf8Prefix(bytes: Uint8Array, max: number): Uint8Array {
+  if (bytes.length <= max) return bytes
+  let end = max
+  while (end > 0 && max - end < 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
+  return bytes.subarray(0, end)
+}
+
+/** `bytes` is the part of the limit that the text uses. `cut` says what is missing. */
+export type InstructionRead =
+  | { readonly ok: true; readonly instruction: Instruction; readonly bytes: number; readonly cut?: string }
+  | { readonly ok: false; readonly why: string }
+
+/**
+ * Reads a project's instructions for the model from AGENTS.md or CLAUDE.md, always as plain text. Never throws. `room` is how many bytes
+ * are left; with none left the model only learns that the file exists.
+ */
+export function readInstruction(workspace: Pick<Workspace, 'readText'>, path: string, room: number): InstructionRead {
+  const read = workspace.readText(path, { maxBytes: Math.max(room, 1) })
+  if (!read.ok) return { ok: false, why: read.message }
+  if (read.invalid) return { ok: false, why: `${JSON.stringify(path)} is not valid UTF-8` }
+  const whole = visibleLines(read.text)
+  const text = upTo(whole, room)
+  const bytes = Buffer.byteLength(text)
+  if (!read.more && text === whole) return { ok: true, instruction: { path, text }, bytes }
+  const cut = `${path} has ${read.size} bytes; of all such files together ${instructionBytes} bytes are told, and the rest of this one is left out`
+  return { ok: true, instruction: { path, text: `${text}${text.endsWith('\n') || text === '' ? '' : '\n'}[cut: ${cut}]` }, bytes, cut }
+}
+
+/** Cuts at the end of a line where there is one. */
+function upTo(text: string, room: number): string {
+  const bytes = new TextEncoder().encode(text)
+  if (bytes.length <= room) return text
+  const kept = new TextDecoder().decode(utf8Prefix(bytes, room))
+  return kept.slice(0, kept.lastIndexOf('\n') + 1) || kept
 }

@@ -3,8 +3,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandRules } from '../../src/security/command/command-rules.ts'
-import { rules } from '../../src/security/rules.ts'
+import { commandRules, rules } from '../../src/security/rules.ts'
 
 const root = join(import.meta.dir, '../..', 'src')
 const told = new Set<string>([...Object.keys(rules), ...Object.keys(commandRules)])

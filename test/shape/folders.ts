@@ -18,9 +18,8 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/memory': 23,
   'src/runtime': 21,
   'src/sandbox': 22,
-  'src/security': 17,
-  'src/security/command/flow': 15,
-  'src/workspace': 19,
+  'src/security': 16,
+  'src/workspace': 15,
 }
 
 const MAX_FOLDERS = 4

@@ -8,13 +8,17 @@ import type { Change, ChangeReview, ChangeSet, EntryState } from '../../runtime/
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import { createLook } from '../../workspace/changes/look.ts'
-import { createPace, type Pace } from '../../workspace/changes/tree/pace.ts'
+import { createPace, type Pace } from '../../workspace/changes/tree/tree.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
 import type { Host, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { createChangeRules } from '../transactions/reviewed-views.ts'
 import { changeSetOf } from './kept-changes.ts'
+
+
+
+
 
 /** The state of an entry; `inode` and `changed`, in ns, tell whether somebody touched it. */
 type Entry = {

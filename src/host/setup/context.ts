@@ -6,7 +6,7 @@
 import { readlinkSync } from 'node:fs'
 import { readKeys } from '../../config/keys-file.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
-import { weaknessOf } from '../../security/redaction/secret-strength.ts'
+import { weaknessOf } from '../../security/redaction/secret-forms.ts'
 import type { Environment, HostContext } from '../api.ts'
 import { FailureError } from '../failure.ts'
 

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
-import type { InstructionRead } from '../../workspace/instructions.ts'
+import type { InstructionRead } from '../../workspace/read-file.ts'
 import type { Setup } from '../api.ts'
 
 export type InstructionOptions = {
@@ -89,7 +89,7 @@ type Reader = (path: string, room: number) => InstructionRead
 /** Applies the gate's own path rules, and never reads outside the workspace, whatever those rules permit. */
 async function openReader({ config, paths, context, redactor }: Setup, workspace: string): Promise<Reader> {
   const [{ readInstruction }, { openWorkspace }, { judgePath }, { policyOf }] = await Promise.all([
-    import('../../workspace/instructions.ts'),
+    import('../../workspace/read-file.ts'),
     import('../../workspace/workspace.ts'),
     import('../../security/targets/path.ts'),
     import('./effective-policy.ts'),

@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import type { Config } from '../../config/config.ts'
 import { rowsOfKind } from '../../config/table.ts'
 import { camel, type Rows } from '../../kit/settings.ts'
-import { weaknessOf } from '../../security/redaction/secret-strength.ts'
+import { weaknessOf } from '../../security/redaction/secret-forms.ts'
 import type { HostContext, Setup } from '../api.ts'
 
 export type WeakKey = { readonly name: string; readonly why: string }

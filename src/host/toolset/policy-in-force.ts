@@ -11,7 +11,7 @@ import { type CommandFacts, type CommandMode, permit } from '../../security/auto
 import { runUnaskedByReason } from '../../security/changes/harmless/run-unasked.ts'
 import { type ExplainOptions, type LevelName, levelOf } from '../../security/explain.ts'
 import { forbiddenWithoutView, type Policy } from '../../security/policy.ts'
-import { protectedNamesByReason } from '../../security/targets/protected-names.ts'
+import { protectedNamesByReason } from '../../security/targets/protected.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { sight } from '../../workspace/sight.ts'
 import type { Setup } from '../api.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { policyWith } from '../../security/gate.fixture.ts'
 import type { SpawnPlan } from '../../tools/process.ts'
 import { openChangeStore } from '../../workspace/changes/store.ts'
-import { removeTree } from '../../workspace/changes/tree/remove-tree.ts'
+import { removeTree } from '../../workspace/changes/tree/tree.ts'
 import { createSweep } from './direct-sweep.ts'
 
 type Options = { readonly before?: (at: string) => void; readonly keeps?: boolean; readonly entries?: number; readonly view?: 'direct' }

@@ -8,13 +8,15 @@ import { join, relative, resolve } from 'node:path'
 import { quote } from '../../kit/text.ts'
 import type { ReadablePath } from '../../sandbox/confinement.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
-import { isGitFolder } from '../../security/changes/git/git-shape.ts'
-import type { RepositoryFacts } from '../../security/command/transfer/transfer.ts'
+import { isGitFolder } from '../../security/changes/git/git-folders.ts'
+import type { RepositoryFacts } from '../../security/command/transfer.ts'
+
 import { isUnder } from '../../security/targets/path.ts'
-import { readHead, readRefs } from '../../workspace/git/read-refs.ts'
 import {
   expand,
   namedAround,
+  readHead,
+  readRefs,
   readRepositorySettings,
   readSmall,
   readUserSettings,

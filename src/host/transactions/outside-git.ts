@@ -1,12 +1,12 @@
 /** Starts git outside the sandbox, with the user's credentials and none of the repository's settings. */
 
-import { ownRemote, type Transfer } from '../../security/command/transfer/transfer.ts'
+import { ownRemote, type Transfer } from '../../security/command/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
 import { judgeConnection } from '../../security/targets/address.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { isAllowed } from '../../security/targets/url.ts'
 import { type Ended, fixedPath, type SpawnPlan, spawnPlain } from '../../tools/process.ts'
-import type { Resolve } from '../../workspace/net/judge.ts'
+import type { Resolve } from '../../workspace/net/pin.ts'
 import { pin, systemResolve } from '../../workspace/net/pin.ts'
 
 type Environment = { readonly [name: string]: string | undefined }

@@ -6,12 +6,15 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownerName } from '../../sandbox/owner/private-folder.ts'
-import type { Transfer } from '../../security/command/transfer/transfer.ts'
+import type { Transfer } from '../../security/command/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Ended, Spawn, SpawnPlan } from '../../tools/process.ts'
-import { readHead, readRefs } from '../../workspace/git/read-refs.ts'
-import { readSmall } from '../../workspace/git/read-settings.ts'
+import { readHead, readRefs, readSmall } from '../../workspace/git/read-settings.ts'
 import { pushHookNotRun } from './git-around.ts'
+
+
+
+
 import { runOutside } from './outside-git.ts'
 
 export type Transferring = {

@@ -2,7 +2,7 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { forbiddenReads } from '../../security/targets/forbidden-reads.ts'
+import { forbiddenReads } from '../../security/targets/path.ts'
 import type { Ahead, Created, Ended, Environment, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'

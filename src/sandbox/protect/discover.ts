@@ -1,4 +1,4 @@
-/** Finds the git repositories and protected names (security/targets/protected-names.ts) that the sandbox must guard in a workspace. */
+/** Finds the git repositories and protected names (security/targets/protected.ts) that the sandbox must guard in a workspace. */
 
 import { type Dirent, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -2,8 +2,7 @@
 
 import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { protectedRows } from '../../security/targets/protected.ts'
-import { watchedNames } from '../../security/targets/protected-names.ts'
+import { protectedRows, watchedNames } from '../../security/targets/protected.ts'
 import { isStub } from './placeholders.ts'
 import { isWithin } from './places.ts'
 

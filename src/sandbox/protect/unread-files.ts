@@ -2,7 +2,7 @@
 
 import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { forbiddenReads, type ReadQuestion } from '../../security/targets/forbidden-reads.ts'
+import { forbiddenReads, type ReadQuestion } from '../../security/targets/path.ts'
 import { isWithin } from './places.ts'
 
 /** Looking through so many folders takes some 30 ms. */

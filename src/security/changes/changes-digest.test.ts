@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { canonical } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change } from '../../runtime/changes.ts'
-import { changesDigest } from './changes-digest.ts'
+import { changesDigest } from './review-changes.ts'
 
 const text = fc.string({ unit: 'binary' }).map((each) => each.toWellFormed())
 const state = fc.record(

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { describeChanges, summariseChanges } from './changes-summary.ts'
 import { changesBetween, type Tree } from './review.fixture.ts'
+import { describeChanges, summariseChanges } from './review-changes.ts'
 
 const summary = (before: Tree, after: Tree) => summariseChanges(changesBetween(before, after))
 

@@ -1,12 +1,12 @@
-/** Finds changes below paths that no command may change: forbidden paths, BraidClaw's own files, and what links named like them point to. */
+/**
+ * Finds changes below paths that no command may change: forbidden paths, BraidClaw's own files, and what links named like them point to.
+ */
 
+import { bringsHistory, plainGit } from '../command/plain-git.ts'
 import { forbiddenPlace, isUnder, type PathPolicy } from '../targets/path.ts'
 import { folded, isProtectedName, protectedRows } from '../targets/protected.ts'
-import { type ChangeView, folderOf, inFolder, isBelow } from './change-view.ts'
-import type { Finding } from './finding.ts'
-import { bringsHistory, plainGit } from './git/plain-git.ts'
-import { resolveLink } from './resolve-link.ts'
-import type { ReviewContext } from './review-context.ts'
+import { type ChangeView, folderOf, inFolder, isBelow, resolveLink } from './change-view.ts'
+import type { Finding, ReviewContext } from './review-context.ts'
 
 /** @returns why this path may not change, or undefined */
 export type PathLock = (path: string) => Omit<Finding, 'path'> | undefined
@@ -48,7 +48,9 @@ type Alias = { readonly link: string; readonly target: string }
 /** Limits how many folders are listed in the search for links. */
 const foldersSearched = 60
 
-/** Finds the links with a protected name, or on the way to one, in the folders above the changes. Links that lead out are of no interest. */
+/**
+ * Finds the links with a protected name, or on the way to one, in the folders above the changes. Links that lead out are of no interest.
+ */
 function protectedLinks(view: ChangeView, policy: Pick<PathPolicy, 'workspace'>): readonly Alias[] {
   const found: Alias[] = []
   const search = (folder: string, depth: number) => {

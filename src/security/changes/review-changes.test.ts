@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { protectedNames } from '../targets/protected-names.ts'
-import { beyondLimits } from './harmless/limits.ts'
+import { protectedNames } from '../targets/protected.ts'
+import { beyondLimits } from './harmless/harmless.ts'
 import { runUnaskedNames } from './harmless/run-unasked.ts'
 import { type Entry, lookAt, policy, review } from './review.fixture.ts'
 import { reviewChanges } from './review-changes.ts'

@@ -1,8 +1,10 @@
 /** Defines what the judgement of a change set needs to know besides the changes themselves. */
 
+import { count, quote } from '../../kit/text.ts'
 import type { EntryState } from '../../runtime/changes.ts'
 import type { RuleOnChanges } from '../../runtime/rules/rule-thread.ts'
 import type { CommandPlan } from '../command/verdict.ts'
+import type { RuleName } from '../rules.ts'
 import type { PathPolicy } from '../targets/path.ts'
 import type { GitMoves } from './git-moves.ts'
 
@@ -41,7 +43,9 @@ export type ReviewContext = {
   readonly isForbiddenRead?: (path: string) => boolean
   /** Absolute folders besides those of the system that a command sees read-only, such as the user's tool chains: links may lead there. */
   readonly readOnlyFolders?: () => readonly string[]
-  /** Whether git ignored the path before: by a rule for a folder above it, or by one for its own name. It ignores nothing that it tracks. */
+  /**
+   * Whether git ignored the path before: by a rule for a folder above it, or by one for its own name. It ignores nothing that it tracks.
+   */
   readonly ignored?: ((path: string, isFolder: boolean) => 'folder' | 'name' | undefined) | undefined
   /** Whether a person said "always" to what this very path holds. */
   readonly answered?: ((path: string) => boolean) | undefined
@@ -51,4 +55,23 @@ export type ReviewContext = {
   readonly runByGit?: readonly string[]
   /** The moves of the changes in repositories: commits, the index, references. Absent when they were not read. */
   readonly git?: GitMoves
+}
+
+/**
+ * `deny`: the whole change set is dropped. `person`: only a person may allow it, at every level. `ask`: it is not harmless, so every level
+ * but full asks.
+ */
+export type Weight = 'deny' | 'person' | 'ask'
+
+/** `why` completes "path: …". */
+export type Finding = { readonly weight: Weight; readonly rule: RuleName; readonly path: string; readonly why: string }
+
+const named = 10
+
+/** @returns one clause with the first ten paths, those with the same reason together, and the number of all */
+export function tellFindings(findings: readonly Finding[]): string {
+  const byReason = new Map<string, string[]>()
+  for (const { path, why } of findings.slice(0, named)) byReason.set(why, [...(byReason.get(why) ?? []), quote(path)])
+  const told = [...byReason].map(([why, paths]) => `${paths.join(', ')}: ${why}`).join('; ')
+  return findings.length > named ? `${told}; and ${count(findings.length - named, 'more path')}` : told
 }

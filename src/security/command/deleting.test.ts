@@ -8,7 +8,7 @@ import { describe, expect, test } from 'bun:test'
 import { callOf, gateOf } from '../gate.fixture.ts'
 import type { Gate } from '../gate.ts'
 import { forbiddenWithoutView, type Policy, usualForbidden } from '../policy.ts'
-import { defaultAllow } from './allow.ts'
+import { defaultAllow } from './names.ts'
 
 const view = { confined: true, transaction: true }
 const modes = [view, { confined: true, transaction: false }, { confined: false, transaction: false }]

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import * as fc from 'fast-check'
-import { commandRules } from './command-rules.ts'
+import { commandRules } from '../rules.ts'
 import { isHarmless, judgeCommand } from './judge.ts'
 import { placed, policyFor, ratingOf, verdictOf } from './policy.fixture.ts'
 

@@ -1,7 +1,6 @@
 /** Judges whether one shell command may run, at what risk, and exactly what would be executed. */
 
 import { type ParsedScript, parse } from 'unbash'
-import { hiddenCharacter, isTooLong, maxBytes, mentionsCommand } from './command-text.ts'
 import { blockingRule, namesToBlock, removalIn } from './flow/destructive.ts'
 import { invoke } from './flow/invoke.ts'
 import { type Flow, HOLE, type Inner, type Look, noFeed, type Place, resolvePath, type Scope } from './flow/model.ts'
@@ -10,10 +9,9 @@ import { argsOf } from './flow/value.ts'
 import { walkScript } from './flow/walk-script.ts'
 import { freeBuiltins, isRefusedName, riskyBuiltins } from './names.ts'
 import { printScript } from './syntax/print.ts'
-import { maxLevels, maxNodes, type Survey, survey } from './syntax/survey.ts'
+import { hiddenCharacter, isTooLong, maxBytes, maxLevels, maxNodes, mentionsCommand, type Survey, survey } from './syntax/survey.ts'
 import type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
 
-export { isHarmless } from './harmless.ts'
 export type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
 
 /** Pure, synchronous; never throws: any internal failure is a refusal. */
@@ -244,4 +242,22 @@ function needsShell([name = '', ...args]: readonly string[]): boolean {
 function executableOf(look: Look, name: string): string | undefined {
   if (!name.includes('/')) return look.policy.resolve(name)
   return name.startsWith('/') ? name : resolvePath(name, look.policy.cwd)
+}
+
+/** The command only prints: `pwd`, `date`, `true`, `echo` with literal words, run without a shell and without writing. */
+export function isHarmless({ verdict, risk, plan, writes }: CommandVerdict): boolean {
+  if (verdict !== 'run' || risk !== 'medium' || plan?.kind !== 'argv' || writes.length > 0) return false
+  const [name = '', ...args] = plan.argv
+  switch (name) {
+    case 'pwd':
+      return args.every((arg) => arg === '-P' || arg === '-L')
+    case 'true':
+      return args.length === 0
+    case 'date':
+      return args.every((arg) => /^(\+.*|-u|--utc|-R|-I(seconds|minutes|hours|date)?)$/.test(arg))
+    case 'echo':
+      return true
+    default:
+      return false
+  }
 }

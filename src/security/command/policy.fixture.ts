@@ -1,8 +1,8 @@
 /** Provides tests with a policy as the gate would pass it: workspace /ws, the real path gate, every tool in /usr/bin. */
 
 import { judgePath } from '../targets/path.ts'
-import { defaultAllow } from './allow.ts'
 import { type CommandPolicy, type CommandVerdict, judgeCommand } from './judge.ts'
+import { defaultAllow } from './names.ts'
 
 export function policyFor(changes: Partial<CommandPolicy> = {}): CommandPolicy {
   const cwd = changes.cwd ?? '/ws'

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createRedactor } from './redact.ts'
-import { createStreamRedactor } from './redact-stream.ts'
+import { createRedactor, createStreamRedactor } from './redact.ts'
 
 /** Keys are put together here, so that no file of the project holds anything that looks like one. */
 const body = (count: number, alphabet = '0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sTuVwXyZ') =>

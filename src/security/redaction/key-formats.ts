@@ -3,7 +3,7 @@
  * bounded length, which decides, and a rest; so a stream has to wait for little text, and no text takes more than linear time.
  */
 
-import type { Span } from './spans.ts'
+import type { Span } from './secret-forms.ts'
 
 /** `some`: a class of characters and how many of them. `before`: what must follow and does not belong to the secret. */
 type Piece = string | { readonly some: string; readonly min: number; readonly max: number } | { readonly before: readonly Piece[] }

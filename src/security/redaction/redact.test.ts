@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createRedactor } from './redact.ts'
-import { createStreamRedactor } from './redact-stream.ts'
+import { createRedactor, createStreamRedactor } from './redact.ts'
 
 function redactorOf(...secrets: string[]) {
   const redactor = createRedactor()

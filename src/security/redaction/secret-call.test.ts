@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { Call } from '../../runtime/event.ts'
 import { gateOf, tool } from '../gate.fixture.ts'
+import { lookForSecrets } from '../precheck.ts'
 import { createRedactor } from './redact.ts'
-import { lookForSecrets } from './secret-call.ts'
 
 const key = 'sk-0123456789abcdef'
 const redactor = createRedactor()

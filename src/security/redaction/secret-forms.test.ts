@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createRedactor } from './redact.ts'
-import { createStreamRedactor } from './redact-stream.ts'
-import { spansOf } from './spans.ts'
+import { createRedactor, createStreamRedactor } from './redact.ts'
+import { spansOf } from './secret-forms.ts'
 
 const hidden = (secret: string, text: string) => {
   const redactor = createRedactor()

@@ -1,4 +1,4 @@
-/** Lists the spellings that programs give a secret: in JSON, URLs, HTML, hex and base64. */
+/** Lists the spellings that programs give a secret (in JSON, URLs, HTML, hex and base64), and finds and replaces them in a text. */
 
 /** Redacting shorter values would blank out ordinary words; `register` returns false for them. */
 export const shortestSecret = 6
@@ -77,4 +77,51 @@ function base64Forms(bytes: Uint8Array): readonly string[] {
       forms.push(padded.toBase64({ alphabet }).slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6)))
   }
   return forms
+}
+
+/** A range of text to replace; overlapping ranges are merged and keep the label of the first. */
+export type Span = { readonly start: number; readonly end: number; readonly label: string }
+
+/** Adds the places of the spellings to `known`. @returns the spans in order, merged where they overlap */
+export function spansOf(text: string, spellings: readonly Spelling[], known: readonly Span[] = []): readonly Span[] {
+  const found: Span[] = []
+  for (const spelling of spellings) {
+    for (let start = text.indexOf(spelling.text); start >= 0; start = text.indexOf(spelling.text, start + 1))
+      found.push({ start, end: start + spelling.text.length, label: spelling.label })
+  }
+  return merge([...found, ...known].sort((a, b) => a.start - b.start || b.end - a.end))
+}
+
+/** Takes spans sorted by start. Adjacent spans that do not overlap stay separate. */
+export function merge(sorted: readonly Span[]): readonly Span[] {
+  const merged: Span[] = []
+  for (const span of sorted) {
+    const last = merged.at(-1)
+    if (last && span.start < last.end) merged[merged.length - 1] = { ...last, end: Math.max(last.end, span.end) }
+    else merged.push(span)
+  }
+  return merged
+}
+
+export function replaceSpans(text: string, spans: readonly Span[]): string {
+  if (spans.length === 0) return text
+  const pieces = spans.map((span, at) => text.slice(spans[at - 1]?.end ?? 0, span.start) + span.label)
+  return pieces.join('') + text.slice(spans[spans.length - 1]?.end ?? 0)
+}
+
+const [shortest, longestWord] = [12, 15]
+
+/**
+ * Decides which values are worth redacting: a dummy key such as `ollama` is an ordinary word, and redacting it would garble ordinary text.
+ * @returns why a value is not redacted, as the end of a sentence about it; undefined when it is redacted
+ */
+export function weaknessOf(value: string): string | undefined {
+  const secret = value.trim()
+  if (secret.length < shortest) return `is shorter than ${shortest} characters`
+  return isWords(secret) ? 'consists of letters and dashes alone' : undefined
+}
+
+/** `not-needed`, `sk-no-key-required`. A run of letters longer than any word is a token. */
+function isWords(secret: string): boolean {
+  return /^[a-z-]+$/i.test(secret) && secret.split('-').every((word) => word.length <= longestWord)
 }

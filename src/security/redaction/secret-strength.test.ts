@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { weaknessOf } from './secret-strength.ts'
+import { weaknessOf } from './secret-forms.ts'
 
 test.each(['', 'ollama', 'lm-studio', '12345678901', ' sk-12345678 '])('too short to be looked for: "%s"', (value) =>
   expect(weaknessOf(value)).toBe('is shorter than 12 characters'),

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { securityRows } from '../settings.ts'
-import { forbiddenReads } from './forbidden-reads.ts'
-import { judgePath } from './path.ts'
+import { forbiddenReads, judgePath } from './path.ts'
 
 const ask = (patterns: readonly string[]) => forbiddenReads({ patterns, workspace: '/ws', home: '/home/u' })
 const usual = ask(securityRows.forbidden_reads.default)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Labelled, labelsOf } from './labels.ts'
+import { type Labelled, labelsOf } from '../gate.ts'
 
 const policy = { workspace: '/home/u/ws', home: '/home/u' }
 const nothing: Labelled = { tool: 'file_read', paths: [], requests: [], hosts: [] }

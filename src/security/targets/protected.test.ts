@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { folded, isProtectedName, protectedRows, spelt } from './protected.ts'
-import { protectedNames, watchedNames } from './protected-names.ts'
+import { folded, isProtectedName, protectedNames, protectedRows, spelt, watchedNames } from './protected.ts'
 
 /** Folds one name step by step, as a reference for the real function. */
 function foldedName(name: string): string {

@@ -1,7 +1,7 @@
 /** Defines the tool shell, which runs the command exactly as the gate analysed it, never the text that the model sent. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
-import type { Transfer } from '../../security/command/transfer/transfer.ts'
+import type { Transfer } from '../../security/command/transfer.ts'
 import { recordSandbox } from '../confined.ts'
 import { done, textOr } from '../input.ts'
 import { missingNetwork } from '../network-note.ts'

@@ -7,10 +7,8 @@ import type { ComingWrite, NamedPath } from '../contract.ts'
 import { codeOf } from '../descriptor.ts'
 import type { About } from './contract.ts'
 import { type Item, planText } from './set/plan.ts'
-import { type Found, identityOf, isSame, linkBytes, look } from './tree/identity.ts'
-import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from './tree/names.ts'
-import { createPace } from './tree/pace.ts'
-import { openTree } from './tree/tree.ts'
+import { type Found, folderOf, identityOf, isSame, lastOf, linkBytes, look, namesOf, type RawName, rawName, rawSlot } from './tree/entry.ts'
+import { createPace, openTree } from './tree/tree.ts'
 
 type Keeping = { readonly store: string; readonly workspace: string; readonly about: About; readonly write: ComingWrite }
 

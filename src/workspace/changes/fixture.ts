@@ -23,8 +23,8 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import type { About, ToApply } from './contract.ts'
 import { type ChangeStore, type ChangeStoreOptions, openChangeStore } from './store.ts'
-import { namesOf, type RawName } from './tree/names.ts'
-import { removeTree } from './tree/remove-tree.ts'
+import { namesOf, type RawName } from './tree/entry.ts'
+import { removeTree } from './tree/tree.ts'
 
 export type Fixture = AsyncDisposable & {
   readonly base: string

@@ -3,9 +3,8 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { flags, hold, slot } from '../descriptor.ts'
-import { linkTextAt, startAt } from './tree/content.ts'
-import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/names.ts'
-import { openTree, type Tree } from './tree/tree.ts'
+import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/entry.ts'
+import { linkTextAt, openTree, startAt, type Tree } from './tree/tree.ts'
 
 export type Side = 'before' | 'after'
 

@@ -11,11 +11,9 @@ import type { About, Admit, Applied, Held, Log, Recovered, SetSummary, Shown, Si
 import { keepOriginal, planDeletion } from './file-changes.ts'
 import { flushFile, headerOf, type Item, readPlan, renamePlan, writePlan } from './set/plan.ts'
 import { adopt, markOf, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
-import { startAt } from './tree/content.ts'
+import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/entry.ts'
 import { type Libc, openLibc } from './tree/libc.ts'
-import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/names.ts'
-import { createPace } from './tree/pace.ts'
-import { openTree } from './tree/tree.ts'
+import { createPace, openTree, startAt } from './tree/tree.ts'
 import { createTurns, lockWorkspace } from './turns.ts'
 import { createUpkeep } from './upkeep.ts'
 

@@ -6,12 +6,21 @@ import { explain } from '../descriptor.ts'
 import { perform, takeBack } from './apply/perform.ts'
 import type { Log, Recovered, SetSummary, StoreLimits } from './contract.ts'
 import { discard, loadPlan, renamePlan } from './set/plan.ts'
-import { busyIn, goneIn, idsIn, notBusy, removeSet, setFolder, stageOf, summaryOf, tidy, workspaceOfBusy } from './set/set-folder.ts'
-import { restoreModes } from './set/widened.ts'
+import {
+  busyIn,
+  goneIn,
+  idsIn,
+  notBusy,
+  removeSet,
+  restoreModes,
+  setFolder,
+  stageOf,
+  summaryOf,
+  tidy,
+  workspaceOfBusy,
+} from './set/set-folder.ts'
 import type { Libc } from './tree/libc.ts'
-import { createPace, type Pace } from './tree/pace.ts'
-import { removeTree } from './tree/remove-tree.ts'
-import { openTree } from './tree/tree.ts'
+import { createPace, openTree, type Pace, removeTree } from './tree/tree.ts'
 import { lockWorkspace, type Turns } from './turns.ts'
 
 type UpkeepOptions = {

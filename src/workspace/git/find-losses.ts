@@ -1,7 +1,7 @@
 /** Finds history that nothing holds any more after a change set: moved and deleted references, expired logs, deleted objects. */
 
 import { inFolder } from '../../security/changes/change-view.ts'
-import { namesOf } from '../changes/tree/names.ts'
+import { namesOf } from '../changes/tree/entry.ts'
 import type { Repository } from './changed-repository.ts'
 import { isNew, isOld, walk } from './read-history.ts'
 import { GitLimit, objectId, openObjects } from './read-objects.ts'

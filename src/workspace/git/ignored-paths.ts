@@ -5,7 +5,7 @@ import { join, relative } from 'node:path'
 import { memo } from '../../kit/lazy.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { pathsOfIndex } from '../changes/apply/git-index.ts'
-import { isIgnored, parseIgnore, type Rules } from '../walk/ignore.ts'
+import { isIgnored, parseIgnore, type Rules } from '../walk.ts'
 import { expand, lstatAt, readRepositorySettings, readSmall, readUserSettings, repositoriesAround } from './read-settings.ts'
 
 type Around = { readonly workspace: string; readonly home: string; readonly env: { readonly [name: string]: string | undefined } }

@@ -2,8 +2,8 @@
 
 import { inFolder } from '../../security/changes/change-view.ts'
 import type { GitEntryMove, MovedCommit, RepositoryMoves, TreeEntry } from '../../security/changes/git-moves.ts'
-import { type IndexEntry, readEntries } from '../changes/tree/index-entries.ts'
-import { namesOf } from '../changes/tree/names.ts'
+import { type IndexEntry, readEntries } from '../changes/apply/git-index.ts'
+import { namesOf } from '../changes/tree/entry.ts'
 import type { Repository } from './changed-repository.ts'
 import { type Commit, GitMissing, isFolder, isNew, isOld, type TreeChange } from './read-history.ts'
 

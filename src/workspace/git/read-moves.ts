@@ -6,10 +6,10 @@
 import type { Change } from '../../runtime/changes.ts'
 import { createChangeView, folderOf, inFolder, nameOf } from '../../security/changes/change-view.ts'
 import { createGitFolders } from '../../security/changes/git/git-folders.ts'
-import { plainGit } from '../../security/changes/git/plain-git.ts'
 import type { GitMoves, RepositoryMoves } from '../../security/changes/git-moves.ts'
 import { createEntryJudge } from '../../security/changes/harmless/judge-moves.ts'
 import { createPathLock } from '../../security/changes/locked-paths.ts'
+import { plainGit } from '../../security/command/plain-git.ts'
 import { commonOf, describeRepository, type MovesAsked, type Opening, objectPlaces, type Repository, restOf } from './changed-repository.ts'
 import { findLosses } from './find-losses.ts'
 import { readBrought } from './read-brought.ts'
@@ -90,7 +90,9 @@ function createAttempt(unread: Set<string>) {
 const lists = /^(?:logs\/.+|\w+_HEAD|rebase-merge\/(?:git-rebase-todo|done)|sequencer\/todo)$/
 const shortIds = /^[ \t]*\w+ (?:-[cC] )?[\da-f]{4,39}(?:\s|$)/m
 
-/** @returns the ids that the repository names now and did not name before, each with where: git takes any file with an id for a reference */
+/**
+ * @returns the ids that the repository names now and did not name before, each with where: git takes any file with an id for a reference
+ */
 function newlyNamed(
   { own, rest, view, text, ids, unread, moved, isTracked }: Repository,
   isTransfer: boolean,

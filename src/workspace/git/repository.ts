@@ -6,7 +6,7 @@
 import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type GitPart, gitParts, isGitFolder } from '../../security/changes/git/git-shape.ts'
+import { type GitPart, gitParts, isGitFolder } from '../../security/changes/git/git-folders.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { folded } from '../../security/targets/protected.ts'
 import type { Refusal } from '../contract.ts'

@@ -4,7 +4,7 @@ import type { Change, ChangeSet, EntryState, GitShown } from '../../runtime/chan
 import { createChangeView } from '../../security/changes/change-view.ts'
 import { isOwnOfGit, type TreeEntry, tellMoves } from '../../security/changes/git-moves.ts'
 import type { Look } from '../../security/changes/review-context.ts'
-import { namesOf } from '../changes/tree/names.ts'
+import { namesOf } from '../changes/tree/entry.ts'
 import { objectPlaces } from './changed-repository.ts'
 import { createHistory } from './read-history.ts'
 import { readMoves } from './read-moves.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { preconnectTo } from './ahead.ts'
+import { preconnectTo } from './provider-fetch.ts'
 
 /** Counts connections, and answers every request on them with "ok". */
 function listen() {

@@ -1,8 +1,6 @@
 /** Resolves a host name to judged addresses; the caller connects to one of these addresses only. */
 
-import type { JudgeAddress, Refusal, Resolve } from './judge.ts'
-
-export type Pinned = { readonly ok: true; readonly ips: readonly string[] }
+type Pinned = { readonly ok: true; readonly ips: readonly string[] }
 
 type Question = { readonly url: URL; readonly judgeAddress: JudgeAddress; readonly resolve: Resolve; readonly signal: AbortSignal }
 
@@ -38,10 +36,30 @@ function aborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-export function portOf(url: URL): number {
+function portOf(url: URL): number {
   return Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 }
 
 export async function systemResolve(host: string): Promise<string[]> {
   return (await Bun.dns.lookup(host)).map(({ address }) => address)
 }
+
+/** The answer of the network gate to the guarded fetch. */
+type Verdict = { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
+
+/** Called for every hop, before any name is resolved. */
+export type JudgeUrl = (input: { readonly url: string; readonly method: string }) => Verdict
+
+/** Called for every address of a host name, and for addresses written in the URL. `ip` has no brackets. */
+export type JudgeAddress = (input: { readonly host: string; readonly ip: string; readonly port: number }) => Verdict
+
+/** @returns all addresses of a host name. May throw. */
+export type Resolve = (host: string) => Promise<readonly string[]>
+
+/** `denied` names the rule that refused; without it the request was allowed but failed. */
+export type Refusal = { readonly ok: false; readonly denied?: string; readonly message: string }
+
+export type Headers = { readonly [name: string]: string }
+
+/** One outgoing request; `headers` have lower-case names. */
+export type Outgoing = { readonly url: URL; readonly method: string; readonly headers: Headers; readonly body?: string }

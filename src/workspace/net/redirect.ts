@@ -1,6 +1,6 @@
 /** Builds the next request of a redirect: its method, whether it carries the body, and never a credential for another origin. */
 
-import type { Headers, Outgoing, Refusal } from './judge.ts'
+import type { Headers, Outgoing, Refusal } from './pin.ts'
 
 /** The only headers of the caller that another origin gets; a key may be in a header of any other name. */
 const harmless = new Set(['accept', 'accept-encoding', 'accept-language', 'range', 'user-agent'])

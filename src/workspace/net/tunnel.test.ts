@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Tunnel } from './stream.ts'
+import type { Tunnel } from './tunnel.ts'
 import { createTunnels, type Dialled, type TunnelOptions } from './tunnel.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-tunnel-'))

@@ -5,7 +5,7 @@
 
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { removeTree } from '../../../workspace/changes/tree/remove-tree.ts'
+import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import { isAlive, markOf, type ProcessMark, processMark } from '../child/child-processes.ts'
 
 const most = 1_000

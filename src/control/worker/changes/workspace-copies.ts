@@ -12,10 +12,11 @@ import { attemptFolders, copyWorkspace, type KeptCopy, keepCopy, type Manifest, 
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { lazy } from '../../../kit/lazy.ts'
 import type { Change } from '../../../runtime/changes.ts'
-import { removeTree } from '../../../workspace/changes/tree/remove-tree.ts'
+import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { startGuard } from '../child/child-processes.ts'
 import type { CopyRequest, EarlierRun, KeptSet, LookAtTask, WorkspaceCopy } from '../worker-options.ts'
+
 import { removeLeftovers, takeSlot } from './copy-slots.ts'
 
 type CopyOptions = {

@@ -2,8 +2,7 @@
 
 import { sleep, within } from '../../../kit/abort.ts'
 import { sha256 } from '../../../kit/sha256.ts'
-import { createRedactor } from '../../../security/redaction/redact.ts'
-import { createStreamRedactor } from '../../../security/redaction/redact-stream.ts'
+import { createRedactor, createStreamRedactor } from '../../../security/redaction/redact.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
 import type { RunPort } from '../worker-port.ts'
 import { isPassing } from './retry-while.ts'

@@ -2,8 +2,7 @@
 
 import type { ChangeView } from '../change-view.ts'
 import type { Side } from '../review-context.ts'
-import { type ConfigEntry, parseGitConfig } from './git-config.ts'
-import { mostSettingsBytes } from './git-settings.ts'
+import { type ConfigEntry, mostSettingsBytes, parseGitConfig } from './git-config.ts'
 
 export type SettingsVerdict =
   | { readonly weight: 'deny' | 'person' | 'ask'; readonly why: string }

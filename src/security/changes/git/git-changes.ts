@@ -1,17 +1,16 @@
-/** Judges what a change set does to repositories: entries of repository folders, new repositories, `.git` files, programs that settings name. */
+/**
+ * Judges what a change set does to repositories: entries of repository folders, new repositories, `.git` files, programs that settings
+ * name.
+ */
 
 import type { Change } from '../../../runtime/changes.ts'
+import { plainGit } from '../../command/plain-git.ts'
 import type { PathPolicy } from '../../targets/path.ts'
-import { type ChangeView, folderOf, inFolder, isBelow, nameOf } from '../change-view.ts'
-import type { Finding, Weight } from '../finding.ts'
-import { resolveText } from '../resolve-link.ts'
-import type { ReviewContext } from '../review-context.ts'
+import { type ChangeView, folderOf, inFolder, isBelow, nameOf, resolveText } from '../change-view.ts'
+import type { Finding, ReviewContext, Weight } from '../review-context.ts'
 import { judgeSettings } from './config-change.ts'
-import { parseGitConfig } from './git-config.ts'
-import { createGitFolders, type GitFolders } from './git-folders.ts'
-import { mostSettingsBytes, namedBySettings, readSettings } from './git-settings.ts'
-import { isGitFolder } from './git-shape.ts'
-import { plainGit } from './plain-git.ts'
+import { mostSettingsBytes, namedBySettings, parseGitConfig, readSettings } from './git-config.ts'
+import { createGitFolders, type GitFolders, isGitFolder } from './git-folders.ts'
 
 type Around = {
   readonly view: ChangeView

@@ -2,7 +2,6 @@
 
 import { type ChangeView, folderOf, inFolder, nameOf } from '../change-view.ts'
 import type { Side } from '../review-context.ts'
-import { isGitFolder } from './git-shape.ts'
 
 export type GitFolders = {
   /** @returns the repository folders among this folder and those above it, outermost first */
@@ -39,4 +38,17 @@ export function createGitFolders(view: ChangeView): GitFolders {
   }
 
   return { above, isComplete, isFound }
+}
+
+/** The names that make a folder a repository: HEAD, and either both `objects` and `refs` or a `commondir` that points to them. */
+export const gitParts = ['HEAD', 'objects', 'refs', 'commondir'] as const
+
+export type GitPart = (typeof gitParts)[number]
+
+/**
+ * Tells whether git takes a folder for a repository, whatever the folder is called. Only the names in it count, because a part that git
+ * cannot use now can become usable, and a symbolic link may lead anywhere.
+ */
+export function isGitFolder(has: (name: GitPart) => boolean): boolean {
+  return has('HEAD') && (has('commondir') || (has('objects') && has('refs')))
 }

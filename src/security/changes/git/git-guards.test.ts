@@ -1,8 +1,8 @@
 /** One test for each guard of the judgement of git that no other test would miss. */
 
 import { expect, test } from 'bun:test'
+import { plainGit } from '../../command/plain-git.ts'
 import { type Entry, review, type Tree } from '../review.fixture.ts'
-import { plainGit } from './plain-git.ts'
 
 const base = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n'
 const repository = (git: string, config = base): Tree => ({

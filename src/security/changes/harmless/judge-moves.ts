@@ -3,9 +3,8 @@
 import { quote } from '../../../kit/text.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import { type ChangeView, inFolder } from '../change-view.ts'
-import type { Finding } from '../finding.ts'
 import type { GitEntryMove, RepositoryMoves, TreeEntry } from '../git-moves.ts'
-import type { ReviewContext, Side } from '../review-context.ts'
+import type { Finding, ReviewContext, Side } from '../review-context.ts'
 import { createHarmlessJudge } from './harmless.ts'
 
 export type EntryJudge = (entry: GitEntryMove, repository: Pick<RepositoryMoves, 'folder' | 'root'>) => Omit<Finding, 'path'> | undefined

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Entry, review, type Tree } from '../review.fixture.ts'
-import { asksThough } from './file-writes.ts'
+import { asksThough } from './may-pass.ts'
 
 /** Everyday code of many languages, each kind in the root and below it. */
 const project: Tree = Object.fromEntries(

@@ -1,7 +1,7 @@
 /** Recognises commands that destroy data or stop the machine; they are blocked whatever the configuration lists. */
 
+import type { CommandRule } from '../../rules.ts'
 import { matchesPattern } from '../../targets/path.ts'
-import type { CommandRule } from '../command-rules.ts'
 import { defaultForbidden } from '../names.ts'
 import type { CommandPolicy } from '../verdict.ts'
 import { type Arg, type Cwds, HOLE, literalArg, resolvePath } from './model.ts'
@@ -36,7 +36,9 @@ function removes(args: readonly Arg[], around: Around): string | undefined {
   return all && `rm -r ${all} removes everything; name what is to go; the tool file_delete deletes one file or folder`
 }
 
-/** @returns the first that means the root, a folder in it, the home folder, the workspace, the current folder, one above it, or all in one */
+/**
+ * @returns the first that means the root, a folder in it, the home folder, the workspace, the current folder, one above it, or all in one
+ */
 export function everythingIn(args: readonly Arg[], around: Around): string | undefined {
   const texts = args.flatMap(({ texts: all, kind, led, word }) => [
     ...all.filter((text) => !/^-(?!-no-p)/.test(text) && (!text.includes(HOLE) || (kind !== 'number' && !led))),

@@ -1,7 +1,7 @@
 /** Defines what the walk through a script knows at each point, and what it can ask the judge to do. */
 
 import type { ParsedScript, Word } from 'unbash'
-import type { CommandRule } from '../command-rules.ts'
+import type { CommandRule } from '../../rules.ts'
 import type { Bound } from '../syntax/survey.ts'
 import type { CommandPolicy } from '../verdict.ts'
 

@@ -1,8 +1,8 @@
 /** Judges shells and interpreters: it reads the text they are given where possible, and blocks text that was just downloaded. */
 
-import { commandsIn } from '../command-text.ts'
 import { interpreters, otherShells, posixShells, withoutVersion } from '../names.ts'
 import { quoteText } from '../syntax/quote.ts'
+import { commandsIn } from '../syntax/survey.ts'
 import { blockingRule, namesToBlock, removalIn } from './destructive.ts'
 import { type Arg, couldBe, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
 import { checkLoose, checkPath, noteRun, shown } from './paths.ts'

@@ -2,7 +2,7 @@
 
 import type { ParameterExpansionPart, Word } from 'unbash'
 import { type Expansion, type Form, formsOf, type Piece } from '../syntax/pieces.ts'
-import { isPlainParameter } from '../syntax/print-word.ts'
+import { isPlainParameter } from '../syntax/print.ts'
 import type { Bound } from '../syntax/survey.ts'
 import { type Arg, HOLE, type Kind, type Look, type Place, widest } from './model.ts'
 

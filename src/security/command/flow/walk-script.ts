@@ -18,7 +18,7 @@ import {
 } from 'unbash'
 import { declarers, holdsCommand } from '../names.ts'
 import { bodyOf } from '../syntax/pieces.ts'
-import { walkArithmetic } from './evaluate-arithmetic.ts'
+import { walkTest } from './builtins.ts'
 import {
   type Arg,
   anyFeed,
@@ -35,9 +35,8 @@ import {
 } from './model.ts'
 import { checkPath } from './paths.ts'
 import { searchSettings } from './search.ts'
-import { walkTest } from './test-expression.ts'
 import { argOf, argsOf } from './value.ts'
-import { walkForm, walkWord } from './word.ts'
+import { walkArithmetic, walkForm, walkWord } from './word.ts'
 
 export function walkScript(look: Look, script: ParsedScript, place: Place): Flow {
   return walkStatements(look, script.commands, place)

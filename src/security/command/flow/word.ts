@@ -1,10 +1,11 @@
 /** Judges the scripts and expressions inside a word. */
 
-import type { ParameterExpansionPart, ParsedScript, Word } from 'unbash'
+import type { ArithmeticExpression, ParameterExpansionPart, ParsedScript, Word } from 'unbash'
+import { arithmeticInputs, arithmeticText } from '../syntax/arithmetic.ts'
 import { type Form, formsOf } from '../syntax/pieces.ts'
-import { isPlainParameter } from '../syntax/print-word.ts'
-import { walkArithmetic } from './evaluate-arithmetic.ts'
+import { isPlainParameter } from '../syntax/print.ts'
 import { type Look, noFeed, type Place } from './model.ts'
+import { isNumeric } from './value.ts'
 
 export function walkWord(look: Look, word: Word, place: Place): void {
   for (const form of formsOf(word, look.policy.home)) walkForm(look, form, place)
@@ -43,4 +44,24 @@ function walkParameter(look: Look, part: ParameterExpansionPart, place: Place): 
   if ('operand' in operation && operation.operand) walkWord(look, operation.operand, place)
   if (operation.type === 'Replace') for (const word of [operation.pattern, operation.replacement]) walkWord(look, word, place)
   if (operation.type === 'Slice') for (const word of [operation.offset, operation.length]) if (word) walkWord(look, word, place)
+}
+
+/** Judges arithmetic: bash evaluates the values of the variables in it as expressions, which may contain commands. */
+export function walkArithmetic(look: Look, expression: ArithmeticExpression | undefined, place: Place): void {
+  if (arithmeticText(expression, () => '') === undefined || !expression) {
+    look.raise('command.unclear', 'an arithmetic expression holds more than numbers and plain variables; simplify it')
+  }
+  if (!expression) return
+  const { names, commands, scripts } = arithmeticInputs(expression)
+  for (const name of names) checkNumeric(look, name, place)
+  for (const script of [...scripts, ...commands.flatMap((part) => part.script ?? [])]) {
+    const { output } = look.script(script, { ...place, level: place.level + 1, feed: noFeed, forks: true })
+    if (output.kind !== 'number')
+      look.raise('command.unclear', "a command's output is evaluated as arithmetic, which may run more commands")
+  }
+}
+
+export function checkNumeric(look: Look, name: string, place: Place): undefined {
+  if (!isNumeric(name, { look, place }))
+    look.raise('command.unclear', `$${name} is evaluated as arithmetic but may hold any text; give it a number`)
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import * as fc from 'fast-check'
-import { expandBrace } from './braces.ts'
+import { expandBrace } from './pieces.ts'
 
 test.each([
   ['{a,b}', ['a', 'b']],

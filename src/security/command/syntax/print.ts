@@ -1,6 +1,7 @@
 /** Prints a script again from its syntax tree with every literal quoted, so that the executed script is the judged one. */
 
 import type {
+  Assignment,
   Case,
   CommandNode,
   CompoundList,
@@ -14,8 +15,8 @@ import type {
   Word,
 } from 'unbash'
 import { arithmeticText } from './arithmetic.ts'
-import { bodyOf } from './pieces.ts'
-import { type Printing, printAssignment, printCommandWord, printForm, printWord } from './print-word.ts'
+import { bodyOf, type Expansion, type Form, formsOf, type Piece } from './pieces.ts'
+import { quoteCommand, quoteText } from './quote.ts'
 
 export function printScript(script: ParsedScript, options: Omit<Printing, 'script'>): string {
   const to: Printing = { ...options, script: (inner) => joined(inner.commands, to, ' ').replace(/^\(/, ' (') }
@@ -167,4 +168,81 @@ function pattern(word: Word, to: Printing): string {
 
 export function isPlainPattern(text: string): boolean {
   return /^[\w^$.*+?|()[\]{}:/@%,=-]+$/.test(text) && !/\$[\w({]/.test(text)
+}
+
+/** `edits` maps words to the safe, equivalent text that the judge chose (a shell's text printed again, `*` as `./*`). */
+type Printing = {
+  readonly home: string
+  readonly edits: ReadonlyMap<object, string>
+  /** Words that print a leading pattern as `./*`. */
+  readonly dotted: ReadonlySet<object>
+  script(script: ParsedScript): string
+}
+
+/** `${x%.ts}` and the like, only where the inner text has a single reading. */
+const plainParameter =
+  /^\$\{(#?([A-Za-z_]\w*(\[(\d+|[@*])\])?|\d+|[@*#?!$-])|([A-Za-z_]\w*|\d+)((:?[-+=?]|##?|%%?|\/[/#%]?|\^\^?|,,?)[\w./ ,:@%+=*?/-]*|:\d+(:\d+)?|: ?-\d+))\}$/
+
+export function isPlainParameter(text: string): boolean {
+  return plainParameter.test(text)
+}
+
+function printWord(word: Word, to: Printing): string {
+  return printForms(word, to, quoteText)
+}
+
+function printCommandWord(word: Word, to: Printing): string {
+  return printForms(word, to, quoteCommand)
+}
+
+function printForms(word: Word, to: Printing, quote: (text: string) => string): string {
+  return (
+    to.edits.get(word) ??
+    formsOf(word, to.home)
+      .map((form) => (to.dotted.has(word) && form[0]?.type === 'glob' ? './' : '') + printForm(form, to, quote))
+      .join(' ')
+  )
+}
+
+function printForm(form: Form, to: Printing, quote = quoteText): string {
+  const texts = form.map((piece) => (piece.type === 'literal' && piece.print === undefined ? piece.text : undefined))
+  if (!texts.includes(undefined)) return quote(texts.join(''))
+  return form.map((piece) => printPiece(piece, to)).join('')
+}
+
+/** Prints expansions in braces, so that an adjacent letter does not join the name. */
+function printPiece(piece: Piece, to: Printing): string {
+  if (piece.type === 'literal') return piece.print ?? quoteText(piece.text)
+  if (piece.type !== 'dynamic') return piece.text
+  const text = printExpansion(piece.part, to)
+  return piece.quoted ? `"${text}"` : text
+}
+
+function printExpansion(part: Expansion, to: Printing): string {
+  switch (part.type) {
+    case 'SimpleExpansion':
+      return `\${${part.text.slice(1)}}`
+    case 'ParameterExpansion':
+      return part.text
+    case 'CommandExpansion':
+      return part.script && !part.text.startsWith('${') ? `$(${to.script(part.script)})` : part.text
+    case 'ProcessSubstitution':
+      return part.script ? `${part.operator}(${to.script(part.script)})` : part.text
+    case 'ArithmeticExpansion': {
+      const text = arithmeticText(part.expression, to.script)
+      return text === undefined ? part.text : `$(( ${text} ))`
+    }
+  }
+}
+
+function printAssignment(assignment: Assignment, to: Printing): string {
+  const { name, index, append, value } = assignment
+  const target = `${name}${index ? `[${index.text}]` : ''}${append ? '+=' : '='}`
+  if (value.type === 'Word') return target + (value.text === '' ? '' : printWord(value, to))
+  return `${target}(${value.elements.map((element) => printElement(element, to)).join(' ')})`
+}
+
+/** `[key]=value` in an array is syntax, so it keeps its spelling (and is rated high). */
+function printElement(element: Word, to: Printing): string {
+  return element.text.startsWith('[') ? element.text : printWord(element, to)
 }

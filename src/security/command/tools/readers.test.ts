@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { defaultAllow } from '../allow.ts'
+import { defaultAllow } from '../names.ts'
 import { verdictOf } from '../policy.fixture.ts'
 
 const reads = (command: string, allow: readonly string[] = defaultAllow) => verdictOf(command, { allow }).readOnly

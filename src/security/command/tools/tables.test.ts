@@ -8,7 +8,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as names from '../names.ts'
-import { gitRules } from './git/git-table.ts'
+import { gitRules } from './git.ts'
 import { toolRules } from './table.ts'
 
 const path = join(import.meta.dir, 'tables.fixture.json')

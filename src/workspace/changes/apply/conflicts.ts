@@ -1,18 +1,15 @@
 /** Compares a change set with the workspace as it is now: what somebody else changed since the command began is a conflict. */
 
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import type { Change } from '../../../runtime/changes.ts'
 import { slot } from '../../descriptor.ts'
 import type { Conflict } from '../contract.ts'
 import type { Item } from '../set/plan.ts'
-import { type Found, type Identity, identityOf } from '../tree/identity.ts'
-import { folderOf, isInside, namesOf, type RawName, rawName } from '../tree/names.ts'
-import type { Pace } from '../tree/pace.ts'
-import type { Tree } from '../tree/tree.ts'
+import { type Found, folderOf, type Identity, identityOf, isInside, namesOf, type RawName, rawName } from '../tree/entry.ts'
+import type { Pace, Tree } from '../tree/tree.ts'
 import { indexDigest } from './git-index.ts'
-import type { HeldLocks } from './held-locks.ts'
 
-export type Comparing = {
+type Comparing = {
   readonly changes: readonly Change[]
   readonly workspace: Tree
   readonly view: Tree
@@ -24,7 +21,7 @@ export type Comparing = {
   readonly pace: Pace
 }
 
-export type Compared = { readonly items: readonly Item[]; readonly conflicts: readonly Conflict[]; readonly bytes: number }
+type Compared = { readonly items: readonly Item[]; readonly conflicts: readonly Conflict[]; readonly bytes: number }
 
 /** @throws when the private view is not the one that was judged, or with the system's error */
 export async function compare(comparing: Comparing): Promise<Compared> {
@@ -95,4 +92,35 @@ function sourceOf(view: Tree, raw: RawName, { path, after }: Change): Found | un
   if (!isRight || found === undefined) throw new Error(`${JSON.stringify(path)} is not in the private view as it was judged`)
   if (after.kind === 'other') throw new Error(`${JSON.stringify(path)} is a pipe, socket or device; these are never applied`)
   return found
+}
+
+/** SQLite locks one file of a database for all of them. */
+const COMPANION = /-(wal|shm|journal)$/
+
+type HeldLocks = {
+  /** @param find looks at another path of the workspace */
+  isHeld(raw: RawName, found: Found, find: (raw: RawName) => Found | undefined): boolean
+}
+
+/**
+ * Reads which files some process holds locked: a database that is open elsewhere must not be replaced or removed. A system that does not
+ * show its locks has none.
+ */
+export function readHeldLocks(): HeldLocks {
+  const held = new Set(lines().flatMap((line) => / ([\da-f]+:[\da-f]+:\d+) /.exec(line)?.[1] ?? []))
+  const holds = (found: Found | undefined) => found !== undefined && held.has(`${found.device}:${found.inode}`)
+  return {
+    isHeld(raw, found, find) {
+      if (held.size === 0) return false
+      return holds(found) || (COMPANION.test(raw) && holds(find(raw.replace(COMPANION, ''))))
+    },
+  }
+}
+
+function lines(): string[] {
+  try {
+    return readFileSync('/proc/locks', 'latin1').split('\n')
+  } catch {
+    return []
+  }
 }

@@ -6,11 +6,21 @@
 import { chmodSync, lchownSync, mkdirSync, promises, rmdirSync, symlinkSync, unlinkSync } from 'node:fs'
 import { codeOf, type Handle, slot } from '../../descriptor.ts'
 import type { Item } from '../set/plan.ts'
-import { type Found, isSame, isUntouched, linkBytes, look } from '../tree/identity.ts'
+import {
+  type Found,
+  folderOf,
+  isSame,
+  isUntouched,
+  lastOf,
+  linkBytes,
+  look,
+  namesOf,
+  type RawName,
+  rawName,
+  rawSlot,
+} from '../tree/entry.ts'
 import type { Libc, Place } from '../tree/libc.ts'
-import { folderOf, lastOf, namesOf, type RawName, rawName, rawSlot } from '../tree/names.ts'
-import type { Pace } from '../tree/pace.ts'
-import type { Tree } from '../tree/tree.ts'
+import type { Pace, Tree } from '../tree/tree.ts'
 
 export type Moves = {
   readonly items: readonly Item[]

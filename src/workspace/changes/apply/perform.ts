@@ -1,21 +1,18 @@
 /** Carries out a plan that is on disk, to its end or back to the beginning. */
 
-import { mkdirSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { explain } from '../../descriptor.ts'
 import type { Applied, Log } from '../contract.ts'
 import { type Item, original, type Plan, renamePlan } from '../set/plan.ts'
-import { finishedIn } from '../set/set-folder.ts'
-import { TRIED } from '../set/tried.ts'
-import { rememberMode, restoreModes } from '../set/widened.ts'
+import { finishedIn, rememberMode, restoreModes, TRIED } from '../set/set-folder.ts'
+import { namesOf, rawName } from '../tree/entry.ts'
 import type { Libc } from '../tree/libc.ts'
-import { namesOf, rawName } from '../tree/names.ts'
-import type { Pace } from '../tree/pace.ts'
+import type { Pace } from '../tree/tree.ts'
 import { openTree, type Tree } from '../tree/tree.ts'
-import { flush } from './durable.ts'
 import { Conflicting, type Moves, move } from './moves.ts'
 
-export type Performing = {
+type Performing = {
   readonly folder: string
   readonly plan: Plan
   /** The plan was begun by a process that died. */
@@ -120,4 +117,40 @@ function openTrees({ folder, plan: { header }, libc }: Performing): Trees {
 /** Folders that have to be widened are remembered in the folder of the change set. */
 export function openWorkspaceTree(libc: Libc, folder: string, root: string): Tree {
   return openTree({ root, lookAt: libc.look, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
+}
+
+const SMALL_BYTES = 4 * 1024 * 1024
+/** With more than this waiting for the disk, a flush of the whole file system takes too long to wait for in this process. */
+const QUIET_KIB = 16 * 1024
+
+/**
+ * Flushes the file system of a folder, so that what was written is on the disk before a plan names it: at once when that is quick,
+ * otherwise in a child process. @throws the system's error
+ */
+export async function flush(libc: Libc, folder: string, bytes: number): Promise<void> {
+  if ((bytes > SMALL_BYTES || waitingKib() > QUIET_KIB) && (await flushedByChild(folder))) return
+  const descriptor = openSync(folder, 'r')
+  try {
+    libc.flush(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function waitingKib(): number {
+  try {
+    const text = readFileSync('/proc/meminfo', 'latin1')
+    return ['Dirty', 'Writeback'].reduce((sum, name) => sum + Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0), 0)
+  } catch {
+    return 0
+  }
+}
+
+/** @returns false where there is no `sync` that knows single file systems */
+async function flushedByChild(folder: string): Promise<boolean> {
+  try {
+    return (await Bun.spawn(['sync', '-f', folder], { stdio: ['ignore', 'ignore', 'ignore'] }).exited) === 0
+  } catch {
+    return false
+  }
 }

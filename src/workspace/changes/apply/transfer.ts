@@ -7,21 +7,27 @@ import { flags, hold } from '../../descriptor.ts'
 import type { Admit, Applied, Conflict, Log, Side, ToApply } from '../contract.ts'
 import { createLook } from '../look.ts'
 import { discard, flushFile, headerOf, loadPlan, original, type Plan, renamePlan, writePlan } from '../set/plan.ts'
-import { adopt, finishedIn, loadPaths, markBusy, markOf, type PathState, setFolder, stageOf, tidy } from '../set/set-folder.ts'
-import { triedIn } from '../set/tried.ts'
-import { restoreModes } from '../set/widened.ts'
-import { type Found, look as lookAt } from '../tree/identity.ts'
+import {
+  adopt,
+  finishedIn,
+  loadPaths,
+  markBusy,
+  markOf,
+  type PathState,
+  restoreModes,
+  setFolder,
+  stageOf,
+  tidy,
+  triedIn,
+} from '../set/set-folder.ts'
+import { type Found, folderOf, look as lookAt, namesOf, type RawName, rawName } from '../tree/entry.ts'
 import type { Libc } from '../tree/libc.ts'
-import { folderOf, namesOf, type RawName, rawName } from '../tree/names.ts'
-import { createPace, type Pace } from '../tree/pace.ts'
-import { openTree } from '../tree/tree.ts'
+import { createPace, openTree, type Pace } from '../tree/tree.ts'
 import { lockWorkspace } from '../turns.ts'
 import { compareAgain } from './back-and-forth.ts'
-import { compare } from './conflicts.ts'
-import { flush } from './durable.ts'
+import { compare, readHeldLocks } from './conflicts.ts'
 import { isSameIndex } from './git-index.ts'
-import { readHeldLocks } from './held-locks.ts'
-import { openWorkspaceTree, perform } from './perform.ts'
+import { flush, openWorkspaceTree, perform } from './perform.ts'
 
 export type TransferOptions = {
   /** Folder of the store. */

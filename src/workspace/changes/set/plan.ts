@@ -4,8 +4,8 @@ import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, unl
 import { join } from 'node:path'
 import type { ChangeReview, EntryState } from '../../../runtime/changes.ts'
 import type { About, Side } from '../contract.ts'
-import type { Identity } from '../tree/identity.ts'
-import type { Pace } from '../tree/pace.ts'
+import type { Identity } from '../tree/entry.ts'
+import type { Pace } from '../tree/tree.ts'
 
 /** One path: what is there now, what comes there, and how both are known again. */
 export type Item = {

@@ -1,12 +1,25 @@
 /** Finds the folder of each change set, and tells from the files in it how far the set is. */
 
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { unlessMissing } from '../../../kit/errors.ts'
+import { codeOf, slot } from '../../descriptor.ts'
 import type { SetState, SetSummary } from '../contract.ts'
-import { type RawName, rawName } from '../tree/names.ts'
-import type { Pace } from '../tree/pace.ts'
-import { removeTree } from '../tree/remove-tree.ts'
+import { type Found, isSame, type RawName, rawName } from '../tree/entry.ts'
+import type { Pace, Tree } from '../tree/tree.ts'
+import { removeTree } from '../tree/tree.ts'
 import { discard, type Header, type Item, loadPlan, type Plan, readHeader, readPlan } from './plan.ts'
 
 const ID = /^[A-Za-z\d][\w.-]{0,127}$/
@@ -152,4 +165,54 @@ export function tidy(folder: string): void {
 /** @returns false when there is nothing to move */
 function moveAway(from: string, to: string): boolean {
   return unlessMissing(() => renameSync(from, to) ?? true) ?? false
+}
+
+/** The name of a plan that was taken back. */
+export const TRIED = 'tried'
+
+/**
+ * Recognises the entries that a plan moved and put back: their times changed, but nobody else touched them.
+ * @returns whether an entry is as the plan found it, and changed last when the plan was taken back @throws when the plan is damaged
+ */
+export function triedIn(folder: string): (raw: RawName, now: Found) => boolean {
+  const path = join(folder, TRIED)
+  const mark = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+  if (mark === undefined) return () => false
+  const bases = new Map(readPlan(path).items.map((item) => [rawName(item), item.base]))
+  return (raw, now) => {
+    const base = bases.get(raw)
+    return base !== undefined && isSame(base, now, { copied: true }) && base.mode === now.mode && BigInt(now.changed) <= mark.ctimeNs
+  }
+}
+
+type Widened = { readonly raw: RawName; readonly mode: number }
+
+const FILE = 'widened'
+
+/** Remembers on disk the mode of a folder that is widened while a change set is applied, so that it is restored even after a crash. */
+export function rememberMode(folder: string, widened: Widened): void {
+  appendFileSync(join(folder, FILE), `${JSON.stringify(widened)}\n`, { mode: 0o600 })
+}
+
+/** Restores the modes, deepest folder first. Folders that are gone, and those in `settled`, are left alone. */
+export function restoreModes(folder: string, workspace: Tree, settled: ReadonlySet<RawName> = new Set()): void {
+  for (const { raw, mode } of remembered(folder).toReversed()) if (!settled.has(raw)) restore(workspace, { raw, mode })
+  discard(join(folder, FILE))
+}
+
+function restore(workspace: Tree, { raw, mode }: Widened): void {
+  try {
+    chmodSync(slot(workspace.folder(raw)), mode)
+    workspace.forget(raw)
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE'].includes(codeOf(error))) throw error
+  }
+}
+
+function remembered(folder: string): Widened[] {
+  const text = unlessMissing(() => readFileSync(join(folder, FILE), 'utf8')) ?? ''
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line): Widened => JSON.parse(line))
 }

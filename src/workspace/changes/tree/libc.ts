@@ -3,8 +3,8 @@
 import { dlopen, read } from 'bun:ffi'
 import { constants } from 'node:os'
 import type { Handle } from '../../descriptor.ts'
-import { deviceText, type Found, look } from './identity.ts'
-import type { RawName } from './names.ts'
+import type { RawName } from './entry.ts'
+import { deviceText, type Found, look } from './entry.ts'
 
 const RENAMEAT2 = process.arch === 'arm64' ? 276n : 316n
 const STATX = process.arch === 'arm64' ? 291n : 332n
@@ -28,13 +28,19 @@ export type Libc = {
   look(folder: Handle, name: RawName): Found | undefined
   /** @throws an error with the system's code */
   rename(from: Place, to: Place, kind: RenameKind): void
-  /** @param seconds and nanoseconds of the last modification; a link itself is meant, never what it leads to. @throws an error with the system's code */
+  /**
+   * @param seconds and nanoseconds of the last modification; a link itself is meant, never what it leads to. @throws an error with the
+   * system's code
+   */
   setModified(at: Place, time: { readonly seconds: bigint; readonly nanoseconds: bigint }): void
   /** Removes the extended attributes whose name begins so. A file system without attributes has none. */
   removeAttributes(path: string | Buffer, beginning: string): void
   /** Flushes the file system of an open file. @throws an error with the system's code */
   flush(descriptor: number): void
-  /** @returns false when another process holds a lock that excludes this one; it ends with the descriptor @throws an error with the system's code */
+  /**
+   * @returns false when another process holds a lock that excludes this one; it ends with the descriptor @throws an error with the system's
+   * code
+   */
   lock(descriptor: number, options?: { readonly shared: boolean }): boolean
 }
 

@@ -1,11 +1,13 @@
 /** Opens the folders of one tree part by part without following links, and keeps the last ones open. */
 
-import { chmodSync, fstatSync, mkdirSync, readlinkSync } from 'node:fs'
+import { chmodSync, fstatSync, lstatSync, mkdirSync, promises, readdirSync, readlinkSync, readSync } from 'node:fs'
 import { codeOf, flags, type Handle, hold, slot } from '../../descriptor.ts'
-import { type Found, look } from './identity.ts'
-import { folderOf, lastOf, type RawName, rawSlot } from './names.ts'
+import { type Found, folderOf, lastOf, look, type RawName, rawSlot } from './entry.ts'
+import type { Place } from './libc.ts'
 
-/** Handles that one tree keeps open; it closes those that were used longest ago, and only between two steps, because a step uses several. */
+/**
+ * Handles that one tree keeps open; it closes those that were used longest ago, and only between two steps, because a step uses several.
+ */
 const MOST_OPEN = 100
 /** Handles of one way down that stay open: a path has up to 2,048 folders, more than a process may hold open. */
 const MOST_ON_WAY = 50
@@ -142,4 +144,72 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, loo
 
 function realOf(handle: Handle): RawName {
   return readlinkSync(slot(handle), { encoding: 'buffer' }).toString('latin1')
+}
+
+const CHUNK = 1024 * 1024
+
+/** Reads a file's content by descriptor. @returns SHA-256 in hex @throws the system's error */
+export async function digestAt({ folder, name }: Place, pace: Pace): Promise<string> {
+  using file = hold(rawSlot(folder, name), flags.readHere)
+  const hasher = new Bun.CryptoHasher('sha256')
+  const buffer = Buffer.alloc(CHUNK)
+  for (let size = readSync(file.fd, buffer); size > 0; size = readSync(file.fd, buffer)) {
+    hasher.update(buffer.subarray(0, size))
+    await pace()
+  }
+  return hasher.digest('hex')
+}
+
+/** @returns the first `maxBytes` bytes, however large the file is @throws the system's error */
+export function startAt({ folder, name }: Place, maxBytes: number): Buffer {
+  using file = hold(rawSlot(folder, name), flags.readHere)
+  const buffer = Buffer.alloc(Math.min(maxBytes, fstatSync(file.fd).size))
+  let length = 0
+  for (let size = 1; size > 0 && length < buffer.length; length += size)
+    size = readSync(file.fd, buffer, length, buffer.length - length, null)
+  return buffer.subarray(0, length)
+}
+
+/** @returns what a symbolic link contains @throws the system's error */
+export function linkTextAt({ folder, name }: Place): string {
+  return readlinkSync(rawSlot(folder, name), { encoding: 'buffer' }).toString()
+}
+
+/** Waits one turn of the event loop if this work has used its time; cheap to call for each file. */
+export type Pace = () => Promise<void> | undefined
+
+const SLICE_NS = 8_000_000
+
+export function createPace(): Pace {
+  let started = Bun.nanoseconds()
+  return () => {
+    if (Bun.nanoseconds() - started < SLICE_NS) return undefined
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        started = Bun.nanoseconds()
+        resolve()
+      }),
+    )
+  }
+}
+
+/**
+ * Removes a folder with everything in it, also below folders whose modes forbid it, without blocking the process. Does nothing when it does
+ * not exist. @throws the system's error
+ */
+export async function removeTree(path: string): Promise<void> {
+  try {
+    await promises.rm(path, { recursive: true, force: true })
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes(codeOf(error))) throw error
+    openUp(Buffer.from(path))
+    await promises.rm(path, { recursive: true, force: true })
+  }
+}
+
+function openUp(folder: Buffer): void {
+  if (!lstatSync(folder).isDirectory()) return
+  chmodSync(folder, 0o700)
+  // With file types, the runtime gives names instead of entries for a path of bytes.
+  for (const name of readdirSync(folder, { encoding: 'buffer' })) openUp(Buffer.concat([folder, Buffer.from('/'), name]))
 }

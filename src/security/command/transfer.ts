@@ -1,7 +1,7 @@
 /** Defines what is known about a repository before a transfer, and the analysed transfer. */
 
-import type { Refusal } from '../../rules.ts'
-import type { TransferOperation } from './transfer-words.ts'
+import type { Refusal } from '../rules.ts'
+import type { TransferOperation } from './plain-git.ts'
 
 /** `key` is as `git config --list` prints it. */
 export type GitSetting = { readonly key: string; readonly value: string | undefined }

@@ -1,6 +1,24 @@
-/** Recognises a plain `git fetch`, `git pull` or `git push` to a named remote, which can run outside the sandbox. */
+/** Recognises plain git commands: without a shell and without settings before the sub-command. */
 
-import type { CommandPlan } from '../verdict.ts'
+import type { CommandPlan } from './verdict.ts'
+
+/** @returns the sub-command: `remote` for `git -C folder remote add …` */
+export function plainGit(plan: CommandPlan | undefined): string | undefined {
+  if (plan?.kind !== 'argv' || !/(?:^|\/)git$/.test(plan.executable)) return
+  const words = plan.argv.slice(1)
+  while (words[0] === '-C' || words[0] === '--no-pager') words.splice(0, words[0] === '-C' ? 2 : 1)
+  const [sub] = words
+  return sub !== undefined && /^[a-z][a-z-]*$/.test(sub) ? sub : undefined
+}
+
+/** Sub-commands that bring files of the repository's history into the work tree; the files may have protected names. */
+const fromHistory = new Set(
+  'clone checkout switch pull merge rebase cherry-pick revert stash restore reset worktree submodule sparse-checkout'.split(' '),
+)
+
+export function bringsHistory(sub: string | undefined): boolean {
+  return sub !== undefined && fromHistory.has(sub)
+}
 
 export type TransferOperation = 'fetch' | 'pull' | 'push'
 
@@ -37,7 +55,10 @@ const known: { readonly [operation in TransferOperation]: { readonly [option: st
 const remoteName = /^\w[\w./+-]*$/
 const refName = /^\w[\w./@+#-]*$/
 
-/** @returns undefined for everything that is not plain, such as a URL in the place of the remote's name */
+/**
+ * Recognises a plain `git fetch`, `git pull` or `git push` to a named remote, which can run outside the sandbox.
+ * @returns undefined for everything that is not plain, such as a URL in the place of the remote's name
+ */
 export function transferWords(plan: CommandPlan): TransferWords | undefined {
   if (plan.kind !== 'argv' || !/(?:^|\/)git$/.test(plan.executable)) return
   const words = plan.argv.slice(1)
@@ -63,6 +84,6 @@ function isPlainRef(operation: TransferOperation, ref: string): boolean {
   return parts.length <= 2 && parts.at(-1) !== '' && parts.every((part, at) => isRefName(part) || (part === '' && at === 0))
 }
 
-export function isRefName(name: string): boolean {
+function isRefName(name: string): boolean {
   return refName.test(name) && !/\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[/.]$/.test(name)
 }

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import type { Json } from '../../../kit/json.ts'
-import { callOf, gateOf, said } from '../../gate.fixture.ts'
-import type { Policy } from '../../policy.ts'
-import { judgeTransfer } from './judge-transfer.ts'
-import { parseRemote, rewriteUrl } from './remote-address.ts'
+import type { Json } from '../../kit/json.ts'
+import { callOf, gateOf, said } from '../gate.fixture.ts'
+import type { Policy } from '../policy.ts'
+import { judgeTransfer, parseRemote, rewriteUrl } from './judge-transfer.ts'
+import { transferWords } from './plain-git.ts'
 import type { RepositoryFacts } from './transfer.ts'
-import { transferWords } from './transfer-words.ts'
 
 const [a, b] = ['a'.repeat(40), 'b'.repeat(40)]
 const github = 'https://github.com/o/r.git'
@@ -66,7 +65,7 @@ describe('what is not plain stays in the sandbox', () => {
   ])('%s', (text) => expect(transferWords(argv(text))).toBeUndefined())
 
   test('nor does a remote that is a folder, none at all, or a folder without a repository', async () => {
-    expect(await judge('git fetch', facts({ 'remote.origin.url': '../elsewhere' }))).toBeUndefined()
+    expect(await judge('git fetch', facts({ 'remote.origin.url': './elsewhere' }))).toBeUndefined()
     expect(await judge('git fetch upstream')).toBeUndefined()
     expect(await judgeTransfer({ plan: argv('git fetch'), cwd: '/w', read: async () => undefined, policy })).toBeUndefined()
   })
