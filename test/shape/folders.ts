@@ -19,7 +19,6 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/runtime': 21,
   'src/sandbox': 22,
   'src/security': 16,
-  'src/workspace': 15,
 }
 
 const MAX_FOLDERS = 4

@@ -16,10 +16,6 @@ import { policyOf } from '../setup/effective-policy.ts'
 import { createChangeRules } from '../transactions/reviewed-views.ts'
 import { changeSetOf } from './kept-changes.ts'
 
-
-
-
-
 /** The state of an entry; `inode` and `changed`, in ns, tell whether somebody touched it. */
 type Entry = {
   readonly kind: EntryState['kind']

@@ -12,9 +12,6 @@ import type { Ended, Spawn, SpawnPlan } from '../../tools/process.ts'
 import { readHead, readRefs, readSmall } from '../../workspace/git/read-settings.ts'
 import { pushHookNotRun } from './git-around.ts'
 
-
-
-
 import { runOutside } from './outside-git.ts'
 
 export type Transferring = {

@@ -3,8 +3,8 @@
 import type { Stats } from 'node:fs'
 import type { Edited, EditPreview, Refusal } from '../contract.ts'
 import { type Found, type Locator, openRegular, quote, reading } from '../locate-path.ts'
-import { place } from '../place.ts'
 import { drain } from '../read-file.ts'
+import { place } from './place.ts'
 import { encode, type Keeping, replace } from './write-file.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024

@@ -5,8 +5,8 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { By, Originals, Refusal, Written } from '../contract.ts'
 import { codeOf, explain, flags, type Handle, hold, slot } from '../descriptor.ts'
 import { type Locator, quote } from '../locate-path.ts'
-import { type Place, place } from '../place.ts'
 import { temporaryName } from '../sweep.ts'
+import { type Place, place } from './place.ts'
 
 /** Where the original of a write is kept, and whose call it is. */
 export type Keeping = { readonly originals?: Originals; readonly by?: By }

@@ -2,11 +2,11 @@
 
 import { accessSync, constants, mkdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { Refusal } from './contract.ts'
-import { codeOf, explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
-import { claim } from './git/repository.ts'
-import { kindOf, type Locator, quote } from './locate-path.ts'
-import { sweepTemporary } from './sweep.ts'
+import type { Refusal } from '../contract.ts'
+import { codeOf, explain, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
+import { claim } from '../git/repository.ts'
+import { kindOf, type Locator, quote } from '../locate-path.ts'
+import { sweepTemporary } from '../sweep.ts'
 
 /** `previous` is the file that will be replaced. The caller disposes `folder`. */
 export type Place = {
