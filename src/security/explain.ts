@@ -66,7 +66,7 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
     risk,
     summary,
     writes,
-    ...(labels ? { labels } : {}),
+    labels,
     meaning: meaning(said, rules),
     rules,
     plan,

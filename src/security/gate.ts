@@ -198,7 +198,7 @@ function judgement(of: {
     plan: of.plan.hash,
     summary: summarise(of.call, of.plan),
     writes: of.writes,
-    ...(of.labels ? { labels: of.labels } : {}),
+    labels: of.labels,
   }
 }
 

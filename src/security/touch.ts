@@ -1,15 +1,15 @@
 /** Judges one touch of a call: it is forbidden, or rated and resolved into the plan that will be executed. */
 
 import type { Touch } from '../runtime/port.ts'
-import type { AlwaysRule } from './always.ts'
-import type { CommandFacts, CommandMode, RequestFacts } from './autonomy.ts'
-import { highest, pathRisk, type Rating } from './autonomy.ts'
+import { type AlwaysRule, alwaysRuleFor } from './always.ts'
+import { type CommandFacts, type CommandMode, highest, pathRisk, type Rating, type RequestFacts } from './autonomy.ts'
 import type { judgeCommand } from './command/judge.ts'
 import type { ReadRepository, Transfer, TransferVerdict } from './command/transfer.ts'
 import type { CommandPlan } from './command/verdict.ts'
 import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import { forbiddenWithoutView, type Policy } from './policy.ts'
 import type { Refusal } from './rules.ts'
+import { expandHosts } from './targets/host-lists.ts'
 import { createFollower, type Sight } from './targets/link.ts'
 import { isUnder, judgePath, placeAsSpelt } from './targets/path.ts'
 
@@ -52,12 +52,12 @@ export async function judgeTouch(touch: Touch, around: TouchContext): Promise<Fi
 
 function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sight }: TouchContext): Finding {
   if (access !== 'read' && access !== 'write') throw new TypeError(`a path is read or written, not ${JSON.stringify(access)}`)
-  const { real } = sight ? { real: sight.real(placeAsSpelt({ path, cwd: policy.workspace, policy })) } : {}
+  const real = sight?.real(placeAsSpelt({ path, cwd: policy.workspace, policy }))
   const verdict = judgePath({ path, access, cwd: policy.workspace, policy })
   if (!verdict.ok) return verdict
   const reads = access === 'read'
   // The workspace refuses a bad link when it opens the file: only then is the destination of the link certain.
-  const planned = { given: path, path: verdict.path, access, ...(real === undefined || real === verdict.path ? {} : { real }) }
+  const planned = { given: path, path: verdict.path, access, real: real === verdict.path ? undefined : real }
   return { ok: true, rating: pathRisk({ access, inside: verdict.inside }), reads, writes: reads ? [] : [verdict.path], path: planned }
 }
 
@@ -78,7 +78,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   const { policy, commands: mode } = around
   const place = createFollower(policy, around.sight).judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place
-  const [{ judgeCommand, isHarmless }, { alwaysRuleFor }] = await Promise.all([import('./command/judge.ts'), import('./always.ts')])
+  const { judgeCommand, isHarmless } = await import('./command/judge.ts')
   const direct = touch.direct === true
   const sandboxed = mode?.confined === true && mode.transaction && !direct
   const words = readWords(touch, { ...around, judgeCommand, cwd: place.path, sandboxed })
@@ -197,7 +197,7 @@ type Reach = { readonly ok: true; readonly hosts: readonly string[]; readonly be
 async function hostsFor({ named, wished, around: { policy, commands } }: Hosts): Promise<Reach> {
   const none = { ok: true, hosts: [], beyond: [] } as const
   if (!commands?.confined || commands.network === false || named.length + wished.length === 0) return none
-  const [{ judgeUrl }, { expandHosts }] = await Promise.all([import('./targets/url.ts'), import('./targets/host-lists.ts')])
+  const { judgeUrl } = await import('./targets/url.ts')
   const judged = (host: string) => judgeUrl({ url: `https://${host}/`, method: 'GET', policy })
   const asked = expandHosts(wished).map(judged)
   const refused = asked.find((verdict) => !verdict.ok)

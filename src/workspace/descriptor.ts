@@ -4,6 +4,7 @@
  */
 
 import { closeSync, constants, fstatSync, openSync, readlinkSync, type Stats, statSync } from 'node:fs'
+import { errnoOf, errorText } from '../kit/errors.ts'
 
 // node:fs does not export these two; the values are those of x86-64, arm64 and riscv64.
 const O_PATH = 0o10000000
@@ -54,7 +55,7 @@ function isSame(path: string, stat: Stats): boolean {
 }
 
 export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
+  return errnoOf(error) ?? 'unknown'
 }
 
 const meanings: { readonly [code: string]: string } = {
@@ -79,5 +80,5 @@ export function explain(error: unknown): string {
   const code = codeOf(error)
   const meaning = meanings[code]
   if (meaning !== undefined) return `${meaning} (${code})`
-  return error instanceof Error ? error.message : String(error)
+  return errorText(error)
 }

@@ -27,7 +27,7 @@ export function reviewChanges(changes: readonly Change[], context: ReviewContext
   const summary = summariseChanges(changes, context.git)
   const { verdict, rule, reason, doubts } = decideSafely(changes, context)
   const told = cut(reason + omissions(changes), 4_000)
-  return { digest: changesDigest(changes), verdict, rule, reason: told, summary, count: changes.length, ...(doubts && { doubts }) }
+  return { digest: changesDigest(changes), verdict, rule, reason: told, summary, count: changes.length, doubts }
 }
 
 /** Whether the judgement of now is worse than the one that let the changes through, or that a person answered with yes. */

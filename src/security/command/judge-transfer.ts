@@ -195,8 +195,7 @@ function sentBy(spec: string, facts: RepositoryFacts, options: ReadonlySet<strin
 }
 
 function localRef(from: string, { refs, branch, head }: RepositoryFacts): { readonly id: string; readonly name?: string } | undefined {
-  if (from === 'HEAD' || from === '@')
-    return head === undefined ? undefined : { id: head, ...(branch ? { name: `refs/heads/${branch}` } : {}) }
+  if (from === 'HEAD' || from === '@') return head === undefined ? undefined : { id: head, name: branch && `refs/heads/${branch}` }
   const name = [from, `refs/heads/${from}`, `refs/tags/${from}`].find((each) => each.startsWith('refs/') && refs.has(each))
   const id = refs.get(name ?? '')
   return name === undefined || id === undefined ? undefined : { id, name }

@@ -174,7 +174,7 @@ function itemsOf(folder: string): readonly Item[] {
 }
 
 function changeOf({ path, bytes, before, after }: Item): Change {
-  return { path, bytes, ...(before && { before }), ...(after && { after }) }
+  return { path, bytes, before, after }
 }
 
 type Reading = { readonly raw: RawName; readonly side: Side; readonly state: EntryState; readonly maxBytes: number }

@@ -80,7 +80,7 @@ export function describeRepository(opening: Opening, places: readonly string[], 
   const names = new Set([...refs.before.keys(), ...refs.after.keys()])
   const moved = [...names].flatMap((name): readonly RefMove[] => {
     const [from, to] = [refs.before.get(name), refs.after.get(name)]
-    return from === to ? [] : [{ name, ...(from && { from }), ...(to && { to }), commits: [] }]
+    return from === to ? [] : [{ name, from, to, commits: [] }]
   })
   // The index and a commit mostly bring the same.
   const judged = new Map<string, boolean>()

@@ -1,5 +1,6 @@
 /** Reads which files new commits and the index bring into a repository that no older commit held. */
 
+import { errorText } from '../../kit/errors.ts'
 import { inFolder } from '../../security/changes/change-view.ts'
 import type { GitEntryMove, MovedCommit, RepositoryMoves, TreeEntry } from '../../security/changes/git-moves.ts'
 import { type IndexEntry, readEntries } from '../changes/apply/git-index.ts'
@@ -73,7 +74,7 @@ function createKnown({ history, refs }: Repository, before: Index | undefined, s
 function entriesOf({ isOfInterest }: Repository, found: readonly TreeChange[], isKnown: Known): readonly GitEntryMove[] {
   return found.flatMap(({ name, before, after }) => {
     if (after === undefined) return []
-    const entry = { ...namesOf(name), ...(before && { before }), after }
+    const entry = { ...namesOf(name), before, after }
     return isOfInterest(entry) && !isKnown({ name, after }) ? [entry] : []
   })
 }
@@ -116,7 +117,7 @@ function indexOn({ view, folder, wasThere, refs }: Repository, side: 'before' | 
     for (; at < bytes.length - idBytes; at += 8 + bytes.readUInt32BE(at + 4))
       if (bytes.toString('latin1', at, at + 4) === 'link') throw new Error('split over two files')
   } catch (error) {
-    throw new Error(`its index is not understood: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`its index is not understood: ${errorText(error)}`)
   }
   return found
 }
@@ -127,9 +128,7 @@ function stagedOf(repository: Repository, { before = new Map(), after = new Map(
   if (repository.view.change(inFolder(repository.folder, 'index')) === undefined) return { entries: [], paths: 0 }
   const changed = [...after].flatMap(([key, { name, mode, id }]): readonly TreeChange[] => {
     const was = before.get(key)
-    return was?.id === id && was.mode === mode
-      ? []
-      : [{ name, ...(was && { before: { mode: was.mode, id: was.id } }), after: { mode, id } }]
+    return was?.id === id && was.mode === mode ? [] : [{ name, before: was && { mode: was.mode, id: was.id }, after: { mode, id } }]
   })
   if (changed.some(({ after }) => after && isFolder(after))) throw new Error('its index holds whole folders (sparse index)')
   const hidden = [...after.values()].filter(({ name, isHidden }) => isHidden && !before.get(`0 ${name}`)?.isHidden)

@@ -97,7 +97,7 @@ function compare(tree: (id: string) => Tree, { before, after, folder }: Comparin
     const [above, below] = [was, is].map((entry) => (entry && isFolder(entry) ? entry.id : undefined))
     if (above !== undefined || below !== undefined) compare(tree, { before: above, after: below, folder: `${folder}${name}/` }, found)
     const [from, to] = [was, is].map((entry) => (entry && !isFolder(entry) ? entry : undefined))
-    if (from || to) found.push({ name: folder + name, ...(from && { before: from }), ...(to && { after: to }) })
+    if (from || to) found.push({ name: folder + name, before: from, after: to })
   }
 }
 

@@ -3,6 +3,7 @@
  * history that nothing holds any more. Only files are read; no git runs.
  */
 
+import { errorText } from '../../kit/errors.ts'
 import type { Change } from '../../runtime/changes.ts'
 import { createChangeView, folderOf, inFolder, nameOf } from '../../security/changes/change-view.ts'
 import { createGitFolders } from '../../security/changes/git/git-folders.ts'
@@ -66,7 +67,7 @@ function read(opening: Opening): RepositoryMoves {
   return {
     folder,
     root,
-    ...(branch !== undefined && branch !== was && { branch }),
+    branch: branch === was ? undefined : branch,
     refs,
     ...brought,
     doubts: [...doubts],
@@ -80,7 +81,7 @@ function createAttempt(unread: Set<string>) {
     try {
       return use()
     } catch (error) {
-      unread.add(error instanceof Error ? error.message : String(error))
+      unread.add(errorText(error))
       return undefined
     }
   }

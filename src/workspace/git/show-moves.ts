@@ -39,7 +39,7 @@ export function showMoves({ workspace, upper, changes, open }: ShowAsked): GitSh
       const { moves, places } = read()
       return tellMoves(moves).map(({ title, folder, commit }) => {
         const set = commit === undefined ? undefined : filesOf(places.get(folder) ?? [], commit)
-        return { title, ...(set && { set }) }
+        return { title, set }
       })
     },
   }
@@ -54,8 +54,8 @@ function filesOf(places: readonly string[], id: string): ChangeSet | undefined {
     const parent = first === undefined ? undefined : history.commit(first)
     const changes = history.differences(parent?.tree, commit?.tree).map(({ name, before, after }) => ({
       ...namesOf(name),
-      ...(before && { before: stateOf(before) }),
-      ...(after && { after: stateOf(after) }),
+      before: before && stateOf(before),
+      after: after && stateOf(after),
     }))
     return { stage: 'made', changes, content: (change, side) => contentOf(places, change[side]?.sha256) }
   } catch {

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Transform } from 'node:stream'
-import type { Headers, JudgeAddress, JudgeUrl, Outgoing, Refusal, Resolve } from './pin.ts'
-import { pin, systemResolve } from './pin.ts'
+import { errnoOf } from '../../kit/errors.ts'
+import { type Headers, type JudgeAddress, type JudgeUrl, type Outgoing, pin, type Refusal, type Resolve, systemResolve } from './pin.ts'
 import { follow, isRedirect } from './redirect.ts'
 import { explain } from './trouble.ts'
 
@@ -163,7 +163,7 @@ const unreachable = ['ECONNREFUSED', 'ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVA
 
 /** True when nothing was sent, so another address of the same host may be tried. */
 function isUnreachable(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && unreachable.includes(String(error.code))
+  return unreachable.includes(errnoOf(error) ?? '')
 }
 
 /** `bytes` counts the decompressed bytes in `text`; `truncated` when the limit cut the body. */

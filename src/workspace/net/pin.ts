@@ -1,5 +1,7 @@
 /** Resolves a host name to judged addresses; the caller connects to one of these addresses only. */
 
+import { aborted } from '../../kit/abort.ts'
+
 type Pinned = { readonly ok: true; readonly ips: readonly string[] }
 
 type Question = { readonly url: URL; readonly judgeAddress: JudgeAddress; readonly resolve: Resolve; readonly signal: AbortSignal }
@@ -21,19 +23,13 @@ export async function pin({ url, judgeAddress, resolve, signal }: Question): Pro
 async function lookUp(host: string, resolve: Resolve, signal: AbortSignal): Promise<string[] | Refusal> {
   const unknown: Refusal = { ok: false, message: `the host ${JSON.stringify(host)} was not found; check its spelling` }
   try {
-    const ips = [...(await Promise.race([resolve(host), aborted(signal)]))]
-    return ips.length === 0 ? unknown : ips
+    const ips = await Promise.race([resolve(host), aborted(signal)])
+    if (ips === undefined) throw signal.reason
+    return ips.length === 0 ? unknown : [...ips]
   } catch (error) {
     if (signal.aborted) throw error
     return unknown
   }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 function portOf(url: URL): number {

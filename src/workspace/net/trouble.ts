@@ -1,5 +1,7 @@
 /** Explains network errors in words that a person or a model can act on. */
 
+import { errnoOf } from '../../kit/errors.ts'
+
 const meanings: { readonly [code: string]: string } = {
   ECONNREFUSED: 'nothing listens there (connection refused)',
   ECONNRESET: 'the server closed the connection before its answer was complete',
@@ -17,7 +19,7 @@ const meanings: { readonly [code: string]: string } = {
 
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const code = 'code' in error ? String(error.code) : ''
+  const code = errnoOf(error) ?? ''
   if (meanings[code] !== undefined) return meanings[code]
   if (code.startsWith('HPE_')) return `its answer is not HTTP (${error.message})`
   if (/CERT|TLS|SSL|SELF_SIGNED|ALTNAME/.test(code)) return `its TLS certificate or handshake was refused (${code}: ${error.message})`

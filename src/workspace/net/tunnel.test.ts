@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Tunnel } from './tunnel.ts'
-import { createTunnels, type Dialled, type TunnelOptions } from './tunnel.ts'
+import { createTunnels, type Dialled, type Tunnel, type TunnelOptions } from './tunnel.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-tunnel-'))
 const far: { server: Server; port: number; sockets: Set<Socket>; talk: (socket: Socket) => void } = {

@@ -57,7 +57,7 @@ function holds(view: ChangeView, path: string, side: Side, { mode, id }: TreeEnt
 
 function asChange({ before, after, bytes }: GitEntryMove, path: string): Change {
   const state = ({ mode }: TreeEntry) => ({ kind: 'file', mode: Number.parseInt(mode, 8) & 0o777, size: 1 }) as const
-  return { path, ...(bytes && { bytes }), ...(before && { before: state(before) }), after: state(after) }
+  return { path, bytes, before: before && state(before), after: state(after) }
 }
 
 /** The view with the content of this path unread, so that whatever depends on it asks. */

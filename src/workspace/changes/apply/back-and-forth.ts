@@ -7,8 +7,7 @@ import type { Conflict, Side } from '../contract.ts'
 import { type Item, original } from '../set/plan.ts'
 import type { PathState } from '../set/set-folder.ts'
 import { type Found, folderOf, identityOf, isSame, lastOf, linkBytes, namesOf, type RawName } from '../tree/entry.ts'
-import type { Pace, Tree } from '../tree/tree.ts'
-import { digestAt } from '../tree/tree.ts'
+import { digestAt, type Pace, type Tree } from '../tree/tree.ts'
 import { indexDigest } from './git-index.ts'
 
 export type Returning = {
@@ -41,11 +40,11 @@ export async function compareAgain(returning: Returning): Promise<{ items: reado
     const entries = source && indexDigest(from, raw)
     items.push({
       ...namesOf(raw),
-      ...((isForced ? now : here) && { before: isForced && now ? { kind: now.kind, mode: now.mode, size: now.size } : here }),
-      ...(next && { after: next }),
-      ...(now && { base: identityOf(now) }),
-      ...(source && { source: identityOf(source) }),
-      ...(entries && { entries }),
+      before: isForced ? now && { kind: now.kind, mode: now.mode, size: now.size } : here,
+      after: next,
+      base: now && identityOf(now),
+      source: source && identityOf(source),
+      entries,
     })
     for (const tree of [workspace, from]) tree.betweenSteps()
     await pace()

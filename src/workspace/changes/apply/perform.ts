@@ -8,8 +8,7 @@ import { type Item, original, type Plan, renamePlan } from '../set/plan.ts'
 import { finishedIn, rememberMode, restoreModes, TRIED } from '../set/set-folder.ts'
 import { namesOf, rawName } from '../tree/entry.ts'
 import type { Libc } from '../tree/libc.ts'
-import type { Pace } from '../tree/tree.ts'
-import { openTree, type Tree } from '../tree/tree.ts'
+import { openTree, type Pace, type Tree } from '../tree/tree.ts'
 import { Conflicting, type Moves, move } from './moves.ts'
 
 type Performing = {

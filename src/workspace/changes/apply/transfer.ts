@@ -86,7 +86,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
     const upper = join(folder, 'up')
     mkdirSync(upper, { recursive: true, mode: 0o700 })
     using look = createLook({ workspace: root, upper, changes })
-    const admission = await (set.admit ?? admit)?.({ about, ...(review && { review }), workspace: root, changes, to: 'after', look, upper })
+    const admission = await (set.admit ?? admit)?.({ about, review, workspace: root, changes, to: 'after', look, upper })
     if (admission?.ok === false) {
       if (held && admission.review) await keepReview(folder, { ...held, header: { ...held.header, review: admission.review } }, pace)
       return { ...refused(admission.message), denied: true }
@@ -150,7 +150,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
     const changes = changesTo(side, paths)
     using look = createLook({ workspace: root, upper: from, changes })
     // A person asks for it, so that it is compared with no earlier judgement.
-    const admission = await admit?.({ about, workspace: root, changes, to: side, ...(undoable && { undoable }), look, upper: from })
+    const admission = await admit?.({ about, workspace: root, changes, to: side, undoable, look, upper: from })
     if (admission?.ok === false) return { ...refused(admission.message), denied: true }
     const since = String(lstatSync(join(folder, finishedIn(folder).at(-1) ?? ''), { bigint: true }).ctimeNs)
     using workspace = openWorkspaceTree(libc(), folder, root)
@@ -181,7 +181,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
 function changesTo(side: Side, paths: readonly PathState[]): readonly Change[] {
   return paths.map(({ raw, first }) => {
     const [before, after] = side === 'after' ? [original(first), first.after] : [first.after, original(first)]
-    return { ...namesOf(raw), ...(before && { before }), ...(after && { after }) }
+    return { ...namesOf(raw), before, after }
   })
 }
 

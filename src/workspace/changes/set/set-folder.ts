@@ -18,8 +18,7 @@ import { unlessMissing } from '../../../kit/errors.ts'
 import { codeOf, slot } from '../../descriptor.ts'
 import type { SetState, SetSummary } from '../contract.ts'
 import { type Found, isSame, type RawName, rawName } from '../tree/entry.ts'
-import type { Pace, Tree } from '../tree/tree.ts'
-import { removeTree } from '../tree/tree.ts'
+import { type Pace, removeTree, type Tree } from '../tree/tree.ts'
 import { discard, type Header, type Item, loadPlan, type Plan, readHeader, readPlan } from './plan.ts'
 
 const ID = /^[A-Za-z\d][\w.-]{0,127}$/
@@ -101,7 +100,7 @@ function stateOf({ changed, count }: Header): SetState {
 
 export function summaryOf(id: string, { state, header }: Stage): SetSummary {
   const { about, workspace, count, bytes, review } = header
-  return { id, state, about, workspace, count, bytes, ...(review && { review }) }
+  return { id, state, about, workspace, count, bytes, review }
 }
 
 /** A path of a set, how it was changed first, and the last move that changed it. */

@@ -3,8 +3,7 @@
 import { dlopen, read } from 'bun:ffi'
 import { constants } from 'node:os'
 import type { Handle } from '../../descriptor.ts'
-import type { RawName } from './entry.ts'
-import { deviceText, type Found, look } from './entry.ts'
+import { deviceText, type Found, look, type RawName } from './entry.ts'
 
 const RENAMEAT2 = process.arch === 'arm64' ? 276n : 316n
 const STATX = process.arch === 'arm64' ? 291n : 332n
