@@ -15,7 +15,7 @@ import type { JsonObject } from './runtime/event.ts'
 import type { Schema } from './runtime/port.ts'
 
 export type { HostOptions } from './host/open/library.ts'
-export type { Entry, Loaded } from './memory/agent-files/session-file.ts'
+export type { Loaded, SessionEntry } from './memory/agent-files/session-file.ts'
 
 export type LlmOptions = HostOptions & {
   /** Replaces the agent's soul; a text, never a path. */

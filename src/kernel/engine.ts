@@ -1,5 +1,6 @@
 /** Runs a program of b-threads one event at a time and reports what happened, what was rejected and what is stuck. */
 
+import { errorText } from '../kit/errors.ts'
 import { createInbox } from '../kit/queue.ts'
 import { type BidIndex, createBidIndex, type ThreadSlot } from './bid-index.ts'
 import { arrange, checkLimit, initialStates, named, plain, type States, stateOf, unnamed } from './check-program.ts'
@@ -63,7 +64,7 @@ export class AdmissionError<E extends KernelEvent> extends Error {
     readonly event: E,
     cause: unknown,
   ) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause })
+    super(errorText(cause), { cause })
   }
 }
 

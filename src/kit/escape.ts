@@ -42,8 +42,6 @@ function code(character: string): string {
     .join('')
 }
 
-export type Escaper = ReturnType<typeof createEscaper>
-
 /** Escapes text that arrives in pieces, even if a piece ends within a character or an emoji. */
 export function createEscaper(clean: (text: string) => string = escapeHidden) {
   const state = { before: '', held: '' }

@@ -10,11 +10,10 @@ import type { RunAgent } from '../runtime/port.ts'
 import { type Projected, project, projection } from '../runtime/project.ts'
 import { externalOf } from '../runtime/replay/external-entry.ts'
 import { type AgentFile, agentFiles } from './agent-files/agent-paths.ts'
-import { timestamp } from './agent-files/disk.ts'
 import { messageLine } from './agent-files/history-file.ts'
+import { sessionLine, traceLine } from './agent-files/session-file.ts'
 import { agentIn } from './journal/journal.ts'
-import type { JournalEntry } from './journal/journal-entry.ts'
-import { foreignLineIn } from './journal/journal-entry.ts'
+import { entryColumns, entryOf, foreignLineIn, type JournalEntry, type JournalRow } from './journal/journal-entry.ts'
 import type { Store } from './store.ts'
 
 export type JournalLine = RunLine & {
@@ -23,16 +22,12 @@ export type JournalLine = RunLine & {
   readonly /** The position of the line among this run's lines in this file, from 0. */ number: number
 }
 
-type Row = Omit<JournalEntry, 'body'> & { readonly body: string }
-
-const columns = 'seq, kind, type, at, body'
-
 /** @param key of the folder; see folderKey */
 export function* toldLines(store: Store, key: string): Generator<JournalLine> {
-  const rows = store.sql<Row & { readonly runId: string; readonly agent: string }, [string]>(
-    `SELECT ${columns}, run_id AS runId, agent FROM journal JOIN runs USING (run_id) WHERE agent ->> 'folder' = ? ORDER BY seq`,
+  const rows = store.sql<JournalRow & { readonly runId: string; readonly agent: string }, [string]>(
+    `SELECT ${entryColumns}, run_id AS runId, agent FROM journal JOIN runs USING (run_id) WHERE agent ->> 'folder' = ? ORDER BY seq`,
   )
-  const runs = new Map<string, (row: Row) => readonly JournalLine[]>()
+  const runs = new Map<string, (row: JournalRow) => readonly JournalLine[]>()
   for (const { runId, agent, ...row } of rows.iterate(key)) {
     const next = runs.get(runId) ?? linesOfRun(store.path, runId, agent)
     runs.set(runId, next)
@@ -69,14 +64,16 @@ export function linesByRun(store: Store, runId: string): readonly JournalLine[] 
   return entriesAfter(store, runId, 0).flatMap(linesOfRun(store.path, runId, agent))
 }
 
-export function entriesAfter(store: Store, runId: string, seq: number): readonly Row[] {
-  return store.sql<Row, [string, number]>(`SELECT ${columns} FROM journal WHERE run_id = ? AND seq > ? ORDER BY seq`).all(runId, seq)
+export function entriesAfter(store: Store, runId: string, seq: number): readonly JournalRow[] {
+  return store
+    .sql<JournalRow, [string, number]>(`SELECT ${entryColumns} FROM journal WHERE run_id = ? AND seq > ? ORDER BY seq`)
+    .all(runId, seq)
 }
 
 /** @returns a function that takes the rows of a run in order; a row with invalid JSON gives no lines */
-export function linesOfRun(path: string, runId: string, agentText: string | null): (row: Row) => readonly JournalLine[] {
+export function linesOfRun(path: string, runId: string, agentText: string | null): (row: JournalRow) => readonly JournalLine[] {
   const agent = agentIn(path, agentText)
-  const next = agent && createRunLines({ runId, agent })
+  const next = agent && createRunLines(runId, agent)
   const counts = new Map(agentFiles.map((file) => [file, 0]))
   return (row) => {
     const entry = next && entryOf(row)
@@ -86,14 +83,6 @@ export function linesOfRun(path: string, runId: string, agentText: string | null
       if (!line.foreign) counts.set(line.file, number + 1)
       return { ...line, runId, seq: row.seq, number }
     })
-  }
-}
-
-function entryOf(row: Row): JournalEntry | undefined {
-  try {
-    return { ...row, body: JSON.parse(row.body) }
-  } catch {
-    return undefined
   }
 }
 
@@ -109,10 +98,8 @@ type Seen = {
   failed: boolean
 }
 
-type RunOfAgent = { readonly runId: string; readonly agent: RunAgent }
-
 /** @returns a function that takes the entries of one run in order and returns the lines that each adds */
-function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEntry) => readonly RunLine[] {
+function createRunLines(runId: string, agent: RunAgent): (entry: JournalEntry) => readonly RunLine[] {
   const seen: Seen = { said: projection(runId), calls: new Map(), failed: false }
 
   function trace(at: number, event: string, message: string): RunLine {
@@ -181,16 +168,6 @@ function createRunLines({ runId, agent }: RunOfAgent): (entry: JournalEntry) => 
     if (entry.kind === 'external') return external(entry)
     return entry.kind === 'note' ? note(entry) : []
   }
-}
-
-/** Formats one {"ts","agent","event","message"}. */
-function traceLine({ agent, event, message }: { readonly [name in 'agent' | 'event' | 'message']: string }, at: number): string {
-  return JSON.stringify({ ts: timestamp(at), agent, event, message: message.toWellFormed() })
-}
-
-/** Formats one {"ts","role","content"}. */
-function sessionLine({ role, content }: { readonly role: string; readonly content: string }, at: number): string {
-  return JSON.stringify({ ts: timestamp(at), role, content: content.toWellFormed() })
 }
 
 function spelled({ name, input }: { readonly name: string; readonly input: unknown }): string {

@@ -35,7 +35,7 @@ export type Memory = {
   readonly conversations: Conversations
   readonly approvals: Approvals
   readonly checkpoint: CheckpointTable
-  readonly actions: OperatorActions
+  readonly actions: ReturnType<typeof createOperatorActions>
   readonly pending: PendingTable
   readonly labels: ReadLabels
   readonly tokens: TokenTable
@@ -132,8 +132,6 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
 }
 
 /** Stores the plain text of operator actions outside of any run, because their receipts contain only its hash. */
-type OperatorActions = ReturnType<typeof createOperatorActions>
-
 function createOperatorActions(store: Store) {
   return {
     /** Call it in the transaction that writes the receipt. */

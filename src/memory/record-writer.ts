@@ -195,7 +195,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     return transaction(() => {
       const { receipt } = receiptOf({ conversationId }, { ...what, ...outcomeDraft(outcome), ...sandboxOf(sandbox) })
       if (receipt !== undefined) memory.actions.keep(receipt, clean)
-      memory.note(tool, { conversationId, input: clean, ...whatBecame({ changes, error }), ...(receipt === undefined ? {} : { receipt }) })
+      memory.note(tool, { conversationId, input: clean, ...whatBecame({ changes, error }), receipt })
       return receipt
     })
   }
@@ -341,13 +341,13 @@ type Mutable = {
 /** `add` writes data that belongs to no run. */
 export type OneWriter = Recorder & CommitQueue
 
-/** `lockWait`: how to wait for other processes without blocking the event loop. `committed` is called after each batch is on disk. */
-type RecorderOptions = { readonly lockWait: () => LockWait; readonly committed?: () => void }
-
-/** Writes for all runs of a process: the commits within one turn of the event loop share one transaction. */
+/**
+ * Writes for all runs of a process: the commits within one turn of the event loop share one transaction. `lockWait`: how to wait for other
+ * processes without blocking the event loop. `committed` is called after each batch is on disk.
+ */
 export function createRecorder(
   { write, transaction, separate, follow, abandon }: RecordWriter,
-  { lockWait, committed: tell = () => {} }: RecorderOptions,
+  { lockWait, committed: notify = () => {} }: { readonly lockWait: () => LockWait; readonly committed?: () => void },
 ): OneWriter {
   const endsGroup = (error: unknown) => !(error instanceof RecordFailure && ['no_intent', 'no_receipt', 'superseded'].includes(error.code))
   const isLocked = (error: unknown) => error instanceof RecordFailure && error.code === 'locked'
@@ -360,7 +360,7 @@ export function createRecorder(
         throw error
       })
     follow(run)
-    tell()
+    notify()
     return committed
   }
 

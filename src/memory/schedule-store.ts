@@ -17,8 +17,6 @@ export type ScheduleStore = {
   exitCodeOf(runId: string): number | undefined
 }
 
-type Code = { readonly code: number | null }
-
 export function createScheduleStore(store: Store, now: Clock): ScheduleStore {
   return {
     schedules: createScheduleTable(store),
@@ -28,7 +26,7 @@ export function createScheduleStore(store: Store, now: Clock): ScheduleStore {
     transaction: store.write,
     noteFired: (fired) => void noteInHome(store, now, 'schedule.fired', fired),
     exitCodeOf(runId) {
-      const find = store.sql<Code, [string]>(
+      const find = store.sql<{ readonly code: number | null }, [string]>(
         `SELECT body ->> '$.outcome.metadata.exitCode' AS code FROM journal WHERE run_id = ? AND type IN ('tool.changed', 'tool.done')
          ORDER BY seq DESC LIMIT 1`,
       )

@@ -1,8 +1,8 @@
 /** Reads and writes the head file, which contains the newest anchor beside the log; every append updates it. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { hasCode } from '../kit/errors.ts'
 import { type Anchor, headLine, parseAnchor } from './form/anchor.ts'
-import { isMissing } from './receipt-failure.ts'
 
 /**
  * Overwrites the file with one write smaller than a disk sector: a rename would make ext4 flush a file every time, which costs as much as
@@ -31,7 +31,7 @@ export function readHead(path: string): { readonly state: 'missing' | 'damaged' 
     const anchor = text === text.trim() ? parseAnchor(text) : undefined
     return anchor ? { state: 'read', anchor } : { state: 'damaged' }
   } catch (error) {
-    if (isMissing(error)) return { state: 'missing' }
+    if (hasCode(error, 'ENOENT')) return { state: 'missing' }
     throw error
   }
 }

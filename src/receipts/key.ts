@@ -17,7 +17,7 @@ import { dirname } from 'node:path'
 import { hasCode } from '../kit/errors.ts'
 import type { ReceiptPaths } from './draft.ts'
 import { macOf } from './form/receipt.ts'
-import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
+import { diskFailure, type ReceiptFailure } from './receipt-failure.ts'
 
 export type ReadKey =
   | { readonly ok: true; readonly key: Uint8Array }
@@ -33,7 +33,7 @@ export function readKey(path: string): ReadKey {
       closeSync(file)
     }
   } catch (error) {
-    if (isMissing(error))
+    if (hasCode(error, 'ENOENT'))
       return refused(`the receipt key "${path}" is missing; restore it from a backup, without it no receipt can be trusted`, true)
     const failure = diskFailure(path, error)
     if (!failure) throw error

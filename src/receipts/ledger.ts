@@ -14,13 +14,14 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { hasCode } from '../kit/errors.ts'
 import type { Appended, AppendReceipts, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './draft.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/receipt.ts'
 import { readHead, writeHead } from './head.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
 import { adoptionDraft } from './left-over.ts'
-import { diskFailure, fullDisk, isMissing, type ReceiptFailure } from './receipt-failure.ts'
+import { diskFailure, fullDisk, type ReceiptFailure } from './receipt-failure.ts'
 import { lineBefore, newLogId, type Settled, settle } from './settle-crash.ts'
 
 type ReceiptLogOptions = {
@@ -182,9 +183,11 @@ export function chained(from: Checkpoint, drafts: readonly ReceiptDraft[], key: 
   return receipts
 }
 
-type Log = { readonly logId: string; readonly key: Uint8Array }
-
-function receiptOf(draft: ReceiptDraft, at: { readonly count: number; readonly head: string }, { logId, key }: Log): Receipt {
+function receiptOf(
+  draft: ReceiptDraft,
+  at: { readonly count: number; readonly head: string },
+  { logId, key }: { readonly logId: string; readonly key: Uint8Array },
+): Receipt {
   const seq = at.count + 1
   const { argsHash, resultHash, status, risk, approval, error, sandbox, changes } = draft
   const body = {
@@ -281,7 +284,7 @@ function openLog(path: string): number | undefined {
   try {
     return openSync(path, flags)
   } catch (error) {
-    if (isMissing(error)) return undefined
+    if (hasCode(error, 'ENOENT')) return undefined
     throw error
   }
 }

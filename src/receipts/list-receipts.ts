@@ -1,12 +1,12 @@
 /** Reads receipts without verifying the chain (`verifyReceipts` does that), and reads no more of a long log than requested. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { unlessMissing } from '../kit/errors.ts'
+import { hasCode, unlessMissing } from '../kit/errors.ts'
 import type { WrittenReceipt } from './draft.ts'
 import { macOf, type Receipt, readLink, readReceipt } from './form/receipt.ts'
 import { decode, type Line, longestLine } from './form/receipt-lines.ts'
 import { readKey } from './key.ts'
-import { diskFailure, isMissing, type ReceiptFailure } from './receipt-failure.ts'
+import { diskFailure, type ReceiptFailure } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
 /** `unreadable` counts the lines read that are not receipts; `torn` means an unfinished last line. */
@@ -39,7 +39,7 @@ function* newestFirst(log: string): Generator<Line> {
     try {
       yield* linesBackward(path)
     } catch (error) {
-      if (!isMissing(error)) throw error
+      if (!hasCode(error, 'ENOENT')) throw error
     }
   }
 }
@@ -220,13 +220,8 @@ function written({
   sandbox,
   changes,
 }: Receipt): WrittenReceipt {
-  const optional = {
-    ...(approval === undefined ? {} : { approval }),
-    ...(error === undefined ? {} : { error }),
-    ...(sandbox === undefined ? {} : { sandbox }),
-    ...(changes === undefined ? {} : { changes }),
-  }
-  return { id, seq, conversationId: conversation_id, tool, argsHash: args_hash, resultHash: result_hash, status, risk, ...optional }
+  const [conversationId, argsHash, resultHash] = [conversation_id, args_hash, result_hash]
+  return { id, seq, conversationId, tool, argsHash, resultHash, status, risk, approval, error, sandbox, changes }
 }
 
 /** Returns the receipt of this line if its hash and its mac are valid. */

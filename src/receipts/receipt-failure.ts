@@ -18,7 +18,3 @@ export function diskFailure(path: string, error: unknown): ReceiptFailure | unde
 export function fullDisk(path: string): ReceiptFailure {
   return { code: 'full', message: `no receipt can be appended to "${path}": the disk is full; free some space and try again` }
 }
-
-export function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
-}

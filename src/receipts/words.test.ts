@@ -1,11 +1,12 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { hasCode } from '../kit/errors.ts'
 import { draft, type Home, mustAppend, required } from './fixture.ts'
 import { anchorLine, headLine, parseAnchor, sealAnchor } from './form/anchor.ts'
 import { follow, start } from './form/chain.ts'
 import { lineOf, readReceipt, sealed } from './form/receipt.ts'
 import { readKey } from './key.ts'
-import { diskFailure, isMissing } from './receipt-failure.ts'
+import { diskFailure } from './receipt-failure.ts'
 import { anchorAt, edit, first, homes, lines, recompute, rewrite } from './tampering.fixture.ts'
 import { deepVerify, type JournalledAttempt } from './verify/deep.ts'
 
@@ -236,8 +237,8 @@ describe('trouble with the disk', () => {
   test('what is no error of the system is a bug, and only a missing file is missing', () => {
     const bugs = [new Error('x'), { code: 'ENOSPC', errno: -1 }, Object.assign(new Error('x'), { code: 'ENOSPC' }), undefined, 'ENOSPC']
     for (const bug of [...bugs, Object.assign(new Error('x'), { errno: -1 })]) expect(diskFailure('/r', bug)).toBeUndefined()
-    expect(isMissing(errno('ENOENT'))).toBe(true)
-    for (const other of [errno('EACCES'), { code: 'ENOENT' }, new Error('ENOENT'), undefined]) expect(isMissing(other)).toBe(false)
+    expect(hasCode(errno('ENOENT'), 'ENOENT')).toBe(true)
+    for (const other of [errno('EACCES'), { code: 'ENOENT' }, new Error('ENOENT'), undefined]) expect(hasCode(other, 'ENOENT')).toBe(false)
   })
 
   test('a key that is a folder is called one', () => {

@@ -107,7 +107,7 @@ export function createAgent(config: AgentConfig): Agent {
       threads: [...program(limits), ...(config.rules ?? [])],
       joining,
       ports,
-      request: { systemPrompt, tools, model, ...(meter ? { meter } : {}) },
+      request: { systemPrompt, tools, model, meter },
       history,
       openMessages,
       approvalTtlMs: config.approvalTtlMs,
@@ -156,13 +156,8 @@ export function createAgent(config: AgentConfig): Agent {
 
   function identify(): RunIdentity {
     const [runId, turnId] = [createId('run', ports.random(12)), createId('turn', ports.random(12))]
-    const optional = {
-      ...(folder ? { folder } : {}),
-      ...(config.sandbox ? { sandbox: config.sandbox } : {}),
-      ...(config.agent ? { agent: config.agent } : {}),
-      ...(config.token ? { token: config.token } : {}),
-    }
-    return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, ...optional }
+    const { sandbox, agent, token } = config
+    return { runId, turnId, conversationId, provider: ports.provider.name, model, channel, folder, sandbox, agent, token }
   }
 
   return {

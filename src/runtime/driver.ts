@@ -1,6 +1,7 @@
 /** Drives one run: feeds external events to the kernel, performs the effects that it selects, and passes visible events to the consumer. */
 
 import type { AnyThread } from '../kernel/thread.ts'
+import { errorText } from '../kit/errors.ts'
 import { createQueue } from '../kit/queue.ts'
 import { askModel, createCarryOut, createGates } from './effects.ts'
 import type { AgentEvent, ContextUse, Ending, ExternalEvent, InternalEvent, RunEvent, Usage } from './event.ts'
@@ -255,7 +256,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
   /** Ends the run when the record cannot be written: nothing further may happen, and the consumer gets the reason. */
   function failRun(error: unknown): void {
     if (state.ending) return
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorText(error)
     const altered = error instanceof Error && 'integrity' in error && error.integrity === true
     abortAll()
     log('info', 'run failed', { error: message })

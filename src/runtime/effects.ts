@@ -216,9 +216,10 @@ function unsent(used: number): Extract<ModelReply, { type: 'model.fail' }> {
   return { type: 'model.fail', code: 'context_length', message: `the request has about ${used} tokens and was not sent`, unbilled: true }
 }
 
-type Sizes = { readonly used: number; readonly tokens: number; readonly note: string | undefined }
-
-function tooLong(reply: Extract<ModelReply, { type: 'model.fail' }>, { used, tokens, note }: Sizes): ModelReply {
+function tooLong(
+  reply: Extract<ModelReply, { type: 'model.fail' }>,
+  { used, tokens, note }: { readonly used: number; readonly tokens: number; readonly note: string | undefined },
+): ModelReply {
   const sizes = used > tokens ? `, and the model's window has ${tokens}` : ''
   const what = `nothing more of it can be left out${sizes}: send a shorter message, put long text into a file, or use a model with a larger window`
   return { ...reply, message: [reply.message, what, ...(note ? [note] : [])].join('; ') }

@@ -40,7 +40,7 @@ const mustBeTaken: readonly RunEvent['type'][] = [
 
 /** Runs a program that includes developers' threads: a thread that fails or blocks the run forever ends it. */
 export function createProgram({ threads, threadOf = () => undefined, onExternal }: ProgramOptions) {
-  const engine = createEngine<RunEvent>({ threads, ...(onExternal ? { onExternal } : {}) })
+  const engine = createEngine<RunEvent>({ threads, onExternal })
   /** The developers' threads that take part and have not failed. */
   const trusted = new Set(threads.map(({ name }) => name).filter((name) => name.startsWith(USER)))
 

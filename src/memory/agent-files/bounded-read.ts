@@ -1,7 +1,7 @@
 /** Reads regular files of an agent folder in pieces, up to a fixed limit. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { unlessMissing } from '../../kit/errors.ts'
+import { errnoOf, errorText, hasCode, unlessMissing } from '../../kit/errors.ts'
 
 /** `from` and `end` are byte positions, `end` after the newline. `text` is undefined for a line longer than the limit. */
 export type FileLine = { readonly from: number; readonly end: number; readonly text: string | undefined; readonly torn: boolean }
@@ -45,8 +45,8 @@ export function readText(path: string, bound: number): TextFile {
       return { state: 'read', text: text.trimEnd(), bytes: size, whole: size <= bound }
     })
   } catch (error) {
-    if (!(error instanceof Error) || !('code' in error)) throw error
-    return error.code === 'ENOENT' ? { state: 'missing' } : { state: 'unusable', why: error.message }
+    if (errnoOf(error) === undefined) throw error
+    return hasCode(error, 'ENOENT') ? { state: 'missing' } : { state: 'unusable', why: errorText(error) }
   }
 }
 

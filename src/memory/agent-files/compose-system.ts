@@ -2,6 +2,8 @@
 
 import { existsSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
+import { errnoOf, errorText, hasCode } from '../../kit/errors.ts'
+import { systemText } from '../conversations/summary-words.ts'
 import { folderPaths } from './agent-folder.ts'
 import { agentPaths } from './agent-paths.ts'
 import { readText, withFile } from './bounded-read.ts'
@@ -58,10 +60,10 @@ function readWhole(path: string): Whole {
       return { ok: true, text: new TextDecoder().decode(bytes.subarray(0, readSync(file, bytes))), missing: false }
     })
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error)) throw error
-    return error.code === 'ENOENT'
+    if (errnoOf(error) === undefined) throw error
+    return hasCode(error, 'ENOENT')
       ? { ok: true, text: '', missing: true }
-      : { ok: false, message: `"${path}" cannot be read: ${error.message}` }
+      : { ok: false, message: `"${path}" cannot be read: ${errorText(error)}` }
   }
 }
 
@@ -82,8 +84,8 @@ function namesIn(folder: string, notices: string[]): readonly string[] {
       .filter((name) => name.endsWith('.md') && !name.startsWith('.'))
       .sort()
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error)) throw error
-    notices.push(`"${folder}" cannot be read: ${error.message}; it is left out`)
+    if (errnoOf(error) === undefined) throw error
+    notices.push(`"${folder}" cannot be read: ${errorText(error)}; it is left out`)
     return []
   }
 }
@@ -97,11 +99,11 @@ function joined(parts: readonly string[]): string {
 
 type Recalled = { readonly folder: string; readonly text: string; readonly notices: string[] }
 
-/** Imports the recall modules only when there is a summary or a pin. */
+/** Imports the module of pins only when there is a summary or a pin. */
 async function withRecall({ folder, text, notices }: Recalled): Promise<string> {
   const paths = folderPaths(folder)
   if (!existsSync(paths.pins) && !existsSync(paths.summary)) return text
-  const [{ openPins }, { systemText }] = await Promise.all([import('./agent-memory.ts'), import('../conversations/summary-words.ts')])
+  const { openPins } = await import('./agent-memory.ts')
   const found = readText(paths.summary, bound)
   if (found.state === 'unusable') notices.push(`"${paths.summary}" cannot be read: ${found.why}; it is left out`)
   const summary = found.state === 'read' ? found.text : ''

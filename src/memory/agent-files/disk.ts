@@ -21,7 +21,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { hasCode } from '../../kit/errors.ts'
+import { errnoOf, errorText, hasCode } from '../../kit/errors.ts'
 
 /** Each may throw errno errors. */
 export type Disk = {
@@ -102,9 +102,7 @@ export function modeOf(path: string): number {
 
 /** Returns the message of a disk error; undefined for a bug, which the caller must rethrow. */
 export function diskErrorMessage(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && /^(E[A-Z]+|SQLITE_[A-Z_]+)$/.test(error.code)
-    ? error.message
-    : undefined
+  return /^(E[A-Z]+|SQLITE_[A-Z_]+)$/.test(errnoOf(error) ?? '') ? errorText(error) : undefined
 }
 
 /** Runs a step and returns its disk errors as values. */

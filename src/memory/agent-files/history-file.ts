@@ -40,7 +40,7 @@ export function readHistory(path: string, keep: number, before?: History): Histo
   const read = unlessMissing(() =>
     withFile(path, (file, size) => {
       const wentOn = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
-      return scan(file, { from: wentOn ? before.place.size : 0, to: size }, { keep, ...(wentOn ? { before } : {}) })
+      return scan(file, { from: wentOn ? before.place.size : 0, to: size }, { keep, before: wentOn ? before : undefined })
     }),
   )
   return read ?? scan(-1, { from: 0, to: 0 }, { keep })
@@ -71,7 +71,7 @@ function scan(file: number, range: Range, { keep, before }: { readonly keep: num
       question = undefined
     }
   }
-  const place = { size: range.to, tail: tailOf(file, range.to), ...(question ? { question } : {}) }
+  const place = { size: range.to, tail: tailOf(file, range.to), question }
   return { starts, recent, unreadable, unpaired: unpaired + (question ? 1 : 0), torn, place }
 }
 

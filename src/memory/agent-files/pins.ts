@@ -34,7 +34,7 @@ export function createPins({ path, disk, now, alone }: PinsOptions): Pins {
   function list(): ReturnType<Pins['list']> {
     const { lines, trouble } = linesIn(path)
     const pins = pinsOf(lines)
-    return { pins, unreadable: lines.length - pins.length, ...(trouble ? { trouble } : {}) }
+    return { pins, unreadable: lines.length - pins.length, trouble }
   }
 
   function add(text: string): Pinned {

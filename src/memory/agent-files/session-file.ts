@@ -23,24 +23,27 @@ import { createLineSplitter, type Line } from '../../kit/lines.ts'
 import { appendText, openMade, timestamp } from './disk.ts'
 
 /** `ts` is ISO 8601 in UTC, to the second; '' where a line has none. */
-export type Entry = { readonly ts: string; readonly role: string; readonly content: string }
+export type SessionEntry = { readonly ts: string; readonly role: string; readonly content: string }
 
 export type Loaded = {
-  readonly entries: readonly Entry[]
+  readonly entries: readonly SessionEntry[]
   /** Line numbers, from 1, of lines that are not entries (cut short by a crash, edited). They stay in the file. */
   readonly unreadable: readonly number[]
 }
 
+/** Formats one {"ts","role","content"}. */
+export function sessionLine({ role, content }: Omit<SessionEntry, 'ts'>, at: number): string {
+  return JSON.stringify({ ts: timestamp(at), role, content: content.toWellFormed() })
+}
+
 /** Writes once: a question and its answer stay together even with concurrent writers. @throws errno errors */
-export function appendSession(file: string, said: readonly Omit<Entry, 'ts'>[], at: number): void {
-  const ts = timestamp(at)
-  const lines = said.map(({ role, content }) => `${JSON.stringify({ ts, role, content: content.toWellFormed() })}\n`)
-  appendText(file, lines.join(''))
+export function appendSession(file: string, entries: readonly Omit<SessionEntry, 'ts'>[], at: number): void {
+  appendText(file, entries.map((entry) => `${sessionLine(entry, at)}\n`).join(''))
 }
 
 /** Returns the last `limit` entries, or all without a limit; no entries when there is no file. @throws errno errors */
 export function loadSession(file: string, limit = Number.POSITIVE_INFINITY): Loaded {
-  const entries: Entry[] = []
+  const entries: SessionEntry[] = []
   const unreadable: number[] = []
   for (const { number, value } of jsonLines(file)) {
     const entry = entryOf(value)
@@ -79,7 +82,7 @@ function freeName(folder: string, stamp: string): string {
   }
 }
 
-function entryOf(value: unknown): Entry | undefined {
+function entryOf(value: unknown): SessionEntry | undefined {
   if (!isObject(value)) return undefined
   const { ts = '', role, content } = value
   return typeof role === 'string' && typeof content === 'string' && typeof ts === 'string' ? { ts, role, content } : undefined
@@ -126,12 +129,17 @@ function openToRead(path: string): number | undefined {
   throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'read' })
 }
 
-/** Appends to an agent's log, agent.jsonl: one {"ts","agent","event","message"} per line. */
+/** A line of an agent's log, agent.jsonl. */
 type Trace = { readonly agent: string; readonly event: string; readonly message: string }
 
-/** Appends to the log, agent.jsonl. @throws errno errors */
-export function appendTrace(file: string, { agent, event, message }: Trace, at: number): void {
-  appendText(file, `${JSON.stringify({ ts: timestamp(at), agent, event, message: message.toWellFormed() })}\n`)
+/** Formats one {"ts","agent","event","message"}. */
+export function traceLine({ agent, event, message }: Trace, at: number): string {
+  return JSON.stringify({ ts: timestamp(at), agent, event, message: message.toWellFormed() })
+}
+
+/** Appends to the log. @throws errno errors */
+export function appendTrace(file: string, trace: Trace, at: number): void {
+  appendText(file, `${traceLine(trace, at)}\n`)
 }
 
 /** Returns undefined when there is no file, or no valid id in it. @throws errno errors except ENOENT */

@@ -118,7 +118,7 @@ function keep<P extends Portion>(store: CompactionStore<P>, ports: CompactionPor
   }
   if (cut) log('warn', 'summary cut short', { model, why: 'it reached its token limit' })
   log('info', 'conversation compacted', { messages: portion.messages, model })
-  return { state: 'done', messages: portion.messages, model, ...(usage ? { usage } : {}) }
+  return { state: 'done', messages: portion.messages, model, usage }
 }
 
 function dropped(log: Log): Compaction {

@@ -225,9 +225,11 @@ function messagesOfTurn(rows: readonly Row[], trims: readonly TrimAt[], open?: R
   return messages
 }
 
-type Place = { readonly at: number; readonly open: ReadonlySet<string> | undefined }
-
-function replyOf({ body }: Row, rows: readonly Row[], { at, open = new Set() }: Place): Message[] {
+function replyOf(
+  { body }: Row,
+  rows: readonly Row[],
+  { at, open = new Set() }: { readonly at: number; readonly open: ReadonlySet<string> | undefined },
+): Message[] {
   const parts = partsOf(body)
   return parts.length === 0 ? [] : [{ role: 'assistant', parts }, ...answers(parts, resultsAfter(rows, at), open)]
 }

@@ -110,7 +110,7 @@ export function createCallRecord(options: CallRecordOptions) {
     /** After a crash: ends a call whose changes were still undecided. `result` names its receipt if that is in the log. @returns its receipt */
     undecided(run: RunIdentity, drop: Internal<'drop'>, { receipt: known, ...result }: ToolOutcome): string | undefined {
       const { receipt } = known === undefined ? ended(run, drop.id, result) : { receipt: known }
-      return endByDrop(run, drop, { ...drop, result, ...(receipt === undefined ? {} : { receipt }) })
+      return endByDrop(run, drop, { ...drop, result, receipt })
     },
   }
 }

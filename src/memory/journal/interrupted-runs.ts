@@ -71,7 +71,7 @@ export function recoverRuns(options: RecoverOptions): Recovery {
       const keep = () => (written ? calls.settled : calls.done)(run, { id: callId, outcome }, forgotten.has(run.runId)).outcome.receipt
       const receipt = call.drop ? calls.undecided(run, call.drop, outcome) : keep()
       log('warn', 'interrupted tool call', { run: run.runId, call: callId, tool, ...(written ? { ended: written.status } : {}) })
-      return { runId: run.runId, callId, tool, ...(receipt ? { receipt } : {}) }
+      return { runId: run.runId, callId, tool, receipt }
     })
   })
   if (forgotten.size > 0) disown()

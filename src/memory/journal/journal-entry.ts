@@ -13,8 +13,22 @@ export type JournalEntry = {
   readonly body: Json
 }
 
+/** An entry of which `body` is the text. */
+export type JournalRow = Omit<JournalEntry, 'body'> & { readonly body: string }
+
+export const entryColumns = 'seq, kind, type, at, body'
+
+/** Returns undefined for a body with invalid JSON, which our code never writes. */
+export function entryOf(row: JournalRow): JournalEntry | undefined {
+  try {
+    return { ...row, body: JSON.parse(row.body) }
+  } catch {
+    return undefined
+  }
+}
+
 /** An entry as stored: `body` is the exact text. `digest` is null in entries of versions without digests. */
-export type StoredEntry = Omit<JournalEntry, 'body'> & { readonly body: string; readonly digest: string | null }
+export type StoredEntry = JournalRow & { readonly digest: string | null }
 
 /** `event` counts the run's entries from 1; `seq` is the entry's own number. */
 export type AlteredEntry = { readonly event: number; readonly seq: number; readonly message: string }

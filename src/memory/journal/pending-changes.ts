@@ -110,7 +110,7 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
       if (typeof approval === 'string') return { ok: false, message: approval }
       const done = await apply(approval)
       const receipt = end(approval, by, done.ok ? undefined : failureOf(done))
-      return { ...done, ...(receipt === undefined ? {} : { receipt }) }
+      return { ...done, receipt }
     },
     /** Tells whether a process that no longer exists was applying changes. */
     isInterrupted: () => interrupted().length > 0,

@@ -1,6 +1,7 @@
 /** Identifies the process that owns a run, so that a restart never treats a living process's run as dead. */
 
 import { readFileSync } from 'node:fs'
+import { hasCode } from '../../kit/errors.ts'
 import { statFields } from '../../kit/proc.ts'
 
 /** Returns "pid@start time": the start time distinguishes a process from a later one with an equal pid. Outside Linux it is "pid@0". */
@@ -38,6 +39,6 @@ function signalReaches(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+    return hasCode(error, 'EPERM')
   }
 }

@@ -1,24 +1,24 @@
 /** Compares the conversation tables row by row with the rows rebuilt from the journal. */
 
+import { hasCode } from '../../kit/errors.ts'
 import { canonical } from '../../kit/json.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { type ConversationLine, enterLine, lineColumns, turnColumns, turnValues } from '../conversations/conversations.ts'
 import { catchUp } from '../conversations/search-turns.ts'
-import type { JournalEntry } from '../journal/journal-entry.ts'
+import { entryColumns, entryOf, type JournalEntry, type JournalRow } from '../journal/journal-entry.ts'
 import { turnOf } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 
 type Comparison = { readonly live: string; readonly rebuilt: string; readonly turns: number; readonly difference?: string }
 
 type LiveRow = { readonly journal_seq: number; readonly [column: string]: string | number | null }
-type State = { turns: number; difference?: string }
 
 const names = ['journal_seq', 'run_id', ...turnColumns.split(', ')]
 
 /** Compares everything but the word index. Call it within a transaction, so that all rows are from one moment. @throws Unreadable */
 function compareTurns(store: Store, told: ToldTurns): Comparison {
   const [live, rebuilt] = [new Bun.CryptoHasher('sha256'), new Bun.CryptoHasher('sha256')]
-  const state: State = { turns: 0 }
+  const state: { turns: number; difference?: string } = { turns: 0 }
   const both = (mine: string | undefined, right: string | undefined, what: string) => {
     if (mine !== undefined) live.update(`${mine}\n`)
     if (right !== undefined) rebuilt.update(`${right}\n`)
@@ -123,7 +123,7 @@ function isSound(store: Store): boolean {
     store.script(`INSERT INTO turns_fts(turns_fts, rank) VALUES ('integrity-check', 1)`)
     return true
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'SQLITE_CORRUPT_VTAB') return false
+    if (hasCode(error, 'SQLITE_CORRUPT_VTAB')) return false
     throw error
   }
 }
@@ -167,10 +167,6 @@ type ToldTurns = {
 
 export class Unreadable extends Error {}
 
-export type JournalRow = Omit<JournalEntry, 'body'> & { readonly body: string }
-
-export const entryColumns = 'seq, kind, type, at, body'
-
 type EntryRow = JournalRow & RunIdentity
 
 /** Computes every turn row from the journal, in order, and the line of each conversation. @param onEntry called with each entry's number */
@@ -203,15 +199,6 @@ function turnIn(row: EntryRow, tools: Map<string, string>) {
     return turnOf(row, entry, (callId) => tools.get(`${row.runId}\n${callId}`))
   } catch {
     throw new Unreadable(`journal entry ${row.seq} of ${row.runId} is not what a run writes`)
-  }
-}
-
-/** Returns undefined for a body with invalid JSON, which our code never writes. */
-export function entryOf(row: JournalRow): JournalEntry | undefined {
-  try {
-    return { ...row, body: JSON.parse(row.body) }
-  } catch {
-    return undefined
   }
 }
 

@@ -4,9 +4,10 @@ import { canonical } from '../../kit/json.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { insertLine, insertValues, type TurnRow, turnColumns, turnOfRow } from '../conversations/conversations.ts'
 import { alteredSummary, disprovedSummary, dropDisproved } from '../conversations/summaries.ts'
+import { entryColumns, entryOf, type JournalRow } from '../journal/journal-entry.ts'
 import { projectTurns } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { compare, entryColumns, entryOf, type JournalRow, turnsFromJournal, Unreadable } from './compare-turns.ts'
+import { compare, turnsFromJournal, Unreadable } from './compare-turns.ts'
 import { type AgentFilesCheck, createFilesCheck } from './rebuild-files.ts'
 
 /** SHA-256 in hex over all stored rows and over all rows from the journal. `difference` describes the first difference. */
@@ -44,7 +45,7 @@ export function createProjections(store: Store): Projections {
     try {
       const found = compare(store, turnsFromJournal(store, entries(store, progress)))
       const difference = found.difference ?? disprovedSummary(store)?.message
-      return { ...found, equal: difference === undefined, ...(difference === undefined ? {} : { difference }) }
+      return { ...found, equal: difference === undefined, difference }
     } catch (error) {
       if (error instanceof Unreadable) return { equal: false, live: '', rebuilt: '', turns: 0, difference: error.message }
       throw error

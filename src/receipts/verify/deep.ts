@@ -67,7 +67,7 @@ export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>, 
     return judge(attempt, prints.has(seq) ? showReceipt(path, id) : undefined, !isFirst)
   })
   const log = { count: prints.count(), special, isNamed: prints.isTaken }
-  return { ...judged, withoutAttempt: prints.untaken(), ...(known ? { withoutRun: withoutRun(log, known) } : {}) }
+  return { ...judged, withoutAttempt: prints.untaken(), withoutRun: known && withoutRun(log, known) }
 }
 
 /** Checks a few attempts against a log that may be long: looks up only their receipts, and checks each receipt's hash and mac. */

@@ -1,5 +1,6 @@
 /** Verifies a whole log offline: first the chain, then its end against the checkpoint, the head file and an anchor. */
 
+import { hasCode } from '../../kit/errors.ts'
 import { type Anchor, isSealed } from '../form/anchor.ts'
 import { follow, type LinkFault, type Position, start } from '../form/chain.ts'
 import { readReceipt } from '../form/receipt.ts'
@@ -7,7 +8,7 @@ import { readLines } from '../form/receipt-lines.ts'
 import { readHead } from '../head.ts'
 import type { ReadKey } from '../key.ts'
 import { createLeftOver, type LeftOver } from '../left-over.ts'
-import { diskFailure, isMissing } from '../receipt-failure.ts'
+import { diskFailure } from '../receipt-failure.ts'
 import { filesOf } from '../segments.ts'
 
 /** `record` counts from 1. For a truncated log it is the first missing receipt. */
@@ -128,7 +129,7 @@ function walkFile({ path, key, from, heads, known, left }: FileWalk, wanted: Rea
   } catch (error) {
     const failure = diskFailure(path, error)
     if (!failure) throw error
-    if (!isMissing(error))
+    if (!hasCode(error, 'ENOENT'))
       return { ...at, size, tornBytes: 0, heads, problem: { record: at.count + 1, kind: 'unreadable', message: failure.message } }
   }
   return { ...at, size, tornBytes: 0, heads }
@@ -174,7 +175,7 @@ function contradiction(walked: Walk, { name, anchor }: Witness, key: ReadKey): V
 }
 
 function broken(record: number, { kind, message, id }: Pick<VerifyProblem, 'kind' | 'message' | 'id'>): VerifyProblem {
-  return { record, kind, message, ...(id ? { id } : {}) }
+  return { record, kind, message, id }
 }
 
 function warningsOf({ count, tornBytes, tooMany }: Walk, witnesses: readonly Witness[], checkpoint: Anchor | undefined): VerifyWarning[] {

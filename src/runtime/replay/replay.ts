@@ -1,6 +1,7 @@
 /** Replays a run from its journal alone: the same events byte for byte (except unjournalled partial texts), or the first divergence. */
 
 import type { AnyThread } from '../../kernel/thread.ts'
+import { errorText } from '../../kit/errors.ts'
 import { canonical, isObject } from '../../kit/json.ts'
 import type { AgentEvent, ContextUse, RunEvent } from '../event.ts'
 import type { Message } from '../port.ts'
@@ -119,7 +120,7 @@ function safely(step: () => Way | undefined): Way | undefined {
   try {
     return step()
   } catch (error) {
-    return { journalled: 'what cannot be run', replayed: `fails: ${error instanceof Error ? error.message : error}` }
+    return { journalled: 'what cannot be run', replayed: `fails: ${errorText(error)}` }
   }
 }
 

@@ -1,5 +1,7 @@
 /** Makes one model call and returns the event that reports it: it passes pieces on as they arrive and judges every call in the reply. */
 
+import { aborted } from '../../kit/abort.ts'
+import { errorText } from '../../kit/errors.ts'
 import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from '../event.ts'
 import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from '../port.ts'
 import { costsNothing, sanitizeUsage } from '../usage.ts'
@@ -27,8 +29,9 @@ export async function think(given: ModelQuestion): Promise<Thought> {
   const question = { ...given, onPiece: noting(given, heard) }
   try {
     if (question.signal.aborted) return unasked
-    const response = await Promise.race([listen(question), endOf(question.signal)])
-    if (question.signal.aborted || response === undefined) return aborted
+    // A custom provider may never react to a cancel; the run does not wait for it.
+    const response = await Promise.race([listen(question), aborted(question.signal)])
+    if (question.signal.aborted || response === undefined) return cancelled
     const parts = response.parts.map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
     return {
       type: 'model.done',
@@ -40,18 +43,18 @@ export async function think(given: ModelQuestion): Promise<Thought> {
       ...(response.stop === 'length' || response.stop === 'content_filter' ? { cut: response.stop } : {}),
     }
   } catch (error) {
-    if (question.signal.aborted) return aborted
+    if (question.signal.aborted) return cancelled
     if (error instanceof ProviderFailure) {
       question.onFailure?.(error)
       const unbilled = !heard.any && costsNothing(error)
       return { type: 'model.fail', code: error.code, message: question.redact(error.message), ...(unbilled ? { unbilled } : {}) }
     }
-    return { type: 'model.fail', code: 'unknown', message: question.redact(error instanceof Error ? error.message : String(error)) }
+    return { type: 'model.fail', code: 'unknown', message: question.redact(errorText(error)) }
   }
 }
 
-const aborted = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' } as const satisfies Thought
-export const unasked: Thought = { ...aborted, unbilled: true }
+const cancelled = { type: 'model.fail', code: 'aborted', message: 'the model call was cancelled' } as const satisfies Thought
+export const unasked: Thought = { ...cancelled, unbilled: true }
 
 /** Notes whether the model has said anything: a failure after that has its price. */
 function noting({ onPiece }: ModelQuestion, heard: { any: boolean }): ModelQuestion['onPiece'] {
@@ -59,12 +62,6 @@ function noting({ onPiece }: ModelQuestion, heard: { any: boolean }): ModelQuest
     heard.any = true
     return onPiece(piece)
   }
-}
-
-/** Resolves on abort. A custom provider may never react to a cancel; the run does not wait for it. */
-export function endOf(signal: AbortSignal): Promise<undefined> {
-  if (signal.aborted) return Promise.resolve(undefined)
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
 
 async function listen({ provider, request, signal, redact, redactStream, onPiece }: ModelQuestion): Promise<ChatResponse> {
@@ -125,7 +122,7 @@ export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): P
       proposals: proposals.map((one) => ({ ...one, judgement: denied(one.judgement, 'thread.id', 'this run has had a call of that id') })),
     }
   } catch (error) {
-    const why = redact(error instanceof Error ? error.message : String(error))
+    const why = redact(errorText(error))
     const none: Judgement = { verdict: 'deny', risk: 'high', rule: 'gate.error', reason: why, plan: '', summary: call.name, writes: [] }
     return { parts, proposals: [{ call: redact(call), judgement: none }] }
   }

@@ -77,7 +77,7 @@ function opposite(inner: Condition | undefined): Condition | undefined {
     ? (value) => !inner.holds(value)
     : (value) => value === undefined || someOf(value, (one) => !inner.holds(one))
   const sample = ['other', 'a/b', '', 0, true, null].find(holds)
-  return { holds, sample, ...(inner.whole ? { whole: true } : {}) }
+  return { holds, sample, whole: inner.whole }
 }
 
 function schema(given: unknown, report: Report): Condition | undefined {

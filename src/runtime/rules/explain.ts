@@ -56,7 +56,7 @@ function findingOf(rule: Rule, { call, judgement }: Proposal): RuleFinding {
     until,
     ...(typeof atMost === 'number' ? { atMost } : {}),
     changes,
-    ...(rule.asks ? { asks: true } : {}),
+    asks: rule.asks,
   }
 }
 

@@ -1,5 +1,6 @@
 /** Parses a user's rules from a JSON file strictly, and reports all problems at once. */
 
+import { errorText } from '../../kit/errors.ts'
 import { isObject, type Json } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import { type ChangeMatcher, parseChanges } from './change-matcher.ts'
@@ -83,7 +84,7 @@ function parseJson(text: string, report: Report): Json | undefined {
     const value: Json = JSON.parse(text.replace(/^\ufeff/, ''))
     return value
   } catch (error) {
-    return report.say(`is not valid JSON: ${error instanceof Error ? error.message : error}`)
+    return report.say(`is not valid JSON: ${errorText(error)}`)
   }
 }
 

@@ -3,6 +3,7 @@
 import { plain, settled } from '../../kernel/check-program.ts'
 import { advances } from '../../kernel/select.ts'
 import type { AnyThread, Bid, BThread, Pattern } from '../../kernel/thread.ts'
+import { errorText } from '../../kit/errors.ts'
 import { isObject, type Json } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { didYouMean } from '../../kit/text.ts'
@@ -283,7 +284,7 @@ function guarded<T>(name: string, step: () => T, where = ''): T {
     return step()
   } catch (error) {
     if (error instanceof ThreadFailure) throw error
-    throw new ThreadFailure(name, `threw${where === '' ? '' : ` in ${where}`}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new ThreadFailure(name, `threw${where === '' ? '' : ` in ${where}`}: ${errorText(error)}`)
   }
 }
 
@@ -292,7 +293,7 @@ function jsonOf(name: string, value: unknown, where: string): Json {
   try {
     return plain(value, where)
   } catch (error) {
-    throw new ThreadFailure(name, `keeps to no JSON: ${error instanceof Error ? error.message : String(error)}`)
+    throw new ThreadFailure(name, `keeps to no JSON: ${errorText(error)}`)
   }
 }
 

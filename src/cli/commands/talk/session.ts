@@ -12,9 +12,9 @@ import {
   appendTrace,
   archiveSession,
   countSession,
-  type Entry,
   forgetPointer,
   loadSession,
+  type SessionEntry,
 } from '../../../memory/agent-files/session-file.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { agentFlag, jsonFlag } from '../../args/turn-flags.ts'
@@ -109,7 +109,7 @@ export const load = {
 } as const satisfies Command<typeof loadFlags, typeof loadArgs>
 
 /** Formats an entry; its further lines are indented. */
-function shown({ ts, role, content }: Entry): string {
+function shown({ ts, role, content }: SessionEntry): string {
   return `${`${ts} ${role}: ${content}`.replaceAll('\n', '\n  ')}\n`
 }
 
