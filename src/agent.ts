@@ -176,7 +176,7 @@ async function open(options: AgentOptions): Promise<Opened> {
   const provider = providerOf(options)
   const host = openHost(setup, { ahead: provider === undefined })
   try {
-    const opened = await host.conversation(choiceOf(conversation), { channel: 'library', threads, ...(provider ? { provider } : {}) })
+    const opened = await host.conversation(choiceOf(conversation), { channel: 'library', threads, provider })
     return { host, conversation: opened }
   } catch (error) {
     await host.close()

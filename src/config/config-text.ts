@@ -44,7 +44,7 @@ export function extendConfig(text: string, { proposals, choice }: Wanted): Exten
   const chosen = choice ?? (first && isOfflineDefault(text) ? choiceOf(tables, first) : undefined)
   const end = text.includes('\r\n') ? '\r\n' : '\n'
   const whole = withTables(text, added, end)
-  return { text: chosen ? withDefault(whole, chosen, end) : whole, added, clashing, ...(chosen ? { chosen: chosen.name } : {}) }
+  return { text: chosen ? withDefault(whole, chosen, end) : whole, added, clashing, chosen: chosen?.name }
 }
 
 /** Returns the name of the table with this server and key, or else a free name. */

@@ -165,7 +165,7 @@ type Extended = { readonly state: 'kept' | 'extended' /** What was added, or why
 function extendFile(path: string, input: ExtendInput): Extended {
   const read = readConfigFile(path)
   if (read.state !== 'text') return { state: 'kept', note: 'it cannot be read any more' }
-  const wanted = { proposals: input.proposals ?? proposeProviders(input.env), ...(input.choice ? { choice: input.choice } : {}) }
+  const wanted = { proposals: input.proposals ?? proposeProviders(input.env), choice: input.choice }
   const extension = extendConfig(read.text, wanted)
   if (extension.text === read.text) return { state: 'kept', note: nothingToAdd(extension, wanted, input) }
   if (!isValid(path, extension.text, input)) return { state: 'kept', note: byHand(extension.added) }

@@ -1,6 +1,7 @@
 /** Reads a configuration file without assuming that it is a regular file, small, or valid text. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { errnoOf } from '../../kit/errors.ts'
 
 export type FileRead =
   | { readonly state: 'text'; readonly text: string; readonly worldWritable: boolean }
@@ -72,7 +73,7 @@ function utf8(bytes: Uint8Array): string | undefined {
 }
 
 export function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error)
+  return errnoOf(error) ?? String(error)
 }
 
 /** Describes a file system error, with what to do where the user can do something. */

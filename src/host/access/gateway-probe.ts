@@ -1,5 +1,6 @@
 /** Asks whether a server of ours answers at an address, for whoever starts or checks one. */
 
+import { errnoOf } from '../../kit/errors.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 
 /** `nothing`: nobody listens there; `other`: something listens that is not a gateway of ours. */
@@ -21,7 +22,7 @@ export async function askGateway(url: string): Promise<GatewayAnswer> {
 
 /** A time limit or a broken answer means that somebody listens. */
 export function isUnreachable(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && unreachable.some((code) => error.code === code)
+  return unreachable.includes(errnoOf(error) ?? '')
 }
 
 const unreachable = ['ECONNREFUSED', 'ConnectionRefused', 'EADDRNOTAVAIL', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']

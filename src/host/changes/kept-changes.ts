@@ -69,9 +69,9 @@ export function reversed({ changes, content, git, ...set }: ChangeSet, undone: r
     ...(git && { git: { isOwn: git.isOwn, parts: () => git.parts().map(({ title }) => ({ title: `takes back: ${title}` })) } }),
     changes: changes
       .filter(({ path }) => !gone.has(path))
-      .map(({ before, after, ...named }) => ({ ...named, ...(after ? { before: after } : {}), ...(before ? { after: before } : {}) })),
+      .map(({ before, after, ...named }) => ({ ...named, before: after, after: before })),
     content({ before, after, ...named }, side, maxBytes) {
-      return content({ ...named, ...(after ? { before: after } : {}), ...(before ? { after: before } : {}) }, turn[side], maxBytes)
+      return content({ ...named, before: after, after: before }, turn[side], maxBytes)
     },
   }
 }

@@ -61,7 +61,7 @@ async function one(attempts: Attempts, base: string, number: number): Promise<At
   const seconds = Math.round((Date.now() - began) / 1000)
   await conversation.close()
   const [runId, usage] = [conversation.runId() ?? `attempt-${number}`, conversation.usage()]
-  const told = { number, runId, ending, answer, seconds, ...(usage ? { usage } : {}) }
+  const told = { number, runId, ending, answer, seconds, usage }
   const changes = ending.code === 'cancelled' ? [] : await takeChanges({ workspace, copy, before, upper })
   if (changes.length === 0) return told
   return { ...told, changed: await keep(attempts, { base, set, workspace, changes, runId, conversationId: conversation.id }) }

@@ -115,7 +115,7 @@ export async function takeChanges({ workspace, copy, before, upper }: Copied): P
     const [was, is] = [old && stateOf(workspace, raw, old), fresh && stateOf(copy, raw, fresh)]
     if (JSON.stringify(was) === JSON.stringify(is)) return []
     if (fresh) give({ copy, upper, raw, isFolder: fresh.kind === 'folder' })
-    return [{ ...namesOf(raw), ...(was ? { before: was } : {}), ...(is ? { after: is } : {}) }]
+    return [{ ...namesOf(raw), before: was, after: is }]
   })
 }
 

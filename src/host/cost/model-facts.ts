@@ -41,7 +41,7 @@ export async function factsOf(found: WireProvider, model: string, file: Pick<Fac
   const sources: Source[] = [
     ...(own ? [{ facts: own, origin: { name: 'models.toml' } }] : []),
     { facts: factsInRows(found), origin: { name: `[providers.models.${found.name}]` } },
-    ...(table ? [{ facts: table, origin: { name: table.name, ...(table.date ? { date: table.date } : {}) } }] : []),
+    ...(table ? [{ facts: table, origin: { name: table.name, date: table.date } }] : []),
   ]
   return {
     contextTokens: first(sources, 'contextTokens'),

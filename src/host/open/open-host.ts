@@ -8,11 +8,10 @@ import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
 import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/recovery.ts'
-import { withReceipt } from '../records/late-decision.ts'
 import { type OpenConversation, openConversation } from '../run/conversation.ts'
 import { latestElsewhere } from '../run/find-conversation.ts'
 import { preconnect } from '../setup/provider-pool.ts'
-import { warnOfWeakKeys } from '../setup/weak-keys.ts'
+import { warnOfWeakKeys } from '../setup/setup.ts'
 import { type Home, openHome } from './open-home.ts'
 import { openRecords, toFailure } from './open-records.ts'
 
@@ -80,7 +79,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
   }
 
   const changes = lazy(async (): Promise<KeptChanges> => {
-    const { openKeptChanges } = await import('../records/integrity/open-kept-changes.ts')
+    const { openKeptChanges, withReceipt } = await import('../records/integrity/open-kept-changes.ts')
     return {
       store: await openKeptChanges(setup, async (use) => use(home.memory)),
       withReceipt: (what, act) => withReceipt(home.record, what, act),

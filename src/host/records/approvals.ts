@@ -5,10 +5,14 @@ import { isObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
+import type { Memory } from '../../memory/memory.ts'
+import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import { changeRuleTool, parseChangeRule, tellChangeRule } from '../../security/changes/standing-changes.ts'
 import { judgePath } from '../../security/targets/path.ts'
+import type { Applied, SetSummary } from '../../workspace/changes/contract.ts'
+import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Conversation } from '../api.ts'
 import { changeSetOf } from '../changes/kept-changes.ts'
@@ -20,7 +24,6 @@ import { realFolder } from '../setup/workspace-folder.ts'
 import { changesOfFileCall } from '../toolset/file-call-changes.ts'
 import { openKeptChanges, settleChanges } from './integrity/open-kept-changes.ts'
 import { inRecordWords } from './integrity/recovery.ts'
-import { applyLate, isAwaited, pendingSetOf } from './late-decision.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
@@ -31,7 +34,7 @@ export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
       approvals.list({ limit: limited(limit, 100), ownedBy, ...(all ? {} : { state: 'open' as const }) }),
     async show(id) {
       const { set, ...approval } = await withChanges(base, existing(base, id))
-      return { ...approval, ...(set ? { patch: patchText(set) } : {}) }
+      return { ...approval, patch: set && patchText(set) }
     },
     decide: (id, decision) => decide(base, id, decision),
     rules: () => approvals.rules({ altered: true }).map(withWords),
@@ -94,7 +97,7 @@ async function decide(base: RecordsBase, given: string, decision: ApprovalDecisi
   const { setup, live } = base
   const asking = live?.asking(id)
   const { note } = decision
-  const clean = { ...decision, ...(note === undefined ? {} : { note: setup.redactor.text(note) }) }
+  const clean = { ...decision, note: note && setup.redactor.text(note) }
   if (!asking && (decision.files || decision.always))
     throw new FailureError('usage', `no turn of this process waits for ${quote(id)}; it can only be answered as a whole, and once`)
   const decided = asking ? await answerTurn(base, asking, { ...clean, id }) : await answerRecord(base, { ...clean, id })
@@ -114,7 +117,7 @@ async function answerTurn(base: RecordsBase, asking: Conversation, answer: Answe
   const approval = existing(base, id)
   if (rejected !== undefined) throw new FailureError('error', tooLate(approval, rejected))
   const said = always && allow && question ? asking.allowAlways(question) : undefined
-  return { ...approval, ...(said === undefined ? {} : { always: said }) }
+  return { ...approval, always: said }
 }
 
 function tooLate({ id, state, decidedBy }: Approval, rule: string): string {
@@ -146,7 +149,7 @@ async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedA
   const awaited = approval.changes === 1 ? isAwaited(memory, approval) : 'yes'
   if (awaited === 'crashed') await settleChanges(setup, record)
   const applied = awaited === 'yes' ? undefined : await settleLate(base, approval, answer)
-  return { ...approval, ...(applied ? { applied } : {}) }
+  return { ...approval, applied }
 }
 
 /** Whether somebody said yes to changes that nobody waits for, and died before they were applied: the yes then still stands. */
@@ -198,4 +201,56 @@ function wordsOf({ tool, scope }: AlwaysRule): string {
   } catch {
     return scope
   }
+}
+
+type LateDecision = {
+  readonly record: Pick<RecordWriter, 'applyPending'>
+  readonly store: Pick<ChangeStore, 'list' | 'apply'>
+  readonly approval: Approval
+  /** Who said yes. */
+  readonly by: string
+}
+
+/** `yes`: the process that asked still waits for the answer and applies the changes itself. `crashed`: it died while it waited. */
+function isAwaited({ journal }: Memory, { runId, callId }: Approval): 'yes' | 'no' | 'crashed' {
+  if (journal.openIntent(runId, callId) === undefined) return 'no'
+  return isAlive(journal.run(runId)?.owner ?? '') ? 'yes' : 'crashed'
+}
+
+/** @returns undefined when the changes are no longer kept */
+function pendingSetOf(store: Pick<ChangeStore, 'list'>, { runId, callId }: Pick<Approval, 'runId' | 'callId'>): SetSummary | undefined {
+  return store.list().find(({ state, about }) => state === 'pending' && about.run === runId && about.call === callId)
+}
+
+/**
+ * Applies a change set whose call ended because nobody could be asked, by an approval that came later and must be allowed already. It is used up before anything is applied, so that no second process can apply the set again; a crash
+ * in between is found at the next start, which writes the receipt.
+ * @throws FailureError `error` when the approval cannot be used, or the changes are gone or are others than those that were shown
+ */
+async function applyLate({ record, store, approval, by }: LateDecision): Promise<Applied> {
+  const set = pendingSetOf(store, approval)
+  if (!set) throw new FailureError('error', `the changes of ${approval.id} are no longer kept; ask the agent again`)
+  if (set.review?.digest !== approval.plan)
+    throw new FailureError('error', `the kept changes of ${approval.id} are not those that the approval is for; nothing was applied`)
+  const done: { applied?: Applied } = {}
+  const kept = await record.applyPending(approval.id, by, async () => {
+    const applied = await store.apply({ id: set.id })
+    done.applied = applied
+    return applied.ok ? applied : { ...applied, ...fateOf(store, set.id) }
+  })
+  if (done.applied === undefined) throw new FailureError('error', kept.ok ? 'nothing was applied' : kept.message)
+  return done.applied.ok || pendingSetOf(store, approval) === undefined ? done.applied : stillWaiting(done.applied, approval)
+}
+
+/** A set that is stuck is neither dropped nor pending. */
+function fateOf(store: LateDecision['store'], id: string): { readonly changes?: 'pending' | 'dropped' } {
+  const left = store.list().find((set) => set.id === id)
+  if (left === undefined) return { changes: 'dropped' }
+  return left.state === 'pending' ? { changes: 'pending' } : {}
+}
+
+function stillWaiting<Failed extends { readonly message: string }>(failed: Failed, { id, expires }: Approval): Failed {
+  const until = new Date(expires).toISOString()
+  const next = `The changes still wait, until ${until}: when that is settled, "approvals allow ${id}" tries again; "approvals deny ${id}" drops them`
+  return { ...failed, message: `${failed.message}. ${next}` }
 }

@@ -20,10 +20,9 @@ import type { CallChanges, ChangeFacts, HostRecords, ReceiptPage, RunFacts, Step
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { approvalRecords } from './approvals.ts'
-import { openKeptChanges } from './integrity/open-kept-changes.ts'
+import { openKeptChanges, withReceipt } from './integrity/open-kept-changes.ts'
 import { anchorNow, brokenChain, checkChain, verifyInChild } from './integrity/receipt-check.ts'
 import { inRecordWords } from './integrity/recovery.ts'
-import { withReceipt } from './late-decision.ts'
 import { pinRecords } from './pins.ts'
 import { limited, type RecordsBase, resolveRun } from './records-base.ts'
 import { stopRecords } from './stop.ts'
@@ -137,7 +136,7 @@ function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts']
       if (against !== undefined) anchorIn(against)
       if (bytesOf(path) > longLog) return verifyInChild(setup, { deep, against })
       const anchor = against === undefined ? undefined : anchorIn(against)
-      const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, ...(anchor ? { anchor } : {}) })
+      const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, anchor })
       const { count, completeness } = found
       const problems = [...found.problems.map(brokenChain), ...joined.map(({ message }) => message)]
       const warnings = [...found.warnings.map(({ message }) => message), ...older.map((message) => `of an older version: ${message}`)]
@@ -165,7 +164,7 @@ function runRecords(base: RecordsBase): HostRecords['runs'] {
 
   function told(run: RunRecord): RunFacts {
     const prompt = memory.journal.prompt(run.runId)
-    return { ...runFacts(run), ...(prompt === undefined ? {} : { prompt }) }
+    return { ...runFacts(run), prompt }
   }
 
   return {
@@ -186,8 +185,8 @@ function runRecords(base: RecordsBase): HostRecords['runs'] {
       return {
         ...told(run),
         steps: steps.map((step) => withSet(step, sets)),
-        ...(usage ? { usage } : {}),
-        ...(run.digest === null ? {} : { digest: run.digest }),
+        usage,
+        digest: run.digest ?? undefined,
       }
     },
   }
@@ -282,6 +281,6 @@ function changeFacts({ state, about, workspace, count, review, ...set }: SetSumm
     workspace,
     count,
     command,
-    ...(review ? { summary: review.summary } : {}),
+    summary: review?.summary,
   }
 }

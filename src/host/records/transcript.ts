@@ -108,7 +108,7 @@ export function transcriptOf(runId: string, entries: readonly JournalEntry[]): {
       if (known) consequence(entry, known)
     }
   }
-  return { steps, ...(state.usage ? { usage: state.usage } : {}) }
+  return { steps, usage: state.usage }
 }
 
 function fateOf(changes: string, set: string): CallChanges {

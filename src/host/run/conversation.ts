@@ -202,8 +202,8 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
     channel: options.channel,
     folder: begun.folder,
     ...(options.sandbox === 'none' ? { sandbox: options.sandbox } : {}),
-    ...(options.agent ? { agent: options.agent } : {}),
-    ...(token ? { token } : {}),
+    agent: options.agent,
+    token,
     limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
@@ -256,7 +256,7 @@ function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: Con
   // A project's instructions are for its operator, and people in a chat could ask for them.
   if (systemPrompt !== undefined || setup.access?.profile === 'chat') return undefined
   const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined
-  return createInstructions({ setup, workspace, ...(offer ? { offer } : {}) })
+  return createInstructions({ setup, workspace, offer })
 }
 
 function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
@@ -294,7 +294,7 @@ async function rulesFor({ setup, rules: shared }: Profile) {
   if (!hasRuleFolders(setup)) return {}
   const { rulesInForce } = await import('../setup/operator-rules.ts')
   const { rules, journal } = shared(rulesInForce(setup))
-  return { rules, ...(journal ? { journalledRules: journal } : {}) }
+  return { rules, journalledRules: journal }
 }
 
 /** Removes "error: " because the code that shows a run's error adds it again. */

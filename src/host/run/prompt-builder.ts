@@ -100,7 +100,7 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
         tools: await tools(),
         systemPrompt: words ?? systemPrompt({ workspace, autonomy, ...(soul ? { soul } : {}), ...(project ? { project } : {}) }),
         labels: [...options.memory.labels.of(options.conversationId), ...(isOfOthers ? (['reads_untrusted'] as const) : [])],
-        ...(project ? { instructions: [forJournal(project)] } : {}),
+        instructions: project && [forJournal(project)],
       }
     },
     /** Whether the conversation is long enough that its beginning needs a summary. */

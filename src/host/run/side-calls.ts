@@ -71,7 +71,7 @@ export function turnSummariser({ setup: { config, log }, memory, provider, payer
   return async (request, signal) => {
     try {
       const answer = await summarise(turnSummaryRequest(request), signal)
-      if (answer.ok) return { text: answer.text, ...(answer.usage ? { usage: answer.usage } : {}) }
+      if (answer.ok) return { text: answer.text, usage: answer.usage }
       log('warn', 'summary of the turn failed', { why: answer.message })
     } catch (error) {
       log('warn', 'summary of the turn failed', { why: errorText(error) })

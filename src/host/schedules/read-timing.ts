@@ -1,5 +1,6 @@
 /** Reads what people write for a time, an interval, a cron expression and a time zone. */
 
+import { errorText } from '../../kit/errors.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { WrittenTiming } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
@@ -41,7 +42,7 @@ function parsed(timing: Timing, now: number): number | undefined {
   try {
     return nextDue(timing, now)
   } catch (error) {
-    const why = error instanceof Error ? error.message.replace(/^(Invalid cron expression|Bun\.cron): /, '') : String(error)
+    const why = errorText(error).replace(/^(Invalid cron expression|Bun\.cron): /, '')
     const form = 'write minute, hour, day, month and weekday, like "0 9 * * mon-fri", or @daily'
     throw wrong(
       `--cron "${timing.kind === 'cron' ? timing.expression : ''}": ${why.replaceAll('Bun.cron uses 5 fields', 'there are 5 fields')}; ${form}`,

@@ -142,7 +142,7 @@ function conversationOptions(
   { provider, tools, sandbox }: Pick<RunOptions, 'provider' | 'tools' | 'sandbox'>,
   setup: Setup,
 ): ConversationOptions {
-  return { channel: 'schedule', setup, ...(provider ? { provider } : {}), ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
+  return { channel: 'schedule', setup, provider, tools, sandbox }
 }
 
 /** The settings of the process, with the schedule's own folder, agent and level. */

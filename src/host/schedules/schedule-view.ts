@@ -33,7 +33,7 @@ export function viewOf(row: ScheduleRow, { now, last }: { readonly now: number; 
       to: row.recipient,
       check: row.checkCommand,
     }),
-    ...(last ? { last: runViewOf(last) } : {}),
+    last: last && runViewOf(last),
   }
 }
 

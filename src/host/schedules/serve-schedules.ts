@@ -34,7 +34,7 @@ export async function schedulerFor(host: Host, running: Running, ended?: () => v
     isAlive,
     run: (row, progress) => runSchedule(row, options, progress),
     continueRuns: ['auto', undefined].includes(host.setup.config.continueTurns),
-    ...(ended ? { ended } : {}),
+    ended,
   })
 }
 

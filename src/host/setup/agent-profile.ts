@@ -45,7 +45,7 @@ type Known = Pick<Setup, 'config' | 'paths'>
  */
 export function agentProfileOf({ config, paths }: Known): AgentProfile {
   const id = config.defaultAgent ?? 'default'
-  const folder = agentFolder({ agents: paths.agents, id, ...(config.memory.agentDir ? { chosen: config.memory.agentDir } : {}) })
+  const folder = agentFolder({ agents: paths.agents, id, chosen: config.memory.agentDir })
   const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
   // A named agent keeps one session in all folders; the default agent keeps one session per folder.
   if (isThere) return { id, paths: agentPaths(folder, id === 'default' ? realFolder(config.workspaceDir) : undefined) }
@@ -78,7 +78,7 @@ export async function soulOf(
   const composed = await composeSystem({
     folder: agentProfile.paths.folder,
     alone,
-    ...(named ? { soul: { path: named, home: paths.home } } : {}),
+    soul: named ? { path: named, home: paths.home } : undefined,
   })
   if (!composed.ok) throw new FailureError('error', `${composed.message}`)
   for (const notice of composed.notices) log('warn', notice)

@@ -6,7 +6,7 @@ import type { SandboxKind } from '../../sandbox/confinement.ts'
 import type { Trial } from '../../sandbox/trial.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'
-import { sandboxState } from '../toolset/sandbox/sandbox-state.ts'
+import { sandboxState } from '../toolset/sandbox/command-sandbox.ts'
 import type { LoadedRules } from './operator-rules.ts'
 import { providerFor, type SharedProviders } from './provider-pool.ts'
 

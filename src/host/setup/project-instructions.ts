@@ -1,8 +1,11 @@
 /** Reads the project's own instructions to the model from files of a trusted workspace: they are prompt text, never policy. */
 
 import { dirname } from 'node:path'
+import { createTrust } from '../../config/trust.ts'
 import { errorText } from '../../kit/errors.ts'
+import { visible } from '../../kit/text.ts'
 import type { Instruction } from '../../runtime/event.ts'
+import { quoteText } from '../../security/command/syntax/quote.ts'
 import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
 import type { InstructionRead } from '../../workspace/read-file.ts'
 import type { Setup } from '../api.ts'
@@ -20,7 +23,7 @@ export type Instructions = ReturnType<typeof createInstructions>
 /** Without such a file this costs one stat per folder; the first file loads everything else. */
 export function createInstructions({ setup, workspace, offer }: InstructionOptions) {
   const { log, paths } = setup
-  const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: Promise<boolean>; read?: Reader } = {
+  const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: boolean; read?: Reader } = {
     room: instructionBytes,
   }
   const seen = new Set<string>()
@@ -32,7 +35,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
     if (path === undefined) return undefined
     seen.add(folder)
     state.trusted ??= isTrusted(path)
-    if (!(await state.trusted) || touched.includes(`${workspace}/${path}`)) return undefined
+    if (!state.trusted || touched.includes(`${workspace}/${path}`)) return undefined
     const read = await attempt(path)
     if (!read.ok) {
       log('warn', 'instructions not read', { path, why: read.why })
@@ -55,12 +58,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
     }
   }
 
-  async function isTrusted(path: string): Promise<boolean> {
-    const [{ createTrust }, { visible }, { quoteText }] = await Promise.all([
-      import('../../config/trust.ts'),
-      import('../../kit/text.ts'),
-      import('../../security/command/syntax/quote.ts'),
-    ])
+  function isTrusted(path: string): boolean {
     const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
     if (!trusted)
       offer?.(

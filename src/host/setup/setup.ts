@@ -1,17 +1,18 @@
 /** Loads what every command needs first: the configuration, the redactor, the log. An invalid configuration ends the command here. */
 
-import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { appendFileSync, existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, describeProblem } from '../../config/config.ts'
-import type { Flags } from '../../config/load.ts'
-import { type Loaded, loadConfig } from '../../config/load.ts'
+import { type Flags, type Loaded, loadConfig } from '../../config/load.ts'
 import { type HomePaths, homePaths } from '../../config/paths.ts'
+import { rowsOfKind } from '../../config/table.ts'
 import { createTrust } from '../../config/trust.ts'
+import { camel, type Rows } from '../../kit/settings.ts'
 import { weaknessOf } from '../../security/redaction/secret-forms.ts'
+
 import type { HostContext, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { createLog } from './logger.ts'
-import { keysIn } from './weak-keys.ts'
+import { createLog } from './context.ts'
 
 /** `stays`: see LoadInput. */
 type How = { readonly stays?: boolean }
@@ -26,13 +27,12 @@ export function loadSetup<Context extends HostContext>(context: Context, flags: 
   for (const [name, value] of keysIn(config, context)) if (!weaknessOf(value)) redactor.register(value, name)
   const log = createLog({ request: env.BRAIDCLAW_LOG, level: config.log.level, write: context.say, redact: redactor.text, now: Date.now })
   for (const notice of [...notices, ...(context.keysProblem ? [context.keysProblem] : [])]) log('warn', notice)
-  const found = { ...(file ? { file } : {}), ...(assumed ? { assumed } : {}) }
   const changed = () => {
     const now = stamps()
     const security = now.config === before.config ? {} : otherThan(config.security, resolve(context, flags, how).config.security)
     return now.rules === before.rules && Object.keys(security).length === 0 ? undefined : security
   }
-  return { config, origins, paths, log, redactor, context, changed, ...found }
+  return { config, origins, paths, log, redactor, context, changed, file, assumed }
 }
 
 /** Returns texts that are others once a file was changed that the configuration or the rules come from. Takes some microseconds a file. */
@@ -87,4 +87,51 @@ export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log'>
 /** Finds out whether there may be rules of the operator, without loading what reads them. */
 export function hasRuleFolders({ paths, config }: RuleSetup): boolean {
   return [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`].some((folder) => existsSync(folder))
+}
+
+export type WeakKey = { readonly name: string; readonly why: string }
+
+export function weakKeys({ config, context }: Pick<Setup, 'config' | 'context'>): readonly WeakKey[] {
+  return keysIn(config, context).flatMap(([name, value]) => {
+    const why = weaknessOf(value)
+    return why === undefined ? [] : [{ name, why }]
+  })
+}
+
+export function sayWeakKey({ name, why }: WeakKey): string {
+  return `${name} ${why}, like a key that only fills the place: it is not looked for, so it is not taken out of what is shown, stored or sent to a model`
+}
+
+/** Returns every variable that the configuration names as a secret's, with its value; the context already knows the usual ones. */
+export function keysIn(
+  { providers, channels }: Config,
+  { env, channels: known }: Pick<HostContext, 'env' | 'channels'>,
+): [string, string][] {
+  const named = [
+    ...Object.values(providers.models).flatMap((model) => variablesIn(rowsOfKind(model.kind), model)),
+    ...known.flatMap(({ name, settings }) => variablesIn(settings, channels[name])),
+  ]
+  return named.flatMap((name): [string, string][] => (env[name] ? [[name, env[name]]] : []))
+}
+
+function variablesIn(rows: Rows = {}, values: { readonly [key: string]: unknown } = {}): readonly string[] {
+  return Object.entries(rows).flatMap(([key, row]) => {
+    const value = row.type === 'text' && row.form === 'variable' ? values[camel(key)] : undefined
+    return typeof value === 'string' ? [value] : []
+  })
+}
+
+/**
+ * Warns once per home that a provider's key is too weak to redact, and why. A home that does not exist yet, or is not writable, gets the warning
+ * again.
+ */
+export function warnOfWeakKeys(setup: Setup): void {
+  const path = `${setup.paths.home}/weak-keys`
+  for (const weak of weakKeys(setup)) {
+    if (existsSync(path) && readFileSync(path, 'utf8').split('\n').includes(weak.name)) continue
+    setup.log('warn', sayWeakKey(weak))
+    try {
+      appendFileSync(path, `${weak.name}\n`, { mode: 0o600 })
+    } catch {}
+  }
 }

@@ -51,7 +51,7 @@ export async function policyInForce(setup: Setup, standing: number) {
     protectedNames: listed(protectedNamesByReason),
     asksAlways: listed(runUnaskedByReason),
     network: { allowedDomains: policy.allowedDomains, ports: [80, 443, ...policy.allowedPorts] },
-    ...(policy.toolsAllow ? { tools: policy.toolsAllow } : {}),
+    tools: policy.toolsAllow,
     standingRules: standing,
   }
 }

@@ -1,7 +1,9 @@
 /** Runs tools behind the gate: it lists the tools for the model, judges each call, and executes exactly what was judged. */
 
 import { relative } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
+
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -139,7 +141,7 @@ export async function createToolRuntime({
     get: createGet({ policy, limits }),
     search: ({ query, limit }) =>
       memory?.search({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) }) ?? [],
-    ...(ask ? { ask: (question, signal) => ask(`${question}\n> `, signal) } : {}),
+    ask: ask && ((question, signal) => ask(`${question}\n> `, signal)),
     now: Date.now,
     maxOutputBytes: limits.maxResultBytes,
     shownBytes: () => room().bytes,
@@ -156,7 +158,7 @@ export async function createToolRuntime({
     const all = [...wished, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
     const keep = tools.some(({ name }) => name === 'result_read') ? keepResult : undefined
-    const spoken = { log, room, ...(keep ? { keep } : {}), redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
+    const spoken = { log, room, keep, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
 
@@ -185,6 +187,7 @@ export async function createToolRuntime({
   /** The first call loads the gate and its parsers, so that a turn without tools does not pay for them. */
   async function load(): Promise<Gate> {
     const { createGate } = await import('../../security/gate.ts')
+    const runFiles = () => import('../../security/command/run-files.ts')
     state.gate = createGate({
       policy: kit().policy,
       tools: kit().all,
@@ -194,8 +197,8 @@ export async function createToolRuntime({
       conversation: conversationId,
       commands: confinement.mode,
       always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true, // they were given at the operator's own terminal
-      targetsOf: async (writes) => (await import('../../security/command/run-files.ts')).digestsOf(writes, workspace.readBytes),
-      runsOf: async (runs) => (await import('../../security/command/run-files.ts')).digestsOfRun(runs, workspace.readBytes),
+      targetsOf: async (writes) => (await runFiles()).digestsOf(writes, workspace.readBytes),
+      runsOf: async (runs) => (await runFiles()).digestsOfRun(runs, workspace.readBytes),
       repository: createRepositoryReader(setup, policy),
       aroundWrites: async () => (await views.get()).aroundWrites(),
       envHash: sha256(JSON.stringify(env)),
@@ -358,7 +361,7 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
 }
 
 function failed(error: unknown): ToolOutcome {
-  return { status: 'failed', output: '', error: `nothing was run: ${error instanceof Error ? error.message : String(error)}` }
+  return { status: 'failed', output: '', error: `nothing was run: ${errorText(error)}` }
 }
 
 function changed(plan: string, again: Awaited<ReturnType<Judge>>): ToolOutcome | undefined {

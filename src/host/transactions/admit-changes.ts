@@ -1,5 +1,6 @@
 /** Judges a change set again at the moment it enters the workspace: against the workspace as it is now, and by the policy of today. */
 
+import { errorText } from '../../kit/errors.ts'
 import type { ChangeReview } from '../../runtime/changes.ts'
 import { isWorse, refusalsOf } from '../../security/changes/review-changes.ts'
 import type { ReviewContext } from '../../security/changes/review-context.ts'
@@ -47,7 +48,7 @@ export function admitBy(
     } catch (error) {
       return {
         ok: false,
-        message: `gate.error: the changes could not be judged again (${error instanceof Error ? error.message : String(error)})`,
+        message: `gate.error: the changes could not be judged again (${errorText(error)})`,
       }
     }
   }
@@ -77,11 +78,7 @@ function worsening(now: ChangeReview, then: ChangeReview): string {
 
 /** Judges what an undo of the set would do, while everything around it is as it is now. */
 export async function refusedBack(judges: readonly ChangeJudge[], { changes, look, upper }: JudgedSet): Promise<readonly string[]> {
-  const back = changes.map(({ before, after, ...named }) => ({
-    ...named,
-    ...(after && { before: after }),
-    ...(before && { after: before }),
-  }))
+  const back = changes.map(({ before, after, ...named }) => ({ ...named, before: after, after: before }))
   const set = { changes: back, look: turnedRound(look), upper }
   const refused = await Promise.all(judges.map(async (judge) => refusalsOf(back, await judge.context(set, 'before'))))
   return [...new Set(refused.flat())]

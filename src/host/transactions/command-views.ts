@@ -1,6 +1,7 @@
 /** Holds what the commands of a conversation changed in their private views, until the changes are applied, dropped or kept for later. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { errorText } from '../../kit/errors.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { grouped, quote } from '../../kit/text.ts'
@@ -84,7 +85,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
     } catch (error) {
       waiting.delete(id)
       view.drop()
-      return notApplied(ran, 'failed', error instanceof Error ? error.message : String(error))
+      return notApplied(ran, 'failed', errorText(error))
     }
   }
 
@@ -119,7 +120,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       waiting.set(id, { ...found, part: { changes, review: part, revision } })
       return { ok: true, part: part.digest }
     } catch (error) {
-      return { ok: false, message: error instanceof Error ? error.message : String(error) }
+      return { ok: false, message: errorText(error) }
     }
   }
 
@@ -218,7 +219,7 @@ function edit({ folder }: View, { changes, revision }: NonNullable<Waiting['part
   try {
     return writeEdits({ upper: `${folder}/up`, changes, revision })
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return errorText(error)
   }
 }
 

@@ -186,8 +186,8 @@ function contextsBy({ setup, policy, gate, standing }: Judging) {
       policy,
       level: levelOf(policy),
       approved: act !== undefined && isApproved(act, policy),
-      ...(command ? { command } : {}),
-      ...(hasSecret ? { hasSecret } : {}),
+      command,
+      hasSecret,
       runByGit: runByGit({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
       readOnlyFolders: () =>
         findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,

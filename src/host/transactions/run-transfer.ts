@@ -5,6 +5,7 @@
 
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { ownerName } from '../../sandbox/owner/private-folder.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -30,7 +31,7 @@ export async function runTransfer(of: Transferring): Promise<Ended> {
     using own = createOwnRepository(of.stateHome, of.transfer)
     return await transferIn(own, of)
   } catch (error) {
-    return { ok: false, message: `git ${of.transfer.operation}: ${error instanceof Error ? error.message : String(error)}` }
+    return { ok: false, message: `git ${of.transfer.operation}: ${errorText(error)}` }
   }
 }
 

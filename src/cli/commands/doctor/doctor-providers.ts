@@ -7,7 +7,7 @@ import { factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/
 import { assumed, windowOf } from '../../../host/cost/model-window.ts'
 import { wireModel } from '../../../host/cost/wire-model.ts'
 import { FailureError } from '../../../host/failure.ts'
-import { sayWeakKey, weakKeys } from '../../../host/setup/weak-keys.ts'
+import { sayWeakKey, weakKeys } from '../../../host/setup/setup.ts'
 import { proseBytes } from '../../../kit/tokens.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { isInitsChoice } from '../../offline-notice.ts'

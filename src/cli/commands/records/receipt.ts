@@ -5,8 +5,14 @@ import { userInfo } from 'node:os'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { errorCode, explainErrno } from '../../../config/text/read-toml-file.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
-import { type Accepted, acceptRecord } from '../../../host/records/integrity/accept-record.ts'
-import { anchorNow, brokenChain, type ChainCheck, checkChain } from '../../../host/records/integrity/receipt-check.ts'
+import {
+  type Accepted,
+  acceptRecord,
+  anchorNow,
+  brokenChain,
+  type ChainCheck,
+  checkChain,
+} from '../../../host/records/integrity/receipt-check.ts'
 import { createRecord, inRecordWords, receiptPaths, recoverRecord } from '../../../host/records/integrity/recovery.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'

@@ -3,7 +3,7 @@
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { stopRecords } from '../../../host/records/stop.ts'
-import { createLog } from '../../../host/setup/logger.ts'
+import { createLog } from '../../../host/setup/context.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 

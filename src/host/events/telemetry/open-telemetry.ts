@@ -48,7 +48,7 @@ export async function openTelemetry(options: TelemetryOptions): Promise<Telemetr
   const { setup, memory, events, receipts, poll, turns, questions, version, signal } = options
   const failed = (error: unknown) => setup.log('error', 'metrics ended', { why: errorText(error) })
   const exporter = exporterOf(setup, version)
-  const runs = followRuns({ events, feed: await memory.feed(), ...(exporter ? { exporter } : {}), signal, failed })
+  const runs = followRuns({ events, feed: await memory.feed(), exporter, signal, failed })
   const chain = createChainWatch({ ...receipts, now: () => performance.now() })
   chain.read(sliceMs)
   const loop = { delay: 0 }

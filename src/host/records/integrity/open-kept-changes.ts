@@ -3,12 +3,12 @@
 import type { Fate } from '../../../memory/journal/interrupted-runs.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
-import type { SetState } from '../../../workspace/changes/contract.ts'
+import type { SetState, SetSummary } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
-import type { Setup } from '../../api.ts'
+import type { ChangeDecision, Setup } from '../../api.ts'
 import { realFolder } from '../../setup/workspace-folder.ts'
 import { openChanges } from '../../transactions/open-changes.ts'
-import { recoverRecord } from './recovery.ts'
+import { inRecordWords, recoverRecord } from './recovery.ts'
 
 /** Lends the memory of the home for as long as it is used. */
 export type LendMemory = <T>(use: (memory: Memory) => Promise<T>) => Promise<T>
@@ -44,4 +44,33 @@ export async function settleChanges(setup: Setup, record: RecordWriter): Promise
     const set = store.list().find(({ about }) => about.run === runId && about.call === callId)
     return set === undefined ? 'dropped' : fates[set.state]
   })
+}
+
+/** Does with a change set what the operator decided, and leaves a receipt of it. @throws FailureError before it, when there can be none */
+export async function withReceipt<Done extends { readonly ok: boolean }>(
+  record: RecordWriter,
+  { tool, set, paths }: ChangeDecision,
+  act: () => Promise<Done>,
+): Promise<Done> {
+  inRecordWords(record.proveReceipts)
+  const done = await act()
+  if (done.ok) recordDecision(record, tool, set, paths ? { paths } : {})
+  return done
+}
+
+function recordDecision(
+  record: RecordWriter,
+  tool: `changes.${string}`,
+  set: SetSummary,
+  more: { readonly paths?: readonly string[] } = {},
+): void {
+  const { about, count, review } = set
+  const input = {
+    run: about.run,
+    call: about.call,
+    changes: count,
+    ...(review ? { digest: review.digest } : {}),
+    ...(more.paths ? { paths: [...more.paths] } : {}),
+  }
+  inRecordWords(() => record.recordAction({ conversationId: about.conversation, tool, input, risk: 'medium' }))
 }

@@ -66,7 +66,7 @@ export async function pastJudges(setup: Setup, memory: Pick<Memory, 'approvals'>
       ...common,
       repository,
       sight: { ...sight, real: (path) => path, linked: () => [] },
-      ...(commands ? { commands } : {}),
+      commands,
       policy: allowingToo(policy, names),
       tools: [...ten, ...tools],
     })
@@ -202,7 +202,7 @@ export function pastReview({ entries, runId, store, judge, judgeChanges }: PastR
     if (shown === undefined) return undefined
     using look = pastLook(shown)
     const approval = approvalIn(entries, id)
-    const act = { type: 'act', id, call, judgement: await judge(call), ...(approval ? { approval } : {}) } as const
+    const act = { type: 'act', id, call, judgement: await judge(call), approval } as const
     return await judgeChanges(act).review({ changes: shown.changes, look, upper: shown.workspace })
   }
 }

@@ -1,16 +1,22 @@
-/** Checks the receipts of this home against their checkpoint and, on request, against the journal and its digests. */
+/**
+ * Checks the receipts of this home against their checkpoint and, on request, against the journal and its digests; accepts what the operator
+ * accepts.
+ */
 
 import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
 import type { Seal } from '../../../memory/journal/run-end.ts'
 import type { Memory } from '../../../memory/memory.ts'
+import type { RecordWriter } from '../../../memory/record-writer.ts'
 import type { Anchor } from '../../../receipts/form/anchor.ts'
+import { sealAnchor } from '../../../receipts/form/anchor.ts'
 import { collectGarbageEvery } from '../../../receipts/form/receipt-lines.ts'
 import { readKey } from '../../../receipts/key.ts'
 import type { Span } from '../../../receipts/left-over.ts'
 import { showReceipt } from '../../../receipts/list-receipts.ts'
 import { type DeepResult, deepVerify } from '../../../receipts/verify/deep.ts'
 import { type Verification, type VerifyProblem, verifyReceipts } from '../../../receipts/verify/verify-chain.ts'
+import { acceptance } from '../../../receipts/without-run.ts'
 import type { Divergence, Replay } from '../../../runtime/replay/replay.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import type { Setup } from '../../api.ts'
@@ -32,7 +38,7 @@ export type ChainCheck = {
   readonly acceptable: { readonly receipts: readonly Span[]; readonly problems: readonly string[] }
 }
 
-export type ChainWish = {
+type ChainWish = {
   readonly setup: Pick<Setup, 'config' | 'paths'>
   readonly memory: Memory
   readonly anchor?: Anchor
@@ -201,4 +207,77 @@ function messageOf(problem: unknown): string {
 function brokenAt(problem: unknown): string {
   const message = messageOf(problem)
   return isObject(problem) && problem.kind !== 'database' ? `invalid chain at receipt ${problem.record}: ${message}` : message
+}
+
+/** `database`: why the database does not fit the log. Without a note nothing is accepted; the result then shows what could be. */
+export type Accepted = {
+  readonly database?: string
+  readonly problems: readonly string[]
+  readonly receipts: readonly Span[]
+  /** The receipt of the acceptance. */
+  readonly receipt?: string
+}
+
+type Acceptance = {
+  readonly setup: Pick<Setup, 'config' | 'paths'>
+  readonly memory: Memory
+  readonly record: RecordWriter
+  readonly by: string
+  /** The operator's reason. */
+  readonly note: string | undefined
+}
+
+/**
+ * Lets the operator accept a record with gaps: it writes down what is missing, so that work can continue. Accepts all problems or none, under
+ * the lock between processes. @throws FailureError `integrity` when the log itself is broken: that
+ * cannot be accepted.
+ */
+export function acceptRecord(wanted: Acceptance): Accepted {
+  const { record, memory, note } = wanted
+  if (note !== undefined) return record.transaction(() => accept(wanted, note))
+  // A dry run: the transaction is rolled back.
+  const seen: { found?: Accepted } = {}
+  try {
+    memory.transaction(() => {
+      seen.found = fitted(wanted)
+      throw new TakenBack()
+    })
+  } catch (error) {
+    if (!(error instanceof TakenBack)) throw error
+  }
+  return seen.found ?? { problems: [], receipts: [] }
+}
+
+class TakenBack extends Error {}
+
+function accept(wanted: Acceptance, note: string): Accepted {
+  const found = fitted(wanted)
+  const { database, problems, receipts } = found
+  if (database === undefined && problems.length + receipts.length === 0) return found
+  const input = { by: wanted.by, note, ...(database === undefined ? {} : { database }), problems, receipts }
+  const receipt = wanted.record.recordAction({ conversationId: 'none', tool: acceptance, input, risk: 'high' })
+  return { ...found, receipt }
+}
+
+/** Adopts the log as the database's own, then checks what is still wrong. */
+function fitted({ setup, memory }: Acceptance): Accepted {
+  const { found, ...before } = checkChain({ setup, memory, deep: true })
+  const database = found.problems.find(({ kind }) => kind === 'database' || kind === 'seal' || kind === 'log')
+  if (found.ok) return before.acceptable
+  if (database) memory.checkpoint.adopt(endOf(setup))
+  const { found: after, acceptable } = checkChain({ setup, memory, deep: true })
+  const [broken] = after.problems
+  if (broken)
+    throw new FailureError('integrity', `${brokenChain(broken)}; this cannot be accepted: restore log, head file and key from a backup`)
+  return { ...acceptable, database: database?.message }
+}
+
+/** Returns what the log itself records as its end. @throws FailureError `integrity` when the log is broken */
+function endOf(setup: Acceptance['setup']) {
+  const { log, head, key: keyPath } = receiptPaths(setup)
+  const key = readKey(keyPath)
+  if (!key.ok) throw new FailureError('integrity', key.failure.message)
+  const { logId, count, head: last, size }: Verification = verifyReceipts({ path: log, headPath: head, key, checkpoint: undefined })
+  if (logId === undefined) throw new FailureError('integrity', `the receipts log "${log}" is empty or missing; restore it from a backup`)
+  return { ...sealAnchor(key.key, { logId, count, head: last }), size }
 }

@@ -49,7 +49,7 @@ export function runAgain(setup: Setup, memory: Pick<Memory, 'journal'>, run: Pas
   const missing = missingThreads(run.entries, joined)
   if (missing.length === 0) return withAlteration(replayRun({ ...run, joined }), altered)
   const ended = run.entries.some(({ kind, type }) => kind === 'note' && type === 'finish')
-  return { events: [], digest: '', context: { trimmed: 0 }, ended, missing, ...(altered ? { divergence: altered } : {}) }
+  return { events: [], digest: '', context: { trimmed: 0 }, ended, missing, divergence: altered }
 }
 
 type Wanted = { readonly setup: Setup; readonly memory: Memory; readonly wanted: string; readonly threads: readonly AnyUserThread[] }
