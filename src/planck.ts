@@ -18,9 +18,8 @@ import {
   type ToolUse,
 } from './kit/wire.ts'
 import { seedModel } from './providers/fifo/seed-model.ts'
-import { claim } from './service/fifo/claim.ts'
-import { ensureFifos } from './service/fifo/create-fifos.ts'
 import { createDuplex } from './service/fifo/duplex.ts'
+import { claim, ensureFifos } from './service/fifo/fifo-folder.ts'
 import { openPipe, READER } from './service/fifo/open-pipe.ts'
 
 const SOUL = 'You are a helpful personal assistant.'

@@ -7,7 +7,7 @@ import { Database, type Statement } from 'bun:sqlite'
 import { join } from 'node:path'
 import { migrations } from '../../src/control/store/schema.ts'
 import { sha256 } from '../../src/kit/sha256.ts'
-import { warmUp } from '../../src/service/warm-up.ts'
+import { warmUp } from '../../src/service/own-program.ts'
 import { floorKey, operatorToken } from '../control/figures.ts'
 import { createCommands, createLookUps, type Send, type Value, type Values } from './control-commands.ts'
 

@@ -3,12 +3,12 @@
 import type { Conversation } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { errorText } from '../kit/errors.ts'
-import type { AgentEvent } from '../runtime/event.ts'
+import type { AgentEvent, Ending } from '../runtime/event.ts'
+import { endingNote, isUnanswered, rememberedOf } from '../runtime/history-text.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
 import { jobsCommand } from './jobs-command.ts'
 import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
-import { type Reply, replyOf } from './outbox/reply-text.ts'
 import { continueTurn, refusedBy, takeTurn } from './take-turn.ts'
 
 /** A conversation that answers messages. */
@@ -18,7 +18,7 @@ export type AnsweringConversation = {
   compact(): Promise<void>
 }
 
-export type AnswerOptions = {
+type AnswerOptions = {
   readonly log: Log
   /**
    * Returns the conversation of a message. May reject: this message then gets an error reply, and the next one tries again.
@@ -26,8 +26,6 @@ export type AnswerOptions = {
   readonly answering: (message: Pick<AdmittedMessage, 'conversation' | 'access'>) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
 }
-
-export type Answers = ReturnType<typeof createAnswers>
 
 /** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
 const WORKING_MS = 4_500
@@ -100,4 +98,42 @@ async function showWorking<T>({ working }: AdmittedMessage, work: () => Promise<
 
 function note(seen: { result?: string }, event: AgentEvent): void {
   if (event.type === 'done' && event.result !== undefined) seen.result = event.result
+}
+
+/** The two texts of the original program: for a brain that did not answer in time, and for one that failed. */
+const apologies = { timeout: "I'm temporarily unavailable.", provider: 'Temporarily unavailable' } as const
+
+type Reply = {
+  readonly text: string
+  /** The text for the history; absent when the message was not answered. An apology is not an answer. */
+  readonly remembered?: string
+}
+
+type RunReport = {
+  readonly ending: Ending
+  /** The last text of the model, if there was one. */
+  readonly result?: string
+  /** Questions that remain open: an operator at the machine can still answer them. */
+  readonly open: readonly string[]
+}
+
+/** Formats the answer, or a plain reason why there is none. Always names a refusal beside the model's own text: "done" must not stand alone when a call was denied. */
+export function replyOf({ ending, result = '', open }: RunReport): Reply {
+  const said = result.trim()
+  const isAnswered = ending.code === 'answered'
+  if (isAnswered && open.length === 0) return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
+  if (isUnanswered(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
+  const note = `[${isAnswered ? 'approval needed' : endingNote(ending)}${howToGoOn(open)}]`
+  return said === '' ? { text: note } : { text: `${said}\n\n${note}`, ...rememberedIn(ending, said) }
+}
+
+function rememberedIn(ending: Ending, said: string): Pick<Reply, 'remembered'> {
+  const remembered = rememberedOf(ending, said)
+  return remembered === undefined ? {} : { remembered }
+}
+
+/** Shows people how to approve. The history omits it, because a model that reads it would be tempted to approve by itself. */
+function howToGoOn(open: readonly string[]): string {
+  if (open.length === 0) return ''
+  return `. On the machine: ${open.map((id) => `braidclaw approvals allow ${id}`).join('; ')}; then ask again`
 }

@@ -2,12 +2,27 @@
 
 import type { ChannelRows } from '../config/table.ts'
 import { rowsOf } from '../host/access/channel-profile.ts'
+import type { Rows } from '../kit/settings.ts'
 import { discord } from './discord/kind.ts'
 import { fifo } from './fifo/kind.ts'
 import { http } from './http/kind.ts'
 import type { ChannelKind } from './inbox/channel-api.ts'
 import { telegram } from './telegram/kind.ts'
-import { cliChannel } from './terminal/settings.ts'
+
+/** Defines the settings of [channels.cli], the command line. */
+const settings = {
+  enabled: { type: 'boolean', default: true, project: 'free', init: 'written', about: 'Whether `braidclaw agent` may be used.' },
+  tools_allow: {
+    type: 'words',
+    form: 'tool',
+    project: 'stricter',
+    absent: 'every built-in tool',
+    example: ['file_read', 'file_list', 'time', 'memory_search', 'shell'],
+    about: 'The tools offered to the model on the command line.',
+  },
+} as const satisfies Rows
+
+export const cliChannel = { name: 'cli', settings } as const
 
 export const channelKinds: readonly ChannelKind[] = [
   // One line per channel.

@@ -1,12 +1,11 @@
 /** Builds a JSON API: each route is declared with its schema and the scope it needs, and every failure has one shape. */
 
-import { createRoute, OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
+import { createRoute, OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { sha256 } from '../kit/sha256.ts'
-import { json, plain } from './answers/shapes.ts'
-import { unauthorized } from './callers/credentials.ts'
-import type { Identity, ScopedIdentity, Sender } from './callers/identifier.ts'
+import type { Identity, ScopedIdentity, Sender } from './callers.ts'
+import { unauthorized } from './callers.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Connection } from './listen.ts'
@@ -37,7 +36,7 @@ export type ApiEnv<Caller extends Identity> = {
 
 export type Api<Caller extends Identity> = OpenAPIHono<ApiEnv<Caller>>
 
-export type ApiOptions = {
+type ApiOptions = {
   /** Turns what a route threw into an answer; undefined for a bug. */
   readonly errorOf: (error: unknown) => HttpError | undefined
   readonly failed: (error: unknown) => void
@@ -230,4 +229,24 @@ export function badRequest(issues: readonly Issue[]): HttpError {
 function methodsOf<Caller extends Identity>(app: Api<Caller>, path: string): string[] {
   const isThere = (method: string) => app.router.match(method, path)[0].some(([[, { method: own }]]) => own === method)
   return ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter(isThere)
+}
+
+/** An answer or a body of JSON. */
+export function json<S extends z.ZodType>(schema: S, description: string) {
+  return { description, content: { 'application/json': { schema } } }
+}
+
+/** The content of a stream of server-sent events. */
+export const eventStream = { 'text/event-stream': { schema: z.string() } }
+
+/** How many at most, in a query. */
+export function count(most: number) {
+  return z.optional(z.coerce.number().pipe(z.int().min(1).max(most)))
+}
+
+type Plain<T> = T extends readonly (infer Item)[] ? Plain<Item>[] : T extends object ? { -readonly [Name in keyof T]: Plain<T[Name]> } : T
+
+/** Returns the same value under a type that the route's schema accepts: what is sent as JSON is a copy that nobody changes. */
+export function plain<T>(value: T): Plain<T> {
+  return value as Plain<T>
 }

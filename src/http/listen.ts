@@ -1,5 +1,6 @@
 /** Listens on one address, answers errors as JSON, and stops in order: no new requests, then time for the running ones, then the end. */
 
+import { networkInterfaces } from 'node:os'
 import { errorResponse, HttpError } from './http-error.ts'
 import type { Recorder } from './idempotency.ts'
 
@@ -82,4 +83,32 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
       await server.stop(true)
     },
   }
+}
+
+/** Tells whether the address reaches only this machine. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host)
+}
+
+function isEveryAddress(host: string): boolean {
+  return host === '0.0.0.0' || host === '::'
+}
+
+/** The names in the Host header that mean this server. An address cannot be rebound by a foreign name server, as a name can. */
+export function namesOf(host: string): readonly string[] {
+  const own = ['127.0.0.1', 'localhost', '[::1]']
+  if (!isEveryAddress(host)) return [...new Set([nameOf(host), ...own])]
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  return [...new Set([...own, ...all.map(({ address }) => nameOf(address))])]
+}
+
+/** An IPv6 address stands in brackets in a URL. */
+export function nameOf(host: string): string {
+  return host.includes(':') ? `[${host.toLowerCase()}]` : host.toLowerCase()
+}
+
+/** Returns where this machine reaches a server with these settings. */
+export function localUrl({ host, port, tlsCert }: { readonly host: string; readonly port: number; readonly tlsCert?: string }): string {
+  const here = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `${tlsCert === undefined ? 'http' : 'https'}://${nameOf(here)}:${port}`
 }

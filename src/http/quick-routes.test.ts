@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { z } from '@hono/zod-openapi'
-import { json } from './answers/shapes.ts'
-import { type Api, type ApiEnv, createApi, createFailures } from './api.ts'
+import { type Api, type ApiEnv, createApi, createFailures, json } from './api.ts'
 import { errorResponse, HttpError } from './http-error.ts'
 import { createQuickRoutes } from './quick-routes.ts'
 

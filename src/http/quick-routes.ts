@@ -1,9 +1,8 @@
 /** Answers requests that come all the time without the router and its middleware, which take as long as everything else about an answer. */
 
 import type { RouteConfig, z } from '@hono/zod-openapi'
-import { json } from './answers/shapes.ts'
-import { type Api, type ApiEnv, type Asked, badRequest, type Guard, guarding, knownSender, securityOf } from './api.ts'
-import type { Identity } from './callers/identifier.ts'
+import { type Api, type ApiEnv, type Asked, badRequest, type Guard, guarding, json, knownSender, securityOf } from './api.ts'
+import type { Identity } from './callers.ts'
 import { quiet } from './http-error.ts'
 
 type Env<Caller extends Identity> = ApiEnv<Caller>['Bindings']

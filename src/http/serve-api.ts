@@ -2,7 +2,7 @@
 
 import { errorText } from '../kit/errors.ts'
 import type { ApiEnv } from './api.ts'
-import { createIdentifier, type IdentifierOptions, type Identity } from './callers/identifier.ts'
+import { createIdentifier, type IdentifierOptions, type Identity } from './callers.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
 import type { Idempotency } from './idempotency.ts'
 import { type BodyLimits, type JsonBody, readJsonBody } from './json-body.ts'

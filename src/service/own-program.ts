@@ -1,4 +1,4 @@
-/** Says where our own program is, for whoever starts it again. */
+/** Finds our own program, and ends the patience with which the executable was built. */
 
 import { join } from 'node:path'
 
@@ -9,4 +9,12 @@ export function isCompiled(): boolean {
 /** @returns an absolute path */
 export function ownProgram(): string {
   return isCompiled() ? process.execPath : join(import.meta.dir, '../../bin/braidclaw')
+}
+
+/**
+ * Compiles what runs often as soon as usual. The executable is built for short lives (scripts/compile.ts). Servers call this with the first request that asks something of them: one that
+ * only waits keeps the 5 MB of the compiler.
+ */
+export function warmUp(): void {
+  Bun.unsafe.setJITPolicy(1)
 }

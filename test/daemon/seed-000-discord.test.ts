@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createFifos } from '../../src/service/fifo/create-fifos.ts'
+import { createFifos } from '../../src/service/fifo/fifo-folder.ts'
 import { openLines } from '../../src/service/fifo/fifo-reader.ts'
 import { openWriter } from '../../src/service/fifo/fifo-writer.ts'
 import { type Nest, nest } from '../support/cli.ts'

@@ -14,7 +14,7 @@ const MUTUAL: readonly string[] = [
 const MOST = 14
 /** Folders with more entries, and their present limits. */
 const CROWDED: { readonly [folder: string]: number } = {
-  'src/channels/terminal': 19,
+  'src/channels/terminal': 17,
   'src/memory': 23,
   'src/runtime': 21,
   'src/sandbox': 22,

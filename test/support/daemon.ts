@@ -3,7 +3,7 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Message, messageLine, readMessage } from '../../src/kit/wire.ts'
-import { createFifos } from '../../src/service/fifo/create-fifos.ts'
+import { createFifos } from '../../src/service/fifo/fifo-folder.ts'
 import { openLines } from '../../src/service/fifo/fifo-reader.ts'
 import { openWriter } from '../../src/service/fifo/fifo-writer.ts'
 import { agentFile } from './agent-files.ts'

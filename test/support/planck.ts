@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bundlePlanck } from '../../scripts/planck.ts'
-import { createFifos } from '../../src/service/fifo/create-fifos.ts'
+import { createFifos } from '../../src/service/fifo/fifo-folder.ts'
 import { openPipe } from '../../src/service/fifo/open-pipe.ts'
 import { type Person, person } from './daemon.ts'
 import { script as save } from './planck-scripts.ts'

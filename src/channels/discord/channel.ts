@@ -4,10 +4,9 @@ import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { createAddresses } from '../inbox/addresses.ts'
 import type { Channel, ChannelHost, InboundMessage } from '../inbox/channel-api.ts'
-import type { Discord } from './connect.ts'
-import type { DiscordOptions } from './connection-options.ts'
+import { createAddresses } from '../inbox/channel-api.ts'
+import type { Discord, DiscordOptions } from './connect.ts'
 import type { discordRows } from './settings.ts'
 
 type DiscordSettings = Values<typeof discordRows>
@@ -81,7 +80,7 @@ export async function connectTo({ setup, settings, signal }: Connecting) {
 async function optionsFor({ context, log, redactor }: Setup, { tokenEnv, channelIds, api }: DiscordSettings): Promise<DiscordOptions> {
   const token = context.env[tokenEnv] ?? ''
   if (token !== '') redactor.register(token, tokenEnv)
-  const { DISCORD_API, faultOf, settle } = await import('./connection-options.ts')
+  const { DISCORD_API, faultOf, settle } = await import('./connect.ts')
   const restApi = api ?? DISCORD_API
   const options = { token, channelIds, fetch: createProviderFetch({ baseUrl: restApi }), log, restApi }
   const fault = faultOf(settle(options))

@@ -1,13 +1,12 @@
 /** Connects to Discord: it delivers messages from the configured channels and sends answers. The libraries are loaded here on first use. */
 
 import { createQueue } from '../../kit/queue.ts'
+
+import type { Log } from '../../runtime/port.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
-import type { Sent } from '../outbox/send-pieces.ts'
-import { within } from '../outbox/within.ts'
-import { type DiscordOptions, faultOf, gatewayRule, type Settled, settle } from './connection-options.ts'
-import type { Outcome } from './gateway.ts'
-import type { DiscordMessage } from './listen.ts'
-import type { Outbox } from './outbox.ts'
+import { type Sent, within } from '../outbox/send-pieces.ts'
+import type { DiscordMessage, Outcome } from './gateway.ts'
+import type { DiscordFetch, Outbox } from './rest.ts'
 
 export type Discord = Outbox & {
   readonly ok: true
@@ -36,7 +35,7 @@ export async function connectDiscord(options: DiscordOptions): Promise<Discord |
 async function connect(options: DiscordOptions, settled: Settled): Promise<Discord | NoDiscord> {
   const { sleep = realSleep } = options
   const { channelIds, restApi, token } = settled
-  const [{ stayConnected }, { createListener }, { createOutbox }, { createApi }] = await libraries()
+  const [{ stayConnected, createListener }, { createOutbox, createApi }] = await libraries()
   const { closing, signal } = endedBy(options.signal)
   const redact = redactorOf(token)
   const log: DiscordOptions['log'] = (level, event, fields) => options.log(level, event, redact(fields))
@@ -62,7 +61,7 @@ async function connect(options: DiscordOptions, settled: Settled): Promise<Disco
 
 /** Loading takes 50 ms, which only Discord users pay. */
 async function libraries() {
-  return Promise.all([import('./gateway.ts'), import('./listen.ts'), import('./outbox.ts'), import('./rest.ts')])
+  return Promise.all([import('./gateway.ts'), import('./rest.ts')])
 }
 
 function endedBy(signal: AbortSignal | undefined): { readonly closing: AbortController; readonly signal: AbortSignal } {
@@ -99,4 +98,57 @@ function realSleep(ms: number, signal: AbortSignal): Promise<void> {
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
   return promise.finally(() => signal.removeEventListener('abort', stop))
+}
+
+/** The origin that the guarded fetch must allow, unless `restApi` names another one. */
+export const DISCORD_API = 'https://discord.com/api'
+
+/**
+ * GUILD_MESSAGES (512) and MESSAGE_CONTENT (32768). With the first alone Discord delivers messages without text, except those that mention
+ * the bot; the second must be enabled for the bot in Discord's developer portal.
+ */
+export const DISCORD_INTENTS = 512 | 32_768
+
+export type DiscordOptions = {
+  readonly token: string
+  /** The channels to read and write; the bot ignores all others and sends nothing there. */
+  readonly channelIds: string | readonly string[]
+  /** A guarded fetch that allows the origin of `restApi`. */
+  readonly fetch: DiscordFetch
+  readonly log: Log
+  /** Aborting it closes the connection, as `close` does. */
+  readonly signal?: AbortSignal
+  readonly intents?: number
+  readonly restApi?: string
+  /** Resolves after the given milliseconds, or rejects when the signal aborts. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>
+}
+
+export type Settled = { readonly token: string; readonly channelIds: readonly string[]; readonly restApi: string; readonly intents: number }
+
+export function settle({ token, channelIds, restApi = DISCORD_API, intents = DISCORD_INTENTS }: DiscordOptions): Settled {
+  return { token, channelIds: typeof channelIds === 'string' ? [channelIds] : channelIds, restApi, intents }
+}
+
+/** @returns what to change; never contains the token */
+export function faultOf({ token, channelIds, restApi, intents }: Settled): string | undefined {
+  if (token === '')
+    return 'DISCORD_BOT_TOKEN: is empty; copy the token of the bot from https://discord.com/developers/applications, page Bot'
+  if (!/^[\x21-\x7e]+$/.test(token)) return 'DISCORD_BOT_TOKEN: holds blanks or characters that no token has; copy it anew, without "Bot "'
+  if (channelIds.length === 0) return 'DISCORD_CHANNEL_ID: is empty; in Discord turn on Developer Mode and "Copy Channel ID"'
+  const wrong = channelIds.find((id) => !/^\d{17,20}$/.test(id))
+  if (wrong !== undefined) return `DISCORD_CHANNEL_ID: ${JSON.stringify(wrong)} is no channel id; it is 17 to 20 digits ("Copy Channel ID")`
+  if (!Number.isSafeInteger(intents) || intents < 0)
+    return `intents: ${intents} is no set of intents; use a whole number such as ${DISCORD_INTENTS}`
+  if (!/^https?:$/.test(URL.parse(restApi)?.protocol ?? '')) return `restApi: ${JSON.stringify(restApi)} is no http(s) URL`
+  return undefined
+}
+
+/** Only a REST server that itself uses plain http, on loopback, may name a plain ws gateway. */
+export function gatewayRule(restApi: string): (url: string) => boolean {
+  const isPlain = restApi.startsWith('http:')
+  return (url) => {
+    const protocol = URL.parse(url)?.protocol
+    return protocol === 'wss:' || (isPlain && protocol === 'ws:')
+  }
 }

@@ -1,8 +1,7 @@
 import { describe, expect, mock, test } from 'bun:test'
 import { connected, optionsFor, until } from '../../../test/support/discord/client.ts'
 import { CHANNEL, CLOSED_CHANNEL, OTHER_CHANNEL, startDiscord, TOKEN } from '../../../test/support/discord/fake.ts'
-import { createOutbox } from './outbox.ts'
-import { createApi } from './rest.ts'
+import { createApi, createOutbox } from './rest.ts'
 
 const portal = 'https://discord.com/developers/applications'
 const both = { channelIds: [CHANNEL, OTHER_CHANNEL, CLOSED_CHANNEL, '1200000000000000009'] }

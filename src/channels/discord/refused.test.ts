@@ -1,8 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { connected, optionsFor, until } from '../../../test/support/discord/client.ts'
 import { CHANNEL, startDiscord, TOKEN } from '../../../test/support/discord/fake.ts'
-import { connectDiscord } from './connect.ts'
-import { gatewayRule } from './connection-options.ts'
+import { connectDiscord, gatewayRule } from './connect.ts'
 
 const everyLine: unknown[] = []
 

@@ -1,7 +1,10 @@
-/** Calls Discord's REST API through a given fetch, and keeps timers and retries out of the library. */
+/** Calls Discord's REST API through a given fetch, keeps timers and retries out of the library, and sends answers. */
 
 import { API } from '@discordjs/core'
-import { REST, type RESTOptions } from '@discordjs/rest'
+import { DiscordAPIError, HTTPError, RateLimitError, REST, type RESTOptions } from '@discordjs/rest'
+import { errorText } from '../../kit/errors.ts'
+import { MESSAGE_LIMIT } from '../outbox/chunk.ts'
+import { createSender, type Refusal, type Sender, type Waiting, within } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */
 export type DiscordFetch = (url: string, init: RequestInit) => Promise<Response>
@@ -40,4 +43,78 @@ function requestThrough(fetch: DiscordFetch): RESTOptions['makeRequest'] {
     const { status, statusText } = answer
     return new Response(bytes.byteLength === 0 ? null : bytes, { status, statusText, headers: new Headers(answer.headers) })
   }
+}
+
+export type OutboxSettings = Waiting & { readonly api: () => API }
+
+export type Outbox = Pick<Sender, 'send'> & {
+  /** Shows the typing indicator for about ten seconds. Never rejects, because the indicator is optional. */
+  typing(channel: string): Promise<void>
+}
+
+export function createOutbox(settings: OutboxSettings): Outbox {
+  const { signal } = settings
+  // A request while Discord's global rate limit applies would make the library set a timer that nothing can stop: the sender waits first.
+  const sender = createSender({
+    ...settings,
+    service: 'Discord',
+    limit: MESSAGE_LIMIT,
+    refusalOf,
+    attempt(channel, piece) {
+      // All retries use the same nonce, so that a piece whose response got lost is not posted twice.
+      const nonce = crypto.randomUUID().replaceAll('-', '').slice(0, 25)
+      return () => create(settings, { channel, content: piece, nonce })
+    },
+  })
+  return {
+    send: sender.send,
+    async typing(channel) {
+      // A delayed indicator would be outdated, and several would arrive at once.
+      if (signal.aborted || sender.isShut()) return
+      const { channels } = settings.api()
+      await within(signal, (own) => channels.showTyping(channel, { signal: own })).catch(() => {})
+    },
+  }
+}
+
+type Piece = { readonly channel: string; readonly content: string; readonly nonce: string }
+
+/** Mentions notify nobody, because a model must not be able to notify everybody. */
+async function create({ api, signal }: OutboxSettings, { channel, content, nonce }: Piece): Promise<string> {
+  const message = { content, nonce, enforce_nonce: true, allowed_mentions: { parse: [] } }
+  const { id } = await within(signal, (own) => api().channels.createMessage(channel, message, { signal: own }))
+  if (typeof id !== 'string') throw new Error('it answers without the id of a message')
+  return id
+}
+
+export const PORTAL = 'https://discord.com/developers/applications'
+
+/** The wait for a 429 response without a time. */
+const UNSAID_MS = 1_000
+
+/** Classifies a failed request: wait, retry, or tell a person what to change. @param about the requested object, as in "channel 123" */
+export function refusalOf(error: unknown, about: string): Refusal {
+  if (error instanceof RateLimitError) return waiting(error, about)
+  if (error instanceof HTTPError) return { kind: 'passing', message: `${about}: Discord answers ${error.status}` }
+  if (error instanceof DiscordAPIError) return { kind: 'final', status: error.status, message: worded(error, about) }
+  if (error instanceof Error && error.name === 'AbortError') return { kind: 'passing', message: `${about}: no answer from Discord in time` }
+  return { kind: 'passing', message: `${about}: Discord cannot be reached: ${errorText(error)}` }
+}
+
+/** timeToReset says when the bucket refills, retryAfter what the rejected request was told; the longer time counts. */
+function waiting({ retryAfter, timeToReset, global: isGlobal }: RateLimitError, about: string): Refusal {
+  const told = retryAfter > 0 ? retryAfter : UNSAID_MS
+  const ms = Math.ceil(timeToReset > told ? timeToReset : told)
+  return { kind: 'wait', ms, isGlobal, message: `${about}: Discord wants ${Math.ceil(ms / 1000)} s of silence (429)` }
+}
+
+function worded({ status, message }: DiscordAPIError, about: string): string {
+  const said = `${status} ${message.replace(/^\d{3}: /, '').replaceAll('\n', '; ')}`
+  return `${about}: ${said}${advice[status] === undefined ? '' : `; ${advice[status]}`}`
+}
+
+const advice: { readonly [status: number]: string } = {
+  401: `the bot token is wrong or was replaced: copy it anew from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
+  403: 'invite the bot to the server and allow it "View Channel" and "Send Messages" there',
+  404: 'no such channel, or the bot is not in its server: check the id (DISCORD_CHANNEL_ID) and invite the bot',
 }

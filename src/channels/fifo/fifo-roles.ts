@@ -12,7 +12,7 @@ import type { Provider } from '../../runtime/port.ts'
 import { type BridgeWatch, createExchange, type Exchange, type ExchangeOptions } from '../../service/fifo/exchange.ts'
 import { type ClawSurvey, createClaw } from '../../tools/claw-tools.ts'
 import { discord } from '../discord/kind.ts'
-import { usualFolder } from './fifo-folder.ts'
+import { usualFolder } from './daemon-folder.ts'
 
 export type FifoRoles = {
   readonly dir: string

@@ -1,17 +1,18 @@
 /** Runs one question and its answer as a channel: for the filter, and for `agent` with a message. */
 
-import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../../host/api.ts'
+import { openHost } from '../../host/open/open-host.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { type TurnOptions, turn } from '../terminal/run-turn.ts'
 
-export type OneQuestion = Omit<TurnOptions, 'conversation'> & {
+type OneQuestion = Omit<TurnOptions, 'conversation'> & {
   readonly which: ConversationChoice
   readonly options: Omit<ConversationOptions, 'setup' | 'ask'>
   /** Called before the prompt is sent. */
   readonly begun?: (conversation: Conversation, host: Host) => void
 }
 
-export type QuestionChannel = AttendedChannel & {
+type QuestionChannel = AttendedChannel & {
   /** The exit code of the turn; undefined before it has ended. */
   exitCode(): number | undefined
 }
@@ -34,5 +35,15 @@ export function createQuestionChannel({ which, options, begun, ...shown }: OneQu
     },
     supportsDraftUpdates: () => shown.renderer === undefined,
     exitCode: () => state.exitCode,
+  }
+}
+
+/** Runs a channel with a host of its own, which closes when the channel has ended. @throws what opening the host throws, and the error that ended the channel */
+export async function attend(setup: Setup, channel: AttendedChannel): Promise<void> {
+  const host = openHost(setup)
+  try {
+    await channel.start(host, new AbortController().signal)
+  } finally {
+    await host.close()
   }
 }

@@ -1,15 +1,17 @@
-/** Runs an external loop of question, tool calls and results: a script that calls back into `braidclaw tool run`. */
+/** Runs an external loop of question, tool calls and results (`--tool-backend`): a script that calls back into `braidclaw tool run`. */
 
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Config, providerNamed } from '../../config/config.ts'
 import type { Environment } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import type { AgentProfile } from '../../host/setup/agent-profile.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { isCompiled, ownProgram } from '../../service/own-program.ts'
 import { toolBackends } from '../../tools/settings.ts'
 import type { CliSetup } from '../terminal/context.ts'
 import { onInterrupt } from '../terminal/signals.ts'
+import { createLoopTalk } from './loop-trace.ts'
 
 /** Uses the flag, else the environment or tools.backend. @throws FailureError `usage` for an unknown name. */
 export function backendOf({ config }: CliSetup, flag?: string): ToolBackend {
@@ -132,4 +134,51 @@ function scriptOf(backend: string): string {
 
 function defined(env: Environment): { [name: string]: string } {
   return Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}
+
+export type Loop = {
+  readonly setup: CliSetup
+  /** As the flag --tool-backend names it. */
+  readonly backend?: string | undefined
+  /** A flag that an external loop does not support. */
+  readonly odd?: string | undefined
+  readonly model?: string | undefined
+  readonly sandbox?: SandboxKind | undefined
+  readonly agentProfile: AgentProfile
+  readonly prompt: string
+  readonly system: string
+  readonly tools?: string | undefined
+}
+
+/**
+ * Runs a filter call through an external loop and writes its lines to the agent's files, from which the next turn reads them.
+ * @returns the exit code; undefined when the native loop has to run. @throws FailureError `usage` for flags that do not go together
+ */
+export async function runExternalLoop({ setup, agentProfile, prompt, tools, odd, ...asked }: Loop): Promise<number | undefined> {
+  if (tools === undefined) throw new FailureError('usage', '--tool-backend runs a loop with tools; name them with --tools')
+  const backend = backendOf(setup, asked.backend)
+  if (backend === 'native') return undefined
+  if (odd !== undefined)
+    throw new FailureError('usage', `${odd} means nothing with the tool backend "${backend}"; it is for --tool-backend native`)
+  const talk = createLoopTalk(setup, agentProfile)
+  talk.asked(prompt)
+  try {
+    const { system, model, sandbox } = asked
+    const { code, text, cancelled } = await runBackend({
+      setup,
+      backend,
+      message: prompt,
+      system,
+      tools,
+      agent: agentProfile.id,
+      model,
+      sandbox,
+    })
+    if (cancelled) return setup.context.exitCodeOf('cancelled')
+    if (code === 0) talk.answered(text.replace(/\n$/, ''))
+    if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)
+    return code === 2 ? setup.context.exitCodeOf('limit') : code
+  } finally {
+    talk.end()
+  }
 }

@@ -1,12 +1,15 @@
-/** Declares what the routes of the gateway share. */
+/** Declares what the routes of the gateway share: their parts, the shapes of answers and of /openapi.json, the spelling of names. */
 
+import { z } from '@hono/zod-openapi'
 import type { Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
+
+import { FailureError } from '../../host/failure.ts'
 import type { Api } from '../../http/api.ts'
+import { HttpError } from '../../http/http-error.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
-import type { Holders } from './access/holders.ts'
-import type { Caller } from './access/token-access.ts'
-import type { Talks } from './turns/talks.ts'
+import type { Caller, Holders } from './access.ts'
+import type { Talks, TurnRequest } from './open-conversations.ts'
 
 export type Gateway = {
   readonly host: ChannelHost
@@ -24,3 +27,73 @@ export type GatewayApi = Api<Caller>
 
 /** Adds some routes. */
 export type Routes = (app: GatewayApi, gateway: Gateway) => void
+
+export const conversationId = z
+  .string()
+  .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a conversation')
+  .openapi({ example: 'conversation_4q2fqk8fd4spk980' })
+
+export const runId = z
+  .string()
+  .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a run')
+  .openapi({ example: 'run_3k5v9q0d2m7x1c8b6z4a' })
+
+export const messageText = z
+  .string()
+  .min(1)
+  .max(900_000)
+  .refine((text) => text.trim() !== '', 'there is nothing to answer: the text is empty')
+
+export const onDisconnect = z.enum(['continue', 'cancel']).openapi({ description: 'What happens to the turn when the client goes away' })
+
+export const onApproval = z.enum(['wait', 'end']).openapi({
+  description:
+    'What happens at a question: the turn waits up to ten minutes for an answer from elsewhere, or it ends and the question stays open',
+})
+
+export const ending = z.object({ code: z.string(), message: z.string() })
+
+/** Returns the part of a turn that every route begins alike. */
+export function toTurn(
+  caller: Caller,
+  message: string,
+  conversationId: string | undefined,
+): Pick<TurnRequest, 'caller' | 'message' | 'conversationId'> {
+  return { caller, message, conversationId }
+}
+
+/** Spells the names of a record's own fields as the gateway's JSON does: `conversationId` becomes `conversation_id`. */
+type Spelled<Name> = Name extends `${infer Head}${infer Tail}`
+  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Spelled<Tail>}`
+  : Name
+
+type Snake<T> = { -readonly [Name in keyof T as Spelled<Name>]: T[Name] }
+
+/** Leaves the values alone: what a call received or a tool returned keeps its own names. */
+export function snake<T extends object>(record: T): Snake<T> {
+  return Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value]),
+  ) as Snake<T>
+}
+
+/** @throws HttpError 404 when the lookup says that what was named does not exist */
+export function orMissing<T>(look: () => T): T {
+  try {
+    return look()
+  } catch (error) {
+    throw missing(error)
+  }
+}
+
+/** As `orMissing`, for a lookup that takes time. */
+export async function orMissingLater<T>(look: Promise<T>): Promise<T> {
+  try {
+    return await look
+  } catch (error) {
+    throw missing(error)
+  }
+}
+
+function missing(error: unknown): unknown {
+  return error instanceof FailureError && error.code === 'error' ? new HttpError(404, 'not_found', error.message) : error
+}

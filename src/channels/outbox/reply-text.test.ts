@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Ending } from '../../runtime/event.ts'
-import { replyOf } from './reply-text.ts'
+import { replyOf } from '../answer-message.ts'
 
 const ending = (code: Ending['code'], message = 'why'): Ending => ({ stop: 'error', code, message })
 const open: readonly string[] = []

@@ -17,7 +17,7 @@ export type Waiting = {
   readonly signal: AbortSignal
 }
 
-export type SenderSettings = Waiting & {
+type SenderSettings = Waiting & {
   /** The name of the chat system, for messages. */
   readonly service: string
   /** The longest message that it accepts, in UTF-16 units. */
@@ -122,4 +122,20 @@ function shut(gate: Gate, wait: Promise<void>): void {
 
 function after(tries: number): string {
   return tries === 0 ? '' : ` (after ${tries + 1} attempts)`
+}
+
+/**
+ * Gives each request its own signal, which aborts when `signal` does: libraries never remove their listeners, and a signal that lives for months
+ * would collect them. @returns what `request` returns
+ */
+export async function within<T>(signal: AbortSignal, request: (own: AbortSignal) => Promise<T>): Promise<T> {
+  const own = new AbortController()
+  const leave = () => own.abort(signal.reason)
+  signal.addEventListener('abort', leave)
+  if (signal.aborted) leave()
+  try {
+    return await request(own.signal)
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
 }

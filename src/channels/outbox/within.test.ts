@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from 'bun:test'
-import { within } from './within.ts'
+import { within } from './send-pieces.ts'
 
 test('a request ends with the signal, or with one that was aborted before', async () => {
   const stop = new AbortController()

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import { ADA, startTelegram, TOKEN, tooMany } from '../../../test/support/telegram/fake.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { createBotApi, refusalOf, TelegramFailure } from './bot-api.ts'
-import { createOutbox } from './outbox.ts'
+import { createBotApi, createOutbox, refusalOf, TelegramFailure } from './bot-api.ts'
 
 const fake = startTelegram()
 const api = createBotApi({ api: `${fake.api}/`, token: TOKEN, fetch: createProviderFetch({ baseUrl: fake.api }) })

@@ -1,13 +1,13 @@
-/** Calls Telegram's Bot API through a given fetch. The token is part of each address, so no message contains an address. */
+/** Calls Telegram's Bot API through a given fetch, and sends answers with it. The token is part of each address, so no message contains an address. */
 
 import { errorText } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import type { Refusal } from '../outbox/send-pieces.ts'
+import { createSender, type Refusal, type Sender, type Waiting } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */
-export type TelegramFetch = (url: string, init: RequestInit) => Promise<Response>
+type TelegramFetch = (url: string, init: RequestInit) => Promise<Response>
 
-export type BotApiSettings = { readonly api: string; readonly token: string; readonly fetch: TelegramFetch }
+type BotApiSettings = { readonly api: string; readonly token: string; readonly fetch: TelegramFetch }
 
 export type Asking = {
   readonly signal: AbortSignal
@@ -138,4 +138,61 @@ const advice: { readonly [status: number]: string } = {
   403: 'the person has blocked the bot, or it was removed from the group',
   404: token,
   409: 'this bot has a webhook; remove it (deleteWebhook) or make a bot of its own for this',
+}
+
+/** A chat, or a topic of a forum as `chat/topic`. */
+type Address = string
+
+export type Outbox = Pick<Sender, 'send'> & {
+  /** Shows "typing" for about five seconds. Never rejects, because the indicator is optional. */
+  typing(address: Address): Promise<void>
+}
+
+/** Telegram counts UTF-16 units. */
+const MESSAGE_LIMIT = 4_096
+
+export function addressOf({ chat, thread }: { readonly chat: string; readonly thread?: number }): Address {
+  return thread === undefined ? chat : `${chat}/${thread}`
+}
+
+export function createOutbox(settings: Waiting & { readonly api: BotApi }): Outbox {
+  const { api, signal } = settings
+  const sender = createSender({
+    ...settings,
+    service: 'Telegram',
+    limit: MESSAGE_LIMIT,
+    refusalOf,
+    attempt: (address, piece, replyTo) => () => post(api, { ...placeOf(address), text: piece, ...replyIn(replyTo) }, signal),
+  })
+  return {
+    async send(address, text, replyTo) {
+      if (isAddress(address)) return sender.send(address, text, replyTo)
+      return { ok: false, message: `${JSON.stringify(address)} is no chat of Telegram; write its id in digits` }
+    },
+    async typing(address) {
+      if (signal.aborted || !isAddress(address)) return
+      await api.call('sendChatAction', { ...placeOf(address), action: 'typing' }, { signal }).catch(() => {})
+    },
+  }
+}
+
+/** The text goes out as it is, and without a preview: Telegram's server would fetch an address that a model has written. */
+async function post(api: BotApi, message: object, signal: AbortSignal): Promise<string> {
+  const sent = await api.call('sendMessage', { ...message, link_preview_options: { is_disabled: true } }, { signal })
+  if (!isObject(sent) || typeof sent.message_id !== 'number') throw new Error('it answers without the id of a message')
+  return String(sent.message_id)
+}
+
+function isAddress(address: string): boolean {
+  return /^-?\d{1,19}(?:\/\d{1,19})?$/.test(address)
+}
+
+function placeOf(address: Address): { readonly chat_id: number; readonly message_thread_id?: number } {
+  const [chat, thread] = address.split('/').map(Number)
+  return { chat_id: chat ?? 0, message_thread_id: thread }
+}
+
+/** The message may have been deleted meanwhile. */
+function replyIn(replyTo: string | undefined): object {
+  return replyTo === undefined ? {} : { reply_parameters: { message_id: Number(replyTo), allow_sending_without_reply: true } }
 }

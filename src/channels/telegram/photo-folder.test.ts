@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { photoPath, savePhoto } from './photo-folder.ts'
+import { photoPath, savePhoto } from './complete-text.ts'
 
 let folder = ''
 beforeEach(() => {

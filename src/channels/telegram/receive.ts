@@ -1,13 +1,12 @@
 /** Hands messages of Telegram to the host: with their conversation, their commands, and the way back for the answer. */
 
 import { flat } from '../../kit/text.ts'
-import type { Addresses } from '../inbox/addresses.ts'
-import type { ChannelHost, TurnPlace } from '../inbox/channel-api.ts'
+import type { Addresses, ChannelHost, TurnPlace } from '../inbox/channel-api.ts'
 import type { BotApi } from './bot-api.ts'
+import { addressOf, type Outbox } from './bot-api.ts'
 import { completeText } from './complete-text.ts'
 import type { Command, TelegramMessage } from './inbound.ts'
 import type { Ledger } from './ledger.ts'
-import { addressOf, type Outbox } from './outbox.ts'
 import type { TelegramSettings } from './settings.ts'
 
 export type ReceiverOptions = {

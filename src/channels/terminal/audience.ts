@@ -3,10 +3,10 @@
 import type { Conversation } from '../../host/api.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import { refusedBy, type Turn } from '../take-turn.ts'
+import { type AskPerson, approvalQuestion, createAskLine, questionHeading, readAnswer } from './approval-prompt.ts'
+import type { ChangeAnswer } from './change-question.ts'
 import type { CliContext } from './context.ts'
-import { type AskPerson, approvalQuestion, createAskLine, questionHeading, readAnswer } from './questions/approval-prompt.ts'
-import type { ChangeAnswer } from './questions/change-question.ts'
-import { wantsColor } from './questions/coloured.ts'
+import { wantsColor } from './printer.ts'
 import { openTerminal } from './tty.ts'
 
 /** Returns a prompt on the terminal, independent of stdin and stdout; undefined when there is no terminal. */
@@ -80,7 +80,7 @@ async function putTo(person: Person, gateId: string, { call, judgement }: Propos
   const asked = { tool: call.name, judgement, args: JSON.stringify(call.input) }
   const set = await conversation.changesOf(gateId)
   if (set) {
-    const { askAboutChanges } = await import('./questions/change-question.ts')
+    const { askAboutChanges } = await import('./change-question.ts')
     return await askAboutChanges({ heading: questionHeading(asked, 300), set, ask, color, signal })
   }
   const line = await ask(approvalQuestion(asked), signal)

@@ -4,10 +4,10 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import type { Environment } from '../../host/api.ts'
+import type { AskPerson } from './approval-prompt.ts'
+import { runEditor } from './approval-prompt.ts'
 import { editorStream } from './editor-stream.ts'
 import { type Printed, type Printer, wordsOf } from './printer.ts'
-import type { AskPerson } from './questions/approval-prompt.ts'
-import { runEditor } from './questions/run-editor.ts'
 
 export type Repl = {
   /** Passes each line to `take`, one at a time, until it returns exit or the input ends. */

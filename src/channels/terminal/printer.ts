@@ -1,6 +1,8 @@
 /** Writes all text to stdout, stderr and the terminal: it escapes control characters, so that only our own marks control a terminal. */
 
 import { fstatSync, readFileSync } from 'node:fs'
+import type { Environment } from '../../host/api.ts'
+import type { ShownLine } from '../../host/changes/change-lines.ts'
 import { createEscaper, escapeHidden } from '../../kit/escape.ts'
 import { type Descriptor, missingDescriptor, openDescriptor } from './descriptor.ts'
 import { isTerminal, mayShare } from './tty.ts'
@@ -19,7 +21,7 @@ const marks = {
   pasteOff: '\u001b[?2004l',
 } as const
 
-export type Mark = { readonly mark: keyof typeof marks }
+type Mark = { readonly mark: keyof typeof marks }
 export type Printed = string | readonly (string | Mark)[]
 
 export type Printer = ReturnType<typeof printTo>
@@ -27,7 +29,7 @@ export type Printer = ReturnType<typeof printTo>
 /** Another writer to the terminal, such as the status line: it erases itself before output and receives the printed text. */
 export type Overlay = { erase(): void; printed(text: string): void }
 
-export type DescriptorPrinter = Printer & Pick<Descriptor, 'closed' | 'failure'>
+type DescriptorPrinter = Printer & Pick<Descriptor, 'closed' | 'failure'>
 
 export function createPrinter(fd: number, overlay?: Overlay, descriptor: Descriptor = openDescriptor(fd)): DescriptorPrinter {
   const terminal = isTerminal(fd)
@@ -102,4 +104,25 @@ function isStandIn(fd: number): boolean {
   } catch {
     return false
   }
+}
+
+/** Returns lines with their newlines; without `color` the same words without marks. */
+export function coloured(lines: readonly ShownLine[], color: boolean): Exclude<Printed, string> {
+  return lines.flatMap(({ tone, text }) => {
+    const [begin, end] = (color ? toneMarks[tone] : undefined) ?? []
+    return begin && end ? [{ mark: begin }, text, { mark: end }, '\n'] : [`${text}\n`]
+  })
+}
+
+const toneMarks: { readonly [tone in ShownLine['tone']]?: readonly [Mark['mark'], Mark['mark']] } = {
+  header: ['bold', 'normal'],
+  place: ['cyan', 'uncoloured'],
+  added: ['green', 'uncoloured'],
+  removed: ['red', 'uncoloured'],
+  note: ['dim', 'normal'],
+}
+
+/** Whether a terminal with this environment shows colours. */
+export function wantsColor({ NO_COLOR, TERM }: Environment): boolean {
+  return !NO_COLOR && TERM !== 'dumb'
 }

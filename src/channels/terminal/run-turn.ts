@@ -4,15 +4,14 @@ import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import { continueTurn, takeTurn } from '../take-turn.ts'
+import type { AskPerson } from './approval-prompt.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
-import type { AskPerson } from './questions/approval-prompt.ts'
-import { wantsColor } from './questions/coloured.ts'
-import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
+import { wantsColor } from './printer.ts'
+import { createRender, type OutputFormat, type Render, type Screen, usageLine } from './render.ts'
 import { onInterrupt } from './signals.ts'
 import type { StatusLine } from './status-line.ts'
 import { isTerminal } from './tty.ts'
-import { usageLine } from './usage-line.ts'
 
 export type TurnOptions = {
   readonly conversation: Conversation

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { addUsage } from '../../runtime/usage.ts'
-import { usageLine } from './usage-line.ts'
+import { usageLine } from './render.ts'
 
 test.each([
   [{ inputTokens: 1234, outputTokens: 56 }, '1,234 tokens in, 56 out'],

@@ -1,7 +1,7 @@
 /** Carries out `POST /api/controlplane/hostd` and `GET hostd/ops`: asks for approvals, uses them once, calls hostd, and keeps a note of it. */
 
 import { z } from 'zod'
-import { createRateLimit } from '../../http/callers/rate-limit.ts'
+import { createRateLimit } from '../../http/callers.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { approvalId } from '../contract/activity-shapes.ts'
 import { type Caller, signatureOf } from '../contract/caller.ts'

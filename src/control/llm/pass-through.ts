@@ -1,6 +1,6 @@
 /** Passes requests of runners on to a model and counts their tokens: reserved before, settled after, refused when the budget is gone. */
 
-import { createRateLimit } from '../../http/callers/rate-limit.ts'
+import { createRateLimit } from '../../http/callers.ts'
 import { HttpError, quiet } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import type { Connection } from '../../http/listen.ts'

@@ -1,6 +1,6 @@
 /** Sends a request to the vendor, reads its answer no further than a limit, and hides what is the operator's alone: the key, and what the vendor says about it. */
 
-import { unauthorized } from '../../http/callers/credentials.ts'
+import { unauthorized } from '../../http/callers.ts'
 import { HttpError } from '../../http/http-error.ts'
 import type { Plane, PlaneOptions } from '../contract/plane.ts'
 

@@ -2,10 +2,8 @@
 
 import { z } from '@hono/zod-openapi'
 import { dashboardPage, pageFiles } from '../../dashboard/dashboard-page.ts'
-import { eventStream, json } from '../../http/answers/shapes.ts'
-import { createApi, createFailures, openRoute } from '../../http/api.ts'
-import { unauthorized } from '../../http/callers/credentials.ts'
-import { beginSession, endSession, sessionSeconds } from '../../http/callers/session-cookie.ts'
+import { createApi, createFailures, eventStream, json, openRoute } from '../../http/api.ts'
+import { beginSession, endSession, sessionSeconds, unauthorized } from '../../http/callers.ts'
 import { prometheusText, prometheusType } from '../../http/prometheus.ts'
 import { createQuickRoutes } from '../../http/quick-routes.ts'
 import type { Answering } from '../../http/serve-api.ts'

@@ -1,6 +1,6 @@
 /** Counts what the server answers, for /metrics, and limits how many requests of an agent may wait and how often it may report. */
 
-import { createRateLimit } from '../../http/callers/rate-limit.ts'
+import { createRateLimit } from '../../http/callers.ts'
 import type { Metric } from '../../http/prometheus.ts'
 import type { Caller } from '../contract/caller.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'

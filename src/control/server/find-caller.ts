@@ -1,7 +1,6 @@
 /** Finds who a credential belongs to: an operator, an agent, a run, the shared secret, or the session of a browser. */
 
-import type { Credential } from '../../http/callers/credentials.ts'
-import { openSession } from '../../http/callers/session-cookie.ts'
+import { type Credential, openSession } from '../../http/callers.ts'
 import type { Connection } from '../../http/listen.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { contains, parseAddress } from '../../security/targets/address.ts'

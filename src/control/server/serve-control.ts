@@ -1,12 +1,12 @@
 /** Serves a plane over HTTP: the routes load after the port is open, and a stop lets what runs end. */
 
 import { createIdempotency, type ReplyStore } from '../../http/idempotency.ts'
-import type { ListenOptions } from '../../http/listen.ts'
+import { type ListenOptions, localUrl, namesOf } from '../../http/listen.ts'
 import { type RawAnswers, serveApi, simpleJson } from '../../http/serve-api.ts'
-import { localUrl, namesOf } from '../../http/server-address.ts'
 import { traceOf } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
-import { warmUp } from '../../service/warm-up.ts'
+import { warmUp } from '../../service/own-program.ts'
+
 import type { ControlServer } from './control-route.ts'
 import { type Counters, createCounters } from './counters.ts'
 import { callerKey, createFindCaller, createSeedAccess } from './find-caller.ts'

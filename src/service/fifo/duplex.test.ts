@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Answer, createDuplex } from './duplex.ts'
-import { createPipe, createTalkStage, say, sendWhole } from './talk-fixture.ts'
+import { createPipe, createTalkStage, say, sendWhole } from './fixture.ts'
 
 describe('a question nobody takes', () => {
   test('leaves nothing behind, and the next one is whole', () => {

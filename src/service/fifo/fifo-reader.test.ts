@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
-import { createFifos } from './create-fifos.ts'
+import { createFifos } from './fifo-folder.ts'
 import { openFrames, openLines } from './fifo-reader.ts'
 import { cpuMs, createFifoFixture, type FifoFixture } from './fixture.ts'
 import { openPipe } from './open-pipe.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createTalkStage, say, sendWhole } from './talk-fixture.ts'
+import { createTalkStage, say, sendWhole } from './fixture.ts'
 
 describe('an answer of JSON', () => {
   const json = '{"content":[{"text":"one\n\ntwo \\"quoted\\"\n\n"}]}'

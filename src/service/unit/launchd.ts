@@ -2,8 +2,16 @@
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { mustRun, type RunProgram } from './run-program.ts'
-import { readUnit, type ServiceManager, type ServiceRun, type ServiceState, stopSeconds, writeUnit } from './service-run.ts'
+import {
+  mustRun,
+  type RunProgram,
+  readUnit,
+  type ServiceManager,
+  type ServiceRun,
+  type ServiceState,
+  stopSeconds,
+  writeUnit,
+} from './service-run.ts'
 
 const label = 'com.braidclaw.serve'
 

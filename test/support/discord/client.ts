@@ -1,8 +1,8 @@
 /** Connects our side of the fake Discord through the guarded fetch; it records and shortens waits, and keeps the log. */
 
+import type { DiscordOptions } from '../../../src/channels/discord/connect.ts'
 import { connectDiscord, type Discord } from '../../../src/channels/discord/connect.ts'
-import type { DiscordOptions } from '../../../src/channels/discord/connection-options.ts'
-import type { DiscordMessage } from '../../../src/channels/discord/listen.ts'
+import type { DiscordMessage } from '../../../src/channels/discord/gateway.ts'
 import type { Log } from '../../../src/runtime/port.ts'
 import { createProviderFetch } from '../../../src/workspace/net/provider-fetch.ts'
 import { CHANNEL, type FakeDiscord, TOKEN } from './fake.ts'

@@ -2,13 +2,11 @@
 
 import { z } from '@hono/zod-openapi'
 import type { ApprovalDecision } from '../../../host/contract/records-api.ts'
-import { count } from '../../../http/answers/shapes.ts'
-import { addJsonRoute, inScope } from '../../../http/api.ts'
+import { addJsonRoute, count, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
-import { type Caller, ownerOf, signatureOf } from '../access/token-access.ts'
+import { type Caller, ownerOf, signatureOf } from '../access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { orMissingLater } from '../missing.ts'
-import { snake } from '../snake.ts'
+import { orMissingLater, snake } from '../gateway.ts'
 
 const approval = z.looseObject({
   id: z.string(),

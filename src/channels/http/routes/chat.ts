@@ -2,14 +2,12 @@
 
 import { z } from '@hono/zod-openapi'
 import type { Conversation, Host } from '../../../host/api.ts'
-import { eventStream, json } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { eventStream, json, route } from '../../../http/api.ts'
 import type { EventStream } from '../../../http/event-stream.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { conversationId, ending, messageText, onApproval, onDisconnect, toTurn } from '../shapes.ts'
-import { snake } from '../snake.ts'
-import { leavingSignal, streamTurn } from '../turns/stream-turn.ts'
+import { conversationId, ending, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
+import { leavingSignal, streamTurn } from '../open-conversations.ts'
 
 const request = z.strictObject({
   message: messageText,

@@ -2,8 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import type { CostReport, CostRow } from '../../../host/cost/cost.ts'
-import { json } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { json, route } from '../../../http/api.ts'
 import { spendKeys } from '../../../memory/spend/spend.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 

@@ -2,13 +2,12 @@
 
 import { z } from '@hono/zod-openapi'
 import type { HostEvent } from '../../../host/events/host-event.ts'
-import { eventStream } from '../../../http/answers/shapes.ts'
-import { route } from '../../../http/api.ts'
+import { eventStream, route } from '../../../http/api.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
 import { errorText } from '../../../kit/errors.ts'
-import type { Caller } from '../access/token-access.ts'
+import type { Caller } from '../access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { conversationId, runId } from '../shapes.ts'
+import { conversationId, runId } from '../gateway.ts'
 
 const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is no id of an event')
 const query = z.object({ after: z.optional(position), conversation_id: z.optional(conversationId), run_id: z.optional(runId) })

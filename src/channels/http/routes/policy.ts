@@ -5,15 +5,14 @@ import { narrowSetup } from '../../../host/access/channel-profile.ts'
 import { explainedGate, type PolicyInForce, policyInForce } from '../../../host/toolset/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { wishFor } from '../../../host/toolset/tools-option.ts'
-import { plain } from '../../../http/answers/shapes.ts'
-import { addJsonRoute, inScope } from '../../../http/api.ts'
+import { addJsonRoute, inScope, plain } from '../../../http/api.ts'
+
 import { HttpError } from '../../../http/http-error.ts'
 import { isJsonObject } from '../../../kit/json.ts'
 import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'
-import type { Caller } from '../access/token-access.ts'
+import type { Caller } from '../access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { orMissing } from '../missing.ts'
-import { snake } from '../snake.ts'
+import { orMissing, snake } from '../gateway.ts'
 
 const verdict = z.enum(['allow', 'ask', 'deny'])
 const words = z.array(z.string())

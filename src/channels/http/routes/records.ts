@@ -2,12 +2,11 @@
 
 import { z } from '@hono/zod-openapi'
 import { FailureError } from '../../../host/failure.ts'
-import { count, plain } from '../../../http/answers/shapes.ts'
-import { addJsonRoute, inScope } from '../../../http/api.ts'
+import { addJsonRoute, count, inScope, plain } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
-import { type Caller, ownerOf } from '../access/token-access.ts'
+import { type Caller, ownerOf } from '../access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { orMissing } from '../missing.ts'
+import { orMissing } from '../gateway.ts'
 
 const tool = z.looseObject({ name: z.string(), description: z.string(), risk: z.string(), active: z.boolean(), source: z.string() })
 const hit = z.object({

@@ -2,15 +2,12 @@
 
 import { z } from '@hono/zod-openapi'
 import type { RunFacts, Step, Undone } from '../../../host/contract/records-api.ts'
-import { count, eventStream, json, plain } from '../../../http/answers/shapes.ts'
-import { addJsonRoute, inScope, route } from '../../../http/api.ts'
+import { addJsonRoute, count, eventStream, inScope, json, plain, route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
-import { type Caller, ownerOf, signatureOf } from '../access/token-access.ts'
+import { type Caller, ownerOf, signatureOf } from '../access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { orMissingLater } from '../missing.ts'
-import { conversationId, messageText, onApproval, onDisconnect, runId, toTurn } from '../shapes.ts'
-import { snake } from '../snake.ts'
-import { streamTurn } from '../turns/stream-turn.ts'
+import { conversationId, messageText, onApproval, onDisconnect, orMissingLater, runId, snake, toTurn } from '../gateway.ts'
+import { streamTurn } from '../open-conversations.ts'
 
 const facts = z.looseObject({
   id: z.string(),

@@ -5,7 +5,7 @@ import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } 
 import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { messageText } from '../shapes.ts'
+import { messageText } from '../gateway.ts'
 
 const word = z.string().max(1_000)
 const options = {

@@ -1,8 +1,8 @@
-/** Answers what the server is and what it does: GET /health, GET /status and GET /metrics. */
+/** Answers what the server is and what it does (GET /health, /status, /metrics), and begins and ends the session of a browser (/session). */
 
 import { z } from '@hono/zod-openapi'
-import { json } from '../../../http/answers/shapes.ts'
-import { addJsonRoute, inScope, openRoute, route } from '../../../http/api.ts'
+import { addJsonRoute, anyScope, inScope, json, openRoute, route } from '../../../http/api.ts'
+import { beginSession, endSession, sessionSeconds, unauthorized } from '../../../http/callers.ts'
 import { prometheusText, prometheusType } from '../../../http/prometheus.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
@@ -54,5 +54,42 @@ export function metricsRoutes(app: GatewayApi, { telemetry }: Gateway): void {
       responses: { 200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } } },
     }),
     async (c) => c.text(prometheusText((await telemetry).metrics()), 200, { 'content-type': prometheusType }),
+  )
+}
+
+const who = z.object({ name: z.string(), scopes: z.array(z.string()) })
+const begun = z.object({ ...who.shape, expires: z.int().openapi({ description: 'Milliseconds since 1970' }) })
+const ended = z.object({ ended: z.literal(true) })
+
+/** Begins and ends the session of a browser: POST, GET and DELETE /session. */
+export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): void {
+  app.openapi(
+    openRoute({
+      method: 'post',
+      path: '/session',
+      summary: 'Log in: a cookie for the pages of this server, in exchange for a token',
+      request: { body: json(z.strictObject({ token: z.string().min(1).max(512) }), 'The token') },
+      responses: { 200: json(begun, 'The cookie is set') },
+    }),
+    async (c) => {
+      const holder = await c.env.attempt(() => holders.bySecret(c.req.valid('json').token))
+      const held = holder && holders.byId(holder.id)
+      if (!holder || !held) throw unauthorized('this token is not in force')
+      const expires = Date.now() + sessionSeconds * 1000
+      c.header('set-cookie', beginSession({ id: holder.id, expires, digest: held.digest }, { name: c.env.cookie, secure }))
+      return c.json({ name: holder.name, scopes: [...holder.scopes], expires }, 200)
+    },
+  )
+  addJsonRoute(app, inScope(anyScope), 'get /session', {
+    summary: 'Who am I?',
+    gives: [who, 'The token of this request'],
+    answer: async ({ caller }) => ({ name: caller.name, scopes: [...caller.scopes] }),
+  })
+  app.openapi(
+    openRoute({ method: 'delete', path: '/session', summary: 'Log out', responses: { 200: json(ended, 'The cookie is gone') } }),
+    (c) => {
+      c.header('set-cookie', endSession({ name: c.env.cookie, secure }))
+      return c.json({ ended: true } as const, 200)
+    },
   )
 }

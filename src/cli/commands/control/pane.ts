@@ -19,7 +19,7 @@ import { errnoOf, errorText } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
 
 import { ownProgram } from '../../../service/own-program.ts'
-import { runProgram } from '../../../service/unit/run-program.ts'
+import { runProgram } from '../../../service/unit/service-run.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
 import { commandError } from '../../exit.ts'
 import { urlFlag } from './connect/control-flags.ts'

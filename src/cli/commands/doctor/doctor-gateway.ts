@@ -1,13 +1,13 @@
 /** Checks for `doctor` the gateway: its address, its certificate, its names, who has a token, and the files of the dashboard. */
 
-import { readTokenFile } from '../../../channels/http/access/holders.ts'
-import { certificateEnd, tlsOf } from '../../../channels/http/access/tls-files.ts'
+import { certificateEnd, readTokenFile, tlsOf } from '../../../channels/http/access.ts'
 import type { httpRows } from '../../../channels/http/settings.ts'
 import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
-import { isLoopback, localUrl } from '../../../http/server-address.ts'
+import { isLoopback, localUrl } from '../../../http/listen.ts'
 import type { Values } from '../../../kit/settings.ts'
 import { count } from '../../../kit/text.ts'
+
 import type { Memory } from '../../../memory/memory.ts'
 import type { Finding } from './doctor-finding.ts'
 

@@ -1,7 +1,7 @@
 /** Checks for `doctor` the service: whether it is installed, runs, and runs this program. */
 
 import { existsSync } from 'node:fs'
-import { fifoFolder } from '../../../channels/fifo/fifo-folder.ts'
+import { fifoFolder } from '../../../channels/fifo/daemon-folder.ts'
 import { channelKinds } from '../../../channels/list.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { channelSettings } from '../../../config/config.ts'
@@ -13,7 +13,7 @@ import { createSchedules } from '../../../host/schedules/schedules.ts'
 import { visionProblem } from '../../../host/setup/vision-provider.ts'
 import { count } from '../../../kit/text.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import { problemWith } from '../../../service/fifo/create-fifos.ts'
+import { problemWith } from '../../../service/fifo/fifo-folder.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import type { ServiceHint, ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
 import type { Finding } from './doctor-finding.ts'

@@ -2,9 +2,8 @@
 
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import { differenceLines, headingOf, keptLines, whatOf } from '../../../channels/terminal/history/kept-text.ts'
-import { type Undoing, undoChanges } from '../../../channels/terminal/history/undo-changes.ts'
-import { coloured, wantsColor } from '../../../channels/terminal/questions/coloured.ts'
+import { differenceLines, headingOf, keptLines, type Undoing, undoChanges, whatOf } from '../../../channels/terminal/past-changes.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import type { ChangeDecision } from '../../../host/api.ts'
 import { changeSetOf, findKept, latestToUndo, nameOf, reversed } from '../../../host/changes/kept-changes.ts'

@@ -1,11 +1,10 @@
 /** Implements `agent`: a conversation in the terminal, or one turn. */
 
-import { attend } from '../../../channels/attend.ts'
-import { createQuestionChannel } from '../../../channels/filter/channel.ts'
+import { attend, createQuestionChannel } from '../../../channels/filter/channel.ts'
+import { cliChannel } from '../../../channels/list.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import type { LoopOptions } from '../../../channels/terminal/conversation-loop.ts'
-import { cliChannel } from '../../../channels/terminal/settings.ts'
 import { channelSettings } from '../../../config/config.ts'
 import { NoConversation } from '../../../host/run/find-conversation.ts'
 import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'

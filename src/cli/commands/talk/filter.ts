@@ -1,12 +1,11 @@
 /** Implements the filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
 
-import { attend } from '../../../channels/attend.ts'
-import { createQuestionChannel } from '../../../channels/filter/channel.ts'
+import { attend, createQuestionChannel } from '../../../channels/filter/channel.ts'
 import { systemTextOf } from '../../../channels/filter/system-text.ts'
+import { cliChannel } from '../../../channels/list.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render.ts'
-import { cliChannel } from '../../../channels/terminal/settings.ts'
 import { channelSettings } from '../../../config/config.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
 import { filterOptions } from '../../../host/run/filter-options.ts'
@@ -86,7 +85,7 @@ async function answer(question: Asking & { readonly prompt: string; readonly sys
   noteOffline(setup)
   if (flags.tools !== undefined) sayWhere(setup)
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
-    const code = await (await import('../../../channels/filter/external-loop.ts')).runExternalLoop({
+    const code = await (await import('../../../channels/filter/tool-backend.ts')).runExternalLoop({
       ...question,
       backend: flags.toolBackend,
       odd: oddWithBackend(flags),

@@ -1,8 +1,8 @@
 /** Takes what agents report, and tells what happened: page by page, or as it happens. */
 
 import { z } from '@hono/zod-openapi'
-import { eventStream, json } from '../../../http/answers/shapes.ts'
 import type { ApiEnv } from '../../../http/api.ts'
+import { eventStream, json } from '../../../http/api.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
 import type { QuickRoutes } from '../../../http/quick-routes.ts'
 import { sleep } from '../../../kit/abort.ts'

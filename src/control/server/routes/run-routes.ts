@@ -1,7 +1,7 @@
 /** Lists and shows runs, and takes what a run delivers at its end. */
 
 import { z } from '@hono/zod-openapi'
-import { rangeOf, rangeResponse } from '../../../http/answers/byte-range.ts'
+import { rangeOf, rangeResponse } from '../../../http/byte-range.ts'
 import { quiet } from '../../../http/http-error.ts'
 import type { Connection } from '../../../http/listen.ts'
 import type { Caller } from '../../contract/caller.ts'

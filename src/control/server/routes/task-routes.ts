@@ -1,8 +1,7 @@
 /** Serves tasks: their creation and changes, claims, beats and releases of workers, approvals and decisions, and effects on the world. */
 
 import { z } from '@hono/zod-openapi'
-import { json, plain } from '../../../http/answers/shapes.ts'
-import { requestDigest } from '../../../http/api.ts'
+import { json, plain, requestDigest } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
 import type { Connection } from '../../../http/listen.ts'

@@ -1,0 +1,273 @@
+/** Runs the turns that requests ask for: many conversations at once, one turn at a time in each, in order of arrival. */
+
+import type { Conversation, ConversationChoice, Past } from '../../host/api.ts'
+import { FailureError } from '../../host/failure.ts'
+import { type EventStream, openEventStream } from '../../http/event-stream.ts'
+import { HttpError } from '../../http/http-error.ts'
+import type { Connection } from '../../http/listen.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { ChannelHost } from '../inbox/channel-api.ts'
+import { refusedBy, takeTurn } from '../take-turn.ts'
+import type { Caller } from './access.ts'
+
+export type TurnRequest = {
+  readonly caller: Caller
+  /** Absent: a new conversation. */
+  readonly conversationId?: string
+  readonly message: string
+  /** What was said before, as the client tells it: the conversation is then for this turn alone. */
+  readonly past?: Past
+  /** Called once the turn has its conversation, before its first event. */
+  readonly begun?: (conversation: Conversation) => void
+  readonly show: (event: AgentEvent) => void
+  /** What happens at an open question: the turn waits for an answer from elsewhere, or it ends and the question stays open. */
+  readonly onApproval: 'wait' | 'end'
+  /** Aborted when the client has gone and does not want the rest. */
+  readonly signal: AbortSignal
+}
+
+export type TurnDone = { readonly conversation: Conversation; readonly ending: Ending }
+
+export type Talks = {
+  /** @throws HttpError 404, 429, 503 */
+  turn(request: TurnRequest): Promise<TurnDone>
+  sees(caller: Caller, conversationId: string): boolean
+  /** @throws HttpError 404 */
+  assertSees(caller: Caller, conversationId: string): void
+  /** Returns the run that is under way in the conversation. */
+  runningIn(conversationId: string): string | undefined
+  /** Aborted when the server begins to stop. */
+  readonly stopping: AbortSignal
+  /** Whether the run is under way here, in a conversation that the caller may see. */
+  seesRun(caller: Caller, runId: string): boolean
+  /** Refuses new turns, gives running ones this long, then cancels them; resolves when all have ended. */
+  close(finishMs: number): Promise<void>
+}
+
+/** How many conversations stay open while nobody talks in them. */
+const keptOpen = 1_000
+
+export function createTalks(host: ChannelHost): Talks {
+  const open = new Map<string, Promise<Conversation>>()
+  const running = new Set<Conversation>()
+  const turns = new Set<Promise<unknown>>()
+  const line = createTurnLine()
+  const state = { closed: false }
+
+  async function conversationFor({ caller, conversationId, past }: TurnRequest): Promise<Conversation> {
+    if (conversationId === undefined) return begin(caller, past)
+    if (!isVisible(caller, conversationId)) throw noConversation(conversationId)
+    const key = keyOf(caller, conversationId)
+    const found = open.get(key) ?? openFor(caller, { kind: 'resume', id: conversationId })
+    keep(key, found)
+    return found
+  }
+
+  async function begin(caller: Caller, past: Past | undefined): Promise<Conversation> {
+    const made = openFor(caller, { kind: 'new' }, past)
+    const conversation = await made
+    if (caller.access.memory === 'own') host.tokens.own(conversation.id, caller.id)
+    if (!past) keep(keyOf(caller, conversation.id), made)
+    return conversation
+  }
+
+  function openFor({ access }: Caller, which: ConversationChoice, past?: Past): Promise<Conversation> {
+    return host.conversation(which, { channel: access.channel, access, ...(past ? { past: () => past } : {}) })
+  }
+
+  /** The conversations used longest ago are closed when too many are open. */
+  function keep(key: string, made: Promise<Conversation>): void {
+    if (!open.delete(key)) made.catch(() => open.delete(key))
+    open.set(key, made)
+    for (const [oldest, each] of open) {
+      if (open.size <= keptOpen) return
+      open.delete(oldest)
+      void each.then((conversation) => (running.has(conversation) ? undefined : conversation.close()))
+    }
+  }
+
+  function isVisible({ id, access }: Caller, conversationId: string): boolean {
+    const isThere = host.hasConversation(conversationId) || open.has(keyOf({ id, access }, conversationId))
+    return isThere && (access.memory === 'all' || host.tokens.ownerOf(conversationId) === id)
+  }
+
+  async function turn(request: TurnRequest): Promise<TurnDone> {
+    if (state.closed) throw stopping()
+    const conversation = await conversationFor(request)
+    const leave = await line.enter(conversation.id, request.signal)
+    if (!leave) throw new HttpError(499, 'gone', 'the client has gone')
+    running.add(conversation)
+    const cancel = () => conversation.cancel('client')
+    request.signal.addEventListener('abort', cancel, { once: true })
+    try {
+      if (state.closed) throw stopping()
+      request.begun?.(conversation)
+      const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
+      const ending = await takeTurn({
+        conversation,
+        prompt: request.message,
+        show: request.show,
+        onGate,
+        gone: () => request.signal.aborted,
+      })
+      return { conversation, ending }
+    } finally {
+      request.signal.removeEventListener('abort', cancel)
+      running.delete(conversation)
+      leave()
+      if (request.past) void conversation.close()
+    }
+  }
+
+  return {
+    turn(request) {
+      const done = turn(request)
+      const settled = done.then(
+        () => {},
+        () => {},
+      )
+      turns.add(settled)
+      void settled.then(() => turns.delete(settled))
+      return done
+    },
+    sees: isVisible,
+    assertSees(caller, id) {
+      if (!isVisible(caller, id)) throw noConversation(id)
+    },
+    runningIn: (id) => [...running].find((each) => each.id === id)?.runId(),
+    stopping: host.stopping,
+    seesRun: (caller, runId) => [...running].some((each) => each.runId() === runId && isVisible(caller, each.id)),
+    async close(finishMs) {
+      state.closed = true
+      const late = setTimeout(() => {
+        for (const conversation of running) conversation.cancel('SIGTERM')
+      }, finishMs)
+      await Promise.all(turns)
+      clearTimeout(late)
+    },
+  }
+}
+
+function keyOf({ id, access }: Pick<Caller, 'id' | 'access'>, conversationId: string): string {
+  return JSON.stringify([id, access, conversationId])
+}
+
+function noConversation(id: string): HttpError {
+  return new HttpError(404, 'no_conversation', `there is no conversation ${JSON.stringify(id.slice(0, 100))}`)
+}
+
+function stopping(): HttpError {
+  return new HttpError(503, 'stopping', 'the server is being stopped; send it again later', { 'retry-after': '2' })
+}
+
+/** The status of a failure before a turn began. */
+export function httpErrorOf(error: unknown): HttpError | undefined {
+  if (!(error instanceof FailureError)) return undefined
+  const status = { usage: 400, provider: 502, timeout: 504, budget: 429, limit: 429, estop: 409, denied: 403 }
+  const known: { readonly [code: string]: number } = status
+  return new HttpError(known[error.code] ?? 500, error.code, error.message)
+}
+
+/** Clients of OpenAI's API expect more than a code and a message. */
+export function errorFields(path: string, error: HttpError): object {
+  return path.startsWith('/v1/') ? openAiFields(error) : {}
+}
+
+/** The fields that errors have in OpenAI's API besides code and message. */
+export function openAiFields({ status }: HttpError): object {
+  const types: { readonly [status: number]: string } = { 401: 'authentication_error', 403: 'permission_error', 429: 'rate_limit_error' }
+  return { type: types[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error'), param: null }
+}
+
+type TurnLine = {
+  /**
+   * Resolves with a function that ends the turn; undefined when the signal was aborted while it waited. @throws HttpError 429 when too many
+   * wait
+   */
+  enter(key: string, signal: AbortSignal): Promise<(() => void) | undefined>
+}
+
+/** Lets one turn at a time into each conversation; the others wait in order of arrival, and a few at most. */
+function createTurnLine(most = 16): TurnLine {
+  const lines = new Map<string, Set<() => void>>()
+
+  function leaving(key: string): () => void {
+    return () => {
+      const waiting = lines.get(key)
+      const [next] = waiting ?? []
+      if (!waiting || !next) return void lines.delete(key)
+      waiting.delete(next)
+      next()
+    }
+  }
+
+  return {
+    async enter(key, signal) {
+      if (signal.aborted) return undefined
+      const waiting = lines.get(key)
+      if (!waiting) {
+        lines.set(key, new Set())
+        return leaving(key)
+      }
+      if (waiting.size >= most)
+        throw new HttpError(429, 'conversation_busy', `${most} messages wait in this conversation already; send it again later`, {
+          'retry-after': '5',
+        })
+      const { promise, resolve } = Promise.withResolvers<(() => void) | undefined>()
+      const go = () => resolve(leaving(key))
+      waiting.add(go)
+      const giveUp = () => {
+        if (waiting.delete(go)) resolve(undefined)
+      }
+      signal.addEventListener('abort', giveUp, { once: true })
+      return promise.finally(() => signal.removeEventListener('abort', giveUp))
+    },
+  }
+}
+
+/** What happens to a turn whose client goes away: it goes on, or it is cancelled. */
+type OnDisconnect = 'continue' | 'cancel'
+
+type StreamedTurn = Omit<TurnRequest, 'show' | 'begun' | 'signal'> & {
+  readonly connection: Connection
+  readonly onDisconnect: OnDisconnect
+  readonly show: (event: AgentEvent, stream: EventStream) => void
+  /** Sends what comes after the last event. */
+  readonly ended?: (done: TurnDone, stream: EventStream) => void
+}
+
+/** Runs one turn for a client that reads its events as they happen. Resolves when the turn begins, so that a refused one is answered with its status. @throws as Talks.turn */
+export async function streamTurn(talks: Talks, { connection, onDisconnect, show, ended, ...request }: StreamedTurn): Promise<Response> {
+  const opened = Promise.withResolvers<EventStream>()
+  const state: { stream?: EventStream } = {}
+  const leaving = leavingSignal(connection, onDisconnect)
+  const turn = talks.turn({
+    ...request,
+    signal: leaving.signal,
+    begun(conversation) {
+      const stream = openEventStream({ connection, headers: { 'x-conversation-id': conversation.id } })
+      if (onDisconnect === 'cancel') stream.gone.addEventListener('abort', () => leaving.abort(), { once: true })
+      state.stream = stream
+      opened.resolve(stream)
+    },
+    show: (event) => state.stream && show(event, state.stream),
+  })
+  void turn.then(
+    (done) => {
+      if (state.stream) ended?.(done, state.stream)
+      state.stream?.end()
+    },
+    (error: unknown) => {
+      opened.reject(error)
+      state.stream?.end()
+    },
+  )
+  return (await opened.promise).response
+}
+
+/** Aborts when the client goes away, if that ends the turn. */
+export function leavingSignal({ gone }: Connection, onDisconnect: OnDisconnect): AbortController {
+  const leaving = new AbortController()
+  if (onDisconnect === 'cancel') gone.addEventListener('abort', () => leaving.abort(), { once: true })
+  return leaving
+}

@@ -1,0 +1,273 @@
+/** Answers clients of OpenAI's API: GET /v1/models and POST /v1/chat/completions. Each request is one turn with the history that it brings. */
+
+import { z } from '@hono/zod-openapi'
+import type { Conversation, Past } from '../../../host/api.ts'
+import { eventStream, json, route } from '../../../http/api.ts'
+import type { EventStream } from '../../../http/event-stream.ts'
+import { errorResponse, HttpError } from '../../../http/http-error.ts'
+import { createId } from '../../../kit/id.ts'
+import type { AgentEvent, Ending } from '../../../runtime/event.ts'
+import { endingNote } from '../../../runtime/history-text.ts'
+import type { Message } from '../../../runtime/port.ts'
+import type { Gateway, GatewayApi } from '../gateway.ts'
+import { leavingSignal, openAiFields, streamTurn, type TurnDone } from '../open-conversations.ts'
+
+const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
+const models = z.object({ object: z.literal('list'), data: z.array(model) })
+const completion = z.looseObject({ id: z.string(), object: z.literal('chat.completion'), model: z.string() })
+
+export function openAiRoutes(app: GatewayApi, { talks, setup }: Gateway): void {
+  const { defaultProvider, defaultModel } = setup.config
+  const names = ['braidclaw', `${defaultProvider}/${defaultModel}`]
+  const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'braidclaw' }) as const
+
+  app.openapi(
+    route('chat', {
+      method: 'get',
+      path: '/v1/models',
+      summary: 'The models of OpenAI’s API: the agent',
+      responses: { 200: json(models, 'The agent') },
+    }),
+    (c) => c.json({ object: 'list', data: names.map(modelOf) } as const, 200),
+  )
+  app.openapi(
+    route('chat', {
+      method: 'get',
+      path: '/v1/models/{id}',
+      summary: 'One model of OpenAI’s API',
+      request: { params: z.object({ id: z.string() }) },
+      responses: { 200: json(model, 'The model') },
+    }),
+    (c) => c.json(modelOf(known(c.req.valid('param').id)), 200),
+  )
+  app.openapi(
+    route('chat', {
+      method: 'post',
+      path: '/v1/chat/completions',
+      summary: 'One turn in the words of OpenAI’s API',
+      request: { body: json(completionRequest, 'As OpenAI describes it; a client’s own tools are refused') },
+      responses: {
+        200: { description: 'The answer, or its pieces', content: { 'application/json': { schema: completion }, ...eventStream } },
+      },
+    }),
+    async (c) => {
+      const request = c.req.valid('json')
+      const named = { id: newId(), created: Math.floor(Date.now() / 1000), model: known(request.model) }
+      const { prompt, past } = askedOf(request)
+      const { connection } = c.env
+      const onDisconnect = request.on_disconnect ?? 'cancel'
+      const turn = { caller: c.var.caller, message: prompt, past, onApproval: 'end' } as const
+      if (request.stream) {
+        const chunks = chunksOf(named, request.stream_options?.include_usage ?? false)
+        return streamTurn(talks, { ...turn, connection, onDisconnect, ...chunks })
+      }
+      connection.stay()
+      const pieces = createPieces()
+      const said = { text: '' }
+      const show = (event: AgentEvent) => {
+        said.text += pieces(event)
+      }
+      const done = await talks.turn({ ...turn, show, signal: leavingSignal(connection, onDisconnect).signal })
+      const failure = failureOf(done.ending)
+      return failure ? errorResponse(failure, openAiFields(failure)) : c.json(completionOf(named, said.text, done), 200)
+    },
+  )
+
+  function known(id: string): string {
+    if (names.includes(id)) return id
+    throw new HttpError(
+      404,
+      'model_not_found',
+      `there is no model ${JSON.stringify(id.slice(0, 100))} here; use ${names.join(' or ')}`,
+      {},
+      { param: 'model' },
+    )
+  }
+}
+
+function newId(): string {
+  return createId('chatcmpl', crypto.getRandomValues(new Uint8Array(15)))
+}
+
+type Chunks = {
+  readonly show: (event: AgentEvent, stream: EventStream) => void
+  readonly ended: (done: TurnDone, stream: EventStream) => void
+}
+
+/**
+ * Streams a turn as the chunks of OpenAI's API. The first chunk names the role; the last ones say why the text ends, and what it used
+ * when the client asked for that.
+ */
+function chunksOf(named: Named, wantsUsage: boolean): Chunks {
+  const pieces = createPieces()
+  const state: { role?: string } = { role: 'assistant' }
+
+  function put(stream: EventStream, delta: object, finish: string | null = null): void {
+    const choices = [{ index: 0, delta: { ...state, ...delta }, finish_reason: finish, logprobs: null }]
+    delete state.role
+    stream.send({ data: { ...named, object: 'chat.completion.chunk', choices } })
+  }
+
+  function finish(done: TurnDone, stream: EventStream): void {
+    const note = noteOf(done)
+    if (note !== '') put(stream, { content: note })
+    put(stream, {}, finishOf(done))
+    if (wantsUsage) stream.send({ data: { ...named, object: 'chat.completion.chunk', choices: [], usage: usageOf(done) } })
+  }
+
+  return {
+    show(event, stream) {
+      const content = pieces(event)
+      if (content !== '') put(stream, { content })
+    },
+    ended(done, stream) {
+      const failure = failureOf(done.ending)
+      if (failure) {
+        const { code, message, fields } = failure
+        stream.send({ data: { error: { code, message, ...openAiFields(failure), ...fields } } })
+      } else finish(done, stream)
+      stream.send({ data: '[DONE]' })
+    },
+  }
+}
+
+const content = z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
+const message = z.looseObject({ role: z.string(), content: z.optional(content) })
+
+/**
+ * Reads what a client of OpenAI's API says: its messages become the history of one turn, and what the agent cannot do is refused. Fields
+ * that are not named here have no effect: the agent's own settings apply.
+ */
+const completionRequest = z.looseObject({
+  model: z.string(),
+  messages: z.array(message).min(1).max(10_000),
+  stream: z.nullish(z.boolean()),
+  stream_options: z.nullish(z.looseObject({ include_usage: z.nullish(z.boolean()) })),
+  n: z.nullish(z.int()),
+  on_disconnect: z.optional(z.enum(['continue', 'cancel'])),
+})
+type CompletionRequest = z.infer<typeof completionRequest>
+
+type Asked = { readonly prompt: string; readonly past: Past }
+
+/** Present and not empty, these ask for something that only the agent itself decides. */
+const refused: { readonly [name: string]: string } = {
+  tools: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
+  functions: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
+  audio: 'there is no audio here',
+  web_search_options: 'the agent decides by itself what it looks up',
+}
+
+/** @throws HttpError 400 that names the parameter */
+function askedOf(request: CompletionRequest): Asked {
+  for (const [name, why] of Object.entries(refused)) if (!isEmpty(request[name])) throw unsupported(name, `${name}: ${why}; leave it out`)
+  if ((request.n ?? 1) !== 1) throw unsupported('n', 'n: one answer at a time; leave it out')
+  const format = request.response_format
+  if (!isEmpty(format) && !(typeof format === 'object' && format !== null && 'type' in format && format.type === 'text'))
+    throw unsupported('response_format', 'response_format: answers are plain text; leave it out')
+  const texts = request.messages.map(({ role, content }, at) => ({ role, text: textOf(content, at), at }))
+  const last = texts.at(-1)
+  if (last?.role !== 'user' || last.text.trim() === '')
+    throw unsupported('messages', 'messages: the last one must be of the user, and not empty')
+  const system = texts.filter(({ role }) => role === 'system' || role === 'developer').map(({ text }) => text)
+  const history = texts.slice(0, -1).flatMap(({ role, text, at }) => messageOf(role, text, at))
+  return { prompt: last.text, past: { history, ...(system.length > 0 ? { soul: system.join('\n\n') } : {}) } }
+}
+
+function messageOf(role: string, text: string, at: number): Message[] {
+  if (role === 'user') return [{ role, content: text }]
+  if (role === 'assistant') return text === '' ? [] : [{ role, parts: [{ type: 'text', text }] }]
+  if (role === 'system' || role === 'developer') return []
+  throw unsupported('messages', `messages.${at}: the role ${JSON.stringify(role)} is not known here; use system, user and assistant`)
+}
+
+function textOf(content: CompletionRequest['messages'][number]['content'], at: number): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map((part) => partOf(part, at)).join('')
+}
+
+function partOf({ type, text }: { readonly type: string; readonly text?: unknown }, at: number): string {
+  if (type === 'text' && typeof text === 'string') return text
+  throw unsupported('messages', `messages.${at}: a part of the type ${JSON.stringify(type)} cannot be read here; send text`)
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
+}
+
+function unsupported(param: string, message: string): HttpError {
+  return new HttpError(400, 'unsupported_parameter', message, {}, { type: 'invalid_request_error', param })
+}
+
+type Ended = { readonly conversation: Pick<Conversation, 'usage' | 'unanswered'>; readonly ending: Ending }
+
+/** Returns the pieces of text of a turn: those that streamed, or whole texts where none did. Rounds are separated by an empty line. */
+function createPieces() {
+  const state = { sent: '', any: false }
+  const begun = (text: string) => (state.any && state.sent === '' && text !== '' ? `\n\n${text}` : text)
+  return (event: AgentEvent): string => {
+    if (event.type !== 'text') return ''
+    if (event.isPartial) {
+      const piece = begun(event.content)
+      state.sent += event.content
+      return piece
+    }
+    // A call that was tried again has streamed another text.
+    const rest = event.content.startsWith(state.sent) ? event.content.slice(state.sent.length) : `\n\n${event.content}`
+    const piece = begun(rest)
+    Object.assign(state, { sent: '', any: true })
+    return piece
+  }
+}
+
+/** Names what stopped the turn below the model's own text: "done" must not stand alone when a call was denied. */
+function noteOf({ conversation, ending }: Ended): string {
+  const open = conversation.unanswered()
+  if (failureOf(ending) || (ending.code === 'answered' && open.length === 0)) return ''
+  const note = ending.code === 'answered' ? 'approval needed' : endingNote(ending)
+  return `\n\n[${note}${open.length > 0 ? `; open questions: ${open.join(', ')}` : ''}]`
+}
+
+/** Returns the failure of a turn that gave no answer. */
+function failureOf({ code, message }: Ending): HttpError | undefined {
+  const known: { readonly [code: string]: readonly [status: number, type: string] } = {
+    provider: [502, 'server_error'],
+    timeout: [504, 'server_error'],
+    error: [500, 'server_error'],
+    stalled: [500, 'server_error'],
+    integrity: [500, 'server_error'],
+    budget: [429, 'insufficient_quota'],
+    estop: [503, 'server_error'],
+    cancelled: [503, 'server_error'],
+  }
+  const found = known[code]
+  // A client would try a spent budget or a stop again and again.
+  return (
+    found &&
+    new HttpError(found[0], code, message, code === 'budget' || code === 'estop' ? { 'x-should-retry': 'false' } : {}, { type: found[1] })
+  )
+}
+
+function finishOf({ conversation, ending: { code } }: Ended): 'stop' | 'length' | 'content_filter' {
+  if (code === 'limit') return 'length'
+  return code === 'denied' || code === 'approval_needed' || conversation.unanswered().length > 0 ? 'content_filter' : 'stop'
+}
+
+function usageOf({ conversation }: Ended) {
+  const { inputTokens = 0, outputTokens = 0, cachedInputTokens = 0 } = conversation.usage() ?? {}
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: cachedInputTokens },
+  }
+}
+
+/** What every answer to a request repeats. */
+type Named = { readonly id: string; readonly created: number; readonly model: string }
+
+function completionOf(named: Named, text: string, done: Ended) {
+  const message = { role: 'assistant', content: `${text}${noteOf(done)}`.trim(), refusal: null }
+  const choice = { index: 0, message, finish_reason: finishOf(done), logprobs: null }
+  return { ...named, object: 'chat.completion' as const, choices: [choice], usage: usageOf(done) }
+}

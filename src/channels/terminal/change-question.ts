@@ -1,0 +1,238 @@
+/** Asks the person whether changes may enter the workspace, and shows the exact difference. */
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { headline, questionFold, setLines, unfolded } from '../../host/changes/change-lines.ts'
+import { type FileDiff, fileDiffs, textOf } from '../../host/changes/file-diff.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { count, visible } from '../../kit/text.ts'
+import type { Change, ChangeSet, Revision } from '../../runtime/changes.ts'
+import { type Answer, type AskPerson, readAnswer } from './approval-prompt.ts'
+import type { Printed } from './printer.ts'
+
+import { coloured } from './printer.ts'
+
+export type ChangeQuestion = {
+  /** Ends with a newline. */
+  readonly heading: string
+  readonly set: ChangeSet
+  readonly ask: AskPerson
+  readonly color: boolean
+  /** Aborted when the question is closed or the turn is cancelled. */
+  readonly signal: AbortSignal
+}
+
+/** `revision`: what of the change set the person wants, when that is not all of it as it is. */
+export type ChangeAnswer = Answer & { readonly revision?: Revision }
+
+/** So many answers in a row that mean nothing are a no: a terminal that answers by itself must not ask for ever. */
+const patience = 8
+
+/** @returns undefined when the person is gone or the question is closed */
+export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeAnswer | undefined> {
+  const { set, ask, color, signal, heading } = question
+  const state: { set: ChangeSet; revision?: Revision; misses: number } = { set, misses: 0 }
+  const shown = (fold = questionFold): Printed => coloured(setLines(state.set, fold), color)
+  const line = promptLine(set)
+  let words: Printed = [heading, ...shown(), line]
+  for (;;) {
+    const typed = await ask(words, signal)
+    if (typed === undefined) return undefined
+    const answer = readAnswer(typed)
+    const key = typed.trim().toLowerCase()
+    if (answer.kind === 'no') return answer
+    if (answer.kind !== 'unclear')
+      return state.revision ? { ...answer, revision: state.revision, note: partOf(set, state.revision) } : answer
+    if (key === 'd') words = [...shown(unfolded), line]
+    else if (key === 's' && set.revise) {
+      const chosen = await chooseFiles({ set, ask, signal })
+      if (chosen) Object.assign(state, { revision: { ...state.revision, only: chosen } })
+      Object.assign(state, { set: revised(set, state.revision) })
+      words = [...shown(), line]
+    } else if (key === 'e' && set.revise) {
+      const edited = await editFiles({ set: state.set, ask })
+      if (edited.ok) Object.assign(state, { revision: withEdits(set, state.revision, edited.files) })
+      Object.assign(state, { set: revised(set, state.revision) })
+      words = edited.ok ? [...shown(), line] : [`${edited.message}\n`, line]
+    } else {
+      if (set.stage === 'proposed' && key !== '?') return { kind: 'no' }
+      if (++state.misses >= patience || typed.includes('\n')) return undefined
+      words = `${help(set)}${line}`
+    }
+  }
+}
+
+/** Goes into the record beside the yes, and to the model. */
+function partOf({ changes }: ChangeSet, { only, edited }: Revision): string {
+  const own = [...(edited?.keys() ?? [])].filter((path) => only.includes(path))
+  return [
+    only.length < changes.length ? `the person applied only ${listed(only)} and dropped the rest` : 'the person applied the changes',
+    ...(own.length > 0 ? [`and edited ${listed(own)} first`] : []),
+  ].join(', ')
+}
+
+function listed(paths: readonly string[]): string {
+  const more = paths.length > 20 ? ` and ${count(paths.length - 20, 'path')} more` : ''
+  return `${paths.slice(0, 20).map(visible).join(', ')}${more}`
+}
+
+function withEdits(set: ChangeSet, revision: Revision | undefined, files: ReadonlyMap<string, Uint8Array>): Revision {
+  const { only = set.changes.map(({ path }) => path), edited } = revision ?? {}
+  return { only, edited: new Map([...(edited ?? []), ...files]) }
+}
+
+function promptLine({ stage, revise }: ChangeSet): string {
+  if (stage === 'proposed') return 'Approve? [y/N/a] '
+  return revise ? 'Apply these changes? [y/N/s/e/d/a/?] ' : 'Apply these changes? [y/N/d/a/?] '
+}
+
+function help({ stage, revise }: ChangeSet): string {
+  const yes = stage === 'made' ? 'apply them' : 'allow this call once'
+  const no = stage === 'made' ? 'drop them' : 'refuse it'
+  const keys: readonly (readonly [string, string])[] = [
+    ['y', yes],
+    ['n', `${no}; what you type after it is told to the model: n use tabs`],
+    ...(revise ? ([['s', 'choose the files to apply; the others are dropped']] as const) : []),
+    ...(revise ? ([['e', 'open the new text in your editor; what you save is applied']] as const) : []),
+    ['d', 'show the whole difference'],
+    ['a', stage === 'made' ? 'apply them, and ask no more about such changes; the next line says which' : 'allow it, from now on too'],
+  ]
+  return keys.map(([key, meaning]) => `  ${key}  ${meaning}\n`).join('')
+}
+
+/** Applies what the person chose and edited to a change set, so that the next question shows exactly what a yes applies. */
+function revised(set: ChangeSet, revision: Revision | undefined): ChangeSet {
+  if (revision === undefined) return set
+  const only = new Set(revision.only)
+  const mine = (path: string) => revision.edited?.get(path)
+  return {
+    ...set,
+    changes: set.changes.filter(({ path }) => only.has(path)).map((change) => withContent(change, mine(change.path))),
+    content(change, side, maxBytes) {
+      const own = side === 'after' ? mine(change.path) : undefined
+      if (own === undefined) return set.content(change, side, maxBytes)
+      return own.length <= maxBytes ? own : undefined
+    },
+  }
+}
+
+function withContent(change: Change, content: Uint8Array | undefined): Change {
+  if (content === undefined || change.after === undefined) return change
+  return { ...change, after: { ...change.after, size: content.length, sha256: sha256(content) } }
+}
+
+type Edited = { readonly ok: true; readonly files: ReadonlyMap<string, Uint8Array> } | { readonly ok: false; readonly message: string }
+
+const [mostFiles, mostBytes] = [20, 1024 * 1024]
+
+type Copy = { readonly path: string; readonly copy: string; readonly content: Uint8Array }
+
+/** Opens the new text of changed files in the person's editor, on copies in a private folder. `files` holds only what was changed. */
+async function editFiles({ set, ask }: { readonly set: ChangeSet; readonly ask: AskPerson }): Promise<Edited> {
+  const texts = set.changes.flatMap((change) => {
+    const content = change.after?.kind === 'file' ? set.content(change, 'after', mostBytes) : undefined
+    return content !== undefined && textOf(content) !== undefined ? [{ path: change.path, content }] : []
+  })
+  if (texts.length === 0) return { ok: false, message: 'there is no new text to edit' }
+  if (texts.length > mostFiles)
+    return { ok: false, message: `${texts.length} files are too many for an editor, at most ${mostFiles}; choose some with s first` }
+  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-edit-'))
+  try {
+    const copies = texts.map(({ path, content }, at): Copy => ({ path, content, copy: join(folder, placeOf(path, at)) }))
+    for (const { copy, content } of copies) {
+      mkdirSync(dirname(copy), { recursive: true, mode: 0o700 })
+      writeFileSync(copy, content, { mode: 0o600 })
+    }
+    const code = await ask.edit(copies.map(({ copy }) => copy))
+    if (code !== 0) return { ok: false, message: `the editor ended with ${code ?? 'an error'}; nothing was taken over` }
+    const files = new Map(copies.flatMap(savedIn))
+    return files.size > 0 ? { ok: true, files } : { ok: false, message: 'nothing was edited' }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Keeps the name, from which an editor knows the language; a number keeps two files apart. */
+function placeOf(path: string, at: number): string {
+  return join(String(at + 1), path.slice(path.lastIndexOf('/') + 1))
+}
+
+function savedIn({ path, copy, content }: Copy): readonly (readonly [string, Uint8Array])[] {
+  // An editor may remove a file that it was told to; that says nothing about the change.
+  if (!existsSync(copy)) return []
+  const saved = new Uint8Array(readFileSync(copy))
+  return Buffer.compare(saved, content) === 0 ? [] : [[path, saved]]
+}
+
+type Choice = { readonly set: ChangeSet; readonly ask: AskPerson; readonly signal: AbortSignal }
+
+/** Files that are chosen together. */
+type Unit = { readonly label: string; readonly paths: readonly string[] }
+
+/**
+ * Lets the person choose which files of a change set are applied: units that only make sense as a whole are chosen as a whole.
+ * @returns the chosen paths; undefined when the person went back
+ */
+async function chooseFiles({ set, ask, signal }: Choice): Promise<readonly string[] | undefined> {
+  const units = unitsOf(set)
+  const list = units.map(({ label }, at) => `${String(at + 1).padStart(4)}  ${label}\n`).join('')
+  let words = `${list}Which to apply? Numbers such as 1,3-5; Enter goes back: `
+  for (;;) {
+    const typed = await ask(words, signal)
+    if (typed === undefined || typed.trim() === '') return undefined
+    const numbers = readNumbers(typed, units.length)
+    if (typeof numbers !== 'string') return withFolders(set, new Set(units.flatMap(({ paths }, at) => (numbers.has(at + 1) ? paths : []))))
+    words = `${numbers}\nWhich to apply? `
+  }
+}
+
+/** A renamed file is one unit, and so is a git directory: a part of it would be a damaged repository. */
+function unitsOf(set: ChangeSet): readonly Unit[] {
+  const units = new Map<string, FileDiff[]>()
+  for (const diff of fileDiffs(set)) {
+    const repository = gitDirectoryOf(diff.path)
+    const key = repository ?? diff.path
+    units.set(key, [...(units.get(key) ?? []), diff])
+  }
+  return [...units].map(([key, diffs]) => {
+    const [only] = diffs
+    const label =
+      only && gitDirectoryOf(only.path) === undefined
+        ? headline(only)
+        : `git directory ${visible(key)} (${count(diffs.length, 'path')}, only as a whole)`
+    return { label, paths: diffs.flatMap(({ changes }) => changes.map(({ path }) => path)) }
+  })
+}
+
+/** Returns the path up to and including a `.git`, in any spelling that a case-insensitive file system takes for it. */
+function gitDirectoryOf(path: string): string | undefined {
+  const parts = path.split('/')
+  const at = parts.findIndex((part) => part.normalize('NFC').toLowerCase() === '.git')
+  return at < 0 ? undefined : parts.slice(0, at + 1).join('/')
+}
+
+/** Reads `1,3-5 8`. @returns a sentence when a part is not a number of the list */
+export function readNumbers(text: string, most: number): ReadonlySet<number> | string {
+  const numbers = new Set<number>()
+  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
+    const [, from = '', to = from] = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part) ?? []
+    const [first, last] = [Number(from), Number(to)]
+    if (from === '' || first < 1 || last > most || first > last)
+      return `${visible(part)} is not on the list: numbers from 1 to ${most}, or 2-4`
+    for (let number = first; number <= last; number++) numbers.add(number)
+  }
+  return numbers.size > 0 ? numbers : 'that is no number'
+}
+
+/** A chosen file needs its new folders; a deleted folder can only go when everything that was deleted in it is chosen. */
+function withFolders({ changes }: ChangeSet, chosen: Set<string>): readonly string[] {
+  const within = (path: string, folder: string) => path.startsWith(`${folder}/`)
+  return changes
+    .filter(({ path, before, after }) => {
+      if (after?.kind === 'folder' && !before) return chosen.has(path) || [...chosen].some((each) => within(each, path))
+      if (before?.kind !== 'folder' || after) return chosen.has(path)
+      return chosen.has(path) && changes.every((other) => !within(other.path, path) || chosen.has(other.path))
+    })
+    .map(({ path }) => path)
+}
