@@ -35,7 +35,7 @@ export function createAgentConversations(options: ConversationsOptions) {
   const recall = recallOf(setup, agentProfile)
   const open = new Map<string | undefined, Promise<AnsweringConversation>>()
   const opened = new Set<Conversation>()
-  const common = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
+  const common = { provider, tools, sandbox }
 
   async function own(): Promise<AnsweringConversation> {
     const past = async (tokens: number) => ({ ...(await words()), history: history(tokens) })
@@ -60,8 +60,7 @@ export function createAgentConversations(options: ConversationsOptions) {
   async function other(name: string, access: ChannelProfile | undefined): Promise<AnsweringConversation> {
     const which = { kind: 'called', name: `${agentProfile.id} ${name}` } as const
     const past = access?.memory === 'own' ? soulAlone : words
-    const limits = access ? { access } : {}
-    const conversation = await host.conversation(which, { ...common, ...limits, channel: name.split(' ')[0] ?? name, past })
+    const conversation = await host.conversation(which, { ...common, access, channel: name.split(' ')[0] ?? name, past })
     return { conversation, compact: () => conversation.compact({ tell: (line) => log('info', line), signal }) }
   }
 

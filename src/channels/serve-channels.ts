@@ -61,7 +61,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       kinds.map(async ({ kind, settings, access }) => ({ kind, access, channel: await kind.create({ settings, setup, dir }) })),
     )
     const { provider, tools, sandbox } = options
-    const answering = { provider, ...(tools ? { tools } : {}), ...(sandbox ? { sandbox } : {}) }
+    const answering = { provider, tools, sandbox }
     const questions = createChannelQuestions()
     const answers = createAnswers({ log, answering: conversations.answering, questions })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })

@@ -1,5 +1,6 @@
 /** Reads the body of a request: JSON only, of limited size, depth and time. */
 
+import { within } from '../kit/abort.ts'
 import { errorText } from '../kit/errors.ts'
 import { HttpError } from './http-error.ts'
 
@@ -28,7 +29,9 @@ export async function readJsonBody(
       'accept-encoding': 'identity',
     })
   if (Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
-  const text = textIn(await withinTime(headers.has('content-length') ? request.bytes() : collect(request, maxBytes), maxMs))
+  const bytes = await within(maxMs, headers.has('content-length') ? request.bytes() : collect(request, maxBytes))
+  if (!bytes) throw new HttpError(408, 'slow_body', `the body did not arrive within ${maxMs / 1000} seconds`, { connection: 'close' })
+  const text = textIn(bytes)
   if (text.trim() === '') return { text: '{}', value: {} }
   const type = headers.get('content-type') ?? ''
   if (!/^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i.test(type))
@@ -85,19 +88,6 @@ function textIn(bytes: Uint8Array): string {
 function tooLarge(maxBytes: number): HttpError {
   // The rest of the body stays unread, so this connection cannot be used again.
   return new HttpError(413, 'too_large', `the body is larger than ${maxBytes} bytes`, { connection: 'close' })
-}
-
-async function withinTime<T>(work: Promise<T>, ms: number): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => reject(new HttpError(408, 'slow_body', `the body did not arrive within ${ms / 1000} seconds`, { connection: 'close' })),
-    ms,
-  )
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** Counts brackets outside of strings, and stops above `most`: a parser would recurse instead. */

@@ -47,7 +47,7 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
   const server = Bun.serve({
     hostname,
     port,
-    ...(tls ? { tls } : {}),
+    tls,
     idleTimeout: idleSeconds,
     maxRequestBodySize: maxBodyBytes,
     development: false,

@@ -1,6 +1,6 @@
 /** Serves an API: each request passes the guards, says who sent it, and has its body read, before a route sees it. */
 
-import { errorText } from '../kit/errors.ts'
+import { errorText, hasCode } from '../kit/errors.ts'
 import type { ApiEnv } from './api.ts'
 import { createIdentifier, type IdentifierOptions, type Identity } from './callers.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
@@ -137,9 +137,8 @@ function pathOf(url: string): string {
 
 /** Says why a server cannot listen at an address. */
 export function listenProblem(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EADDRINUSE') return 'something listens there already; name another --port'
-  if (code === 'EACCES') return 'this user may not use that port; name one above 1023'
+  if (hasCode(error, 'EADDRINUSE')) return 'something listens there already; name another --port'
+  if (hasCode(error, 'EACCES')) return 'this user may not use that port; name one above 1023'
   return errorText(error)
 }
 

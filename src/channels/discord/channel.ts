@@ -4,15 +4,14 @@ import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import type { Channel, ChannelHost, InboundMessage } from '../inbox/channel-api.ts'
-import { createAddresses } from '../inbox/channel-api.ts'
-import type { Discord, DiscordOptions } from './connect.ts'
+import { type Channel, type ChannelHost, createAddresses, type InboundMessage } from '../inbox/channel-api.ts'
+import { connectDiscord, DISCORD_API, type Discord, type DiscordOptions, faultOf, settle } from './connect.ts'
 import type { discordRows } from './settings.ts'
 
 type DiscordSettings = Values<typeof discordRows>
 
-export async function openDiscordChannel(setup: Setup, settings: DiscordSettings): Promise<Channel> {
-  return createDiscordChannel(settings, await optionsFor(setup, settings))
+export function openDiscordChannel(setup: Setup, settings: DiscordSettings): Channel {
+  return createDiscordChannel(settings, optionsFor(setup, settings))
 }
 
 /** Discord may be unreachable for long: the other channels do not wait for it, and they continue when it ends for good. */
@@ -36,7 +35,7 @@ function createDiscordChannel({ channelIds }: DiscordSettings, options: DiscordO
   return {
     name: 'discord',
     async start(host, signal) {
-      const connected = await (await import('./connect.ts')).connectDiscord({ ...options, signal })
+      const connected = await connectDiscord({ ...options, signal })
       if (connected.ok) {
         state.connected = connected
         host.setup.log('info', 'channel started', { channel: 'discord', user: connected.userId })
@@ -70,20 +69,18 @@ type Connecting = {
  * @returns undefined when the signal stopped it before it connected. @throws FailureError `error` for wrong settings or a permanent failure
  */
 export async function connectTo({ setup, settings, signal }: Connecting) {
-  const options = await optionsFor(setup, settings)
-  const connected = await (await import('./connect.ts')).connectDiscord({ ...options, signal })
+  const connected = await connectDiscord({ ...optionsFor(setup, settings), signal })
   if (connected.ok) return connected
   if (signal.aborted) return undefined
-  throw new FailureError('error', `${connected.message}`)
+  throw new FailureError('error', connected.message)
 }
 
-async function optionsFor({ context, log, redactor }: Setup, { tokenEnv, channelIds, api }: DiscordSettings): Promise<DiscordOptions> {
+function optionsFor({ context, log, redactor }: Setup, { tokenEnv, channelIds, api }: DiscordSettings): DiscordOptions {
   const token = context.env[tokenEnv] ?? ''
   if (token !== '') redactor.register(token, tokenEnv)
-  const { DISCORD_API, faultOf, settle } = await import('./connect.ts')
   const restApi = api ?? DISCORD_API
   const options = { token, channelIds, fetch: createProviderFetch({ baseUrl: restApi }), log, restApi }
   const fault = faultOf(settle(options))
-  if (fault !== undefined) throw new FailureError('error', `${fault}`)
+  if (fault !== undefined) throw new FailureError('error', fault)
   return options
 }

@@ -1,5 +1,6 @@
 /** Connects to Discord: it delivers messages from the configured channels and sends answers. The libraries are loaded here on first use. */
 
+import { sleep as sleepUntil } from '../../kit/abort.ts'
 import { createQueue } from '../../kit/queue.ts'
 
 import type { Log } from '../../runtime/port.ts'
@@ -33,7 +34,7 @@ export async function connectDiscord(options: DiscordOptions): Promise<Discord |
 }
 
 async function connect(options: DiscordOptions, settled: Settled): Promise<Discord | NoDiscord> {
-  const { sleep = realSleep } = options
+  const { sleep = sleepUntil } = options
   const { channelIds, restApi, token } = settled
   const [{ stayConnected, createListener }, { createOutbox, createApi }] = await libraries()
   const { closing, signal } = endedBy(options.signal)
@@ -88,18 +89,6 @@ function restricted(outbox: Outbox, { channelIds, redact }: Limits): Outbox {
   }
 }
 
-function realSleep(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  const stop = () => {
-    clearTimeout(timer)
-    reject(signal.reason)
-  }
-  signal.addEventListener('abort', stop, { once: true })
-  if (signal.aborted) stop()
-  return promise.finally(() => signal.removeEventListener('abort', stop))
-}
-
 /** The origin that the guarded fetch must allow, unless `restApi` names another one. */
 export const DISCORD_API = 'https://discord.com/api'
 
@@ -120,7 +109,7 @@ export type DiscordOptions = {
   readonly signal?: AbortSignal
   readonly intents?: number
   readonly restApi?: string
-  /** Resolves after the given milliseconds, or rejects when the signal aborts. */
+  /** Settles after the given milliseconds, or when the signal aborts. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 

@@ -52,7 +52,7 @@ export function keepRunning({ setup, dir, started, watches }: Keeping, { role, c
     worked: () => watches[role]?.answered() ?? false,
     ended: (againInMs) => watches[role]?.ended(againInMs),
     now: () => performance.now(),
-    sleep: sleep,
+    sleep,
   })
 }
 

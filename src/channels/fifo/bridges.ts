@@ -56,7 +56,7 @@ function unlessGone({ dir, signal }: BridgeOptions, name: string, open: Open): A
   return (async function* () {
     for await (const line of lines) {
       // A line that is only too long still has its beginning.
-      if (!line.ok && line.text === '') throw new FailureError('error', `${line.error}`)
+      if (!line.ok && line.text === '') throw new FailureError('error', line.error)
       yield line
     }
   })()
@@ -143,7 +143,7 @@ export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<Conve
     systemPrompt: '',
     // Each call is independent: the journal has the earlier calls, and this provider does not read history.
     past: () => ({ history: [] }),
-    ...(sandbox ? { sandbox } : {}),
+    sandbox,
   } as const
   await withConversation(options, async (conversation) => {
     signal.addEventListener('abort', () => conversation.cancel('SIGTERM'), { once: true })
@@ -302,7 +302,7 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
       if (admission.admit(access, { channel, text, from: 'discord', person, answer })) await send(messageLine({ channel, text }))
     }
     const ended = await discord.ended
-    if (!ended.ok) throw new FailureError('error', `${ended.message}`)
+    if (!ended.ok) throw new FailureError('error', ended.message)
   }
 
   const answer = async () => {

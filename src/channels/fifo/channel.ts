@@ -6,8 +6,7 @@ import { messageLine, readMessage } from '../../kit/wire.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
-import type { Channel, InboundMessage } from '../inbox/channel-api.ts'
-import { createAddresses } from '../inbox/channel-api.ts'
+import { type Channel, createAddresses, type InboundMessage } from '../inbox/channel-api.ts'
 
 export type Written = { readonly ok: true } | { readonly ok: false; readonly message: string }
 

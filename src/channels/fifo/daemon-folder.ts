@@ -21,7 +21,7 @@ export function fifoFolder({ cwd, env }: CliContext, named: string | undefined):
 /** @throws FailureError `error` when they cannot be created or are not ours */
 export async function makeFifos(dir: string): Promise<void> {
   const created = await createFifos(dir)
-  if (!created.ok) throw new FailureError('error', `${created.message}`)
+  if (!created.ok) throw new FailureError('error', created.message)
 }
 
 export type DaemonLock =
@@ -129,7 +129,7 @@ function readNote(path: string): Note {
     if (!isObject(note)) return nothing()
     const { pid, made, bridges } = note
     const owners = Object.entries(isObject(bridges) ? bridges : {}).filter((each): each is [string, string] => typeof each[1] === 'string')
-    return { ...(typeof pid === 'number' ? { pid } : {}), made: made === true, bridges: new Map(owners) }
+    return { pid: typeof pid === 'number' ? pid : undefined, made: made === true, bridges: new Map(owners) }
   } catch {
     return nothing()
   }

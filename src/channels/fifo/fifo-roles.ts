@@ -56,7 +56,7 @@ export async function assignRoles(given: Setup, casting: FifoRoles): Promise<Cas
   return {
     setup,
     provider,
-    ...(hand ? { tools: hand.tools } : {}),
+    tools: hand?.tools,
     described: `interact: fifo${alsoDiscord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
     watches: { brain: brain?.exchange.bridge, claw: hand?.exchange.bridge },
     async close() {

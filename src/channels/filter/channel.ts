@@ -23,7 +23,7 @@ export function createQuestionChannel({ which, options, begun, ...shown }: OneQu
   return {
     name: options.channel,
     async start(host, signal) {
-      const conversation = await host.conversation(which, { setup, ...options, ...(ask ? { ask } : {}) })
+      const conversation = await host.conversation(which, { setup, ...options, ask })
       state.conversation = conversation
       begun?.(conversation, host)
       signal.addEventListener('abort', () => conversation.cancel(), { once: true })

@@ -54,5 +54,5 @@ function meant(path: string): string {
 }
 
 function wrong(what: string): FailureError {
-  return new FailureError('usage', `${what}`)
+  return new FailureError('usage', what)
 }

@@ -6,8 +6,7 @@ import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
 import { openSession } from '../../http/callers.ts'
 import { createIdempotency } from '../../http/idempotency.ts'
-import type { Listening } from '../../http/listen.ts'
-import { isLoopback, nameOf, namesOf } from '../../http/listen.ts'
+import { isLoopback, type Listening, nameOf, namesOf } from '../../http/listen.ts'
 import { listenProblem, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { aborted } from '../../kit/abort.ts'
 import { traceOf } from '../../kit/errors.ts'
@@ -87,7 +86,7 @@ function open({ setup, settings, host, holders, talks, telemetry }: Opening): Li
       simple: { '/health': () => simpleJson({ ok: true, version }) },
       hostname: settings.host,
       port: settings.port,
-      ...(tls ? { tls } : {}),
+      tls,
       proxies: settings.allowedHosts,
       names: namesOf(settings.host),
       cookie: sessionCookie,

@@ -72,7 +72,7 @@ export function createTalks(host: ChannelHost): Talks {
   }
 
   function openFor({ access }: Caller, which: ConversationChoice, past?: Past): Promise<Conversation> {
-    return host.conversation(which, { channel: access.channel, access, ...(past ? { past: () => past } : {}) })
+    return host.conversation(which, { channel: access.channel, access, past: past && (() => past) })
   }
 
   /** The conversations used longest ago are closed when too many are open. */

@@ -91,7 +91,7 @@ function resultOf(status: number, text: string, hide: (text: string) => string):
   const retryAfterS = isObject(parameters) ? parameters.retry_after : undefined
   throw new TelegramFailure(hide(typeof description === 'string' ? description.slice(0, 300) : `Telegram answers ${status}`), {
     status: typeof code === 'number' ? code : status,
-    ...(typeof retryAfterS === 'number' && retryAfterS >= 0 ? { retryAfterS } : {}),
+    retryAfterS: typeof retryAfterS === 'number' && retryAfterS >= 0 ? retryAfterS : undefined,
   })
 }
 

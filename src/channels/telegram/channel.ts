@@ -7,8 +7,7 @@ import { visionProblem } from '../../host/setup/vision-provider.ts'
 import { aborted, sleep } from '../../kit/abort.ts'
 import { isObject } from '../../kit/json.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
-import { createAddresses } from '../inbox/channel-api.ts'
+import { type Channel, type ChannelHost, createAddresses } from '../inbox/channel-api.ts'
 import type { Waiting } from '../outbox/send-pieces.ts'
 import { type Asking, type BotApi, createBotApi, createOutbox, type Outbox, refusalOf } from './bot-api.ts'
 import { hear, joinAlbums, type Self, type TelegramMessage } from './inbound.ts'
@@ -38,11 +37,11 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
   return {
     name: 'telegram',
     async start(host, signal) {
-      const outbox = createOutbox({ api, sleep: sleep, log, signal })
+      const outbox = createOutbox({ api, sleep, log, signal })
       state.outbox = outbox
       // What is not taken before the stop is taken by the next start.
       const hearing = AbortSignal.any([signal, host.stopping])
-      const ask = createPatience({ api, sleep: sleep, log, signal: hearing })
+      const ask = createPatience({ api, sleep, log, signal: hearing })
       const self = selfIn(await ask('getMe', {}))
       if (self) {
         const ledger = openLedger(join(context.home, 'telegram', `bot-${self.id}.json`), log)
@@ -115,7 +114,7 @@ export function createPatience({ api, sleep, log, signal }: Waiting & { readonly
       } catch (error) {
         if (signal.aborted) return undefined
         const refusal = refusalOf(error, method)
-        if (refusal.kind === 'final') throw new FailureError('error', `${refusal.message}`)
+        if (refusal.kind === 'final') throw new FailureError('error', refusal.message)
         if (trouble.failures === 0) log('warn', 'telegram out of reach', { why: refusal.message, next: 'asked again until it answers' })
         const waitMs = refusal.kind === 'wait' ? refusal.ms : pauseMs(trouble.failures)
         trouble.failures += 1

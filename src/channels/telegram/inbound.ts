@@ -58,7 +58,7 @@ export function hear(update: unknown, self: Self): Heard {
       isForwarded: said.forward_origin !== undefined || said.forward_date !== undefined,
       thread,
       command,
-      ...(typeof said.media_group_id === 'string' ? { album: said.media_group_id } : {}),
+      album: typeof said.media_group_id === 'string' ? said.media_group_id : undefined,
     },
   }
 }

@@ -5,7 +5,7 @@
 
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { errorText } from '../../kit/errors.ts'
+import { errorText, hasCode } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { TelegramMessage } from './inbound.ts'
@@ -89,12 +89,12 @@ function read(path: string, log: Log): State {
       throw new Error('it is not what was written')
     const topics = Object.entries(isObject(found.topics) ? found.topics : {})
     return {
-      ...(typeof found.offset === 'number' ? { offset: found.offset } : {}),
+      offset: typeof found.offset === 'number' ? found.offset : undefined,
       open: new Map(found.open.map((each) => [each.message.updateId, each])),
       topics: new Map(topics.flatMap(([address, number]): [string, number][] => (typeof number === 'number' ? [[address, number]] : []))),
     }
   } catch (error) {
-    if (isObject(error) && error.code === 'ENOENT') return nothing()
+    if (hasCode(error, 'ENOENT')) return nothing()
     log('warn', 'telegram messages of an earlier start are not known', {
       path,
       why: errorText(error),

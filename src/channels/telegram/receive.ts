@@ -2,8 +2,7 @@
 
 import { flat } from '../../kit/text.ts'
 import type { Addresses, ChannelHost, TurnPlace } from '../inbox/channel-api.ts'
-import type { BotApi } from './bot-api.ts'
-import { addressOf, type Outbox } from './bot-api.ts'
+import { addressOf, type BotApi, type Outbox } from './bot-api.ts'
 import { completeText } from './complete-text.ts'
 import type { Command, TelegramMessage } from './inbound.ts'
 import type { Ledger } from './ledger.ts'
@@ -81,8 +80,8 @@ export function createReceiver({ host, api, outbox, ledger, addresses, settings,
     const noteAddress = addresses.note(address)
     host.receive({
       ...{ channel: address, text, person, from: 'telegram', conversation: `telegram ${address}` },
-      ...(topic === undefined ? {} : { topic: String(topic) }),
-      ...(command === undefined ? {} : { command: () => obey(command, message) }),
+      topic: topic?.toString(),
+      command: command && (() => obey(command, message)),
       taken(conversationId) {
         noteAddress(conversationId)
         ledger.begin(updateId)

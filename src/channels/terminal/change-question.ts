@@ -10,7 +10,6 @@ import { count, visible } from '../../kit/text.ts'
 import type { Change, ChangeSet, Revision } from '../../runtime/changes.ts'
 import { type Answer, type AskPerson, readAnswer } from './approval-prompt.ts'
 import type { Printed } from './printer.ts'
-
 import { coloured } from './printer.ts'
 
 export type ChangeQuestion = {

@@ -14,6 +14,7 @@ import type { AskPerson } from './approval-prompt.ts'
 import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
 import { createRepl } from './line-editor.ts'
+import { pastChanges } from './past-changes.ts'
 import { wantsColor } from './printer.ts'
 import { turn } from './run-turn.ts'
 
@@ -194,7 +195,6 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
     case '/changes':
     case '/diff':
     case '/undo': {
-      const { pastChanges } = await import('./past-changes.ts')
       write(
         await pastChanges({
           command,

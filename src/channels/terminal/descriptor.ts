@@ -1,6 +1,7 @@
 /** Writes text to a file descriptor completely, whatever the other end does. Only the printer may use it, because it escapes nothing. */
 
 import { writeSync } from 'node:fs'
+import { errnoOf } from '../../kit/errors.ts'
 
 /**
  * `closed` becomes true when writing is no longer possible; no method throws. `failure` is the errno name of the cause, except EPIPE: the
@@ -23,7 +24,7 @@ export function openDescriptor(fd: number): Descriptor {
         try {
           offset += writeSync(fd, bytes, offset)
         } catch (error) {
-          const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+          const code = errnoOf(error) ?? String(error)
           if (code === 'EAGAIN') Bun.sleepSync(2)
           else {
             state.closed = true

@@ -88,7 +88,7 @@ export function backgroundManager({ folder, logPath, processes, now }: Backgroun
     process.kill(pid, 'SIGTERM')
     for (let waited = 0; pidOf(note) !== undefined && waited < stopSeconds * 1_000; waited += 50) await processes.sleep(50)
     endGroup(pid, 'SIGKILL')
-    write(note.run ? { run: note.run } : {})
+    write({ run: note.run })
   }
 
   return {
@@ -117,9 +117,10 @@ function stateOf(note: Note, pid: number | undefined, { restarts, code }: Count)
   return {
     installed: note.run !== undefined,
     running: pid !== undefined,
-    ...(pid === undefined ? {} : { pid, since: note.since }),
-    ...(restarts > 0 ? { restarts } : {}),
-    ...(ended ? { problem: `it ended by itself${code === undefined ? '' : `, last with exit code ${code}`}; see "service logs"` } : {}),
+    pid,
+    since: pid === undefined ? undefined : note.since,
+    restarts: restarts > 0 ? restarts : undefined,
+    problem: ended ? `it ended by itself${code === undefined ? '' : `, last with exit code ${code}`}; see "service logs"` : undefined,
   }
 }
 
@@ -141,9 +142,9 @@ function readNote(path: string): Note {
     if (!isObject(note)) return {}
     const { run, keeper: owner, since } = note
     return {
-      ...(isRun(run) ? { run } : {}),
-      ...(typeof owner === 'string' ? { keeper: owner } : {}),
-      ...(typeof since === 'number' ? { since } : {}),
+      run: isRun(run) ? run : undefined,
+      keeper: typeof owner === 'string' ? owner : undefined,
+      since: typeof since === 'number' ? since : undefined,
     }
   } catch {
     return {}

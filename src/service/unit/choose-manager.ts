@@ -4,8 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { backgroundManager, type Processes } from './background.ts'
 import { launchdManager } from './launchd.ts'
-import type { ServiceManager } from './service-run.ts'
-import { runProgram } from './service-run.ts'
+import { runProgram, type ServiceManager } from './service-run.ts'
 import { hasSystemd, systemdManager } from './systemd.ts'
 
 export type ManagerOptions = {

@@ -102,5 +102,5 @@ function argvIn(text: string): readonly string[] | undefined {
 function stateIn(installed: boolean, printed: string): ServiceState {
   const pid = Number(/^\s*pid = (\d+)$/m.exec(printed)?.[1] ?? 0)
   const restarts = Number(/^\s*runs = (\d+)$/m.exec(printed)?.[1] ?? 1) - 1
-  return { installed, running: pid > 0, ...(pid > 0 ? { pid } : {}), ...(restarts > 0 ? { restarts } : {}) }
+  return { installed, running: pid > 0, pid: pid || undefined, restarts: restarts > 0 ? restarts : undefined }
 }

@@ -143,9 +143,9 @@ function stateIn(installed: boolean, shown: string): ServiceState {
   return {
     installed,
     running,
-    ...(pid > 0 ? { pid } : {}),
-    ...(running && since > 0 ? { since } : {}),
+    pid: pid || undefined,
+    since: running && since > 0 ? since : undefined,
     restarts: Number(value('NRestarts')) || 0,
-    ...(value('ActiveState') === 'failed' ? { problem: `it failed with exit code ${value('ExecMainStatus')}; see "service logs"` } : {}),
+    problem: value('ActiveState') === 'failed' ? `it failed with exit code ${value('ExecMainStatus')}; see "service logs"` : undefined,
   }
 }

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { needs } from '../../../test/support/needs.ts'
 import { launchdManager, launchdPlist } from './launchd.ts'
-import type { ServiceRun } from './service-run.ts'
-import { runProgram } from './service-run.ts'
+import { runProgram, type ServiceRun } from './service-run.ts'
 import { systemdManager, systemdUnit } from './systemd.ts'
 
 /** A folder and a program with every character that a unit file gives a meaning. */

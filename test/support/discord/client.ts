@@ -1,7 +1,6 @@
 /** Connects our side of the fake Discord through the guarded fetch; it records and shortens waits, and keeps the log. */
 
-import type { DiscordOptions } from '../../../src/channels/discord/connect.ts'
-import { connectDiscord, type Discord } from '../../../src/channels/discord/connect.ts'
+import { connectDiscord, type Discord, type DiscordOptions } from '../../../src/channels/discord/connect.ts'
 import type { DiscordMessage } from '../../../src/channels/discord/gateway.ts'
 import type { Log } from '../../../src/runtime/port.ts'
 import { createProviderFetch } from '../../../src/workspace/net/provider-fetch.ts'

@@ -2,11 +2,11 @@
 
 import { z } from '@hono/zod-openapi'
 import type { ApprovalDecision } from '../../../host/contract/records-api.ts'
+import { FailureError } from '../../../host/failure.ts'
 import { addJsonRoute, count, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { orMissingLater, snake } from '../gateway.ts'
+import { type Gateway, type GatewayApi, orMissingLater, snake } from '../gateway.ts'
 
 const approval = z.looseObject({
   id: z.string(),
@@ -75,7 +75,7 @@ export function approvalRoutes(app: GatewayApi, { host, talks }: Gateway): void 
       const { approvals } = await host.records()
       const made: ApprovalDecision = { allow: decision === 'allow', by: signatureOf(caller), ...more }
       const done = await approvals.decide(id, made).catch((error: unknown) => {
-        throw error instanceof Error && 'code' in error && error.code === 'error' ? new HttpError(409, 'not_open', error.message) : error
+        throw error instanceof FailureError && error.code === 'error' ? new HttpError(409, 'not_open', error.message) : error
       })
       return toApproval(done)
     },

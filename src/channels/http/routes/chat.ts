@@ -5,8 +5,7 @@ import type { Conversation, Host } from '../../../host/api.ts'
 import { eventStream, json, route } from '../../../http/api.ts'
 import type { EventStream } from '../../../http/event-stream.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { conversationId, ending, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
+import { conversationId, ending, type Gateway, type GatewayApi, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
 import { leavingSignal, streamTurn } from '../open-conversations.ts'
 
 const request = z.strictObject({
@@ -107,7 +106,7 @@ function createTurnNotes() {
         receipts: calls.size > 0 && runId !== undefined ? [...host.receiptsOf(runId)] : [],
         approvals: [...conversation.unanswered()],
         usage: used ? snake(used) : null,
-        ...(window === undefined ? {} : { context: { window, used: tokens, trimmed } }),
+        context: window === undefined ? undefined : { window, used: tokens, trimmed },
       }
     },
   }

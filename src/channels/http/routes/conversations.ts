@@ -42,7 +42,7 @@ export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): v
       const seq = host.events.latest()
       const { conversationId: _, messages, ...rest } = orMissing(() => conversations.read(id))
       const running = talks.runningIn(id)
-      return { id, ...rest, seq, messages: plain(messages), ...(running ? { running_run_id: running } : {}) }
+      return { id, ...rest, seq, messages: plain(messages), running_run_id: running }
     },
   })
   addJsonRoute(app, inScope('chat'), 'patch /conversations/{id}', {

@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi'
 import type { CostReport, CostRow } from '../../../host/cost/cost.ts'
 import { json, route } from '../../../http/api.ts'
 import { spendKeys } from '../../../memory/spend/spend.ts'
+import { ownerOf } from '../access.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 
 const query = z.object({
@@ -61,8 +62,7 @@ export function costRoutes(app: GatewayApi, { host }: Gateway): void {
       responses: { 200: json(answer, 'Days are those of UTC') },
     }),
     async (c) => {
-      const { id, access } = c.var.caller
-      const report = await host.cost({ ...c.req.valid('query'), ...(access.memory === 'own' ? { token: id } : {}) })
+      const report = await host.cost({ ...c.req.valid('query'), token: ownerOf(c.var.caller) })
       return c.json(told(report), 200)
     },
   )

@@ -6,8 +6,7 @@ import { eventStream, route } from '../../../http/api.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
 import { errorText } from '../../../kit/errors.ts'
 import type { Caller } from '../access.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { conversationId, runId } from '../gateway.ts'
+import { conversationId, type Gateway, type GatewayApi, runId } from '../gateway.ts'
 
 const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is no id of an event')
 const query = z.object({ after: z.optional(position), conversation_id: z.optional(conversationId), run_id: z.optional(runId) })

@@ -11,8 +11,7 @@ import { HttpError } from '../../../http/http-error.ts'
 import { isJsonObject } from '../../../kit/json.ts'
 import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'
 import type { Caller } from '../access.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { orMissing, snake } from '../gateway.ts'
+import { type Gateway, type GatewayApi, orMissing, snake } from '../gateway.ts'
 
 const verdict = z.enum(['allow', 'ask', 'deny'])
 const words = z.array(z.string())

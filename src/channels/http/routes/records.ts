@@ -5,8 +5,7 @@ import { FailureError } from '../../../host/failure.ts'
 import { addJsonRoute, count, inScope, plain } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf } from '../access.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { orMissing } from '../gateway.ts'
+import { type Gateway, type GatewayApi, orMissing } from '../gateway.ts'
 
 const tool = z.looseObject({ name: z.string(), description: z.string(), risk: z.string(), active: z.boolean(), source: z.string() })
 const hit = z.object({

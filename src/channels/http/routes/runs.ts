@@ -5,8 +5,18 @@ import type { RunFacts, Step, Undone } from '../../../host/contract/records-api.
 import { addJsonRoute, count, eventStream, inScope, json, plain, route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { conversationId, messageText, onApproval, onDisconnect, orMissingLater, runId, snake, toTurn } from '../gateway.ts'
+import {
+  conversationId,
+  type Gateway,
+  type GatewayApi,
+  messageText,
+  onApproval,
+  onDisconnect,
+  orMissingLater,
+  runId,
+  snake,
+  toTurn,
+} from '../gateway.ts'
 import { streamTurn } from '../open-conversations.ts'
 
 const facts = z.looseObject({
@@ -55,7 +65,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     gives: [transcript, 'The transcript'],
     async answer({ caller, params }) {
       const { steps, usage, ...rest } = await shown(caller, params.id)
-      return { ...toRun(rest), ...(usage ? { usage: snake(usage) } : {}), steps: steps.map(toStep) }
+      return { ...toRun(rest), usage: usage && snake(usage), steps: steps.map(toStep) }
     },
   })
   app.openapi(
@@ -111,7 +121,7 @@ function factsOf({ runId, ...facts }: RunFacts) {
 
 function toStep(step: Step) {
   const { usage, ...rest } = step.type === 'reply' ? step : { ...step, usage: undefined }
-  return plain({ ...snake(rest), ...(usage ? { usage: snake(usage) } : {}) })
+  return plain({ ...snake(rest), usage: usage && snake(usage) })
 }
 
 function toUndone(done: Undone) {

@@ -4,8 +4,7 @@ import { z } from '@hono/zod-openapi'
 import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } from '../../../host/contract/schedules-api.ts'
 import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { messageText } from '../gateway.ts'
+import { type Gateway, type GatewayApi, messageText } from '../gateway.ts'
 
 const word = z.string().max(1_000)
 const options = {
