@@ -6,7 +6,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import { type Machine, rowOf, whyUnavailable } from './catalogue/availability.ts'
 import { bindParams, type ResolvePath } from './catalogue/bind.ts'
 import type { Catalogue, Operation } from './catalogue/operation.ts'
-import type { Executed, Execution, Intents } from './execute.ts'
+import type { Execution, ExecutionResult, Intents } from './execute.ts'
 import {
   type HostdError,
   type HostdReply,
@@ -27,23 +27,23 @@ export type RequestOptions = {
   readonly intents: Intents
   readonly checkApproval: ReturnType<typeof createApprovalCheck>
   readonly rateOf: (uid: number) => Rate
-  readonly execute: (execution: Pick<Execution, 'call' | 'argv' | 'env' | 'timeoutMs' | 'outputBytes'>) => Promise<Executed>
+  readonly execute: (execution: Pick<Execution, 'call' | 'argv' | 'env' | 'timeoutMs' | 'outputBytes'>) => Promise<ExecutionResult>
   readonly resolvePath: ResolvePath
   readonly newCall: () => string
   readonly now: () => number
   readonly warn: (message: string) => void
 }
 
-type Verdict =
+type RequestVerdict =
   | { readonly ok: true; readonly operation: Operation; readonly argv: readonly string[] }
   | { readonly ok: false; readonly error: HostdError }
-type Running = { count: number }
+type RunningCount = { count: number }
 
 /** The function never rejects. */
 export function createAnswer(
   options: RequestOptions,
 ): (peer: Peer, line: { readonly ok: boolean; readonly text: string }) => Promise<string> {
-  const running: Running = { count: 0 }
+  const running: RunningCount = { count: 0 }
   return async (peer, line) => {
     const parsed = parseRequest(line)
     const rate = options.rateOf(peer.uid)
@@ -63,10 +63,10 @@ function listing({ catalogue, machine }: RequestOptions): string {
   return JSON.stringify(catalogue.operations.map((operation) => rowOf(operation, machine)))
 }
 
-type Question = { readonly peer: Peer; readonly request: HostdRequest; readonly running: Running }
+type DecisionInput = { readonly peer: Peer; readonly request: HostdRequest; readonly running: RunningCount }
 
-/** In the order in which less is told to whoever may do less. */
-function decide(options: RequestOptions, { peer, request, running }: Question): Verdict {
+/** Checks in an order in which a caller with fewer rights learns less. */
+function decide(options: RequestOptions, { peer, request, running }: DecisionInput): RequestVerdict {
   const { catalogue, machine } = options
   if (!isTokenRight(options, request)) return denied('forbidden', 'the token is missing or wrong')
   const operation = catalogue.operations.find(({ op }) => op === request.op)
@@ -81,21 +81,21 @@ function decide(options: RequestOptions, { peer, request, running }: Question): 
   return error ? { ok: false, error } : { ok: true, operation, argv: bound.argv }
 }
 
-function denied(code: HostdError['code'], message: string): Verdict {
+function denied(code: HostdError['code'], message: string): RequestVerdict {
   return { ok: false, error: { code, message } }
 }
 
 function isTokenRight({ catalogue }: RequestOptions, { token = '' }: HostdRequest): boolean {
-  const wanted = catalogue.server.tokenSha256
-  if (wanted === undefined) return true
-  const given = new Bun.CryptoHasher('sha256').update(token).digest()
-  return crypto.timingSafeEqual(given, Buffer.from(wanted, 'hex'))
+  const expected = catalogue.server.tokenSha256
+  if (expected === undefined) return true
+  const actual = new Bun.CryptoHasher('sha256').update(token).digest()
+  return crypto.timingSafeEqual(actual, Buffer.from(expected, 'hex'))
 }
 
-/** The last question: an approval counts as used from here on. */
+/** Checks the approval last, because it counts as used afterwards. */
 function approvalError(
   options: RequestOptions,
-  { peer, request, operation }: Omit<Question, 'running'> & { readonly operation: Operation },
+  { peer, request, operation }: Omit<DecisionInput, 'running'> & { readonly operation: Operation },
 ): HostdError | undefined {
   const { approval: proof, op, params } = request
   if (!proof)
@@ -107,30 +107,30 @@ function approvalError(
   return checked.ok ? undefined : { code: 'approval_refused', message: checked.message }
 }
 
-type Carried = Question & Extract<Verdict, { ok: true }>
+type ApprovedCall = DecisionInput & Extract<RequestVerdict, { ok: true }>
 
-async function carryOut(options: RequestOptions, { peer, request, running, operation, argv }: Carried): Promise<string> {
+async function carryOut(options: RequestOptions, { peer, request, running, operation, argv }: ApprovedCall): Promise<string> {
   const call = options.newCall()
   const asked = askedBy(peer, request)
   const begun = begin(options, { call, op: operation.op, details: asked })
   if (begun) return refuse(options, { peer, request, error: begun })
   const startedAt = options.now()
   running.count += 1
-  const executed = await options.execute({ call, argv, ...operation }).finally(() => {
+  const result = await options.execute({ call, argv, ...operation }).finally(() => {
     running.count -= 1
   })
-  const error = errorOf(operation, executed)
-  const record = executedRecord(asked, operation, { executed, error, durationMs: options.now() - startedAt, call })
-  const { ok, output, exitCode, truncated } = resultOf(executed, error)
-  const receipt = written(options, record)
-  // Without a receipt the intent stays, and the next start accounts for it.
+  const error = errorOf(operation, result)
+  const record = executedRecord(asked, operation, { result, error, durationMs: options.now() - startedAt, call })
+  const { ok, output, exitCode, truncated } = resultOf(result, error)
+  const receipt = writeReceipt(options, record)
+  // Without a receipt the note of the call stays, and the next start records it.
   if (receipt !== undefined) options.intents.end(call)
   const unwritten: HostdError = {
     code: 'no_receipt',
     message: 'the operation ended, but its receipt could not be written; see the log of hostd',
   }
-  const told = receipt === undefined ? { ok: false, error: unwritten } : { ok, receipt, error }
-  return replyLine(request, { output, exitCode, truncated: truncated || undefined, ...told })
+  const outcome = receipt === undefined ? { ok: false, error: unwritten } : { ok, receipt, error }
+  return replyLine(request, { output, exitCode, truncated: truncated || undefined, ...outcome })
 }
 
 function begin(
@@ -146,7 +146,7 @@ function begin(
   }
 }
 
-function errorOf({ op, timeoutMs, doneCodes }: Operation, { ending, code, signal, message }: Executed): HostdError | undefined {
+function errorOf({ op, timeoutMs, doneCodes }: Operation, { ending, code, signal, message }: ExecutionResult): HostdError | undefined {
   if (ending === 'timeout') return { code: 'timeout', message: `"${op}" did not end within ${timeoutMs / 1_000} s and was killed` }
   if (ending === 'stopped') return { code: 'stopped', message: `hostd stopped, and "${op}" was killed` }
   if (ending === 'not_started') return { code: 'failed', message: `"${op}" did not start: ${message}` }
@@ -154,23 +154,23 @@ function errorOf({ op, timeoutMs, doneCodes }: Operation, { ending, code, signal
   return { code: 'failed', message: code === null ? `"${op}" was ended by ${signal}` : `"${op}" ended with exit code ${code}` }
 }
 
-function resultOf({ output, code, truncated }: Executed, error: HostdError | undefined) {
+function resultOf({ output, code, truncated }: ExecutionResult, error: HostdError | undefined) {
   return { ok: error === undefined, output, exitCode: code, truncated }
 }
 
 function refuse(options: RequestOptions, { peer, request, error }: { peer: Peer; request: HostdRequest; error: HostdError }): string {
   const risk = options.catalogue.operations.find(({ op }) => op === request.op)?.risk ?? 'low'
-  const receipt = written(options, deniedRecord(askedBy(peer, request), risk, error))
+  const receipt = writeReceipt(options, deniedRecord(askedBy(peer, request), risk, error))
   return replyLine(request, { ok: false, output: '', exitCode: null, receipt, error })
 }
 
-/** A flood of requests must not fill the disk with receipts. */
+/** Refuses with one receipt a minute, so that many requests do not fill the disk with receipts. */
 function refuseForRate(options: RequestOptions, { peer, request, rate }: { peer: Peer; request: HostdRequest; rate: Rate }): string {
   const error: HostdError = { code: 'too_many', message: `more than ${options.catalogue.server.perMinute} requests in a minute; wait` }
   return rate === 'over' ? refuse(options, { peer, request, error }) : replyLine(request, { ok: false, output: '', exitCode: null, error })
 }
 
-function written({ record, warn }: RequestOptions, what: Parameters<RecordCall>[0]): string | undefined {
+function writeReceipt({ record, warn }: RequestOptions, what: Parameters<RecordCall>[0]): string | undefined {
   try {
     return record(what)
   } catch (error) {
@@ -179,7 +179,7 @@ function written({ record, warn }: RequestOptions, what: Parameters<RecordCall>[
   }
 }
 
-/** The keys in the order of the protocol. */
+/** Writes the keys in the order of the protocol. */
 function replyLine({ id }: HostdRequest, { ok, output, exitCode, truncated, receipt, error }: Omit<HostdReply, 'id'>): string {
   return JSON.stringify({ id, ok, output, exitCode, truncated, receipt, error })
 }
@@ -201,7 +201,7 @@ function parseRequest({ ok, text }: { readonly ok: boolean; readonly text: strin
   return { ok: false, request: { ...blank(text), id: idIn(value) }, error: { code: 'bad_request', message } }
 }
 
-/** Writing, hashing and recording a request descends into it. */
+/** Limits the depth, because writing, hashing and recording a request are recursive. */
 const deepest = 80
 
 /** Returns how deep the brackets of a JSON text are nested; those in strings do not count. */
@@ -215,7 +215,7 @@ function depthOf(text: string): number {
   return most
 }
 
-/** The receipt shows the beginning of the line. */
+/** Returns a request for a line that is not one; its receipt shows the beginning of the line. */
 function blank(text: string): HostdRequest {
   return { id: '', op: 'unknown', params: { line: text.slice(0, 200) } }
 }
@@ -229,10 +229,10 @@ function describeIssue({ path, message }: { readonly path: readonly PropertyKey[
   return path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`
 }
 
-/** `over` is the first request above the limit; `silent` those after it, which leave no receipt of their own. */
+/** `over` is the first request above the limit; `silent` are those after it, which leave no receipt. */
 export type Rate = 'within' | 'over' | 'silent'
 
-/** Users are few: the counts of earlier minutes go when a new minute begins. */
+/** Counts the requests of each user in the current minute; there are few users. */
 export function createRequestRate(perMinute: number, now: () => number): (uid: number) => Rate {
   const state = { minute: 0, counts: new Map<number, number>() }
   return (uid) => {
@@ -245,7 +245,7 @@ export function createRequestRate(perMinute: number, now: () => number): (uid: n
   }
 }
 
-/** `details` are kept with the receipt, whose args_hash covers them. */
+/** `details` are stored with the receipt, whose args_hash covers them. */
 export type CallRecord = {
   readonly op: string
   readonly risk: Risk
@@ -257,7 +257,7 @@ export type CallRecord = {
 /** @returns the id of the receipt. @throws when it cannot be written */
 export type RecordCall = (record: CallRecord) => string
 
-/** Says in a receipt who asked for what, before it is known what becomes of it. */
+/** Returns the part of a receipt that says who asked for what, without the result. */
 function askedBy(peer: Peer, { op, params, caller, approval }: Pick<HostdRequest, 'op' | 'params' | 'caller' | 'approval'>): JsonObject {
   const { uid, gid, pid } = peer
   return {
@@ -274,10 +274,10 @@ export function deniedRecord(asked: JsonObject, risk: Risk, { code, message }: H
   return { op, risk, outcome: 'denied', error: `${code}: ${message}`, details: { ...asked, outcome: 'denied', code } }
 }
 
-/** A failure says how the program ended; its output is not in the receipt, only its digest. */
-function executedRecord(asked: JsonObject, operation: { readonly op: string; readonly risk: Risk }, how: Ended): CallRecord {
-  const { executed, error, durationMs, call } = how
-  const { output, truncated, code } = executed
+/** Returns the record of a call that ran. It has the digest of the output, and not the output. */
+function executedRecord(asked: JsonObject, operation: { readonly op: string; readonly risk: Risk }, how: ExecutionFacts): CallRecord {
+  const { result, error, durationMs, call } = how
+  const { output, truncated, code } = result
   const facts = {
     exit_code: code,
     output_sha256: sha256(output),
@@ -291,14 +291,14 @@ function executedRecord(asked: JsonObject, operation: { readonly op: string; rea
   return { op: operation.op, risk: operation.risk, outcome, details, error: error && `${error.code}: ${error.message}` }
 }
 
-type Ended = {
-  readonly executed: Executed
+type ExecutionFacts = {
+  readonly result: ExecutionResult
   readonly error: HostdError | undefined
   readonly durationMs: number
   readonly call: string
 }
 
-/** Parameters arrived as JSON; a text that has no bytes (a lone surrogate) is replaced, because a receipt hashes bytes. */
+/** Replaces lone surrogates in JSON, because a receipt hashes bytes and they have none. */
 function asJson(value: unknown): JsonObject {
   return JSON.parse(JSON.stringify(value).toWellFormed(), (_, each: unknown) => (typeof each === 'string' ? each.toWellFormed() : each))
 }

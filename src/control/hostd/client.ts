@@ -1,4 +1,4 @@
-/** Calls hostd over its Unix socket: one connection a call, bounded in time; a failure is a reply with `ok: false`. */
+/** Calls hostd over its Unix socket, with one connection a call and a time limit; a failure is a reply with `ok: false`. */
 
 import { lstatSync } from 'node:fs'
 import { z } from 'zod'
@@ -44,7 +44,7 @@ export async function listOps(socket: string, timeoutMs = 10_000): Promise<Liste
   return { ok: false, error: error ?? { code: 'failed', message: `hostd at "${socket}" answered with something else than its operations` } }
 }
 
-/** A socket that another user put there would receive tokens and could answer anything. @returns why it is not used */
+/** Refuses the socket of another user, who would receive tokens and could answer anything. @returns why it is not used */
 function whyForeign(socket: string): string | undefined {
   const found = lstatSync(socket, { throwIfNoEntry: false })
   if (!found) return `there is no socket "${socket}"; start it with "braidclaw hostd --socket ${socket}"`
@@ -59,7 +59,7 @@ function connect(socket: string, line: string, resolve: (reply: HostdReply) => v
   const send = (to: { write(bytes: Uint8Array): number }) => {
     sending.rest = sending.rest.subarray(Math.max(0, to.write(sending.rest)))
   }
-  const gone = () => resolve(refused('unavailable', `hostd at "${socket}" closed the connection without an answer`))
+  const disconnect = () => resolve(refused('unavailable', `hostd at "${socket}" closed the connection without an answer`))
   return Bun.connect({
     unix: socket,
     socket: {
@@ -69,9 +69,9 @@ function connect(socket: string, line: string, resolve: (reply: HostdReply) => v
         const [first] = lines.push(chunk)
         if (first) resolve(first.ok ? replyIn(first.text) : refused('failed', `the reply of hostd is longer than ${longestReply} bytes`))
       },
-      close: gone,
-      end: gone,
-      error: gone,
+      close: disconnect,
+      end: disconnect,
+      error: disconnect,
     },
   }).catch((error: unknown) => {
     resolve(refused('unavailable', `hostd at "${socket}" cannot be reached: ${errorText(error)}`))

@@ -13,7 +13,7 @@ export type Execution = {
   readonly env: { readonly [name: string]: string }
   readonly timeoutMs: number
   readonly outputBytes: number
-  /** Aborted when hostd stops. */
+  /** Aborts when hostd stops. */
   readonly stopped: AbortSignal
   readonly spawn: typeof spawnPlain
   /** @throws Error when too many files are open */
@@ -21,20 +21,20 @@ export type Execution = {
 }
 
 /** `code` is null when a signal ended it. */
-export type Executed = {
+export type ExecutionResult = {
   readonly ending: 'exited' | 'timeout' | 'stopped' | 'not_started'
   readonly code: number | null
   readonly signal?: string
   readonly output: string
   readonly truncated: boolean
-  /** Why it did not start. */
+  /** Says why it did not start. */
   readonly message?: string
 }
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Never rejects. After a timeout the group gets SIGTERM, then SIGKILL, and whatever left the group is ended by its mark. */
-export async function execute(execution: Execution): Promise<Executed> {
+/** Never rejects. After a timeout the group gets SIGTERM, then SIGKILL, and processes that left the group are ended by their mark. */
+export async function execute(execution: Execution): Promise<ExecutionResult> {
   const { call, argv, env, timeoutMs, outputBytes, stopped, spawn, openOutput } = execution
   let together: Pipe
   try {
@@ -78,29 +78,33 @@ function createLimit(timeoutMs: number, stopped: AbortSignal) {
   }
 }
 
-/** Keeps the beginning; the rest is read and dropped, so that the program is not held up. */
+/** Keeps the beginning; the rest is read and dropped, so that the program does not block. */
 function createCappedOutput(most: number) {
-  const kept: Uint8Array[] = []
+  const pieces: Uint8Array[] = []
   const state = { length: 0, truncated: false }
   return {
     take(chunk: Uint8Array): void {
       const piece = chunk.subarray(0, most - state.length)
       state.truncated ||= piece.length < chunk.length
       state.length += piece.length
-      if (piece.length > 0) kept.push(piece.slice())
+      if (piece.length > 0) pieces.push(piece.slice())
     },
-    /** A character that the cap divides is left out. */
-    text: () => ({ output: new TextDecoder().decode(Buffer.concat(kept), { stream: state.truncated }), truncated: state.truncated }),
+    /** Leaves out a character that the limit divides. */
+    text: () => ({ output: new TextDecoder().decode(Buffer.concat(pieces), { stream: state.truncated }), truncated: state.truncated }),
   }
 }
 
 /** The one variable that every operation has besides those of the catalogue. */
 const markName = 'BRAIDCLAW_HOSTD_CALL'
 
-/** A process that replaces its environment escapes this; a service manager's control group does not let it go. @returns how many were found */
+/**
+ * Ends the processes that an operation started. A process that replaces its environment escapes this, but not the control group of a service
+ * manager.
+ * @returns how many it ended
+ */
 export function endMarked(call: string): number {
   const ended = new Set<number>()
-  // What is found may start another process before it ends.
+  // A process may start another one before it ends, so the search is repeated.
   for (let round = 0; round < 5; round += 1) {
     const found = markedBy(call).filter((pid) => !ended.has(pid))
     if (found.length === 0) break
@@ -124,7 +128,7 @@ function environmentOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
   } catch {
-    // It ended, or it belongs to a user whose processes we cannot have started.
+    // It has ended, or it belongs to a user whose processes we cannot have started.
     return []
   }
 }
@@ -140,10 +144,10 @@ function kill(pid: number): void {
 type Intent = { readonly call: string; readonly op: string; readonly details: JsonObject }
 
 export type Intents = {
-  /** On disk when it returns. @throws errno errors */
+  /** Writes the note to the disk before it returns. @throws errno errors */
   begin(intent: Intent): void
   end(call: string): void
-  /** What a killed hostd left, oldest first as far as the folder says. */
+  /** Returns the calls that a killed hostd left, in the order of the folder. */
   left(): readonly Intent[]
 }
 
@@ -174,7 +178,7 @@ export function createIntents(folder: string): Intents {
   }
 }
 
-/** A crash can leave an empty or cut file; its name still says which call it was. */
+/** Reads the note of a call. A crash can leave an empty or cut file; its name is still the id of the call. */
 function intentIn(path: string, call: string): Intent {
   try {
     const value: unknown = JSON.parse(readFileSync(path, 'utf8'))

@@ -12,7 +12,7 @@ import type { callHostd, listOps } from './client.ts'
 import type { ApprovalProof, HostdError, OperationRow } from './hostd-wire.ts'
 import { approvalFor, mayCall } from './may-call.ts'
 
-/** Unknown fields are ignored, as in the seed. */
+/** Ignores unknown fields, as the seed does. */
 export const hostdBody = z.object({
   op: z.string().min(1).max(64),
   params: z.optional(jsonObject),
@@ -45,10 +45,10 @@ export type HostdProxy = {
   operations(caller: Caller): Promise<readonly OperationRow[]>
 }
 
-/** How long hostd may take to answer, besides the time that the operation itself has. */
+/** Limits how long hostd may take to answer, besides the time limit of the operation itself. */
 const answerMs = 15_000
 
-/** For hostd the control plane is one user, so nobody may use up what hostd takes in a minute from all. */
+/** Limits each caller, because hostd counts the control plane as one user and limits its requests in a minute. */
 const calls = { perSecond: 3, burst: 60 }
 
 export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyOptions): HostdProxy {
@@ -63,7 +63,7 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
   }
 
   const listing = async () => {
-    const listed = await list(present(socket))
+    const listed = await list(requireSocket(socket))
     if (listed.ok) return listed.operations
     throw new PlaneRefusal('unavailable', listed.error.message, { reason: listed.error.code })
   }
@@ -74,34 +74,38 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
     { row, approval }: { readonly row: OperationRow; readonly approval?: ApprovalProof },
   ): Promise<HostdAnswer> {
     const request = { op, params, caller: signatureOf(caller), approval }
-    const reply = await call(present(socket), request, row.timeout_s * 1_000 + answerMs)
+    const reply = await call(requireSocket(socket), request, row.timeout_s * 1_000 + answerMs)
     const { id: _id, receipt: _receipt, ok, output, exitCode, ...more } = reply
     await plane.noteHostd(caller, { op, params, ok, exitCode, output })
     return { ok, output, exitCode, ...more }
   }
 
   /**
-   * What hostd did not offer a moment ago is not carried out either when it has come since: nobody asked who may call it. hostd itself says
-   * what is wrong, and keeps a receipt of the attempt.
+   * Returns hostd's own refusal, of which it keeps a receipt. An operation that has become available since the list was read is not carried out,
+   * because nothing has checked who may call it.
    */
-  async function missing(caller: Caller, body: HostdBody): Promise<HostdAnswer> {
-    const refusal = await impossible(caller, body)
+  async function callUnavailable(caller: Caller, body: HostdBody): Promise<HostdAnswer> {
+    const refusal = await checkedRefusal(caller, body)
     if (!refusal) throw new PlaneRefusal('unavailable', `"${body.op}" has become available just now; repeat the call`)
     await plane.noteHostd(caller, { op: body.op, params: body.params ?? {}, ...refusal })
     return refusal
   }
 
-  /** An operator is not asked about a call that hostd would refuse anyway. @returns that refusal */
-  async function impossible(caller: Caller, { op, params = {} }: HostdBody): Promise<HostdAnswer | undefined> {
-    const { ok, output, exitCode, error } = await call(present(socket), { op, params, check: true, caller: signatureOf(caller) }, answerMs)
+  /** Asks hostd first, so that an operator does not decide about a call that hostd refuses anyway. @returns that refusal */
+  async function checkedRefusal(caller: Caller, { op, params = {} }: HostdBody): Promise<HostdAnswer | undefined> {
+    const { ok, output, exitCode, error } = await call(
+      requireSocket(socket),
+      { op, params, check: true, caller: signatureOf(caller) },
+      answerMs,
+    )
     return ok ? undefined : { ok, output, exitCode, error }
   }
 
-  /** The approval is used up even when the operation then fails: what was done half must be looked at, not repeated. */
-  async function used(caller: Caller, id: string, { op, params }: HostdBody): Promise<ApprovalProof> {
+  /** Uses the approval up, even when the operation then fails: a half-done operation must be examined, not repeated. */
+  async function useApproval(caller: Caller, id: string, { op, params }: HostdBody): Promise<ApprovalProof> {
     const { digest } = approvalFor(op, asJson(params))
     const approved = await plane.approvals.use(caller, id, digest)
-    // A caller that may use an approval may perhaps not read it.
+    // A caller that may use an approval may still not be allowed to read it.
     const decided_by = await plane.approvals.get(caller, id).then(
       (approval) => approval.decided_by,
       () => null,
@@ -120,17 +124,18 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
         throw new PlaneRefusal('lease_lost', `${caller.runId} has ended, and calls nothing more`)
       slowDown(caller)
       const row = (await listing()).find(({ op }) => op === body.op)
-      if (!row?.available) return missing(caller, body)
-      if (body.approval_id !== undefined) return carryOut(caller, body, { row, approval: await used(caller, body.approval_id, body) })
+      if (!row?.available) return callUnavailable(caller, body)
+      if (body.approval_id !== undefined)
+        return carryOut(caller, body, { row, approval: await useApproval(caller, body.approval_id, body) })
       const verdict = mayCall(row, caller.kind, false)
-      if (!verdict.may) return (await impossible(caller, body)) ?? ask(plane, { caller, body, reason: verdict.reason })
+      if (!verdict.may) return (await checkedRefusal(caller, body)) ?? ask(plane, { caller, body, reason: verdict.reason })
       const isOwn = caller.kind === 'operator' && row.approval
       return carryOut(caller, body, isOwn ? { row, approval: ownDecision(caller, body, now()) } : { row })
     },
   }
 }
 
-function present(socket: string | undefined): string {
+function requireSocket(socket: string | undefined): string {
   if (socket !== undefined) return socket
   throw new PlaneRefusal('unavailable', 'this control plane has no hostd; start "braidclaw hostd" and set CONTROLPLANE_HOSTD_SOCKET')
 }
@@ -140,7 +145,7 @@ function ownDecision(caller: Caller, { op, params }: HostdBody, at: number): App
   return { approval_id: 'direct', digest, approved_by: signatureOf(caller), used_at: new Date(at).toISOString() }
 }
 
-/** Whoever has only the shared secret is nobody in particular, and could not use an approval either. */
+/** Asks an operator. The shared secret identifies no agent, so it can neither ask for an approval nor use one. */
 async function ask(
   plane: HostdProxyOptions['plane'],
   { caller, body, reason }: { readonly caller: Caller; readonly body: HostdBody; readonly reason: string },
@@ -160,7 +165,7 @@ async function ask(
   throw new PlaneRefusal('approval_required', `${reason}; ${next}`, { approval_id })
 }
 
-/** It arrived as JSON. */
+/** Returns the parameters as the JSON that they came from. */
 function asJson(params: HostdBody['params'] = {}): JsonObject {
   return JSON.parse(JSON.stringify(params))
 }

@@ -16,7 +16,7 @@ export const approvalProof = z.strictObject({
   /** SHA-256 as in `approvalFor`. */
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   approved_by: z.string().min(1).max(200),
-  /** When the control plane took the approval out of its records, ISO 8601. */
+  /** Holds when the control plane used the approval up, ISO 8601. */
   used_at: z.iso.datetime(),
 })
 export type ApprovalProof = z.infer<typeof approvalProof>
@@ -27,9 +27,9 @@ export const hostdRequest = z.strictObject({
   params: z.record(z.string().max(64), z.unknown()).default({}),
   token: z.optional(z.string().max(512)),
   approval: z.optional(approvalProof),
-  /** Only checks operation and parameters, before an operator is asked to approve the call; nothing runs. */
+  /** Asks hostd only to check operation and parameters, before an operator decides about the call; nothing runs. */
   check: z.optional(z.literal(true)),
-  /** Who asked the control plane; it only goes into the receipt. */
+  /** Names the caller of the control plane, for the receipt. */
   caller: z.optional(z.string().max(200)),
 })
 export type HostdRequest = z.infer<typeof hostdRequest>
@@ -63,7 +63,7 @@ export const hostdReply = z.object({
 })
 export type HostdReply = z.infer<typeof hostdReply>
 
-/** One operation as `hostd list` shows it. `unavailable` says why a call would be refused. */
+/** Describes one operation as `hostd list` shows it. `unavailable` says why a call would be refused. */
 export const operationRow = z.object({
   op: z.string(),
   about: z.string(),

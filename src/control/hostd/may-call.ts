@@ -12,7 +12,7 @@ import type { ApprovalProof, OperationRow } from './hostd-wire.ts'
 
 type MayCall = { readonly may: true } | { readonly may: false; readonly reason: string }
 
-/** An operator's call is itself the decision of an operator. Everybody else calls operations of low risk alone, and others with an approval. */
+/** Decides whether a caller needs an approval: an operator never does, and all others do except for operations of low risk. */
 export function mayCall(
   { op, risk, approval }: Pick<OperationRow, 'op' | 'risk' | 'approval'>,
   kind: Caller['kind'],
@@ -25,7 +25,7 @@ export function mayCall(
   return { may: true }
 }
 
-/** What an approval of a call says. `details` holds all that decides; hostd computes the digest itself. */
+/** Returns what an approval of a call covers. `details` holds everything that counts; hostd computes the digest itself. */
 export function approvalFor(
   op: string,
   params: JsonObject,
@@ -40,16 +40,16 @@ type ApprovalQuestion = {
   readonly proof: ApprovalProof
   readonly op: string
   readonly params: JsonObject
-  /** Whether the peer's user may bring approvals. */
+  /** Tells whether the peer's user may bring approvals. */
   readonly isControl: boolean
 }
 
-/** How old the use of an approval may be, and how far clocks may differ, in milliseconds. */
+/** Limits how old the use of an approval may be, and how far clocks may differ, in milliseconds. */
 const freshMs = 300_000
 
 /**
- * Only in memory: a use from before this daemon started is refused, so that no replay survives a restart. The control plane asks for another
- * approval then.
+ * Remembers used approvals only in memory: a use from before this daemon started is refused, so that no replay survives a restart. The control
+ * plane then asks for another approval.
  */
 export function createApprovalCheck(now: () => number): (question: ApprovalQuestion) => ApprovalCheck {
   const startedAt = now()
@@ -95,7 +95,7 @@ function groupsOf(libc: Libc, descriptor: number): number[] {
   return libc.getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, groups, bytes) === 0 ? [...groups.subarray(0, (bytes[0] ?? 0) / 4)] : []
 }
 
-/** The user of hostd itself may always connect; its right to bring approvals has to be given like that of others, unless nobody's was. */
+/** The user of hostd itself may always connect. It may bring approvals only when it is listed for that, or when no user is. */
 export function mayConnect({ uid, gid, groups }: Peer, { uids, gids }: ServerRules, own: number): boolean {
   return uid === own || uids.includes(uid) || gids.includes(gid) || groups.some((one) => gids.includes(one))
 }

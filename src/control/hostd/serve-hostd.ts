@@ -1,4 +1,4 @@
-/** Runs hostd until its signal aborts: claims the socket, accounts for what a killed one left, answers peers, and ends its children. */
+/** Runs hostd until its signal aborts: claims the socket, records the calls that a killed hostd left, answers peers, and ends its children. */
 
 import { aborted, within } from '../../kit/abort.ts'
 import type { Log } from '../../runtime/port.ts'
@@ -16,7 +16,7 @@ import { claimSocket, type ListenOptions, listen } from './serve-socket.ts'
 
 type HostdOptions = {
   readonly socket: string
-  /** Notes of calls that are running. */
+  /** Holds the notes of calls that are running. */
   readonly folder: string
   readonly catalogue: Catalogue
   readonly gid?: number
@@ -29,15 +29,15 @@ type HostdOptions = {
   readonly now: () => number
 }
 
-type Served = { readonly ok: true } | { readonly ok: false; readonly message: string }
+type ServeResult = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
 const idleSeconds = 240
-/** Receipts of one user who may not connect. */
+/** Limits the receipts a minute of one user who may not connect. */
 const foreignPerMinute = 10
-/** How long running operations get to be killed and recorded at the end. */
+/** Limits how long hostd waits at its end until running operations are killed and recorded. */
 const patienceMs = 3_000
 
-export async function serveHostd(options: HostdOptions): Promise<Served> {
+export async function serveHostd(options: HostdOptions): Promise<ServeResult> {
   const { socket, signal } = options
   if (process.platform !== 'linux')
     return { ok: false, message: `hostd needs Linux, whose kernel says who is at the other end of a socket; this is ${process.platform}` }
@@ -59,12 +59,12 @@ type Kernel = {
   readonly openOutput: () => Pipe
 }
 
-async function serve(options: HostdOptions, kernel: Kernel): Promise<Served> {
+async function serve(options: HostdOptions, kernel: Kernel): Promise<ServeResult> {
   const { catalogue, signal, now, log, socket, gid } = options
   const { server } = catalogue
   const { uid, peerOf } = kernel
   const intents = createIntents(options.folder)
-  settleLeft(intents, options)
+  recordInterrupted(intents, options)
   const work = createWork(createAnswer(requestOptions(options, intents, kernel)))
   const refuses = createRefusals(options, uid, createRequestRate(foreignPerMinute, now))
   const listening = listen({
@@ -108,7 +108,7 @@ function requestOptions(
   }
 }
 
-/** Knows which answers are still being worked on. */
+/** Counts the answers that are not ready yet. */
 function createWork(answer: ListenOptions['answer']) {
   const running = new Set<Promise<string>>()
   return {
@@ -132,13 +132,13 @@ function createRefusals({ catalogue, record, log }: HostdOptions, own: number, r
     }
     if (rateOf(peer?.uid ?? -1) === 'within') {
       log('warn', 'connection refused', { uid: peer?.uid, pid: peer?.pid })
-      note(record, { peer, error, log })
+      recordRefusal(record, { peer, error, log })
     }
     return refusalLine(error)
   }
 }
 
-function note(
+function recordRefusal(
   record: RecordCall,
   { peer, error, log }: Pick<HostdOptions, 'log'> & { readonly peer: Peer | undefined; readonly error: HostdError },
 ): void {
@@ -150,13 +150,13 @@ function note(
   }
 }
 
-/** A line for a connection of which no request was read. */
+/** Returns the refusal for a connection of which no request was read. */
 function refusalLine(error: HostdError): string {
   return JSON.stringify({ id: '', ok: false, output: '', exitCode: null, error })
 }
 
 /** @throws when a receipt cannot be written: then hostd must not start */
-function settleLeft(intents: Intents, { record, log }: { readonly record: RecordCall; readonly log: Log }): void {
+function recordInterrupted(intents: Intents, { record, log }: { readonly record: RecordCall; readonly log: Log }): void {
   for (const { call, op, details } of intents.left()) {
     const processes = endMarked(call)
     const error = 'stopped: hostd was killed before it recorded how the operation ended'

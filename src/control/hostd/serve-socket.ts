@@ -17,10 +17,10 @@ const LOCK_EXCLUSIVE_NOW = 2 | 4
 /** The kernel's limit of a socket address, with its final NUL. */
 const longestPath = 107
 
-type Claim = { readonly path: string; readonly uid: number; readonly libc: Libc }
+type SocketClaim = { readonly path: string; readonly uid: number; readonly libc: Libc }
 
-/** Lets one daemon have a path. A socket that a killed daemon left is removed, and nothing else ever. */
-export async function claimSocket(claim: Claim): Promise<ClaimedSocket> {
+/** Claims a path for one daemon. It removes a socket that a killed daemon left, and never anything else. */
+export async function claimSocket(claim: SocketClaim): Promise<ClaimedSocket> {
   const { path } = claim
   if (!path.startsWith('/') || Buffer.byteLength(path) > longestPath)
     return refused(`the socket "${path}" needs an absolute path of at most ${longestPath} bytes; name a shorter one with --socket`)
@@ -28,14 +28,14 @@ export async function claimSocket(claim: Claim): Promise<ClaimedSocket> {
     mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
     const unsafe = unsafeFolder(path, claim.uid)
     if (unsafe !== undefined) return refused(`the folder of the socket is not safe: ${unsafe}`)
-    return await locked(claim)
+    return await lockPath(claim)
   } catch (error) {
     return refused(`the socket "${path}" cannot be made: ${explainErrno(errorCode(error))}`)
   }
 }
 
-/** The lock file stays: removing it would let two daemons lock two files of the same name. */
-async function locked(claim: Claim): Promise<ClaimedSocket> {
+/** Locks the path. The lock file stays: removing it would let two daemons lock two files of the same name. */
+async function lockPath(claim: SocketClaim): Promise<ClaimedSocket> {
   const name = `${claim.path}.lock`
   const lock = openSync(name, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600)
   const unsafe = fstatSync(lock).isFile() ? whyUnsafe(fstatSync(lock), name, claim.uid) : `"${name}" is no regular file`
@@ -48,8 +48,8 @@ async function locked(claim: Claim): Promise<ClaimedSocket> {
   return refused(wrong)
 }
 
-/** Called with the lock, so a socket that is there was left by a killed hostd, or belongs to another program. */
-async function clearStale({ path, uid }: Claim): Promise<string | undefined> {
+/** Removes the socket that a killed hostd left. The lock is ours, so any other socket belongs to another program. */
+async function clearStale({ path, uid }: SocketClaim): Promise<string | undefined> {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return undefined
   if (found.isSymbolicLink()) return `"${path}" is a symbolic link; remove it, or name another path with --socket`
@@ -63,7 +63,7 @@ function refused(message: string): ClaimedSocket {
   return { ok: false, message }
 }
 
-/** Any answer but a refusal counts as served: what we cannot judge is not removed. */
+/** Tells whether a program serves the socket. Any answer but a refusal counts, so that an unclear case is not removed. */
 async function isServed(path: string): Promise<boolean> {
   try {
     const connection = await Bun.connect({ unix: path, socket: { data: () => undefined } })
@@ -79,7 +79,7 @@ export type ListenOptions = {
   /** The group that may connect; absent: the group of our process. */
   readonly gid?: number
   readonly connections: number
-  /** How long a connection without requests is kept, in seconds. */
+  /** Limits how long a connection without requests stays open, in seconds. */
   readonly idleSeconds: number
   readonly peerOf: (descriptor: number) => Peer | undefined
   /** @returns the line to refuse this peer with, or undefined */
@@ -90,33 +90,33 @@ export type ListenOptions = {
   readonly tooMany: (text: string) => string
 }
 
-/** Requests of one connection that are answered at the same time. */
+/** Limits how many requests of one connection are answered at the same time. */
 const mostPending = 16
-/** A peer that does not read its replies is cut off. */
+/** Limits the unread bytes of a peer; one that does not read its replies is disconnected. */
 const mostUnread = 16_777_216
 
-/** Connections above the limit that still get an answer. */
+/** Limits how many connections above the limit still get an answer. */
 const mostRefused = 16
 const lingerSeconds = 2
 
-type Connection = {
+type PeerConnection = {
   readonly lines: LineSplitter
   peer?: Peer
   pending: number
   rest: Buffer
-  /** No more requests are read; it closes when the replies are written. */
+  /** Is set when no more requests are read; the connection closes when the replies are written. */
   closing: boolean
   /** The peer has closed its side. */
   ended: boolean
 }
 
-/** Created with mode 0600 and opened to the group afterwards, so that there is no moment in which others could connect. @throws errno errors */
+/** Creates the socket with mode 0600 and opens it to the group afterwards, so that others can connect at no moment. @throws errno errors */
 export function listen(options: ListenOptions): { readonly count: () => number; stop(): void } {
   const { path, gid, idleSeconds } = options
-  const open = new Set<Socket<Connection>>()
+  const open = new Set<Socket<PeerConnection>>()
   const before = process.umask(0o177)
   try {
-    const server = Bun.listen<Connection>({
+    const server = Bun.listen<PeerConnection>({
       unix: path,
       allowHalfOpen: true,
       socket: {
@@ -141,8 +141,8 @@ export function listen(options: ListenOptions): { readonly count: () => number; 
 }
 
 function welcome(
-  socket: Socket<Connection>,
-  open: Set<Socket<Connection>>,
+  socket: Socket<PeerConnection>,
+  open: Set<Socket<PeerConnection>>,
   { connections, idleSeconds, peerOf, refuses, tooMany }: ListenOptions,
 ): void {
   const peer = peerOf(descriptorOf(socket))
@@ -162,12 +162,12 @@ function welcome(
   finish(socket)
 }
 
-/** Bun's type does not name it. */
+/** Reads the descriptor, which the type of Bun's socket lacks. */
 function descriptorOf(socket: object): number {
   return 'fd' in socket && typeof socket.fd === 'number' ? socket.fd : -1
 }
 
-function take(socket: Socket<Connection>, bytes: Uint8Array, { answer, tooMany }: ListenOptions): void {
+function take(socket: Socket<PeerConnection>, bytes: Uint8Array, { answer, tooMany }: ListenOptions): void {
   const { data } = socket
   const { peer } = data
   if (!peer || data.closing) return
@@ -185,13 +185,13 @@ function take(socket: Socket<Connection>, bytes: Uint8Array, { answer, tooMany }
   }
 }
 
-function send(socket: Socket<Connection>, line: string): void {
+function send(socket: Socket<PeerConnection>, line: string): void {
   socket.data.rest = Buffer.concat([socket.data.rest, Buffer.from(`${line}\n`)])
   if (socket.data.rest.length > mostUnread) socket.terminate()
   else flush(socket)
 }
 
-function flush(socket: Socket<Connection>): void {
+function flush(socket: Socket<PeerConnection>): void {
   const { data } = socket
   if (data.rest.length > 0) data.rest = data.rest.subarray(Math.max(0, socket.write(data.rest)))
   if (data.closing) finish(socket)
@@ -201,7 +201,7 @@ function flush(socket: Socket<Connection>): void {
  * Closes when every reply is written; a peer that has only closed its own side still gets them. What it has sent meanwhile is read and
  * dropped for a moment, because closing with unread bytes would take the replies away from it.
  */
-function finish(socket: Socket<Connection>): void {
+function finish(socket: Socket<PeerConnection>): void {
   const { data } = socket
   data.closing = true
   if (data.pending > 0 || data.rest.length > 0) return

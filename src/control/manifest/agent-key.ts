@@ -45,7 +45,7 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-/** Two workers that start at once end with one key: the file appears whole, and only once. */
+/** Writes the file whole and only once, so that two workers that start at the same time end with one key. */
 function createKeyFile(path: string): string {
   const draft = `${path}.${crypto.randomUUID()}.tmp`
   const file = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
@@ -80,7 +80,7 @@ function parsed(pem: string): KeyObject | undefined {
   }
 }
 
-/** Points of small order, without their sign: a signature that fits everything can be written for each of these keys. */
+/** Lists the points of small order, without their sign: for each of these keys, one signature can fit every text. */
 const weakKeys: readonly string[] = [
   '00'.repeat(32),
   `01${'00'.repeat(31)}`,
@@ -95,7 +95,7 @@ function isWeak(key: Buffer): boolean {
   return weakKeys.includes(unsigned.toString('hex'))
 }
 
-/** Never throws: what is neither key nor signature verifies nothing. */
+/** Never throws: returns false for a text that is not a key or not a signature. */
 export function isSignedBy(publicKey: string, bytes: Uint8Array, signature: string): boolean {
   try {
     const point = Buffer.from(publicKey, 'hex')

@@ -10,7 +10,7 @@ const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * byte
 const text = (most: number) => z.string().max(most)
 const count = z.int().min(0)
 
-/** Built when the first manifest is read or written. */
+/** Builds the schemas when the first manifest is read or written. */
 export function manifestSchemas() {
   const digest = hex(32)
   const content = {
@@ -53,7 +53,7 @@ type Schemas = ReturnType<typeof manifestSchemas>
 export type RunManifest = z.infer<Schemas['content']>
 export type SignedManifest = z.infer<Schemas['signed']>
 
-/** A signature of a manifest is one of nothing else. */
+/** Prevents that the signature of a manifest fits another kind of text. */
 const purpose = 'braidclaw run manifest 1\n'
 
 /** @throws ZodError for a manifest that breaks the format: a bug of the caller */
@@ -64,12 +64,12 @@ export function signManifest(manifest: RunManifest, key: AgentKey): SignedManife
   return { ...content, signature: { ...signature, value } }
 }
 
-/** Everything but the signature itself: also with which key. */
+/** Returns everything but the signature itself; the key is part of it. */
 export function signedBytes({ signature: { algorithm, public_key }, ...content }: SignedManifest): Uint8Array {
   return new TextEncoder().encode(`${purpose}${canonical({ ...content, signature: { algorithm, public_key } })}`)
 }
 
-/** The only text of a manifest in a file. */
+/** Returns the only valid text of a manifest in a file. */
 export function manifestText(manifest: SignedManifest): string {
   return `${canonical(manifest)}\n`
 }
@@ -83,7 +83,7 @@ type ManifestMaker = {
   readonly platform: string
 }
 
-/** For the worker's option `manifest`. */
+/** Makes the worker's option `manifest`. */
 export function manifestMaker(maker: ManifestMaker): (run: RunFacts) => Promise<SignedManifest> {
   return async (run) => signManifest(manifestOfRun(run, maker), maker.key)
 }

@@ -1,4 +1,4 @@
-/** Verifies a manifest offline, and everything that is at hand of what it names; says exactly what does not hold. */
+/** Verifies a manifest offline, with the artifacts and the log that are available; reports exactly what is wrong. */
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,14 +7,14 @@ import { sha256 } from '../../kit/sha256.ts'
 import { isSignedBy } from './agent-key.ts'
 import { manifestSchemas, manifestText, type SignedManifest, signedBytes } from './run-manifest.ts'
 
-type VerifyOptions = {
-  /** The bytes of each artifact that is at hand; absent: artifacts are not looked at. */
+type ManifestEvidence = {
+  /** Holds the bytes of each available artifact; absent: artifacts are not checked. */
   readonly artifacts?: ReadonlyMap<string, Uint8Array>
-  /** The log of the run; absent: it is not looked at. */
+  /** Holds the log of the run; absent: it is not checked. */
   readonly log?: Uint8Array
   /** The public key that the operator knows of this agent, as 64 hex digits. */
   readonly pinnedKey?: string
-  /** The run that it was delivered for; absent: the manifest itself says of which run it is. */
+  /** Names the run that it was delivered for; absent: any run is accepted. */
   readonly run?: NamedRun
 }
 
@@ -25,8 +25,8 @@ export type Verified =
   | { readonly ok: true; readonly manifest: SignedManifest; readonly checked: readonly string[]; readonly unchecked: readonly string[] }
   | { readonly ok: false; readonly problems: readonly string[] }
 
-/** `text`: a file, which has one form only. */
-export function verifyManifestText(text: string, options: VerifyOptions = {}): Verified {
+/** Verifies the text of a file, which has one form only. */
+export function verifyManifestText(text: string, options: ManifestEvidence = {}): Verified {
   const value = parseJson(text)
   if (value === undefined) return altered('the manifest is no JSON')
   const verified = verifyManifest(value, options)
@@ -35,7 +35,7 @@ export function verifyManifestText(text: string, options: VerifyOptions = {}): V
   return verified
 }
 
-export function verifyManifest(value: unknown, options: VerifyOptions = {}): Verified {
+export function verifyManifest(value: unknown, options: ManifestEvidence = {}): Verified {
   const { data: manifest, error } = manifestSchemas().signed.safeParse(value)
   if (!manifest) return altered(...error.issues.map(({ path, message }) => `${path.join('.') || 'the manifest'}: ${message}`))
   const problems = [
@@ -47,7 +47,7 @@ export function verifyManifest(value: unknown, options: VerifyOptions = {}): Ver
   return problems.length > 0 ? { ok: false, problems } : { ok: true, manifest, ...extent(manifest, options) }
 }
 
-function keyProblems(manifest: SignedManifest, { pinnedKey }: VerifyOptions): readonly string[] {
+function keyProblems(manifest: SignedManifest, { pinnedKey }: ManifestEvidence): readonly string[] {
   const { public_key, value } = manifest.signature
   if (pinnedKey !== undefined && pinnedKey.toLowerCase() !== public_key)
     return [`it is signed with the key ${public_key}, and not with the pinned key ${pinnedKey}`]
@@ -56,46 +56,46 @@ function keyProblems(manifest: SignedManifest, { pinnedKey }: VerifyOptions): re
   return []
 }
 
-/** A manifest that was rightly signed for another run says nothing of this one. */
-function runProblems({ run_id, attempt, task, by }: SignedManifest, { run }: VerifyOptions): readonly string[] {
+/** Compares the run, because a manifest with a valid signature may belong to another run. */
+function runProblems({ run_id, attempt, task, by }: SignedManifest, { run }: ManifestEvidence): readonly string[] {
   if (!run) return []
-  const said = nameOf({ run_id, attempt, task_id: task.task_id, agent_id: by.agent_id, role: by.role })
-  return said === nameOf(run) ? [] : [`it is the manifest of ${said}, and not of ${nameOf(run)}`]
+  const signedRun = nameOf({ run_id, attempt, task_id: task.task_id, agent_id: by.agent_id, role: by.role })
+  return signedRun === nameOf(run) ? [] : [`it is the manifest of ${signedRun}, and not of ${nameOf(run)}`]
 }
 
 function nameOf({ run_id, attempt, task_id, agent_id, role }: NamedRun): string {
   return `${run_id}, attempt ${attempt} of ${task_id} by ${agent_id} as ${role}`
 }
 
-function artifactProblems({ artifacts }: SignedManifest, { artifacts: given }: VerifyOptions): readonly string[] {
-  if (!given) return []
+function artifactProblems({ artifacts }: SignedManifest, { artifacts: contents }: ManifestEvidence): readonly string[] {
+  if (!contents) return []
   const problems = artifacts.flatMap(({ name, digest, bytes }) => {
-    const content = given.get(name)
+    const content = contents.get(name)
     if (!content) return [`the artifact ${JSON.stringify(name)} is missing`]
     return contentProblem(`the artifact ${JSON.stringify(name)}`, content, { digest, bytes })
   })
   const known = new Set(artifacts.map(({ name }) => name))
-  const others = [...given.keys()].filter((name) => !known.has(name))
+  const others = [...contents.keys()].filter((name) => !known.has(name))
   const twice = artifacts.length === known.size ? [] : ['an artifact is listed twice']
   return [...problems, ...twice, ...others.map((name) => `the artifact ${JSON.stringify(name)} is not in the manifest`)]
 }
 
-function logProblems({ log }: SignedManifest, { log: given }: VerifyOptions): readonly string[] {
-  return given ? contentProblem('the log', given, log) : []
+function logProblems({ log }: SignedManifest, { log: content }: ManifestEvidence): readonly string[] {
+  return content ? contentProblem('the log', content, log) : []
 }
 
-function contentProblem(what: string, content: Uint8Array, said: { readonly digest: string; readonly bytes: number }): readonly string[] {
-  if (content.byteLength !== said.bytes) return [`${what} has ${content.byteLength} bytes, and the manifest says ${said.bytes}`]
+function contentProblem(what: string, content: Uint8Array, listed: { readonly digest: string; readonly bytes: number }): readonly string[] {
+  if (content.byteLength !== listed.bytes) return [`${what} has ${content.byteLength} bytes, and the manifest says ${listed.bytes}`]
   const digest = sha256(content)
-  return digest === said.digest ? [] : [`${what} has the digest ${digest}, and the manifest says ${said.digest}`]
+  return digest === listed.digest ? [] : [`${what} has the digest ${digest}, and the manifest says ${listed.digest}`]
 }
 
-function extent({ artifacts, log, signature }: SignedManifest, { artifacts: given, log: givenLog, pinnedKey }: VerifyOptions) {
+function extent({ artifacts, log, signature }: SignedManifest, { artifacts: contents, log: content, pinnedKey }: ManifestEvidence) {
   const all = [
     [true, 'its form and its signature'],
     [pinnedKey !== undefined, `that the key ${signature.public_key} is the agent's`],
-    [given !== undefined || artifacts.length === 0, `its artifacts (${artifacts.length})`],
-    [givenLog !== undefined || log.bytes === 0, `its log (${log.bytes} bytes)`],
+    [contents !== undefined || artifacts.length === 0, `its artifacts (${artifacts.length})`],
+    [content !== undefined || log.bytes === 0, `its log (${log.bytes} bytes)`],
   ] as const
   const phrases = (isChecked: boolean) => all.filter(([checked]) => checked === isChecked).map(([, phrase]) => phrase)
   return { checked: phrases(true), unchecked: phrases(false) }
@@ -106,11 +106,11 @@ function altered(...problems: readonly string[]): Verified {
 }
 
 export type CarriedRun = {
-  /** As the control plane stores it. */
+  /** Is the manifest as the control plane stores it. */
   readonly manifest: unknown
   readonly log?: Uint8Array
   readonly artifacts: ReadonlyMap<string, Uint8Array>
-  /** Which run it was delivered for. */
+  /** Names the run that it was delivered for. */
   readonly run?: NamedRun
 }
 
@@ -127,7 +127,7 @@ export function writeRunFolder(folder: string, { manifest, log, artifacts, run }
   return verified
 }
 
-/** A manifest file alone, or the folder of a run. @throws errno errors when there is nothing to read */
+/** Verifies a manifest file alone, or the folder of a run. @throws errno errors when there is nothing to read */
 export function verifyRunPath(path: string, pinnedKey?: string): Verified {
   if (!statSync(path).isDirectory()) return verifyManifestText(textOf(path), { pinnedKey })
   const log = bytesIfThere(join(path, logFile))
@@ -135,7 +135,7 @@ export function verifyRunPath(path: string, pinnedKey?: string): Verified {
   return verifyManifestText(textOf(join(path, manifestFile)), { pinnedKey, artifacts, log })
 }
 
-/** Bytes that are no UTF-8 must not become others unseen. */
+/** Returns an empty text for bytes that are not UTF-8, because decoding would replace them without notice. */
 function textOf(path: string): string {
   const bytes = bytesIfThere(path) ?? readFileSync(path)
   try {

@@ -11,37 +11,37 @@ export type PaneOptions = {
   readonly agents: () => Promise<readonly string[]>
 }
 
-export type PaneDone = { readonly created: number; readonly respawned: number; readonly closed: number; readonly windows: number }
+export type PaneChanges = { readonly created: number; readonly respawned: number; readonly closed: number; readonly windows: number }
 
-export async function syncPane({ tmux, logDir, agents }: PaneOptions): Promise<PaneDone> {
-  const wanted = [...new Set(await agents())].filter(isAgentName).map((agent) => wantedWindow(agent, logDir))
-  const steps = planWindows(wanted, await tmux.windows())
+export async function syncPane({ tmux, logDir, agents }: PaneOptions): Promise<PaneChanges> {
+  const shown = [...new Set(await agents())].filter(isAgentName).map((agent) => agentWindow(agent, logDir))
+  const steps = planWindows(shown, await tmux.windows())
   for (const step of steps) await take(tmux, step)
   const number = (what: PaneStep['do']) => steps.filter((step) => step.do === what).length
-  return { created: number('create'), respawned: number('respawn'), closed: number('close'), windows: wanted.length }
+  return { created: number('create'), respawned: number('respawn'), closed: number('close'), windows: shown.length }
 }
 
 type PaneWatch = PaneOptions & {
   readonly signal: AbortSignal
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
-  readonly changed: (done: PaneDone) => void
-  /** Takes what failed this time; it is tried again. */
+  readonly changed: (done: PaneChanges) => void
+  /** Receives the message of a failed try; another try follows. */
   readonly failed: (message: string) => void
 }
 
 const everyMs = 2_000
 
 export async function watchPane({ signal, sleep, changed, failed, ...options }: PaneWatch): Promise<void> {
-  let said = ''
+  let lastFailure = ''
   while (!signal.aborted) {
     try {
       const done = await syncPane(options)
       if (done.created + done.respawned + done.closed > 0) changed(done)
-      said = ''
+      lastFailure = ''
     } catch (error) {
       const message = errorText(error)
-      if (message !== said) failed(message)
-      said = message
+      if (message !== lastFailure) failed(message)
+      lastFailure = message
     }
     await sleep(everyMs, signal)
   }
@@ -53,67 +53,67 @@ async function take(tmux: Tmux, step: PaneStep): Promise<void> {
   else await tmux.close(step.id)
 }
 
-/** The names that the control plane gives; the name of a log file that is none of them gets no window. */
+/** Tells whether a text can be the name of an agent; other log files get no window. */
 export function isAgentName(text: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text)
 }
 
-function wantedWindow(agent: string, logDir: string): WantedWindow {
+function agentWindow(agent: string, logDir: string): AgentWindow {
   const path = join(logDir, `${agent}.log`)
   return { agent, path, log: sha256(path).slice(0, 16) }
 }
 
-/** `agent` is empty for a window that is not ours. */
+/** Describes an existing window; `agent` is empty for a window that is not ours. */
 export type PaneWindow = { readonly id: string; readonly agent: string; readonly log: string; readonly dead: boolean }
 
-/** `log` identifies the file that the window follows. */
-type WantedWindow = { readonly agent: string; readonly log: string; readonly path: string }
+/** Describes the window that an agent should have; `log` identifies the file that it follows. */
+type AgentWindow = { readonly agent: string; readonly log: string; readonly path: string }
 
 type PaneStep =
-  | { readonly do: 'create'; readonly window: WantedWindow }
-  /** The window stays where it is, with its number, and follows this log. */
-  | { readonly do: 'respawn'; readonly id: string; readonly window: WantedWindow }
+  | { readonly do: 'create'; readonly window: AgentWindow }
+  /** Keeps the window with its number, and lets it follow this log. */
+  | { readonly do: 'respawn'; readonly id: string; readonly window: AgentWindow }
   | { readonly do: 'close'; readonly id: string }
 
 /**
  * Plans what has to change so that each agent has one window. Windows that are not ours are never touched; a window of ours whose follower ended,
  * or follows another file, is used again.
  */
-export function planWindows(wanted: readonly WantedWindow[], present: readonly PaneWindow[]): readonly PaneStep[] {
+export function planWindows(shown: readonly AgentWindow[], present: readonly PaneWindow[]): readonly PaneStep[] {
   const ours = present.filter(({ agent }) => agent !== '')
   const first = new Map(ours.toReversed().map((window) => [window.agent, window]))
-  const names = new Set(wanted.map(({ agent }) => agent))
+  const names = new Set(shown.map(({ agent }) => agent))
   const surplus = ours.filter((window) => !names.has(window.agent) || first.get(window.agent) !== window)
   return [
-    ...wanted.flatMap((window) => stepFor(window, first.get(window.agent))),
+    ...shown.flatMap((window) => stepFor(window, first.get(window.agent))),
     ...surplus.map(({ id }): PaneStep => ({ do: 'close', id })),
   ]
 }
 
-function stepFor(window: WantedWindow, found: PaneWindow | undefined): PaneStep[] {
+function stepFor(window: AgentWindow, found: PaneWindow | undefined): PaneStep[] {
   if (!found) return [{ do: 'create', window }]
   return found.dead || found.log !== window.log ? [{ do: 'respawn', id: found.id, window }] : []
 }
 
-type TmuxRan = { readonly code: number; readonly stdout: string; readonly stderr: string }
+type TmuxResult = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
 type TmuxOptions = {
   readonly program: string
-  /** Of another tmux server than the user's own (`tmux -L`). */
+  /** Names another tmux server than the user's own (`tmux -L`). */
   readonly server?: string
   readonly session: string
   /** The whole environment of tmux and its windows; see `paneEnvironment`. */
   readonly env: { readonly [name: string]: string }
   /** The argv that follows a log in a window. */
-  readonly follower: (window: WantedWindow) => readonly string[]
-  readonly run: (argv: readonly string[], env: { readonly [name: string]: string }) => Promise<TmuxRan>
+  readonly follower: (window: AgentWindow) => readonly string[]
+  readonly run: (argv: readonly string[], env: { readonly [name: string]: string }) => Promise<TmuxResult>
 }
 
 type Tmux = {
-  /** Empty without a session. @throws Error with what tmux said */
+  /** Returns nothing without a session. @throws Error with the message of tmux */
   windows(): Promise<readonly PaneWindow[]>
-  create(window: WantedWindow): Promise<void>
-  respawn(id: string, window: WantedWindow): Promise<void>
+  create(window: AgentWindow): Promise<void>
+  respawn(id: string, window: AgentWindow): Promise<void>
   close(id: string): Promise<void>
 }
 
@@ -131,8 +131,8 @@ export function createTmux({ program, server, session, env, follower, run }: Tmu
     throw new Error(`tmux ${words[0]} failed: ${(stderr || stdout).trim()}`)
   }
 
-  /** The name of a window is for people; it is set once and then stays. */
-  async function mark(id: string, { agent, log }: WantedWindow): Promise<void> {
+  /** Marks a window as ours. Its name is for people; it is set once and then stays. */
+  async function mark(id: string, { agent, log }: AgentWindow): Promise<void> {
     const options = [
       ['@braidclaw_agent', agent],
       ['@braidclaw_log', log],
@@ -165,7 +165,7 @@ export function createTmux({ program, server, session, env, follower, run }: Tmu
   }
 }
 
-/** An argument that ends in ";" would end the command for tmux. */
+/** Escapes a ";" at the end of an argument, which would end the command for tmux. */
 function literal(word: string): string {
   return word.endsWith(';') ? `${word.slice(0, -1)}\\;` : word
 }
@@ -179,9 +179,7 @@ function isAbsent(stderr: string): boolean {
   return /no server running|can't find session|error connecting to .*No such file/i.test(stderr)
 }
 
-/**
- * tmux keeps the environment it was started with, and any window can print it: so it gets none of our keys and tokens.
- */
+/** Returns an environment without our keys and tokens, because tmux keeps the one it was started with, and any window can print it. */
 export function paneEnvironment(env: { readonly [name: string]: string | undefined }): { readonly [name: string]: string } {
   const names = [
     'PATH',
@@ -198,21 +196,21 @@ export function paneEnvironment(env: { readonly [name: string]: string | undefin
     'XDG_RUNTIME_DIR',
     'BRAIDCLAW_HOME',
   ]
-  const kept = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]))
-  return { LANG: 'C.UTF-8', ...Object.fromEntries(kept) }
+  const entries = names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]))
+  return { LANG: 'C.UTF-8', ...Object.fromEntries(entries) }
 }
 
 const defaultSession = 'clawdie-controlplane'
 
 export type SessionName = { readonly on: true; readonly name: string; readonly changed: boolean } | { readonly on: false }
 
-/** tmux itself replaces "." and ":", which separate windows and panes; so does this, and also what only a shell could want. */
-export function sessionName(given: string | undefined): SessionName {
-  if (given !== undefined && given.trim() === '') return { on: false }
-  const wanted = (given ?? defaultSession).trim()
-  const name = wanted
+/** Replaces "." and ":", as tmux itself does because they separate windows and panes, and every character with a meaning for a shell. */
+export function sessionName(text: string | undefined): SessionName {
+  if (text !== undefined && text.trim() === '') return { on: false }
+  const requested = (text ?? defaultSession).trim()
+  const name = requested
     .replaceAll(/[^A-Za-z0-9_-]/g, '_')
     .replace(/^-/, '_')
     .slice(0, 64)
-  return { on: true, name, changed: name !== wanted }
+  return { on: true, name, changed: name !== requested }
 }

@@ -1,6 +1,6 @@
 /** Makes the log of a runner safe to show: only text, newlines and a few colours get through, everything else is shown escaped. */
 
-/** A colour or weight by its name in the printer; a text is still to be escaped by whoever prints it. */
+/** Is a text, which the printer has to escape, or a colour or weight by its name in the printer. */
 export type LogPiece = string | { readonly mark: 'bold' | 'dim' | 'normal' | 'red' | 'green' | 'cyan' | 'uncoloured' }
 
 export type LogFilter = {
@@ -8,7 +8,7 @@ export type LogFilter = {
   push(text: string): readonly LogPiece[]
 }
 
-/** SGR, the one kind of escape sequence that only changes how text looks. */
+/** Matches SGR, the one kind of escape sequence that only changes how text looks. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const colour = /(\u001b\[[0-9;:]{0,32}m)/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -16,7 +16,7 @@ const begun = /\u001b(?:\[[0-9;:]{0,32})?$/
 
 type Mark = Exclude<LogPiece, string>['mark']
 
-/** Concealed and blinking text, backgrounds and other colours have no entry: they could hide what is written. */
+/** Lists what gets through. Concealed and blinking text, backgrounds and other colours have no entry, because they could hide text. */
 const marks: { readonly [parameter: string]: readonly Mark[] } = {
   '': ['normal', 'uncoloured'],
   '0': ['normal', 'uncoloured'],
@@ -52,7 +52,7 @@ function marksIn(sequence: string): LogPiece[] {
   return plain.flatMap((parameter) => (marks[parameter] ?? []).map((mark) => ({ mark })))
 }
 
-/** A progress bar returns to the beginning of its line again and again: each state becomes a line. */
+/** Makes each state of a progress bar, which returns to the beginning of its line again and again, a line. */
 function textIn(part: string): LogPiece[] {
   return part === '' ? [] : [part.replaceAll(/\r+\n/g, '\n').replaceAll('\r', '\n')]
 }

@@ -26,7 +26,7 @@ export function aiderRunner({ program = 'aider', flags = defaultAiderFlags }: Ai
   }
 }
 
-/** Without these aider would wait for answers or draw on a terminal. */
+/** Adds the flags without which aider would wait for answers or draw on a terminal. */
 function usual(fixed: readonly string[]): readonly string[] {
   return ['--yes-always', '--no-pretty', '--no-stream'].filter((flag) => !fixed.includes(flag))
 }

@@ -8,25 +8,25 @@ import { piRunner } from './pi-runner.ts'
 import { type ForeignRunner, type RunnerName, type RunnerSupport, runnerNames } from './runner.ts'
 
 export type RunnerChoice = {
-  /** `--runner`, else CONTROLPLANE_RUNNER; absent: neither was given. */
+  /** Holds `--runner`, else CONTROLPLANE_RUNNER; absent when neither is set. */
   readonly named?: string | undefined
   /** The program and its arguments for the runner "command". */
   readonly command?: readonly string[] | undefined
   readonly env: Readonly<Partial<Record<string, string>>>
   readonly support: RunnerSupport
-  /** Finds a program by name or path; undefined when there is none that can be run. */
+  /** Finds a program by name or path; returns undefined when none can be run. */
   readonly find: (program: string) => string | undefined
 }
 
-/** `path` is where the program lies; `said` is what a person should know about an implicit choice. */
+/** `path` is the path of the program; `note` tells a person about an implicit choice. */
 export type ChosenRunner =
-  | { readonly ok: true; readonly name: 'own'; readonly said?: string }
+  | { readonly ok: true; readonly name: 'own'; readonly note?: string }
   | {
       readonly ok: true
       readonly name: ForeignRunner['name']
       readonly runner: ForeignRunner
       readonly path: string
-      readonly said?: string
+      readonly note?: string
     }
   | { readonly ok: false; readonly message: string }
 
@@ -41,11 +41,11 @@ export function chooseRunner(choice: RunnerChoice): ChosenRunner {
 
 function impliedRunner(choice: RunnerChoice): ChosenRunner {
   const pi = foundRunner('pi', choice)
-  if (pi.ok && pi.name !== 'own') return { ...pi, said: `CONTROLPLANE_RUNNER is not set: pi runs the tasks (${pi.path})` }
+  if (pi.ok && pi.name !== 'own') return { ...pi, note: `CONTROLPLANE_RUNNER is not set: pi runs the tasks (${pi.path})` }
   return {
     ok: true,
     name: 'own',
-    said: 'CONTROLPLANE_RUNNER is not set and there is no program "pi": the own runner runs the tasks; --runner own says the same',
+    note: 'CONTROLPLANE_RUNNER is not set and there is no program "pi": the own runner runs the tasks; --runner own says the same',
   }
 }
 

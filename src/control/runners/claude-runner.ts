@@ -35,7 +35,7 @@ export function claudeRunner({
       CLAUDE_CONFIG_DIR: `${home}/${settingsFolder}`,
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
-      // Claude Code refuses to skip its questions as root unless it is told that a sandbox holds it.
+      // Claude Code refuses to skip its questions as root unless this variable says that it runs in a sandbox.
       IS_SANDBOX: '1',
     }),
     files: ({ skillIndex }) => [
@@ -48,7 +48,7 @@ export function claudeRunner({
   }
 }
 
-/** Its last line has the result, and the tokens of the whole run. */
+/** Reads one line; the last one has the result, and the tokens of the whole run. */
 function parseClaudeLine(line: string): readonly RunnerEvent[] {
   const fields = fieldsOf(line)
   if (textIn(fields, 'type') === 'system') return sessionEvents(textIn(fields, 'session_id'))

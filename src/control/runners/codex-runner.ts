@@ -17,7 +17,7 @@ export function codexRunner({
     program,
     install: 'install it (npm install -g @openai/codex)',
     countsWholeSession: true,
-    // Our own confinement holds it; its sandbox cannot start inside another one. "-": the prompt comes from standard input.
+    // Our own confinement limits it, and its sandbox cannot start inside another one. "-": the prompt comes from standard input.
     argv: ({ session, model }) => [
       'exec',
       ...(session === undefined ? [] : ['resume', session]),
@@ -32,7 +32,7 @@ export function codexRunner({
   }
 }
 
-/** JSON texts are TOML texts too. */
+/** Writes TOML; a JSON text is a TOML text too. */
 function settingsOf({ apiUrl, skillIndex }: RunnerTask, { mcpServer }: RunnerSupport): string {
   const lines = [
     'model_provider = "controlplane"',
@@ -45,7 +45,7 @@ function settingsOf({ apiUrl, skillIndex }: RunnerTask, { mcpServer }: RunnerSup
     `base_url = ${JSON.stringify(`${apiUrl}/api/controlplane/llm/v1`)}`,
     'env_key = "CONTROLPLANE_API_KEY"',
     'wire_api = "responses"',
-    // A refusal is not going to change: five tries would take six seconds.
+    // Another try would get the same refusal, and five tries would take six seconds.
     'stream_max_retries = 2',
     ...(mcpServer === undefined ? [] : ['[mcp_servers.skills]', ...serverLines(mcpServer)]),
   ]
@@ -74,7 +74,7 @@ function parseCodexLine(line: string): readonly RunnerEvent[] {
   return []
 }
 
-/** Its last message is the result. */
+/** Reports a message as the result, because the last one counts. */
 function itemEvents(item: ReturnType<typeof fieldsOf>): readonly RunnerEvent[] {
   const type = textIn(item, 'type')
   const text = textIn(item, 'text')

@@ -17,7 +17,7 @@ type OwnRunnerOptions = {
   readonly host: Pick<Host, 'conversation' | 'receiptsOf'>
   readonly setup: Setup
   readonly agentId: string
-  /** The built-in tools and skills_search; absent: what the configuration names. */
+  /** Holds the built-in tools and skills_search; absent: the tools of the configuration. */
   readonly tools?: ToolSelection
   /** Replaces the configured provider. */
   readonly provider?: Provider
@@ -31,11 +31,11 @@ export function ownRunnerProblem({ config }: Pick<Setup, 'config'>): string | un
 
 export function ownRunner(options: OwnRunnerOptions): OwnRun {
   const { host, setup } = options
-  const made = new Map<string, Setup>()
-  /** Equal settings share their provider, policy and sandbox. */
+  const setups = new Map<string, Setup>()
+  /** Returns the same settings for the same folder, because equal settings share their provider, policy and sandbox. */
   const setupIn = (workspaceDir: string) => {
-    const known = made.get(workspaceDir) ?? { ...setup, config: { ...setup.config, workspaceDir } }
-    made.set(workspaceDir, known)
+    const known = setups.get(workspaceDir) ?? { ...setup, config: { ...setup.config, workspaceDir } }
+    setups.set(workspaceDir, known)
     return known
   }
   return async (request) => {
@@ -56,7 +56,7 @@ export function ownRunner(options: OwnRunnerOptions): OwnRun {
   }
 }
 
-/** One that is not there any more begins anew. */
+/** Continues the session of the previous run; a session that does not exist any more begins again. */
 function choiceOf({ session }: OwnRunRequest): ConversationChoice {
   return session === undefined ? { kind: 'new' } : { kind: 'session', id: session }
 }
@@ -82,14 +82,14 @@ async function converse(options: OwnRunnerOptions, request: OwnRunRequest, conve
   return resultOf({ conversation, options, ...state })
 }
 
-type Ended = {
+type ConversationEnd = {
   readonly conversation: Conversation
   readonly options: OwnRunnerOptions
   readonly answer?: string
   readonly waits?: string
 }
 
-function resultOf({ conversation, options, answer = '', waits }: Ended): OwnRunResult {
+function resultOf({ conversation, options, answer = '', waits }: ConversationEnd): OwnRunResult {
   const ending = conversation.ending()
   const usage = conversation.usage()
   const runId = conversation.runId()
@@ -104,7 +104,7 @@ function resultOf({ conversation, options, answer = '', waits }: Ended): OwnRunR
   }
 }
 
-/** For the log: what was said and which tools ran. */
+/** Returns a line for the log: texts, and which tools ran. */
 function lineOf(event: AgentEvent): string {
   if (event.type === 'text' && !event.isPartial) return `${event.content}\n`
   if (event.type === 'tool_use') return `> ${event.toolName} ${escapeHidden(JSON.stringify(event.input)).slice(0, 2_000)}\n`
@@ -123,7 +123,7 @@ type ApprovalsAsked = {
 }
 
 type OwnApprovals = {
-  /** Decides an open question. @returns the id of the approval that the run now waits for; the run then has to end */
+  /** Decides an open question. @returns the id of the approval that the run now waits for, and then has to end */
   decide(gateId: string, question: Question): Promise<string | undefined>
 }
 
@@ -137,10 +137,10 @@ function ownApprovals(asked: ApprovalsAsked): OwnApprovals {
     async decide(gateId, question) {
       if (await conversation.changesOf(gateId)) return void (await allow(gateId, 'worker', 'only in the copy of this run'))
       const operation = operationOf(question, asked)
-      const wanted = digest(operation)
-      const known = (await approvals(taskId)).find((each) => each.digest === wanted && each.state === 'approved')
+      const operationDigest = digest(operation)
+      const known = (await approvals(taskId)).find((each) => each.digest === operationDigest && each.state === 'approved')
       if (known) {
-        const { approval_id, note } = await use(known.approval_id, wanted)
+        const { approval_id, note } = await use(known.approval_id, operationDigest)
         return void (await allow(gateId, `operator (${approval_id})`, note ?? ''))
       }
       const reply = await activity({
@@ -158,7 +158,7 @@ function ownApprovals(asked: ApprovalsAsked): OwnApprovals {
   }
 }
 
-/** The same call in a later run gives the same operation: nothing in it depends on where the copy lies. */
+/** Returns the operation of a call. The same call in a later run gives the same operation, because the path of the copy is not part of it. */
 function operationOf({ call, judgement }: Question, { redact }: ApprovalsAsked) {
   const input = redact(call.input)
   const text = JSON.stringify(input)

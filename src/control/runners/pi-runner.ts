@@ -34,7 +34,7 @@ export function piRunner({ program = 'pi', support = {} }: { readonly program?: 
   }
 }
 
-/** The key is named, not written: pi takes it from its environment. Without a model pi asks the one of OpenAI that it prefers. */
+/** Names the variable of the key instead of the key. Without a model, pi asks the one of OpenAI that it prefers. */
 function modelsOf({ apiUrl, model }: RunnerTask): string {
   const served = { baseUrl: `${apiUrl}/api/controlplane/llm/v1`, apiKey: '$CONTROLPLANE_API_KEY' }
   const providers =
@@ -42,7 +42,7 @@ function modelsOf({ apiUrl, model }: RunnerTask): string {
   return `${JSON.stringify({ providers }, null, 2)}\n`
 }
 
-/** The last message of the assistant is the result. */
+/** Reports each message of the assistant as the result, because the last one counts. */
 function parsePiLine(line: string): readonly RunnerEvent[] {
   const fields = fieldsOf(line)
   if (textIn(fields, 'type') === 'session') return sessionEvents(textIn(fields, 'id'))

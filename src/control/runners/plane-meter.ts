@@ -9,15 +9,15 @@ import { PlaneRefusal } from '../contract/plane-refusal.ts'
 export type RunBudget = {
   reserve(request: ReserveRequest): Promise<Reservation>
   settle(request: SettleRequest): Promise<Settled>
-  /** Tokens that the run may still spend; null: no limit. */
+  /** Returns the tokens that the run may still spend; null without a limit. */
   remaining(): Promise<number | null>
 }
 
-/** A shorter answer than this is not worth a call. */
+/** An answer shorter than this is not worth a call. */
 const leastAnswer = 256
 const waits = { tries: 40, ms: 250 } as const
 
-/** Both budgets count: that of the control plane, and that of the worker's own home. */
+/** Charges both budgets: that of the control plane, and that of the worker's own home. */
 export function meteredByPlane(provider: Provider, budget: RunBudget): Provider {
   const meter = planeMeter(budget)
   return { ...provider, chat: (request, signal) => provider.chat({ ...request, meter: both(meter, request.meter) }, signal) }
@@ -31,21 +31,21 @@ export function planeMeter({ reserve, settle, remaining }: RunBudget): Meter {
     const outputTokens = affordable(quote, state.left)
     const tokens = Math.max(1, quote.inputTokens + outputTokens)
     const purpose = `${quote.provider}/${quote.model}`.slice(0, 200)
-    const held = await patiently(() => reserve({ tokens, purpose })).catch(refused)
-    state.left = held.budget_remaining
+    const reservation = await reserveWhenFree(() => reserve({ tokens, purpose })).catch(refused)
+    state.left = reservation.budget_remaining
     return {
       outputTokens,
       async settle(used) {
         const spent = tokensOf(used, tokens)
-        const done = await settle({ reservation_id: held.reservation_id, tokens: spent, model: quote.model.slice(0, 200) })
+        const done = await settle({ reservation_id: reservation.reservation_id, tokens: spent, model: quote.model.slice(0, 200) })
         state.left = done.budget_remaining
       },
     }
   }
 }
 
-/** Calls of others that are under way may hold what this one needs. */
-async function patiently<T>(reserve: () => Promise<T>): Promise<T> {
+/** Tries again while calls of others, which end soon, have reserved what this one needs. */
+async function reserveWhenFree<T>(reserve: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await reserve()
@@ -56,13 +56,13 @@ async function patiently<T>(reserve: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The answer may be shorter than the model would like. When not even a short one can be paid, the control plane is asked all the same: it says so. */
+/** Returns how long the answer may be. When not even a short one can be paid, the control plane is asked all the same, and refuses with its message. */
 function affordable({ inputTokens, outputTokens }: Quote, left: number | null): number {
   if (left === null || inputTokens + outputTokens <= left) return outputTokens
   return Math.min(outputTokens, Math.max(leastAnswer, left - inputTokens))
 }
 
-/** An answer that cannot be counted costs all that was reserved. */
+/** Counts the tokens of an answer. One that cannot be counted costs all that was reserved. */
 function tokensOf(used: Usage | 'nothing' | 'unknown', reserved: number): number {
   if (used === 'nothing') return 0
   if (used === 'unknown') return reserved

@@ -9,14 +9,14 @@ import type { Beat, Task } from '../contract/task-shapes.ts'
 export const runnerNames = ['own', 'pi', 'aider', 'claude', 'codex', 'command'] as const
 export type RunnerName = (typeof runnerNames)[number]
 
-/** One task as a runner gets it. Paths are those that the child sees. */
+/** Describes one task for a runner, with paths as the child sees them. */
 export type RunnerTask = {
   readonly task: Task
   readonly runId: string
   readonly agentId: string
   /** The task, the last session and the skill, as one text for a model. Its first character is never "-". */
   readonly prompt: string
-  /** The compact index of the skills of this agent; empty: it has none. */
+  /** The compact index of the skills of this agent; empty when it has none. */
   readonly skillIndex: string
   readonly workspace: string
   /** A private folder: HOME of the child. Files that the runner asks for are written there. */
@@ -26,17 +26,17 @@ export type RunnerTask = {
   readonly runToken: string
   /** The model to ask; absent: the runner's own choice. */
   readonly model?: string
-  /** `workspace` and `home` are as the run before left them, which this runner did and which waited for somebody. */
+  /** Tells whether `workspace` and `home` are as the previous run left them: this runner carried it out, and it waited for a person. */
   readonly resumes: boolean
-  /** What that run said of its session; absent: a new one begins. */
+  /** Names the session of that run; absent: a new one begins. */
   readonly session?: string
 }
 
-/** What a line of output says. `usage` counts tokens since the last `usage`; the last `result` and the last `session` count. */
+/** Describes what a line of output reports. `usage` counts tokens since the last `usage`; the last `result` and the last `session` count. */
 export type RunnerEvent =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'tool'; readonly name: string }
-  /** How the program names the session that it keeps in HOME. */
+  /** Names the session that the program keeps in HOME. */
   | { readonly type: 'session'; readonly id: string }
   | { readonly type: 'usage'; readonly tokens: number }
   | { readonly type: 'result'; readonly ok: boolean; readonly output: string; readonly skill?: string }
@@ -44,7 +44,7 @@ export type RunnerEvent =
 /** `path` is relative to HOME of the child; written with mode 0600. */
 type RunnerFile = { readonly path: string; readonly content: string }
 
-/** What the worker adds for runners that take skills or tools from a file. */
+/** Holds what the worker adds for runners that take skills or tools from a file. */
 export type RunnerSupport = {
   /** The source of the extension that gives pi the tool skills_search; absent: pi gets the index only. */
   readonly piExtension?: string
@@ -57,27 +57,27 @@ export type ForeignRunner = {
   readonly name: Exclude<RunnerName, 'own'>
   /** The name or path of the program. */
   readonly program: string
-  /** How a person installs it, as the end of a sentence. */
+  /** Says how a person installs it, as the end of a sentence. */
   readonly install: string
-  /** Everything after the program. */
+  /** Returns all arguments after the program. */
   argv(task: RunnerTask): readonly string[]
-  /** What the child reads from its standard input; absent: nothing. */
+  /** Returns the standard input of the child; absent: it is empty. */
   stdin?(task: RunnerTask): string
-  /** Variables besides the seed's own. */
+  /** Returns variables besides the seed's own. */
   env(task: RunnerTask): Readonly<Record<string, string>>
   files(task: RunnerTask): readonly RunnerFile[]
-  /** In a session that goes on, `usage` repeats the tokens of the runs before: then only what was metered counts. */
+  /** Is set when `usage` in a continued session repeats the tokens of the previous runs: then only what was metered counts. */
   readonly countsWholeSession?: boolean
   /** Never throws: a line that it does not know is not an event. */
   parse(line: string): readonly RunnerEvent[]
 }
 
-/** The control plane with the token of the run. */
+/** Lists what the own runner may ask of the control plane with the token of the run. */
 export type OwnRunPort = {
   beat(taskId: string): Promise<Beat>
   reserve(request: ReserveRequest): Promise<Reservation>
   settle(request: SettleRequest): Promise<Settled>
-  /** The approvals of the task, in any state. */
+  /** Returns the approvals of the task, in any state. */
   approvals(taskId: string): Promise<readonly Approval[]>
   useApproval(id: string, digest: string): Promise<ApprovedOperation>
   activity(post: ActivityPost): Promise<ActivityReply>
@@ -89,7 +89,7 @@ export type OwnRunRequest = {
   readonly skillIndex: string
   /** The private copy of the workspace. */
   readonly workspace: string
-  /** The conversation of the run before, which waited for somebody and goes on; absent: a new one. */
+  /** Names the conversation of the previous run, which waited for a person and continues; absent: a new one begins. */
   readonly session?: string
   readonly run: OwnRunPort
   /** Receives what happens, as text for the log of the run. */
@@ -103,9 +103,9 @@ export type OwnRunResult = {
   readonly output: string
   readonly tokens: number
   readonly model: string
-  /** Ids of the receipts of its tool calls. */
+  /** Lists the ids of the receipts of its tool calls. */
   readonly receipts: readonly string[]
-  /** The conversation. */
+  /** Names the conversation. */
   readonly session: string
   /** Id of the run in the worker's own home. */
   readonly homeRun?: string
@@ -115,27 +115,27 @@ export type OwnRunResult = {
 export type OwnRun = (request: OwnRunRequest) => Promise<OwnRunResult>
 
 /** Holds one line of a runner's JSON output, whose shape is not trusted. */
-type Fields = { readonly [name: string]: unknown }
+type LineFields = { readonly [name: string]: unknown }
 
 /** @returns undefined for a line that is not a JSON object */
-export function fieldsOf(line: string): Fields | undefined {
+export function fieldsOf(line: string): LineFields | undefined {
   const value = line.startsWith('{') ? parseJson(line) : undefined
   return isObject(value) ? value : undefined
 }
 
-export function objectIn(fields: Fields | undefined, name: string): Fields | undefined {
+export function objectIn(fields: LineFields | undefined, name: string): LineFields | undefined {
   const value = fields?.[name]
   return isObject(value) ? value : undefined
 }
 
 /** @returns an empty text for anything but text */
-export function textIn(fields: Fields | undefined, name: string): string {
+export function textIn(fields: LineFields | undefined, name: string): string {
   const value = fields?.[name]
   return typeof value === 'string' ? value : ''
 }
 
-/** @returns the whole number from 0 up under this name, else 0: a runner may report anything */
-export function countIn(fields: Fields | undefined, name: string): number {
+/** @returns the whole number from 0 up under this name, else 0, because a runner may report anything */
+export function countIn(fields: LineFields | undefined, name: string): number {
   const value = fields?.[name]
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0
 }
@@ -146,7 +146,7 @@ export function textOfBlocks(value: unknown): string {
   return value.flatMap((block: unknown) => (isObject(block) && block.type === 'text' ? [textIn(block, 'text')] : [])).join('')
 }
 
-/** A name that may become an argument of a later run; whatever else a program calls its session is none. */
+/** Returns an event only for a name that may safely become an argument of a later run. */
 export function sessionEvents(id: string): readonly RunnerEvent[] {
   return /^[A-Za-z0-9][\w-]{0,127}$/.test(id) ? [{ type: 'session', id }] : []
 }

@@ -164,9 +164,9 @@ describe('the choice of a runner', () => {
     expect(chooseRunner(choice(has('pi')))).toMatchObject({
       name: 'pi',
       path: '/bin/pi',
-      said: expect.stringContaining('CONTROLPLANE_RUNNER'),
+      note: expect.stringContaining('CONTROLPLANE_RUNNER'),
     })
-    expect(chooseRunner(choice({}))).toMatchObject({ name: 'own', said: expect.stringContaining('CONTROLPLANE_RUNNER') })
+    expect(chooseRunner(choice({}))).toMatchObject({ name: 'own', note: expect.stringContaining('CONTROLPLANE_RUNNER') })
     expect(chooseRunner(choice({ named: 'own' }))).toEqual({ ok: true, name: 'own' })
   })
 

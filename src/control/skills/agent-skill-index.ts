@@ -1,4 +1,4 @@
-/** The index of an agent's skills by one call, for programs that start runners themselves: `import { getAgentSkillIndex } from 'braidclaw/skill-library'`. */
+/** Returns the index of an agent's skills, for programs that start runners themselves: `import { getAgentSkillIndex } from 'braidclaw/skill-library'`. */
 
 import { openLibrary } from './open-library.ts'
 
@@ -9,7 +9,7 @@ export type IndexOptions = {
   readonly role?: string
 }
 
-/** Empty when the agent has no skill. @throws Error that says what is wrong with the library, by line, or that there is none */
+/** Returns the index; it is empty when the agent has no skill. @throws Error that says what is wrong with the library, by line, or that there is none */
 export function getAgentSkillIndex(agentId: string, { library = 'agent/library.yaml', role = agentId }: IndexOptions = {}): string {
   const opened = openLibrary(library)
   if (!opened.ok) throw new Error(opened.message)

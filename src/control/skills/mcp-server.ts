@@ -10,15 +10,15 @@ export type McpTool = {
   readonly call: (input: { readonly [name: string]: unknown }) => string | Promise<string>
 }
 
-type Reply = { readonly result: object } | { readonly error: { readonly code: number; readonly message: string } }
+type RpcReply = { readonly result: object } | { readonly error: { readonly code: number; readonly message: string } }
 
-/** The newest first. */
+/** Lists the versions of the protocol, the newest first. */
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 const maxLine = 1_048_576
 
 /** Answers one line of JSON-RPC; undefined for a notification. Never throws. */
 export function createMcpServer(tool: McpTool, version: string): (line: string) => Promise<string | undefined> {
-  async function reply(method: unknown, params: unknown): Promise<Reply> {
+  async function reply(method: unknown, params: unknown): Promise<RpcReply> {
     if (method === 'initialize') return { result: greeting(params, version) }
     if (method === 'ping') return { result: {} }
     if (method === 'tools/list')
@@ -63,8 +63,8 @@ function greeting(params: unknown, version: string): object {
   }
 }
 
-/** A wrong call is a result that the model reads, as the protocol asks. */
-async function called(tool: McpTool, params: unknown): Promise<Reply> {
+/** Returns a failed call as a result that the model reads, as the protocol asks. */
+async function called(tool: McpTool, params: unknown): Promise<RpcReply> {
   if (!isObject(params) || params.name !== tool.name) return { error: { code: -32602, message: `there is only the tool ${tool.name}` } }
   try {
     const answer = await tool.call(isObject(params.arguments) ? params.arguments : {})
@@ -76,6 +76,6 @@ async function called(tool: McpTool, params: unknown): Promise<Reply> {
 
 const notJson = { code: -32700, message: 'the line is no JSON' }
 
-function text(id: unknown, reply: Reply): string {
+function text(id: unknown, reply: RpcReply): string {
   return JSON.stringify({ jsonrpc: '2.0', id, ...reply })
 }

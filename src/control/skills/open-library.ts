@@ -23,7 +23,7 @@ type OpenedLibrary =
   | {
       readonly ok: true
       readonly forAgent: (owner: SkillOwner) => AgentSkills
-      /** As the seed names it; an agent without a role of its own has its name as role. */
+      /** Returns the index; the name is the seed's. An agent without a role has its name as role. */
       readonly getAgentSkillIndex: (agentId: string, role?: string) => string
     }
   | { readonly ok: false; readonly isMissing: boolean; readonly problems: readonly LibraryProblem[]; readonly message: string }
@@ -59,13 +59,13 @@ function agentSkills(all: readonly Skill[], owner: SkillOwner): AgentSkills {
   }
 }
 
-/** JSON is YAML. */
+/** Writes JSON, which is YAML too. */
 function snapshotOf(skills: readonly Skill[]): string {
   const entries = skills.map(({ invoke, ...skill }) => ({ ...skill, invoke: invoke.map(({ source }) => source) }))
   return `${JSON.stringify({ version: 1, skills: entries })}\n`
 }
 
-/** A file of a skill is below the folder of the library, also after links are followed. */
+/** Reads a file of a skill only below the folder of the library, also after links are followed. */
 function contentReader(folder: string): ReadContent {
   return (path) => {
     if (isAbsolute(path) || path.split(/[/\\]/).includes('..')) return refused(path, 'must be relative, without "..", below the library')
@@ -99,10 +99,10 @@ function reasonOf(error: unknown): string {
 
 type AskedTask = { readonly title: string; readonly description: string }
 
-/** A description may be long; what a task asks for stands at its beginning. */
+/** Limits how much of a description is matched; the purpose of a task stands at its beginning. */
 const searchedText = 8_192
 
-/** The title and the description are matched apart, so that no pattern spans both. */
+/** Matches the title and the description separately, so that no pattern spans both. */
 export function matchSkill(skills: readonly Skill[], owner: SkillOwner, { title, description }: AskedTask): Skill | undefined {
   const texts = [title, description.slice(0, searchedText)]
   return skillsOf(skills, owner).find(({ invoke }) => invoke.some(({ matches }) => texts.some(matches)))
@@ -113,10 +113,10 @@ const heading = `# Skills
 These skills are written down. Before you do what one of them is about, call the tool skills_search with its name, and do what its text says.
 `
 
-/** About 2,000 tokens. */
+/** Limits the index to about 2,000 tokens. */
 const maxBytes = 8_192
 
-/** The same library always gives the same text; empty when the agent has no skill. A library too large for it is cut, and says so. */
+/** Returns the index, always the same for the same library; empty when the agent has no skill. A long index is cut, with a note. */
 export function skillIndex(skills: readonly Skill[], owner: SkillOwner): string {
   const own = skillsOf(skills, owner)
   if (own.length === 0) return ''
@@ -162,7 +162,7 @@ export default function (pi) {
 `
 }
 
-/** JSON is JavaScript, but for two line separators in older engines. */
+/** Writes JSON as JavaScript: older engines refuse two line separators in a text. */
 function scriptJson(value: unknown): string {
   return JSON.stringify(value, null, 1).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 }

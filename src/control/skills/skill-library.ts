@@ -8,7 +8,7 @@ import { name } from '../contract/task-shapes.ts'
 import type { Invoke, Skill } from './skill.ts'
 import { compileInvoke } from './skill.ts'
 
-/** Both count from 1. */
+/** Line and column count from 1. */
 export type LibraryProblem = { readonly line: number; readonly column: number; readonly message: string }
 
 type ReadLibrary =
@@ -32,18 +32,18 @@ export function readSkillLibrary(text: string, readContent: ReadContent): ReadLi
   const value = plainValue(document)
   if (!value.ok) return problem(value.message)
   const problems: LibraryProblem[] = []
-  const report: Report = (path, message) => void problems.push({ ...at(offsetOf(document, path)), message: said(path, message) })
+  const report: ReportProblem = (path, message) => void problems.push({ ...at(offsetOf(document, path)), message: withPath(path, message) })
   const skills = skillsIn(value.value, { report, readContent })
   problems.sort((a, b) => a.line - b.line || a.column - b.column)
   return problems.length > 0 ? { ok: false, problems } : { ok: true, skills }
 }
 
-type Report = (path: Path, message: string) => void
+type ReportProblem = (path: Path, message: string) => void
 
-/** The right parts of an entry are checked further although another entry is wrong, so that everything is reported at once. */
+/** Checks the valid parts of every entry, also when another entry is wrong, so that everything is reported at once. */
 function skillsIn(
   value: unknown,
-  { report, readContent }: { readonly report: Report; readonly readContent: ReadContent },
+  { report, readContent }: { readonly report: ReportProblem; readonly readContent: ReadContent },
 ): readonly Skill[] {
   const { library, skill } = librarySchemas()
   for (const issue of library.safeParse(value).error?.issues ?? []) {
@@ -59,7 +59,7 @@ function skillsIn(
   return skills.filter((one) => one !== undefined)
 }
 
-/** An alias may repeat a value, but not so often that a small file becomes a large one. */
+/** Converts the document. An alias may repeat a value, but not so often that a small file becomes a large one. */
 function plainValue(document: Document): { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string } {
   try {
     return { ok: true, value: document.toJS({ maxAliasCount: 100 }) }
@@ -68,9 +68,9 @@ function plainValue(document: Document): { readonly ok: true; readonly value: un
   }
 }
 
-type Reading = { readonly report: Report; readonly readContent: ReadContent; readonly path: Path }
+type EntryContext = { readonly report: ReportProblem; readonly readContent: ReadContent; readonly path: Path }
 
-function skillOf(entry: LibraryEntry, { report, readContent, path }: Reading): Skill {
+function skillOf(entry: LibraryEntry, { report, readContent, path }: EntryContext): Skill {
   const { summary, roles = [], agents = [], command } = entry
   if ((entry.name === undefined) === (entry.id === undefined)) report(path, 'a skill has a "name" (or, in its place, an "id")')
   if (entry.content !== undefined && entry.path !== undefined) report([...path, 'path'], 'either "content" or "path", not both')
@@ -82,16 +82,16 @@ function skillOf(entry: LibraryEntry, { report, readContent, path }: Reading): S
   }
 }
 
-function invokesOf(given: LibraryEntry['invoke'], { report, path }: Omit<Reading, 'readContent'>): readonly Invoke[] {
-  const sources = typeof given === 'string' ? [given] : (given ?? [])
+function invokesOf(patterns: LibraryEntry['invoke'], { report, path }: Omit<EntryContext, 'readContent'>): readonly Invoke[] {
+  const sources = typeof patterns === 'string' ? [patterns] : (patterns ?? [])
   return sources.flatMap((source, index) => {
     const compiled = compileInvoke(source)
-    if (!compiled.ok) report(typeof given === 'string' ? path : [...path, index], compiled.message)
+    if (!compiled.ok) report(typeof patterns === 'string' ? path : [...path, index], compiled.message)
     return compiled.ok ? [compiled.invoke] : []
   })
 }
 
-function contentOf(file: string | undefined, { report, readContent, path }: Reading): string {
+function contentOf(file: string | undefined, { report, readContent, path }: EntryContext): string {
   if (file === undefined) return ''
   const read = readContent(file)
   if (!read.ok) report(path, read.message)
@@ -102,7 +102,7 @@ function repeated(skills: readonly (Skill | undefined)[]): readonly number[] {
   return skills.flatMap((skill, index) => (skill && skills.findIndex((other) => other?.name === skill.name) < index ? [index] : []))
 }
 
-/** Where the value at this path begins, or where its nearest parent does. */
+/** Returns where the value at this path begins, or its nearest parent. */
 function offsetOf(document: Document, path: Path): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const node = document.getIn(path.slice(0, length), true)
@@ -115,7 +115,7 @@ function isNode(value: unknown): value is { readonly range?: readonly [number, n
   return typeof value === 'object' && value !== null && 'range' in value
 }
 
-function said(path: Path, message: string): string {
+function withPath(path: Path, message: string): string {
   return path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`
 }
 
@@ -131,7 +131,7 @@ const line = (most: number) =>
     .regex(/^[^\p{Cc}]*$/u, 'must be one line without control characters')
 const names = z.optional(z.array(name).max(100))
 
-/** Loaded by the reader: schemas are built when the first library is read. */
+/** Builds the schemas when the first library is read. */
 function librarySchemas() {
   const skill = z.strictObject({
     name: z.optional(name),

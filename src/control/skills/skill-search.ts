@@ -39,7 +39,7 @@ export function openSkillSearch(skills: readonly Skill[]): SkillSearch {
   }
 }
 
-/** Makes skills_search for the own runner: a tool that reads nothing but the library. */
+/** Makes the tool skills_search, which reads only the library. */
 export function skillsSearchTool(search: Pick<SkillSearch, 'find'>): Tool {
   return {
     ...skillsSearchSpec,

@@ -6,13 +6,13 @@ export type Invoke = { readonly source: string; readonly matches: (text: string)
 
 export type Skill = {
   readonly name: string
-  /** One line for the index. */
+  /** Sums the skill up in one line for the index. */
   readonly summary: string
-  /** Who has it; both empty: everybody. */
+  /** These lists say which agents have it; both empty: all. */
   readonly roles: readonly string[]
   readonly agents: readonly string[]
   readonly invoke: readonly Invoke[]
-  /** How it is done, as Markdown; empty: the summary says all. */
+  /** Explains in Markdown how it is done; empty: the summary is enough. */
   readonly content: string
   /** A program with its arguments that does it without a model. */
   readonly command?: readonly string[]
@@ -24,31 +24,31 @@ export function skillsOf(skills: readonly Skill[], { id, role }: SkillOwner): re
   return skills.filter(({ roles, agents }) => (roles.length === 0 && agents.length === 0) || roles.includes(role) || agents.includes(id))
 }
 
-type Compiled = { readonly ok: true; readonly invoke: Invoke } | { readonly ok: false; readonly message: string }
+type CompiledInvoke = { readonly ok: true; readonly invoke: Invoke } | { readonly ok: false; readonly message: string }
 
 /**
  * Compiles words or a regular expression; both match in linear time. `/…/` is a regular expression without look-around and back-references; it is
  * tried on the text as it is, and in lower case. Everything else is words: a text matches when it has them all, whole, in this order.
  */
-export function compileInvoke(source: string): Compiled {
+export function compileInvoke(source: string): CompiledInvoke {
   const [, regex] = /^\/(.+)\/i?$/.exec(source) ?? []
   return regex === undefined ? compileWords(source) : compileRegex(source, regex)
 }
 
-function compileRegex(source: string, regex: string): Compiled {
+function compileRegex(source: string, regex: string): CompiledInvoke {
   const matches = matcherOf(regex)
   if (typeof matches === 'string') return { ok: false, message: `${source}: ${matches}` }
   if (matches('')) return { ok: false, message: `${source} matches an empty text, so every task would ask for this skill` }
   return { ok: true, invoke: { source, matches: (text) => matches(text) || matches(text.toLowerCase()) } }
 }
 
-function compileWords(source: string): Compiled {
+function compileWords(source: string): CompiledInvoke {
   const words = wordsOf(source)
   if (words.length === 0) return { ok: false, message: `${JSON.stringify(source)} has no word` }
   return { ok: true, invoke: { source, matches: (text) => hasInOrder(wordsOf(text), words) } }
 }
 
-/** Letters and digits of any script, in lower case. */
+/** Returns the words of a text: letters and digits of any script, in lower case. */
 export function wordsOf(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
 }

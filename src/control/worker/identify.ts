@@ -1,29 +1,29 @@
-/** Asks the control plane whose key the worker has: which agent it is, its role, and which control plane it works for. */
+/** Asks the control plane which agent the worker's key belongs to, with which role, and which control plane it is. */
 
 import { errorText } from '../../kit/errors.ts'
 import type { FleetClient } from '../client/control-client.ts'
 import type { Identity } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 
-export type Identifying = {
-  /** With the key of the agent. */
+export type IdentifyOptions = {
+  /** Uses the key of the agent. */
   readonly fleet: Pick<FleetClient, 'whoAmI'>
   readonly apiUrl: string
-  /** The name that a person gave; it has to agree with the key. */
+  /** Holds the name that a person gave; it must agree with the key. */
   readonly agentId?: string | undefined
   readonly role?: string | undefined
   readonly sleep: (ms: number) => Promise<unknown>
   readonly say: (line: string) => void
 }
 
-export type WhoItIs = { readonly agentId: string; readonly role: string; readonly planeId: string }
+export type WorkerIdentity = { readonly agentId: string; readonly role: string; readonly planeId: string }
 
 const [firstMs, longestMs] = [500, 10_000]
 
 /** Waits until the control plane answers. @throws PlaneRefusal when the key is refused, or belongs to somebody else */
-export async function identify(identifying: Identifying): Promise<WhoItIs> {
-  const { kind, id, role, control_plane: planeId } = await answered(identifying)
-  const { apiUrl, agentId = id } = identifying
+export async function identify(options: IdentifyOptions): Promise<WorkerIdentity> {
+  const { kind, id, role, control_plane: planeId } = await askIdentity(options)
+  const { apiUrl, agentId = id } = options
   if (kind !== 'agent' || role === null)
     throw forbidden(
       `the key is a token of ${kind === 'run' ? 'a run' : 'an operator'} (${id}), and a worker needs the key of its agent; ${newKey('NAME')}`,
@@ -32,15 +32,15 @@ export async function identify(identifying: Identifying): Promise<WhoItIs> {
     throw forbidden(
       `the key is that of the agent ${JSON.stringify(id)} at ${apiUrl}, and --agent or CONTROLPLANE_AGENT_ID says ${JSON.stringify(agentId)}; leave that out, or give the key of ${agentId}: ${newKey(agentId)}`,
     )
-  if (identifying.role !== undefined && identifying.role !== role)
+  if (options.role !== undefined && options.role !== role)
     throw forbidden(
-      `the agent ${JSON.stringify(id)} has the role ${JSON.stringify(role)} at ${apiUrl}, and --role says ${JSON.stringify(identifying.role)}; leave out --role, or change the agent: braidclaw control agent edit ${id} --role ${identifying.role}`,
+      `the agent ${JSON.stringify(id)} has the role ${JSON.stringify(role)} at ${apiUrl}, and --role says ${JSON.stringify(options.role)}; leave out --role, or change the agent: braidclaw control agent edit ${id} --role ${options.role}`,
     )
   return { agentId: id, role, planeId }
 }
 
-async function answered({ fleet, apiUrl, agentId, sleep, say }: Identifying): Promise<Identity> {
-  let said = ''
+async function askIdentity({ fleet, apiUrl, agentId, sleep, say }: IdentifyOptions): Promise<Identity> {
+  let lastMessage = ''
   for (let wait = firstMs; ; wait = Math.min(longestMs, wait * 2)) {
     try {
       return await fleet.whoAmI()
@@ -48,14 +48,14 @@ async function answered({ fleet, apiUrl, agentId, sleep, say }: Identifying): Pr
       if (!(error instanceof PlaneRefusal)) throw noPlane(apiUrl, error)
       if (error.code === 'not_found') throw noPlane(apiUrl, error)
       if (error.code !== 'unavailable' && error.code !== 'too_many') throw refusedKey({ apiUrl, agentId }, error)
-      if (error.message !== said) say(`${error.message}; waiting`)
-      said = error.message
+      if (error.message !== lastMessage) say(`${error.message}; waiting`)
+      lastMessage = error.message
       await sleep(wait)
     }
   }
 }
 
-/** Returns the refusal with words about the key, which is what is refused. */
+/** Returns the refusal with a message about the key, because the control plane refuses the key. */
 export function refusedKey(
   { apiUrl, agentId }: { readonly apiUrl: string; readonly agentId?: string | undefined },
   { code, message }: PlaneRefusal,

@@ -29,15 +29,15 @@ import { placesOf, takeOverOlder } from './worker-places.ts'
 import { clientPort } from './worker-port.ts'
 
 export type OwnWorkerOptions = {
-  /** `config.workspaceDir` is what the tasks are about; the command lets CONTROLPLANE_WORKSPACE_CWD decide it. */
+  /** The tasks are about `config.workspaceDir`; the command takes it from CONTROLPLANE_WORKSPACE_CWD. */
   readonly setup: Setup
-  /** Has to be the role that the control plane knows; absent: that one. */
+  /** Must equal the role that the control plane knows, which is the default. */
   readonly role?: string | undefined
-  /** Has to be the agent of the key; default: CONTROLPLANE_AGENT_ID, else that one. */
+  /** Must be the agent of the key; default: CONTROLPLANE_AGENT_ID, else the agent of the key. */
   readonly agentId?: string | undefined
   /** `--runner`; default: CONTROLPLANE_RUNNER, else pi if it is found, else own. */
   readonly runner?: string | undefined
-  /** For the runner "command". */
+  /** Holds the program and its arguments for the runner "command". */
   readonly command?: readonly string[] | undefined
   readonly model?: string | undefined
   readonly once?: boolean | undefined
@@ -82,50 +82,50 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
   const workspace = workspaceOf(setup)
   const places = placesOf(setup, { agentId, planeId })
   await takeOverOlder(setup, agentId, places)
-  const library = openWorkerSkills({ setup, workspace, state: places.state, owner: { id: agentId, role } })
-  if (!library.ok) return library
-  const { found } = library
+  const openedSkills = openWorkerSkills({ setup, workspace, state: places.state, owner: { id: agentId, role } })
+  if (!openedSkills.ok) return openedSkills
+  const { library } = openedSkills
   const chosen = chooseRunner({
-    ...{ named: options.runner ?? env.CONTROLPLANE_RUNNER, command: options.command, env, support: found.support },
+    ...{ named: options.runner ?? env.CONTROLPLANE_RUNNER, command: options.command, env, support: library.support },
     find: (program) => Bun.which(program, { PATH: env.PATH ?? '' }) ?? undefined,
   })
   if (!chosen.ok) return chosen
-  if (chosen.said) say(chosen.said)
+  if (chosen.note) say(chosen.note)
   const problem = chosen.name === 'own' ? ownRunnerProblem(setup) : undefined
   if (problem) return refused(problem)
   const host = openHost(setup, { ahead: chosen.name === 'own' })
   const runner: WorkerRunner =
     chosen.name === 'own'
-      ? { name: 'own', run: ownRunner({ host, setup, agentId, tools: found.tools }) }
+      ? { name: 'own', run: ownRunner({ host, setup, agentId, tools: library.tools }) }
       : { name: chosen.name, runner: chosen.runner, path: chosen.path, version: await programVersion(chosen.name, chosen.path) }
   const waiting = openWaitingChanges(places.waiting, host)
   const key = openAgentKey(places.key)
   const hungUp = new AbortController()
   const worker = openWorker({
-    ...{ agentId, role, apiUrl, runner, env, say, folders: { workspace, ...places }, skills: found.skills },
+    ...{ agentId, role, apiUrl, runner, env, say, folders: { workspace, ...places }, skills: library.skills },
     port: clientPort({ ...transport, stop: hungUp.signal }),
     hangUp: () => hungUp.abort(),
     copyWorkspace: createCopies({ host, setup, folder: places.copies, agentId, onKept: waiting.add }),
-    tidyCopies: (look) => tidyParked(places.copies, look),
-    tellDecided: waiting.tellDecided,
+    tidyCopies: (readTask) => tidyParked(places.copies, readTask),
+    reportDecided: waiting.reportDecided,
     receipts: () => receiptsOf(host, setup),
     manifest: manifestMaker({ key, host: hostname(), version: options.version, platform: `${process.platform}-${process.arch}` }),
     facts: { version: options.version, signing_key: key.publicKey },
     clock: { now: Date.now, monotonic: () => performance.now(), random: Math.random },
     ...{ model, once, labels, leaseSeconds, network, graceMs },
-    readable: [...(options.readable ?? []), ...found.readable],
+    readable: [...(options.readable ?? []), ...library.readable],
   })
   const close = async () => {
-    found.close()
+    library.close()
     await host.close()
   }
   return { ok: true, agentId, role, runner: chosen.name, workspace, worker, close }
 }
 
-type Reach = { readonly ok: true; readonly apiUrl: string; readonly transport: TransportOptions }
+type PlaneReach = { readonly ok: true; readonly apiUrl: string; readonly transport: TransportOptions }
 
-/** Where the control plane is, and with which key. */
-function reachOf(options: OwnWorkerOptions): Reach | (OpenedWorker & { readonly ok: false }) {
+/** Returns the address of the control plane and how to reach it with the agent's key. */
+function reachOf(options: OwnWorkerOptions): PlaneReach | (OpenedWorker & { readonly ok: false }) {
   const { env } = options.setup.context
   const agentId = options.agentId ?? (env.CONTROLPLANE_AGENT_ID || 'NAME')
   const apiUrl = (options.apiUrl ?? (env.CONTROLPLANE_API_URL || 'http://127.0.0.1:3100')).replace(/\/+$/, '')
@@ -170,16 +170,16 @@ async function programVersion(name: ForeignRunner['name'], path: string): Promis
 type WorkerSkills = {
   readonly skills: Skills
   readonly support: RunnerSupport
-  /** The files that children must be able to read for it. */
+  /** Lists the files that children must be able to read for it. */
   readonly readable: readonly string[]
-  /** For the own runner; absent: the tools of the configuration. */
+  /** The own runner uses these; absent: the tools of the configuration. */
   readonly tools?: ToolSelection
   close(): void
 }
 
-type OpenedSkills = { readonly ok: true; readonly found: WorkerSkills } | { readonly ok: false; readonly message: string }
+type OpenedSkills = { readonly ok: true; readonly library: WorkerSkills } | { readonly ok: false; readonly message: string }
 
-type Opening = {
+type SkillsOptions = {
   readonly setup: Setup
   readonly workspace: string
   /** The folder of the worker, which children may read in parts. */
@@ -193,9 +193,9 @@ const libraryFile = 'agent/library.yaml'
  * Opens the skills library of a workspace in the forms that each kind of runner needs. A workspace without a library is not a problem; a
  * library with mistakes is one. @throws the system's error when the state cannot be written
  */
-function openWorkerSkills({ setup, workspace, state, owner }: Opening): OpenedSkills {
+function openWorkerSkills({ setup, workspace, state, owner }: SkillsOptions): OpenedSkills {
   const opened = openLibrary(join(workspace, libraryFile))
-  if (!opened.ok) return opened.isMissing ? { ok: true, found: none } : { ok: false, message: opened.message }
+  if (!opened.ok) return opened.isMissing ? { ok: true, library: none } : { ok: false, message: opened.message }
   const agent = opened.forAgent(owner)
   const search = agent.openSearch()
   const snapshot = join(state, 'library.json')
@@ -203,21 +203,21 @@ function openWorkerSkills({ setup, workspace, state, owner }: Opening): OpenedSk
   writeFileSync(snapshot, agent.snapshot(), { mode: 0o600 })
   const extension = agent.piExtension()
   const args = ['control', 'skills-server', '--library', snapshot, '--agent', owner.id, '--role', owner.role]
-  const found: WorkerSkills = {
+  const library: WorkerSkills = {
     skills: skillsOf(agent),
     support: { piExtension: extension, mcpServer: { command: ownProgram(), args } },
     readable: [snapshot, ...ownFiles()],
     tools: { ...builtInTools, more: toolSource(setup, search) },
     close: search.close,
   }
-  return { ok: true, found }
+  return { ok: true, library }
 }
 
 const none: WorkerSkills = { skills: noSkills, support: {}, readable: [], close() {} }
 
 function skillsOf(agent: AgentSkills): Skills {
   return {
-    isThere: true,
+    exists: true,
     index: agent.index,
     match(task) {
       const skill = agent.match(task)
@@ -228,7 +228,7 @@ function skillsOf(agent: AgentSkills): Skills {
   }
 }
 
-/** Our program runs inside the confinement of claude and codex, as their MCP server. */
+/** Lists the files of our program, which runs as the MCP server inside the confinement of claude and codex. */
 function ownFiles(): readonly string[] {
   const program = ownProgram()
   if (isCompiled()) return [program]
@@ -237,7 +237,7 @@ function ownFiles(): readonly string[] {
   return at < 0 ? [root] : [root.slice(0, at + '/node_modules'.length)]
 }
 
-/** The same array each time, so that the model's list of tools stays as it is. */
+/** Returns the same array each time, so that the model's list of tools does not change. */
 function toolSource(setup: Setup, search: Parameters<typeof skillsSearchTool>[0]): ToolSource {
   const tool = skillsSearchTool(search)
   const sourced: SourcedTool = { ...tool, source: libraryFile, sha256: sha256(tool.description), changed: () => undefined }

@@ -11,25 +11,25 @@ import type { Claim } from '../contract/task-shapes.ts'
 import { findConfinement } from './child/child-confinement.ts'
 import { openChildRecords, termGraceMs } from './child/child-processes.ts'
 import { refusedKey } from './identify.ts'
-import { performTask } from './run/execute-task.ts'
-import { logMs, type Performing } from './run/finish-run.ts'
+import { executeTask } from './run/execute-task.ts'
+import { logMs, type TaskContext } from './run/finish-run.ts'
 import { isPassing } from './run/retry-while.ts'
 import { openSessionLog } from './session-log.ts'
 import type { Worker, WorkerEnd, WorkerOptions } from './worker-options.ts'
 import { childrenIn } from './worker-places.ts'
 
 const usualGraceMs = 10_000
-/** How long a run that was ended may report, and how long a worker waits that has to leave, for a control plane that does not answer. */
+/** Limits, in ms, how long a run that was stopped may report, and how long a worker that must end waits for an answer of the control plane. */
 const [reportMs, answerMs] = [termGraceMs + logMs, 5_000]
 /** A pane follows the file by its name, so it may be replaced. */
 const agentLogBytes = 32 * 1024 * 1024
 
-/** Touches nothing before `run`. */
+/** Reads and writes nothing before `run`. */
 export function openWorker(options: WorkerOptions): Worker {
   const closing = new AbortController()
   const stopping = new AbortController()
   const leaving = new AbortController()
-  const gone = new AbortController()
+  const disconnected = new AbortController()
   const timers: ReturnType<typeof setTimeout>[] = []
   const later = (ms: number, act: () => void) => void timers.push(setTimeout(act, ms))
 
@@ -48,12 +48,12 @@ export function openWorker(options: WorkerOptions): Worker {
     })
   }
 
-  /** A control plane that does not answer now gets the task back when the lease ends. */
+  /** Ends the run at once. When the control plane does not answer, it gets the task back as soon as the lease expires. */
   function leave(): void {
     stopping.abort()
     leaving.abort()
     later(answerMs, () => {
-      gone.abort()
+      disconnected.abort()
       options.hangUp?.()
     })
   }
@@ -67,11 +67,11 @@ export function openWorker(options: WorkerOptions): Worker {
     if (runner.name !== 'own') for (const line of confinement.holds) say(line)
     const agentLog = openRotatingLog({ path: join(folders.logs, `${agentId}.log`), maxBytes: agentLogBytes, keep: 2 })
     const sessions = openSessionLog(folders.sessions, agentId)
-    const signals = { closing: closing.signal, stopping: stopping.signal, leaving: leaving.signal, gone: gone.signal }
+    const signals = { closing: closing.signal, stopping: stopping.signal, leaving: leaving.signal, disconnected: disconnected.signal }
     const common = { options, confinement, records, sessions, agentLog, ...signals }
     try {
       return await heartbeat({
-        ...{ options, closing: closing.signal, perform: (claimed) => performTask({ ...common, ...claimed }) },
+        ...{ options, closing: closing.signal, execute: (claimed) => executeTask({ ...common, ...claimed }) },
         facts: factsOf(options, { way: confinement.way, network: confinement.network, holds: confinement.holds }),
       })
     } finally {
@@ -98,12 +98,12 @@ function factsOf({ runner, role, folders, model }: WorkerOptions, confinement: o
   }
 }
 
-type Beating = {
+type HeartbeatOptions = {
   readonly options: WorkerOptions
-  /** Aborted when nothing more may be claimed. */
+  /** Aborts when nothing more may be claimed. */
   readonly closing: AbortSignal
-  readonly perform: (claimed: Pick<Performing, 'claim' | 'claimedAt'>) => Promise<WorkerEnd>
-  /** Returns what the report says of the worker besides `options.facts`. */
+  readonly execute: (claimed: Pick<TaskContext, 'claim' | 'claimedAt'>) => Promise<WorkerEnd>
+  /** Is sent with each report, besides `options.facts`. */
   readonly facts: Readonly<Record<string, unknown>>
 }
 
@@ -112,21 +112,21 @@ const reportEveryMs = 60_000
 const inactiveMs = 2_000
 const pauses = { firstMs: 500, longestMs: 30_000 } as const
 
-/** Refusals that waiting does not mend. */
+/** Lists refusals that do not go away by waiting. */
 const hopeless = ['unauthorized', 'forbidden', 'bad_request']
 
 /** Repeats the heartbeat of the seed: state, claim, run, activity. @throws PlaneRefusal when the control plane refuses the worker itself */
-async function heartbeat(beating: Beating): Promise<WorkerEnd> {
-  const { options, closing } = beating
+async function heartbeat(heart: HeartbeatOptions): Promise<WorkerEnd> {
+  const { options, closing } = heart
   const { say, clock } = options
   const state = { wait: pauses.firstMs as number, trouble: '', reportedAt: Number.NEGATIVE_INFINITY }
   while (!closing.aborted) {
     try {
       if (clock.monotonic() - state.reportedAt >= reportEveryMs) {
-        await reportOnce(beating)
+        await reportOnce(heart)
         state.reportedAt = clock.monotonic()
       }
-      const end = await round(beating)
+      const end = await round(heart)
       if (state.trouble !== '') say('working again')
       Object.assign(state, { wait: pauses.firstMs, trouble: '' })
       if (options.once) return end
@@ -148,8 +148,8 @@ async function heartbeat(beating: Beating): Promise<WorkerEnd> {
   return 'stopped'
 }
 
-/** One look at the state, one claim, at most one task. */
-async function round({ options, closing, perform }: Beating): Promise<WorkerEnd> {
+/** Reads the state once, claims once, and carries out at most one task. */
+async function round({ options, closing, execute }: HeartbeatOptions): Promise<WorkerEnd> {
   const { port, agentId, clock, say } = options
   if (!isActive(await port.state(closing), agentId)) throw new Inactive(agentId)
   const claimedAt = clock.monotonic()
@@ -160,18 +160,18 @@ async function round({ options, closing, perform }: Beating): Promise<WorkerEnd>
   if (claim === undefined) return 'none'
   if (closing.aborted) return handBack(options, claim)
   say(`${claim.task.task_id} attempt ${claim.attempt}: ${JSON.stringify(claim.task.title)}`)
-  const end = await perform({ claim, claimedAt })
+  const end = await execute({ claim, claimedAt })
   say(`${claim.task.task_id}: ${end}`)
   return end
 }
 
-/** The answer of a claim crossed the request to stop. */
+/** Gives a task back that was claimed while the request to stop arrived. */
 async function handBack({ port }: WorkerOptions, { task, run_token }: Claim): Promise<WorkerEnd> {
   await port.run(run_token).release(task.task_id, { outcome: 'now' })
   return 'released'
 }
 
-/** Paused, or its heartbeat is switched off: it asks again, and claims nothing. */
+/** Is thrown when the agent is paused or its heartbeat is switched off: the worker asks again later and claims nothing. */
 class Inactive extends Error {
   constructor(agentId: string) {
     super(`the agent ${JSON.stringify(agentId)} is paused or its heartbeat is switched off`)
@@ -186,10 +186,10 @@ function requestOf({ role, agentId, labels = [], leaseSeconds, waitMs = usualWai
   return { role, agent_id: agentId, wait_ms: waitMs, labels: [...labels], lease_s: leaseSeconds }
 }
 
-async function reportOnce({ options, facts }: Beating): Promise<void> {
-  const { port, agentId, receipts, tellDecided, tidyCopies, say } = options
+async function reportOnce({ options, facts }: HeartbeatOptions): Promise<void> {
+  const { port, agentId, receipts, reportDecided, tidyCopies, say } = options
   await port.report(agentId, { ...facts, ...options.facts }, receipts?.())
-  await tellDecided?.(({ runId, changes }) =>
+  await reportDecided?.(({ runId, changes }) =>
     port.deliver(runId, { changes }).catch((error: unknown) => {
       if (isPassing(error)) throw error
       say(`${runId}: ${errorText(error)}`)

@@ -6,9 +6,9 @@ import { parseJson } from '../../kit/json.ts'
 import { type SessionLine, sessionLine } from '../contract/run-shapes.ts'
 
 export type SessionLog = {
-  /** On disk when it returns. Cuts off half a line that a crash left. @throws the system's error */
+  /** Writes the line to the disk before it returns, and cuts off half a line that a crash left. @throws the system's error */
   append(line: SessionLine): void
-  /** The last whole line; undefined before the first, and when the file cannot be read. */
+  /** Returns the last whole line; undefined before the first, and when the file cannot be read. */
   last(): SessionLine | undefined
 }
 
@@ -51,7 +51,7 @@ function tailOf(fd: number): { readonly text: string; readonly bytes: Buffer; re
   return { text: bytes.toString(), bytes, from }
 }
 
-/** A whole line that only lacks its newline is completed, anything else after the last newline is removed. */
+/** Completes a whole line that only lacks its newline, and removes anything else after the last newline. */
 function cutTornLine(fd: number): void {
   const { bytes, from } = tailOf(fd)
   const end = bytes.lastIndexOf(10) + 1

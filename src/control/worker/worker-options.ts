@@ -1,4 +1,4 @@
-/** Defines what `openWorker` takes: who the worker is, where it works, and everything of the world that it touches. */
+/** Defines the options of `openWorker`: who the worker is, where it works, and everything outside of it that it uses. */
 
 import type { RunFacts } from '../contract/run-shapes.ts'
 import type { Task } from '../contract/task-shapes.ts'
@@ -16,54 +16,54 @@ export type MatchedSkill = {
 
 /** The agent's library of skills; `src/control/skills` makes it. */
 export type Skills = {
-  /** Whether there is a library at all: without one no task is escalated for want of a skill. */
-  readonly isThere: boolean
+  /** Tells whether there is a library: without one no task is escalated because a skill is missing. */
+  readonly exists: boolean
   readonly match: (task: Pick<Task, 'title' | 'description' | 'context' | 'labels'>) => MatchedSkill | undefined
   /** The compact index of the skills of an agent. */
   readonly index: (agentId: string) => string
 }
 
-export const noSkills: Skills = { isThere: false, match: () => undefined, index: () => '' }
+export const noSkills: Skills = { exists: false, match: () => undefined, index: () => '' }
 
 export type WorkerRunner =
   | { readonly name: 'own'; readonly run: OwnRun }
   | { readonly name: ForeignRunner['name']; readonly runner: ForeignRunner; readonly path: string; readonly version?: string }
 
-/** What became of the files of a run; see src/control/worker/changes. */
-export type KeptSet = {
+/** Describes the files that a run changed; see src/control/worker/changes. */
+export type RunChanges = {
   readonly state: 'none' | 'waiting'
   /** The id in the store of change sets. */
   readonly id?: string
   /** SHA-256 of the canonical JSON of the changes. */
   readonly digest?: string
-  /** One line for a person. */
+  /** Sums the changes up in one line for a person. */
   readonly summary?: string
-  /** The changes in the format of git, cut at 1 MiB. */
+  /** Holds the changes in the format of git, cut at 1 MiB. */
   readonly patch?: string
-  /** Why the rules forbid to apply it. */
+  /** Says why the rules forbid to apply it. */
   readonly refused?: string
 }
 
-/** What a person did with the changes of a run. */
+/** Reports what a person did with the changes of a run. */
 export type ChangesDecision = { readonly runId: string; readonly changes: 'applied' | 'dropped' }
 
-/** What carried out a run, and how it names its session. */
+/** Names the runner that carried out an earlier run, and its session. */
 export type EarlierRun = { readonly runner: string; readonly session?: string }
 
-/** How a task stands; undefined: there is no such task. */
-export type LookAtTask = (id: string) => Promise<Pick<Task, 'status' | 'attempt'> | undefined>
+/** Returns the state of a task; undefined when there is no such task. */
+export type ReadTask = (id: string) => Promise<Pick<Task, 'status' | 'attempt'> | undefined>
 
 /** A private copy of the workspace for one run. */
 export type WorkspaceCopy = {
   readonly path: string
-  /** A folder beside it for what the runner remembers. */
+  /** Holds what the runner remembers; it lies beside the copy. */
   readonly home: string
-  /** Copy and folder are those of the run of the same task before this one, which waited for somebody. */
+  /** Is set when copy and folder come from the previous run of the same task, which waited for a person. */
   readonly earlier?: EarlierRun
   /** Keeps what was changed in the copy as a change set that waits for a person. Call it when nothing writes there any more. */
-  keep(): Promise<KeptSet>
+  keep(): Promise<RunChanges>
   /** Drops a kept change set of a run whose result was not accepted. Never rejects. */
-  forget(kept: KeptSet): Promise<void>
+  forget(kept: RunChanges): Promise<void>
   /** Keeps the copy for the next run of the task on this machine, in this process or a later one. */
   park(run: EarlierRun): Promise<void>
   /** Removes the copy, unless it is parked. Never rejects. */
@@ -75,7 +75,7 @@ export type CopyRequest = {
   readonly taskId: string
   readonly attempt: number
   readonly command: string
-  /** Aborted: nobody needs the copy any more. */
+  /** Aborts when the copy is not needed any more. */
   readonly signal: AbortSignal
 }
 
@@ -84,18 +84,18 @@ export type WorkerFolders = {
   readonly workspace: string
   /** CONTROLPLANE_SESSION_CWD: {agent}.jsonl. */
   readonly sessions: string
-  /** The worker's own: homes of children, records of children. Absolute, outside the workspace. */
+  /** Holds the homes and the records of children. It is an absolute path outside the workspace. */
   readonly state: string
   /** {agent}.log for the pane; CONTROLPLANE_AIDER_LOG_DIR for aider. */
   readonly logs: string
 }
 
 export type Clock = {
-  /** Milliseconds since 1970, for people. */
+  /** Returns the milliseconds since 1970, for people. */
   readonly now: () => number
-  /** Milliseconds of a clock that nobody sets, for leases. */
+  /** Returns the milliseconds of a clock that cannot be set, for leases. */
   readonly monotonic: () => number
-  /** From 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   readonly random: () => number
 }
 
@@ -106,46 +106,46 @@ export type WorkerOptions = {
   readonly apiUrl: string
   readonly port: WorkerPort
   readonly runner: WorkerRunner
-  /** Which model the runner asks; absent: its own choice. */
+  /** Names the model that the runner asks; absent: its own choice. */
   readonly model?: string
   readonly folders: WorkerFolders
-  /** Children get PATH, TERM and LANG of it, and nothing else. */
+  /** Children get only its PATH, TERM and LANG. */
   readonly env: Readonly<Partial<Record<string, string>>>
   readonly skills: Skills
   /** @throws Error that says why the workspace cannot be copied, and the reason of the signal */
   readonly copyWorkspace: (request: CopyRequest) => Promise<WorkspaceCopy>
   /** Makes the signed manifest of a run; absent: none is delivered. */
   readonly manifest?: (facts: RunFacts) => Promise<Record<string, unknown>>
-  /** What `receipts/status` shows of this agent. */
+  /** Returns what `receipts/status` shows of this agent. */
   readonly receipts?: () => Record<string, unknown> | undefined
   /** More facts for the report: version, signing key. */
   readonly facts?: Readonly<Record<string, unknown>>
-  /** Tells which kept change sets of earlier runs a person has decided about; called with each report. */
-  readonly tellDecided?: (tell: (decision: ChangesDecision) => Promise<unknown>) => Promise<void>
-  /** Removes the copies of tasks that wait for nothing any more; called with each report. */
-  readonly tidyCopies?: (look: LookAtTask) => Promise<void>
-  /** Handle one task and end. */
+  /** Reports which change sets of earlier runs a person has decided about; called with each report. */
+  readonly reportDecided?: (report: (decision: ChangesDecision) => Promise<unknown>) => Promise<void>
+  /** Removes the copies of tasks that do not wait any more; called with each report. */
+  readonly tidyCopies?: (readTask: ReadTask) => Promise<void>
+  /** Makes the worker end after one task. */
   readonly once?: boolean
-  /** Claim only tasks with all of these labels. */
+  /** Makes the worker claim only tasks with all of these labels. */
   readonly labels?: readonly string[]
-  /** Seconds of a lease; the control plane gives at most its own limit. */
+  /** Asks for a lease of so many seconds; the control plane has a limit of its own. */
   readonly leaseSeconds?: number
-  /** Where children may connect to: `control`: the control plane only, where that is possible. */
+  /** Limits where children may connect to. `control`: only to the control plane, where that is possible. */
   readonly network?: 'control' | 'host'
   /** Folders and files besides the program's own that children may read. */
   readonly readable?: readonly string[]
-  /** How long a run may go on after the first request to stop, in ms; default 10,000. */
+  /** Limits how long a run may continue after the first request to stop, in ms; default 10,000. */
   readonly graceMs?: number
   /** Ends every request that waits for an answer; called when the worker ends whether the control plane answers or not. */
   readonly hangUp?: () => void
-  /** How long one claim waits, in ms; default 25,000. */
+  /** Limits how long one claim waits, in ms; default 25,000. */
   readonly waitMs?: number
   readonly clock: Clock
-  /** One line for the person who started the worker; it is shown escaped. */
+  /** Shows one line, escaped, to the person who started the worker. */
   readonly say: (line: string) => void
 }
 
-/** How the worker, or its one task, ended. */
+/** Says how the worker, or its one task, ended. */
 export type WorkerEnd = 'completed' | 'failed' | 'escalated' | 'waiting' | 'cancelled' | 'released' | 'lost' | 'none' | 'stopped'
 
 export type Worker = {

@@ -1,4 +1,4 @@
-/** Says where a worker keeps what: apart for each control plane, because two of them may have an agent of the same name, and both a RUN-001. */
+/** Names the folders of a worker, separate for each control plane, because two of them may have an agent of the same name, and both a RUN-001. */
 
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -8,10 +8,10 @@ import { keyFile } from '../manifest/agent-key.ts'
 import { removeOlderLeftovers } from './changes/copy-slots.ts'
 import { moveWaiting } from './changes/waiting-changes.ts'
 import { moveRecords } from './child/child-processes.ts'
-import type { WhoItIs } from './identify.ts'
+import type { WorkerIdentity } from './identify.ts'
 
 export type WorkerPlaces = {
-  /** Our home is closed to tools, so what children see lies elsewhere. */
+  /** Holds what children see. Tools cannot read our home, so it lies elsewhere. */
   readonly state: string
   readonly children: string
   readonly waiting: string
@@ -22,11 +22,11 @@ export type WorkerPlaces = {
   readonly logs: string
 }
 
-export function placesOf(setup: Setup, { agentId, planeId }: Pick<WhoItIs, 'agentId' | 'planeId'>): WorkerPlaces {
+export function placesOf(setup: Setup, { agentId, planeId }: Pick<WorkerIdentity, 'agentId' | 'planeId'>): WorkerPlaces {
   const { env, home, cwd } = setup.context
   const absolute = (path: string) => (isAbsolute(path) ? path : join(cwd, path))
   return {
-    // "@" is in no name of an agent.
+    // The name of an agent cannot contain "@".
     ...ownPlaces(setup, `${agentId}@${planeId}`),
     sessions: absolute(env.CONTROLPLANE_SESSION_CWD || join(home, 'control', 'sessions')),
     logs: absolute(env.CONTROLPLANE_AIDER_LOG_DIR || join(home, 'control', 'logs')),
@@ -44,13 +44,13 @@ function ownPlaces({ context: { env, home } }: Setup, name: string) {
   }
 }
 
-/** The records of the children of a worker. */
+/** Returns the folder for the records of a worker's children. */
 export function childrenIn(state: string): string {
   return join(state, 'children')
 }
 
 /**
- * Moves what a version before this one kept for the agent, whatever its control plane, to `places`: the first control plane that the agent
+ * Moves what an earlier version stored for the agent, without regard to its control plane, to `places`: the first control plane that the agent
  * works for gets it. Change sets that wait stay where they are, because the store of the home has links to them.
  */
 export async function takeOverOlder(setup: Setup, agentId: string, places: WorkerPlaces): Promise<void> {
@@ -62,7 +62,7 @@ export async function takeOverOlder(setup: Setup, agentId: string, places: Worke
   await removeOlderLeftovers(older.copies, agentId)
 }
 
-/** Of two workers that start at once one moves it. */
+/** Moves the file once, also when two workers start at the same time. */
 function moveFile(from: string, to: string): void {
   if (existsSync(to) || !existsSync(from)) return
   mkdirSync(dirname(to), { recursive: true, mode: 0o700 })

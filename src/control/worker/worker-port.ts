@@ -22,21 +22,21 @@ export type Artifact = {
 /** Lists what an agent's own key may do. */
 export type WorkerPort = {
   state(signal: AbortSignal): Promise<SeedState>
-  /** The worker says what it is, and how its receipts stand. */
+  /** Reports what the worker is, and the state of its receipts. */
   report(agentId: string, worker: Record<string, unknown>, receipts?: Record<string, unknown>): Promise<unknown>
   /** Waits up to `wait_ms`; undefined when there was no task. */
   claim(request: ClaimRequest, signal: AbortSignal): Promise<Claim | undefined>
   task(id: string): Promise<Task>
-  /** For what no run says: that a task has failed for good. */
+  /** Reports what no run can report: that a task has failed for good. */
   activity(post: ActivityPost): Promise<ActivityReply>
   addSession(agentId: string, line: SessionLine): Promise<unknown>
-  /** How a run of this agent ended, or `running`. */
+  /** Returns how a run of this agent ended, or `running`. */
   runState(runId: string): Promise<Run['state']>
-  /** For runs of this agent that have ended: the rest of the log, what came out, and later what a person did with the changes. */
+  /** These deliver for runs of this agent that have ended: the rest of the log, the results, and later what a person did with the changes. */
   appendLog: RunPort['appendLog']
   deliver: RunPort['deliver']
   putArtifact: RunPort['putArtifact']
-  /** The same control plane with the token of one run. */
+  /** Returns the same control plane with the token of one run. */
   run(token: string): RunPort
 }
 
@@ -63,12 +63,12 @@ export function clientPort(options: TransportOptions): WorkerPort {
     appendLog: runs.appendLog,
     deliver: runs.deliver,
     putArtifact: runs.putArtifact,
-    // A beat that waits for repetitions would come too late: whoever keeps the lease repeats it.
+    // A beat that waits for repetitions would come too late; `keepLease` repeats it.
     run: (token) => runPort(createControlClient({ ...options, token: () => token, attempts: 1 })),
   }
 }
 
-/** Folders of this machine are named after the run, so whoever answers in the place of the control plane must not choose any. @throws PlaneRefusal */
+/** Checks the ids, because folders of this machine are named after them and a false control plane must not choose any path. @throws PlaneRefusal */
 function checked(claim: Claim | undefined): Claim | undefined {
   if (claim === undefined || (runId.safeParse(claim.run_id).success && taskId.safeParse(claim.task.task_id).success)) return claim
   const names = JSON.stringify([claim.run_id, claim.task.task_id]).slice(0, 200)

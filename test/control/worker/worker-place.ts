@@ -54,7 +54,7 @@ export function workerPlace(files: Readonly<Record<string, string>> = { 'notes.m
         ...{ env: { HOME: dir, PATH: process.env.PATH }, skills: noSkills, waitMs: 200, graceMs: 200 },
         copyWorkspace: createCopies({ host, setup, folder: join(state, 'copies'), agentId, onKept: waiting.add }),
         tidyCopies: (look) => tidyParked(join(state, 'copies'), look),
-        tellDecided: waiting.tellDecided,
+        reportDecided: waiting.reportDecided,
         clock: { now: Date.now, monotonic: () => performance.now(), random: Math.random },
         say: (line) => void said.push(line),
         ...more,

@@ -67,7 +67,7 @@ describe.if(needs('bwrap'))('a worker', () => {
   test('escalates a task that no skill of the library matches, without running anything', async () => {
     const { plane, place } = given()
     const { task_id } = await plane.add({ title: 'Paint the fence' })
-    const skills = { isThere: true, match: () => undefined, index: () => '' }
+    const skills = { exists: true, match: () => undefined, index: () => '' }
     expect(await place.worker(await plane.agent(), result({}), { once: true, skills }).run()).toBe('escalated')
     expect(await plane.task(task_id)).toMatchObject({ status: 'failed', error: expect.stringContaining('no skill') })
     expect(place.log()).not.toContain('"result"')
@@ -77,7 +77,7 @@ describe.if(needs('bwrap'))('a worker', () => {
     const { plane, place } = given()
     const port = await plane.agent()
     const skills = {
-      isThere: true,
+      exists: true,
       match: () => ({ name: 'jail-status', content: 'Run bastille list.' }),
       index: () => 'jail-status: look',
     }

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
-import { idOf } from './hostd.ts'
+import { idByName } from './hostd.ts'
 
 const lines = ['root:x:0:0:root:/root:/bin/sh', 'broken:x', 'empty:x::', '+::::::', 'words:x:many:', 'minus:x:-1:', 'ops:x:990:', ''].join(
   '\n',
 )
-const find = (name: string) => idOf('group', name, () => lines)
+const find = (name: string) => idByName('group', name, () => lines)
 
 test('a name without a number in its line is nobody, and above all not root', () => {
   for (const name of ['broken', 'empty', '+', 'words', 'minus', 'nobody', '']) expect([name, find(name).ok]).toEqual([name, false])

@@ -112,7 +112,7 @@ function withPeers(
 ): Catalogue {
   const { server } = catalogue
   const gids = gid === undefined ? server.gids : [...server.gids, gid]
-  // Who may bring approvals has to connect first.
+  // A user who may bring approvals must be able to connect.
   const controlUids = [...server.controlUids, ...control]
   return { ...catalogue, server: { ...server, gids, controlUids, uids: [...server.uids, ...controlUids] } }
 }
@@ -132,7 +132,7 @@ export const check = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof checkArgs>
 
-/** Without a catalogue it asks the running hostd, if there is one. */
+/** Asks the running hostd, if there is one and no catalogue is named. */
 export const list = {
   flags: listFlags,
   examples: [
@@ -183,7 +183,7 @@ function socketIn({ cwd, home, env }: CliContext, given: string | undefined): st
 }
 
 function idIn(kind: 'user' | 'group', name: string): number {
-  const found = idOf(kind, name)
+  const found = idByName(kind, name)
   if (found.ok) return found.id
   throw usageError(found.message)
 }
@@ -192,10 +192,10 @@ function ownUid(): number {
   return process.getuid?.() ?? -1
 }
 
-export type FoundId = { readonly ok: true; readonly id: number } | { readonly ok: false; readonly message: string }
+export type IdResult = { readonly ok: true; readonly id: number } | { readonly ok: false; readonly message: string }
 
 /** Finds the number of a user or group in the files of the system. A number is taken as it is; users of a directory service are named by number. */
-export function idOf(kind: 'user' | 'group', name: string, read = readText): FoundId {
+export function idByName(kind: 'user' | 'group', name: string, read = readText): IdResult {
   if (/^\d{1,9}$/.test(name)) return { ok: true, id: Number(name) }
   const file = kind === 'user' ? '/etc/passwd' : '/etc/group'
   // An empty field is not 0, which would be root.

@@ -6,7 +6,7 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import {
   createTmux,
-  type PaneDone,
+  type PaneChanges,
   type PaneOptions,
   paneEnvironment,
   sessionName,
@@ -87,7 +87,7 @@ async function show(context: CliContext, given: PaneFlags): Promise<void> {
   )
 }
 
-/** The control plane is asked only when neither agents nor log files are named. */
+/** Asks the control plane only when neither agents nor log files are named. */
 async function withAgents(
   context: CliContext,
   given: PaneFlags,
@@ -130,7 +130,7 @@ async function keep(
   stdout.write(`${describeSync(done)}; ${attach}\n`)
 }
 
-function describeSync({ created, respawned, closed, windows }: PaneDone): string {
+function describeSync({ created, respawned, closed, windows }: PaneChanges): string {
   return `${count(windows, 'window')}: ${created} new, ${respawned} restarted, ${closed} closed`
 }
 
@@ -144,20 +144,20 @@ type FollowOptions = {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
-/** How much of a log that is there already is shown, in bytes. */
+/** Limits how much of an existing log is shown, in bytes. */
 const shownAtFirst = 32_768
 const chunkBytes = 65_536
 const everyMs = 250
 
-type Open = { readonly file: number; readonly inode: number; position: number; readonly decoder: TextDecoder }
+type OpenLog = { readonly file: number; readonly inode: number; position: number; readonly decoder: TextDecoder }
 
-/** Follows a log file as `tail -F` does: waits for it, shows its end, goes on with what is appended, and with the next file of that name. */
+/** Follows a log file as `tail -F` does: waits for it, shows its end, what is appended, and the next file of that name. */
 async function followLog({ path, signal, show, note, sleep }: FollowOptions): Promise<void> {
-  let open: Open | undefined
-  let said = ''
+  let open: OpenLog | undefined
+  let lastNote = ''
   const sayOnce = (text: string) => {
-    if (text !== said) note(text)
-    said = text
+    if (text !== lastNote) note(text)
+    lastNote = text
   }
   for (let isFirst = true; !signal.aborted; await sleep(everyMs, signal)) {
     if (open && wasReplaced(open, path)) {
@@ -171,7 +171,7 @@ async function followLog({ path, signal, show, note, sleep }: FollowOptions): Pr
       if (typeof opened === 'string') sayOnce(opened)
       else {
         open = opened
-        said = ''
+        lastNote = ''
       }
       isFirst &&= typeof opened !== 'string'
     }
@@ -181,8 +181,8 @@ async function followLog({ path, signal, show, note, sleep }: FollowOptions): Pr
   if (open) closeSync(open.file)
 }
 
-/** A link or a FIFO that an agent puts into the folder is not opened. @returns why it cannot be followed */
-function openLog(path: string, atEnd: boolean): Open | string {
+/** Opens no link or FIFO that an agent puts into the folder. @returns why the log cannot be followed */
+function openLog(path: string, atEnd: boolean): OpenLog | string {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     const { size, ino } = fstatSync(file)
@@ -204,12 +204,12 @@ function beginning(file: number, size: number): number {
   return newline < 0 ? from : from + newline + 1
 }
 
-function wasReplaced({ file, inode, position }: Open, path: string): boolean {
+function wasReplaced({ file, inode, position }: OpenLog, path: string): boolean {
   const found = statSync(path, { throwIfNoEntry: false })
   return found === undefined ? false : found.ino !== inode || fstatSync(file).size < position
 }
 
-function drain(open: Open, show: (text: string) => void): void {
+function drain(open: OpenLog, show: (text: string) => void): void {
   const bytes = new Uint8Array(chunkBytes)
   for (;;) {
     const length = readSync(open.file, bytes, 0, chunkBytes, open.position)

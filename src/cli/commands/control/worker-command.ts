@@ -100,7 +100,7 @@ async function work(
   { given, command, url }: { readonly given: WorkerFlags; readonly command: readonly string[]; readonly url: string },
 ): Promise<void> {
   const opened = await openOwnWorker({
-    ...{ setup: setupOf(context, given), ...whoIs(context, given), version, runner: runnerOf(given, command), command },
+    ...{ setup: setupOf(context, given), ...namesOf(context, given), version, runner: runnerOf(given, command), command },
     ...{ once: given.once, labels: given.label, leaseSeconds: given.lease, network: given.network, model: given.model },
     readable: given.readable?.map((path) => existing(resolve(context.cwd, path))),
     ...{ apiUrl: url, apiKey: keyOf(context, given.keyFile), fetch: createProviderFetch({ baseUrl: url }) },
@@ -120,26 +120,26 @@ async function work(
   }
 }
 
-/** The first signal lets the running task end, the second gives it back at once, the third ends the program. */
+/** Handles stop signals: the first lets the running task end, the second gives it back at once, the third ends the program. */
 function onStop(stop: () => void): () => void {
   let times = 0
-  const heard = () => {
+  const onSignal = () => {
     times += 1
     if (times > 2) process.exit(exitCodes.cancelled)
     stop()
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, heard)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSignal)
   return () => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.off(signal, heard)
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.off(signal, onSignal)
   }
 }
 
-/** What was said; the rest comes with the key. @throws CliExit 2 when one is not a name */
-function whoIs({ env }: CliContext, { agent = env.CONTROLPLANE_AGENT_ID || undefined, role }: WorkerFlags) {
+/** Checks the names that were given; the others come with the key. @throws CliExit 2 for a text that is not a name */
+function namesOf({ env }: CliContext, { agent = env.CONTROLPLANE_AGENT_ID || undefined, role }: WorkerFlags) {
   return { agentId: agent && nameOf('agent', agent), role: role && nameOf('role', role) }
 }
 
-/** A program after "--" says which runner it is for. @throws CliExit 2 when another runner is named */
+/** Returns the runner; a program after "--" means the runner "command". @throws CliExit 2 when another runner is named */
 function runnerOf({ runner }: WorkerFlags, [program]: readonly string[]): WorkerFlags['runner'] {
   if (program === undefined || runner === 'command') return runner
   if (runner === undefined) return 'command'
@@ -152,7 +152,7 @@ function existing(path: string): string {
   throw usageError(`--readable ${visible(path)}: there is no such folder or file`)
 }
 
-/** The model is a setting of ours only where our own runner asks it. */
+/** Loads the settings. The model is one of ours only for our own runner. */
 function setupOf(context: CliContext, { workspace, autonomy, approveAllMedium, model, runner }: WorkerFlags): CliSetup {
   const { env } = context
   const isOwn = (runner ?? env.CONTROLPLANE_RUNNER) === 'own'

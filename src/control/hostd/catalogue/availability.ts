@@ -1,4 +1,4 @@
-/** Says whether an operation can run here: on this platform, with a program that is there and that nobody else can change. */
+/** Tells whether an operation can run here: on this platform, with a program that exists and that no other user can change. */
 
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import type { OperationRow } from '../hostd-wire.ts'
@@ -15,7 +15,7 @@ export function whyUnavailable({ platforms, program }: Operation, { platform, ui
   const found = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false })
   if (real === undefined || !found) return `there is no program "${program}"`
   if (!found.isFile()) return `"${program}" is no regular file`
-  // Who may write to a folder on the way could put another program, or a link to one, in its place.
+  // A user who may write to a folder of the path could replace the program by another one, or by a link.
   const unsafe = whyUnsafe(found, program, uid) ?? unsafeFolder(program, uid) ?? unsafeFolder(real, uid)
   if (unsafe !== undefined) return unsafe
   return isExecutable(real) ? undefined : `"${program}" cannot be executed by us`

@@ -7,20 +7,20 @@ import { didYouMean } from '../../../kit/text.ts'
 import type { Operation, Param } from './operation.ts'
 import { fillElement, paramsOf } from './operation.ts'
 
-type Bound = { readonly ok: true; readonly argv: readonly string[] } | { readonly ok: false; readonly problems: readonly string[] }
+type BoundParams = { readonly ok: true; readonly argv: readonly string[] } | { readonly ok: false; readonly problems: readonly string[] }
 
-/** `null` marks an optional parameter that was not given. */
-type Values = { readonly [name: string]: readonly string[] | null }
+/** `null` marks an optional parameter without a value. */
+type ParamValues = { readonly [name: string]: readonly string[] | null }
 
-export function bindParams(operation: Operation, given: { readonly [name: string]: unknown }, resolvePath: ResolvePath): Bound {
+export function bindParams(operation: Operation, params: { readonly [name: string]: unknown }, resolvePath: ResolvePath): BoundParams {
   const problems: string[] = []
   const names = Object.keys(operation.params)
-  for (const name of Object.keys(given))
+  for (const name of Object.keys(params))
     if (!Object.hasOwn(operation.params, name))
       problems.push(`"${name.slice(0, 64)}" is no parameter of ${operation.op}${didYouMean(name, names)}`)
   const values: { [name: string]: readonly string[] | null } = {}
   for (const [name, param] of Object.entries(operation.params)) {
-    const value = (Object.hasOwn(given, name) ? given[name] : undefined) ?? param.fallback
+    const value = (Object.hasOwn(params, name) ? params[name] : undefined) ?? param.fallback
     if (value === undefined) problems.push(`${name} is missing; it is ${describeParam(param)}`)
     if (value === undefined || value === null) {
       values[name] = null
@@ -33,7 +33,7 @@ export function bindParams(operation: Operation, given: { readonly [name: string
   return problems.length > 0 ? { ok: false, problems } : fill(operation, values)
 }
 
-function fill({ program, arguments: elements, params }: Operation, values: Values): Bound {
+function fill({ program, arguments: elements, params }: Operation, values: ParamValues): BoundParams {
   const argv = [program]
   const problems: string[] = []
   for (const element of elements) {
@@ -50,7 +50,7 @@ function fill({ program, arguments: elements, params }: Operation, values: Value
   return problems.length > 0 ? { ok: false, problems } : { ok: true, argv }
 }
 
-function single(values: Values): { [name: string]: string } {
+function single(values: ParamValues): { [name: string]: string } {
   return Object.fromEntries(Object.entries(values).map(([name, texts]) => [name, texts?.[0] ?? '']))
 }
 
@@ -70,7 +70,7 @@ export function checkValue(param: Param, value: unknown, resolvePath: ResolvePat
   return param.type === 'text' ? checkText(param, value) : resolvePath(param, value)
 }
 
-/** `integer 1 to 500`, `text ^[a-z]+$`. */
+/** Returns `integer 1 to 500`, `text ^[a-z]+$`. */
 export function describeParam(param: Param): string {
   const words = typeInWords(param)
   if (param.fallback === undefined) return words
@@ -125,7 +125,7 @@ function wrong(message: string): CheckedValue {
   return { ok: false, message }
 }
 
-/** The program opens the path again later; keep the folder of such a parameter writable only by users you trust. */
+/** Checks a path. The program opens it again later, so keep the folder of such a parameter writable only by users you trust. */
 export const resolvePath: ResolvePath = ({ under, kind }, value) => {
   const root = realFolder(under)
   if (root === undefined) return { ok: false, message: `is to be under ${under}, which is no folder here` }
@@ -133,28 +133,28 @@ export const resolvePath: ResolvePath = ({ under, kind }, value) => {
   if (value.startsWith('/') && inside === value) return { ok: false, message: `must be under ${under}` }
   const parts = inside.split('/').filter((part) => part !== '')
   if (parts.some((part) => part === '..' || part === '.')) return { ok: false, message: 'must not contain "." or ".."' }
-  return walk(root, parts, kind)
+  return statPath(root, parts, kind)
 }
 
-function walk(root: string, parts: readonly string[], kind: 'any' | 'file' | 'folder'): ReturnType<ResolvePath> {
+function statPath(root: string, parts: readonly string[], kind: 'any' | 'file' | 'folder'): ReturnType<ResolvePath> {
   let path = root
   for (const part of parts) {
     path = join(path, part)
-    const found = lookAt(path)
+    const found = statOf(path)
     if (!found) return { ok: false, message: `must exist; there is no "${path}"` }
     if (found.isSymbolicLink()) return { ok: false, message: `must not lead through a symbolic link; "${path}" is one` }
   }
-  const last = lookAt(path)
+  const last = statOf(path)
   if (kind === 'file' && !last?.isFile()) return { ok: false, message: `must be a regular file; "${path}" is none` }
   if (kind === 'folder' && !last?.isDirectory()) return { ok: false, message: `must be a folder; "${path}" is none` }
   return { ok: true, texts: [path] }
 }
 
-function lookAt(path: string) {
+function statOf(path: string) {
   try {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch {
-    // A part of the path is a file, or we may not look into a folder.
+    // A part of the path is a file, or we may not read a folder.
     return undefined
   }
 }

@@ -11,7 +11,7 @@ export const platforms = ['linux', 'freebsd', 'darwin'] as const
 export type Platform = (typeof platforms)[number]
 
 type Common = {
-  /** Absent: the parameter must be given. `null`: without it, the elements that name it are left out. */
+  /** Is the default. Absent: the parameter is required. `null`: without it, the elements that name it are left out. */
   readonly fallback?: string | number | null
 }
 
@@ -20,9 +20,9 @@ export type Param = Common &
     | { readonly type: 'enum'; readonly values: readonly string[] }
     | { readonly type: 'text'; readonly pattern: LinearPattern; readonly most: number }
     | { readonly type: 'int'; readonly min: number; readonly max: number }
-    /** An existing path in the folder `under`, reached without any symbolic link. */
+    /** Is an existing path in the folder `under`, reached without any symbolic link. */
     | { readonly type: 'path'; readonly under: string; readonly kind: 'any' | 'file' | 'folder' }
-    /** Several texts, each an element of its own; `count` at most. */
+    /** Is several texts, each an element of its own; `count` at most. */
     | { readonly type: 'list'; readonly pattern: LinearPattern; readonly most: number; readonly count: number }
   )
 
@@ -33,26 +33,26 @@ export type Operation = {
   readonly risk: Risk
   readonly approval: boolean
   readonly program: string
-  /** What follows the program. */
+  /** Lists the arguments after the program. */
   readonly arguments: readonly ArgvElement[]
   readonly params: { readonly [name: string]: Param }
   readonly timeoutMs: number
   readonly outputBytes: number
   readonly env: { readonly [name: string]: string }
-  /** Exit codes besides 0 that count as done, such as 3 of `systemctl status` for a unit that is stopped. */
+  /** Lists exit codes besides 0 that count as done, such as 3 of `systemctl status` for a unit that is stopped. */
   readonly doneCodes: readonly number[]
 }
 
-/** Who may connect and how much; absent numbers are the defaults of the daemon. */
+/** Says which users may connect, and how much they may ask for. */
 export type ServerRules = {
   readonly uids: readonly number[]
   readonly gids: readonly number[]
-  /** Users whose word about an approval counts: the control daemon's. */
+  /** Lists the users who may bring approvals: that of the control daemon. */
   readonly controlUids: readonly number[]
   readonly tokenSha256?: string
   readonly connections: number
   readonly concurrent: number
-  /** Requests of one user in a minute. */
+  /** Limits the requests of one user in a minute. */
   readonly perMinute: number
 }
 

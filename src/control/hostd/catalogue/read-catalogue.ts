@@ -64,7 +64,7 @@ export function whyUnsafe(
   if (mode & 0o022) return `"${path}" can be written by others (mode ${(mode & 0o777).toString(8)}); run: chmod go-w "${path}"`
 }
 
-/** Who may rename a folder on the way could put another file there. In a sticky folder such as /tmp only owners rename. */
+/** Checks each folder of the path: a user who may rename one could put another file there. In a sticky folder such as /tmp only owners rename. */
 export function unsafeFolder(path: string, uid: number): string | undefined {
   const folder = realpathSync(dirname(path))
   for (let at = folder; ; at = dirname(at)) {
@@ -177,7 +177,7 @@ function platformsOf(table: TableReader): readonly Platform[] {
   return platforms.filter((one) => named.includes(one))
 }
 
-/** Every parameter is used, every used one is there, a list is a whole element, and two parameters never touch. */
+/** Checks that every parameter is used, every used one exists, a list is a whole element, and two parameters never touch. */
 function checkUse({ arguments: elements, params }: Operation, table: TableReader): void {
   const used = new Set(elements.flatMap(paramsOf))
   for (const name of used)

@@ -19,15 +19,15 @@ export type TableReader = {
   has(name: string): boolean
   raw(name: string): unknown
   wrong(name: string, message: string): void
-  /** Reports the fields that nobody asked for. */
+  /** Reports the fields that were not read. */
   end(): void
 }
 
-type Source = { readonly data: { readonly [name: string]: unknown }; readonly path: string; readonly place: TomlDocument['place'] }
+type TableSource = { readonly data: { readonly [name: string]: unknown }; readonly path: string; readonly place: TomlDocument['place'] }
 
-/** A field that is wrong reads as its fallback, or as an empty value, so that the other problems are found too. */
-export function createTableReader({ data, path, place }: Source, problems: CatalogueProblem[]): TableReader {
-  const asked = new Set<string>()
+/** Reads a wrong field as its fallback, or as an empty value, so that the other problems are found too. */
+export function createTableReader({ data, path, place }: TableSource, problems: CatalogueProblem[]): TableReader {
+  const read = new Set<string>()
   const nameOf = (name: string) => (path === '' ? name : `${path}.${name}`)
 
   function wrong(name: string, message: string): void {
@@ -37,7 +37,7 @@ export function createTableReader({ data, path, place }: Source, problems: Catal
   }
 
   function value<T>(name: string, what: string, fallback: T | undefined, empty: T, fits: (found: unknown) => found is T): T {
-    asked.add(name)
+    read.add(name)
     const found = data[name]
     if (found === undefined && fallback !== undefined) return fallback
     if (fits(found)) return found
@@ -81,11 +81,11 @@ export function createTableReader({ data, path, place }: Source, problems: Catal
       ),
     has: (name) => data[name] !== undefined,
     raw: (name) => {
-      asked.add(name)
+      read.add(name)
       return data[name]
     },
     end() {
-      for (const name of Object.keys(data)) if (!asked.has(name)) wrong(name, `is no field of this table${didYouMean(name, [...asked])}`)
+      for (const name of Object.keys(data)) if (!read.has(name)) wrong(name, `is no field of this table${didYouMean(name, [...read])}`)
     },
   }
 }

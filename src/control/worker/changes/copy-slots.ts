@@ -1,6 +1,6 @@
 /**
- * Gives each worker process on one state folder a place of its own for its copy. A worker that starts again gets the place that its
- * predecessor had, so that a session which remembers paths goes on there.
+ * Gives each worker process on one state folder its own folder for its copy. A worker that starts again gets the folder of its predecessor, so
+ * that a session which remembers paths can continue.
  */
 
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { isAlive, markOf, type ProcessMark, processMark } from '../child/child-p
 
 const most = 1_000
 
-/** The folder itself may not exist. @throws the system's error */
+/** Returns the folder of this process, and creates what is missing. @throws the system's error */
 export function takeSlot(folder: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (let number = 0; number < most; number++) {
@@ -39,7 +39,7 @@ function isOwned(slot: string): boolean {
   return owner !== undefined && isAlive(owner)
 }
 
-/** The file appears whole and only once, also when two workers start at the same time. */
+/** Writes the owner file whole and only once, also when two workers start at the same time. */
 function own(slot: string): boolean {
   if (isOwned(slot)) return false
   const draft = `${ownerFile(slot)}.${process.pid}`
@@ -55,7 +55,7 @@ function own(slot: string): boolean {
   }
 }
 
-/** Only one process moves the file of a dead one; whoever sees that it moved a living one's gives it back. */
+/** Removes the owner file of a dead process. Only one process can move it; a process that moved the file of a living one puts it back. */
 function takeAway(slot: string): void {
   const away = `${ownerFile(slot)}.${process.pid}.dead`
   try {
@@ -68,7 +68,7 @@ function takeAway(slot: string): void {
   rmSync(away, { force: true })
 }
 
-/** Removes copies whose workers are gone. Change sets, and copies of tasks that wait, lie in the same folder and stay. */
+/** Removes copies whose workers have ended. Change sets, and copies of tasks that wait, lie in the same folder and stay. */
 export async function removeLeftovers(folder: string): Promise<void> {
   for (const name of namesIn(folder)) {
     const path = join(folder, name)
@@ -76,7 +76,7 @@ export async function removeLeftovers(folder: string): Promise<void> {
   }
 }
 
-/** The same for what a version before this one left: it named a copy by its agent and its process, `sysadmin-4711` or `sysadmin-4711-TASK-001`. */
+/** Removes the copies of an earlier version, which were named by agent and process: `sysadmin-4711` or `sysadmin-4711-TASK-001`. */
 export async function removeOlderLeftovers(folder: string, agentId: string): Promise<void> {
   for (const name of namesIn(folder)) {
     const pid = name.startsWith(`${agentId}-`) ? /^(\d+)(-TASK-\d+)?$/.exec(name.slice(agentId.length + 1))?.[1] : undefined

@@ -15,26 +15,25 @@ import type { Change } from '../../../runtime/changes.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { startGuard } from '../child/child-processes.ts'
-import type { CopyRequest, EarlierRun, KeptSet, LookAtTask, WorkspaceCopy } from '../worker-options.ts'
-
+import type { CopyRequest, EarlierRun, KeptSet, LookAtTask, ReadTask, RunChanges, WorkspaceCopy } from '../worker-options.ts'
 import { removeLeftovers, takeSlot } from './copy-slots.ts'
 
 type CopyOptions = {
   readonly host: Pick<Host, 'changes'>
   readonly setup: Setup
-  /** For the copies of one agent of one control plane. Our home is closed to tools, so it lies elsewhere. */
+  /** Holds the copies of one agent of one control plane. Tools cannot read our home, so it lies elsewhere. */
   readonly folder: string
   readonly agentId: string
-  /** Called with the change set that now waits. */
+  /** Is called with the change set that now waits. */
   readonly onKept: (kept: { readonly runId: string; readonly id: string }) => void
 }
 
-/** A copy with what is needed to find the changes in it. */
-type Copied = { readonly workspace: string; readonly before: Manifest; readonly earlier?: EarlierRun }
+/** Holds what is needed to find the changes in a copy. */
+type RunCopy = { readonly workspace: string; readonly before: Manifest; readonly earlier?: EarlierRun }
 
 const mostPatch = 1024 * 1024
 
-/** One run at a time has its copy; copies of tasks that wait for somebody lie beside it. */
+/** Makes the copy of one run at a time; copies of tasks that wait for a person lie beside it. */
 export function createCopies(options: CopyOptions): (request: CopyRequest) => Promise<WorkspaceCopy> {
   const tidied = removeLeftovers(options.folder)
   const slot = lazy(async () => takeSlot(options.folder))
@@ -46,7 +45,7 @@ export function createCopies(options: CopyOptions): (request: CopyRequest) => Pr
 
 /** @throws FailureError when the workspace is too large or cannot be copied, and the reason of the signal: then nothing is left of the copy */
 async function copyForRun(copies: CopyOptions & { readonly slot: string }, request: CopyRequest): Promise<WorkspaceCopy> {
-  // One name for all runs of this process: its conversations then share their settings. A run that was killed may have left something there.
+  // All runs of this process use one name, so that its conversations share their settings. A run that was killed may have left files there.
   await removeTree(copies.slot)
   const base = join(realpathSync(copies.folder), basename(copies.slot))
   const copied = (await earlierCopy(copies, base, request)) ?? (await freshCopy(copies, base, request))
@@ -72,8 +71,8 @@ async function copyForRun(copies: CopyOptions & { readonly slot: string }, reque
   }
 }
 
-/** A session goes on only where its copy was: it remembers paths. */
-async function earlierCopy({ setup, folder }: CopyOptions, base: string, { taskId, attempt }: CopyRequest): Promise<Copied | undefined> {
+/** Continues the session only in the folder where its copy was, because it remembers paths. */
+async function earlierCopy({ setup, folder }: CopyOptions, base: string, { taskId, attempt }: CopyRequest): Promise<RunCopy | undefined> {
   const workspace = workspaceOf(setup)
   const found = await unparkCopy(folder, base, { task_id: taskId, attempt, workspace })
   if (!found) return undefined
@@ -82,11 +81,11 @@ async function earlierCopy({ setup, folder }: CopyOptions, base: string, { taskI
   return { workspace, before, earlier: { runner, session: parked.base === base ? session : undefined } }
 }
 
-async function freshCopy({ setup }: CopyOptions, base: string, { signal }: CopyRequest): Promise<Copied> {
+async function freshCopy({ setup }: CopyOptions, base: string, { signal }: CopyRequest): Promise<RunCopy> {
   const workspace = workspaceOf(setup)
   const { copy, set, upper } = attemptFolders(base, 1)
   for (const path of [copy, upper, homeIn(base)]) mkdirSync(path, { recursive: true, mode: 0o700 })
-  // Whatever changes in the workspace from now on was changed by somebody else.
+  // Every later change in the workspace is made by somebody else.
   writeFileSync(join(set, 'start'), '')
   const guards: { stop(): void }[] = []
   try {
@@ -108,7 +107,7 @@ async function removeCopy({ host }: CopyOptions, { base, copy }: { readonly base
   await store.forgetWorkspace(copy).catch(() => undefined)
 }
 
-type Keeping = {
+type ChangesToKeep = {
   readonly request: CopyRequest
   readonly base: string
   readonly set: string
@@ -116,17 +115,17 @@ type Keeping = {
   readonly changes: readonly Change[]
 }
 
-async function keepChanges({ onKept, ...copies }: CopyOptions, { request, ...made }: Keeping): Promise<KeptSet> {
+async function keepChanges({ onKept, ...copies }: CopyOptions, { request, ...made }: ChangesToKeep): Promise<RunChanges> {
   const { runId, taskId, command } = request
   const about = { run: runId, call: taskId, conversation: copies.agentId, tool: 'worker', command }
-  // Two control planes may both have a RUN-001.
+  // Two control planes may both have a RUN-001, so the id alone is not unique.
   const id = `${runId}-${taskId}-${crypto.randomUUID().slice(0, 8)}`
   const kept = await keepCopy({ ...made, host: copies.host, setup: copies.setup, id, about })
   onKept({ runId, id })
   return describe(kept)
 }
 
-function describe({ id, review, set }: KeptCopy): KeptSet {
+function describe({ id, review, set }: KeptCopy): RunChanges {
   return {
     state: 'waiting',
     id,
@@ -145,10 +144,10 @@ async function forget({ host }: CopyOptions, id: string | undefined): Promise<vo
 
 const parkedCopy = z.object({
   task_id: z.string(),
-  /** Of the run that waits: only the run after it goes on with its copy. */
+  /** Holds the attempt of the run that waits: only the next one continues with its copy. */
   attempt: z.int(),
   workspace: z.string(),
-  /** Where the copy lay, for sessions that remember paths. */
+  /** Holds the path of the copy, which sessions remember. */
   base: z.string(),
   runner: z.string(),
   session: z.optional(z.string()),
@@ -164,7 +163,7 @@ const placeOf = (folder: string, taskId: string) => join(folder, `${prefix}${tas
 const aboutIn = (place: string) => join(place, 'parked.json')
 const manifestIn = (place: string) => join(place, 'before.json')
 
-/** Moves the copy at `base` aside. The oldest one goes when there are too many: its task then begins anew. @throws the system's error */
+/** Moves the copy at `base` aside. When there are too many, the oldest is removed, and its task starts again. @throws the system's error */
 async function parkCopy(folder: string, parked: ParkedCopy, before: Manifest): Promise<void> {
   const place = placeOf(folder, parked.task_id)
   const listed = [...before].map(([raw, { kind, mode, size, inode, changed }]) => [raw, kind, mode, size, inode, changed] as const)
@@ -175,28 +174,28 @@ async function parkCopy(folder: string, parked: ParkedCopy, before: Manifest): P
   renameSync(parked.base, place)
 }
 
-/** Moves the copy of this task to `base`, which does not exist. @returns undefined when there is none with which this run can go on */
+/** Moves the copy of this task to `base`, which does not exist. @returns undefined when this run cannot continue with one */
 async function unparkCopy(
   folder: string,
   base: string,
-  wanted: Pick<ParkedCopy, 'task_id' | 'attempt' | 'workspace'>,
+  run: Pick<ParkedCopy, 'task_id' | 'attempt' | 'workspace'>,
 ): Promise<{ parked: ParkedCopy; before: Manifest } | undefined> {
   try {
-    renameSync(placeOf(folder, wanted.task_id), base)
+    renameSync(placeOf(folder, run.task_id), base)
   } catch {
     return undefined
   }
   const [parked, before] = [parkedAt(base), manifestAt(base)]
-  if (parked && before && parked.attempt + 1 === wanted.attempt && parked.workspace === wanted.workspace) return { parked, before }
+  if (parked && before && parked.attempt + 1 === run.attempt && parked.workspace === run.workspace) return { parked, before }
   await removeTree(base)
   return undefined
 }
 
-/** Removes the copies of tasks that have ended, or that another run has had since. @throws what `look` throws */
-export async function tidyParked(folder: string, look: LookAtTask): Promise<void> {
+/** Removes the copies of tasks that have ended, or that another run has claimed since. @throws what `readTask` throws */
+export async function tidyParked(folder: string, readTask: ReadTask): Promise<void> {
   for (const place of placesIn(folder)) {
     const parked = parkedAt(place)
-    const task = parked && (await look(parked.task_id))
+    const task = parked && (await readTask(parked.task_id))
     if (!parked || !task || isOver(task, parked)) await removeTree(place).catch(() => undefined)
   }
 }

@@ -20,11 +20,11 @@ export type Confinement = {
   readonly program?: string
   /** `control`: the child reaches the control plane and nothing else. */
   readonly network: 'control' | 'host'
-  /** What holds, for a person: one line each. */
+  /** Says what is enforced, one line each, for a person. */
   readonly holds: readonly string[]
 }
 
-type ConfinementQuestion = {
+type ConfinementOptions = {
   readonly apiUrl: string
   readonly network: 'control' | 'host'
   readonly find?: (program: string) => string | undefined
@@ -32,7 +32,7 @@ type ConfinementQuestion = {
 
 const systemProgram = (program: string) => Bun.which(program, { PATH: fixedPath }) ?? undefined
 
-export async function findConfinement({ apiUrl, network, find = systemProgram }: ConfinementQuestion): Promise<Confinement> {
+export async function findConfinement({ apiUrl, network, find = systemProgram }: ConfinementOptions): Promise<Confinement> {
   const bubblewrap = find('bwrap')
   if (bubblewrap !== undefined && (await works(bubblewrap)))
     return confined({ bubblewrap, apiUrl, network, hasSocat: find('socat') !== undefined })
@@ -49,14 +49,14 @@ export async function findConfinement({ apiUrl, network, find = systemProgram }:
   return { way: 'group', network: 'host', holds: ["processes: a guard kills the child's group with the worker", ...common] }
 }
 
-type Confining = {
+type BubblewrapOptions = {
   readonly bubblewrap: string
   readonly apiUrl: string
   readonly network: 'control' | 'host'
   readonly hasSocat: boolean
 }
 
-function confined({ bubblewrap, apiUrl, network, hasSocat }: Confining): Confinement {
+function confined({ bubblewrap, apiUrl, network, hasSocat }: BubblewrapOptions): Confinement {
   const open = openBecause({ apiUrl, network, hasSocat })
   const holds = [
     'processes: a PID namespace of its own, which ends with the worker',
@@ -66,13 +66,13 @@ function confined({ bubblewrap, apiUrl, network, hasSocat }: Confining): Confine
   return { way: 'bubblewrap', program: bubblewrap, network: open === undefined ? 'control' : 'host', holds }
 }
 
-function openBecause({ apiUrl, network, hasSocat }: Omit<Confining, 'bubblewrap'>): string | undefined {
+function openBecause({ apiUrl, network, hasSocat }: Omit<BubblewrapOptions, 'bubblewrap'>): string | undefined {
   if (network === 'host') return '--network host asks for it'
   if (!hasSocat) return 'the program socat is not installed'
   return relayProblem(apiUrl)
 }
 
-/** An installed program does not prove that the kernel lets it work. */
+/** Tries bubblewrap, because the kernel may forbid what an installed program needs. */
 async function works(bubblewrap: string): Promise<boolean> {
   const trial = ['--unshare-user', '--unshare-pid', '--unshare-net', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev']
   try {
@@ -92,19 +92,19 @@ export type ConfinedChild = {
   readonly workspace: string
   /** The child's own folder, at the same path inside. */
   readonly home: string
-  /** The user's home folder, of which only installed tools are visible. */
+  /** The user's home folder; only installed tools in it are visible. */
   readonly userHome: string
   readonly path: string
   readonly readable: readonly string[]
-  /** An empty file that covers files nobody but their owner may read. */
+  /** An empty file that covers files which only their owner may read. */
   readonly blank: string
-  /** Absent: the network of the machine. */
+  /** Absent: the child uses the network of the machine. */
   readonly relay?: RelayPlaces
 }
 
-/** Where the child finds the socket of the relay. */
+/** The child finds the socket of the relay here. */
 export const relayInside = '/run/controlplane.sock'
-/** Descriptors of the child: the status file of bubblewrap, and the system-call filter. */
+/** These descriptors of the child are the status file of bubblewrap and the system-call filter. */
 const statusDescriptor = '3'
 const filterDescriptor = '5'
 
@@ -131,10 +131,10 @@ function namespaces(relay: RelayPlaces | undefined): readonly string[] {
     ...['--unshare-user', '--uid', String(uid), '--gid', String(gid)],
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'worker', '--unshare-cgroup-try'],
     ...(relay ? ['--unshare-net'] : []),
-    // It would put the child into a second user namespace, whose capability does not count for the network; the filter refuses new ones too.
+    // The option would put the child into a second user namespace, whose capability does not count for the network; the filter refuses new ones too.
     ...(hasOption('--disable-userns') && !isLow(relay) ? ['--disable-userns'] : []),
     ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
-    // In a network of its own nobody else could listen there.
+    // The child has its own network, so no other program can listen there.
     ...(isLow(relay) ? ['--cap-add', 'CAP_NET_BIND_SERVICE'] : []),
   ]
 }
@@ -158,11 +158,11 @@ function linkOrFolder(path: string): readonly string[] {
   return stat?.isDirectory() ? readOnly(path) : []
 }
 
-/** The program with what belongs to it, the user's tools, and what the operator lists. */
+/** Mounts the program with the packages that it needs, the user's tools, and what the operator lists. */
 function toolMounts({ program, userHome, path, readable, blank }: ConfinedChild): readonly string[] {
   const tools = findToolchains({ path, home: userHome, except: [] })
-  const wanted = [...tools.mounts, ...packageOf(program), ...readable].filter((one) => existsSync(one) && !isSystem(one))
-  const mounts = [...new Set(wanted)].toSorted()
+  const existing = [...tools.mounts, ...packageOf(program), ...readable].filter((one) => existsSync(one) && !isSystem(one))
+  const mounts = [...new Set(existing)].toSorted()
   const isCovered = mounts.some((mount) => isWithin(program, mount)) || isSystem(program)
   return [
     ...mounts.flatMap(readOnly),
@@ -171,7 +171,7 @@ function toolMounts({ program, userHome, path, readable, blank }: ConfinedChild)
   ]
 }
 
-/** A program from a package of npm needs the other packages beside it. */
+/** Returns the folder of packages of a program that npm installed, because it needs the other packages there. */
 function packageOf(program: string): readonly string[] {
   return [program, realpathSync(program)].flatMap((path) => {
     const parts = dirname(path).split(sep)
@@ -184,7 +184,7 @@ function isSystem(path: string): boolean {
   return [...systemFolders, ...linkedFolders, '/etc'].some((folder) => isWithin(path, folder))
 }
 
-/** The file that names the resolver is often a link to a place outside of /etc. */
+/** Mounts the target of /etc/resolv.conf, which is often a link to a file outside of /etc. */
 function resolverMounts(): readonly string[] {
   const file = '/etc/resolv.conf'
   if (!existsSync(file)) return []

@@ -7,7 +7,7 @@ import { startTick } from '../../../kit/proc.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { endGroup } from '../../../service/supervise.ts'
 
-/** How long a child has between SIGTERM and SIGKILL, in ms. */
+/** Limits how long a child may run after SIGTERM, in ms, before SIGKILL. */
 export const termGraceMs = 5_000
 const ROUNDS = 20
 
@@ -21,7 +21,7 @@ export function killMarked(marks: readonly ProcessMark[]): number {
 }
 
 /**
- * Kills whatever still has the token of the run in its environment, until nothing has: a process may fork while we look.
+ * Kills every process that still has the token of the run in its environment, until none is left: a process may fork meanwhile.
  * @returns how many processes it ended
  */
 export async function killLeftovers(tokenDigest: string): Promise<number> {
@@ -44,7 +44,7 @@ function signal(pid: number): boolean {
   }
 }
 
-/** `started`: in ticks since the boot. */
+/** Identifies a process; `started` counts ticks since the boot. */
 export type ProcessMark = { readonly pid: number; readonly started: string }
 
 /** @returns undefined for a process that does not exist, has ended or cannot be read */
@@ -57,7 +57,7 @@ export function isAlive({ pid, started }: ProcessMark): boolean {
   return startTick(pid) === started
 }
 
-/** Finds the processes whose environment holds the run token with this SHA-256, wherever they moved since they were started. */
+/** Finds the processes whose environment has the run token with this SHA-256, also those in other groups and sessions. */
 export function processesOfRun(tokenDigest: string): readonly ProcessMark[] {
   return pids().flatMap((pid) => (digestOfToken(pid) === tokenDigest ? (markOf(pid) ?? []) : []))
 }
@@ -87,7 +87,7 @@ function digestOfToken(pid: number): string | undefined {
 export const processMark = z.object({ pid: z.int(), started: z.string() })
 const childRecord = z.object({
   run_id: z.string(),
-  /** The worker that started it: while that one lives, nobody else ends its child. */
+  /** The worker that started it: while that worker lives, no other ends its child. */
   worker: processMark,
   token_digest: z.string(),
   processes: z.array(processMark),
@@ -95,7 +95,7 @@ const childRecord = z.object({
 type ChildRecord = z.infer<typeof childRecord>
 
 export type ChildRecords = {
-  /** On disk when it returns. Call it before the child runs its program. */
+  /** Writes the record to the disk before it returns. Call it before the child runs its program. */
   write(record: Omit<ChildRecord, 'worker'>): void
   remove(runId: string): void
   /** Ends what dead workers left. @returns the runs whose processes it ended */
@@ -131,7 +131,7 @@ export function openChildRecords(folder: string): ChildRecords {
   }
 }
 
-/** Takes over the records of workers that have died; the others still need theirs where they are. */
+/** Moves the records of workers that have died; the others still need theirs where they are. */
 export function moveRecords(from: string, to: string): void {
   for (const name of namesIn(from)) {
     const record = recordIn(join(from, name))
@@ -149,7 +149,7 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-/** A file that a crash left half written names nothing: the child had not started then. */
+/** Reads a record. A file that a crash left half written is removed: its child had not started. */
 function recordIn(path: string): ChildRecord | undefined {
   try {
     return childRecord.parse(JSON.parse(readFileSync(path, 'utf8')))

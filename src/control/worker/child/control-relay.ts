@@ -3,7 +3,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { createTunnels } from '../../../workspace/net/tunnel.ts'
 
-/** What the child needs to reach the control plane through the relay. */
+/** Describes how the child reaches the control plane through the relay. */
 export type RelayPlaces = {
   /** Path of the socket. */
   readonly socket: string
@@ -56,7 +56,7 @@ function listen(socket: string, target: { readonly host: string; readonly port: 
   return stop
 }
 
-/** A URL spells every IPv4 address as four numbers. */
+/** Tells whether a host is a name. A URL spells every IPv4 address as four numbers. */
 function isName(host: string): boolean {
   return !/^[\d.]+$|:/.test(host)
 }

@@ -19,27 +19,27 @@ export type ChildPlan = Omit<ConfinedChild, 'blank'> & {
   /** A folder of the worker for files that bubblewrap reads; the child does not see it. */
   readonly scratch: string
   readonly records: Pick<ChildRecords, 'write' | 'remove'>
-  /** How long the child has after SIGTERM, in ms; default 5,000. */
+  /** Limits how long the child may run after SIGTERM, in ms; default 5,000. */
   readonly termGraceMs?: number
   readonly onOutput: (chunk: Uint8Array, from: 'stdout' | 'stderr') => void
 }
 
 /**
- * `code`: of the program, 128 + n after signal n; `stopped`: we ended it. `leftovers`: processes that had left its group; 0 with
- * bubblewrap, whose namespace ends them all and does not count them.
+ * `code` is the exit code of the program, 128 + n after signal n. `stopped`: the worker ended it. `leftovers` counts processes that had left its
+ * group; it is 0 with bubblewrap, whose namespace ends them all and does not count them.
  */
 export type ChildEnd = { readonly code: number; readonly stopped: boolean; readonly leftovers: number }
 
 export type Child = {
   /** Resolves when every process of the child has ended and its output is read. Never rejects. */
   readonly ended: Promise<ChildEnd>
-  /** SIGTERM, then SIGKILL after five seconds; the second call kills at once. */
+  /** Sends SIGTERM, and SIGKILL after five seconds; the second call kills at once. */
   stop(): void
 }
 
 const DRAIN_MS = 500
 const STATUS_MS = 5_000
-const gone = 125
+const exitNoStart = 125
 
 /** @throws Error when the program cannot be started */
 export async function startChild(plan: ChildPlan): Promise<Child> {
@@ -61,16 +61,16 @@ export async function startChild(plan: ChildPlan): Promise<Child> {
     endPolitely(marks, state.stops > 1 ? 0 : (plan.termGraceMs ?? termGraceMs))
   }
   const ended = finish({ plan, started, marks, guard, wasStopped: () => state.stops > 0 })
-  letBegin(started.gate)
+  openGate(started.gate)
   return { ended, stop }
 }
 
-/** No core files, and no file of more than a GiB: the largest files are read to compare them. */
+/** Allows no core files, and no file of more than a GiB, because the largest files are read to compare them. */
 const limits = 'ulimit -c 0; ulimit -f 2097152'
 
 /** The script waits for a line before it becomes the program. When the worker dies first there is no line, and the program never runs. */
-const gateScript = `read -r go <&4 || exit ${gone}; exec 4<&-; ${limits}; exec "$@"`
-const relayScript = `${limits}; read -r go <&4 || exit ${gone}; exec 4<&- 3<&- 5<&-
+const gateScript = `read -r go <&4 || exit ${exitNoStart}; exec 4<&-; ${limits}; exec "$@"`
+const relayScript = `${limits}; read -r go <&4 || exit ${exitNoStart}; exec 4<&- 3<&- 5<&-
 socat "TCP-LISTEN:$1,bind=127.0.0.1,fork,reuseaddr" "UNIX-CONNECT:${relayInside}" >/dev/null 2>&1 &
 until grep -q ":$2 .* 0A " /proc/net/tcp; do kill -0 $! 2>/dev/null || { echo 'the way to the control plane did not start' >&2; exit 126; }; sleep 0.01; done
 shift 2; exec "$@"`
@@ -119,7 +119,7 @@ function helperFiles({ scratch }: ChildPlan): { readonly status: number; readonl
   return { status: openSync(statusFile(scratch), 'w', 0o600), filter: openSync(filter, 'r') }
 }
 
-/** With bubblewrap the first process of the namespace too: killing that one ends all others in it. */
+/** Marks the process, and with bubblewrap the first process of the namespace too: killing that one ends all others in it. */
 async function marksOf({ confinement, scratch }: ChildPlan, pid: number): Promise<readonly ProcessMark[]> {
   const outer = markOf(pid)
   if (confinement.way !== 'bubblewrap') return outer ? [outer] : []
@@ -133,7 +133,7 @@ async function marksOf({ confinement, scratch }: ChildPlan, pid: number): Promis
   return outer ? [outer] : []
 }
 
-function letBegin(gate: number): void {
+function openGate(gate: number): void {
   try {
     writeSync(gate, 'go\n')
   } catch {
@@ -142,7 +142,7 @@ function letBegin(gate: number): void {
   closeSync(gate)
 }
 
-/** The first process of a namespace takes no SIGTERM from outside, the program in its group does. */
+/** Signals the group, because the first process of a namespace ignores a SIGTERM from outside. */
 function endPolitely(marks: readonly ProcessMark[], graceMs: number): void {
   const leader = marks.at(-1)
   if (graceMs === 0) return void killMarked(marks)
@@ -154,11 +154,11 @@ function signalGroup(pid: number, name: 'SIGTERM'): void {
   try {
     process.kill(-pid, name)
   } catch {
-    // already gone
+    // The process has ended already.
   }
 }
 
-type Finishing = {
+type FinishOptions = {
   readonly plan: ChildPlan
   readonly started: ReturnType<typeof spawn>
   readonly marks: readonly ProcessMark[]
@@ -166,7 +166,7 @@ type Finishing = {
   readonly wasStopped: () => boolean
 }
 
-async function finish({ plan, started, marks, guard, wasStopped }: Finishing): Promise<ChildEnd> {
+async function finish({ plan, started, marks, guard, wasStopped }: FinishOptions): Promise<ChildEnd> {
   const { child } = started
   const pumps = [
     pump(child.stdout, (chunk) => plan.onOutput(chunk, 'stdout')),

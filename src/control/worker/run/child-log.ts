@@ -14,7 +14,7 @@ const pauses = { firstMs: 250, longestMs: 5_000 } as const
 export type RunLogOptions = {
   readonly runId: string
   readonly port: Pick<RunPort, 'appendLog'>
-  /** The token of the run: whoever reads the log must not become the run. Everything that looks like a key is hidden too. */
+  /** The token of the run, which is hidden: a reader of the log must not get the rights of the run. Everything that looks like a key is hidden too. */
   readonly secret: string
   /** The log of the agent, which a pane follows. */
   readonly agentLog: Pick<RotatingLog, 'write'>
@@ -27,11 +27,11 @@ export type RunLog = {
   /** The text without the token of the run. */
   safe(text: string): string
   /**
-   * Sends what is left; called again, it tries once more, perhaps with another token. Nothing may be written after it.
+   * Sends the rest; called again, it tries once more, perhaps with another token. Nothing may be written after it.
    * @returns false when not everything arrived within `ms`
    */
   close(ms: number): Promise<boolean>
-  /** Sends nothing any more. */
+  /** Stops sending. */
   abandon(): void
   summary(): { readonly bytes: number; readonly digest: string; readonly truncated: boolean }
 }
@@ -43,7 +43,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
   const redactor = createRedactor()
   redactor.register(secret, 'token of the run')
   const safe = { stdout: createStreamRedactor(redactor), stderr: createStreamRedactor(redactor) }
-  const left = new AbortController()
+  const abandoned = new AbortController()
   const hasher = new Bun.CryptoHasher('sha256')
   const state = { bytes: 0, sent: 0, waiting: [] as Buffer[], truncated: false, closing: false }
   const wake: { go: () => void } = { go: () => {} }
@@ -65,7 +65,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
     keep(bytes.length <= room ? bytes : Buffer.from(wholeCharacters(bytes, Math.max(0, room)) + note))
   }
 
-  /** The next piece ends between two characters, because it travels as text. */
+  /** Returns the next piece, which ends between two characters, because it is sent as text. */
   function nextPiece(): string {
     const all = state.waiting.length === 1 ? (state.waiting[0] ?? Buffer.alloc(0)) : Buffer.concat(state.waiting)
     state.waiting = [all]
@@ -80,7 +80,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
 
   async function send(): Promise<void> {
     let wait: number = pauses.firstMs
-    while (!left.signal.aborted) {
+    while (!abandoned.signal.aborted) {
       if (state.sent === state.bytes) {
         if (state.closing) return
         await news()
@@ -94,11 +94,11 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
       } catch (error) {
         if (!isPassing(error)) {
           if (state.closing) return
-          // The token of the run is worth nothing any more; `close` tries once more, perhaps with another one.
+          // The token of the run is not valid any more; `close` tries once more, perhaps with another one.
           await untilClosed.promise
           continue
         }
-        await sleep(wait, left.signal)
+        await sleep(wait, abandoned.signal)
         wait = Math.min(pauses.longestMs, wait * 2)
       }
     }
@@ -107,11 +107,11 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
   function news(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     wake.go = resolve
-    if (left.signal.aborted) resolve()
+    if (abandoned.signal.aborted) resolve()
     return promise
   }
 
-  left.signal.addEventListener('abort', () => wake.go(), { once: true })
+  abandoned.signal.addEventListener('abort', () => wake.go(), { once: true })
   const sending = { now: send() }
   return {
     take(chunk, from) {
@@ -130,7 +130,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
       return state.sent === state.bytes
     },
     abandon() {
-      left.abort()
+      abandoned.abort()
       untilClosed.resolve()
     },
     summary: () => ({ bytes: state.bytes, digest: hasher.copy().digest('hex') || sha256(''), truncated: state.truncated }),

@@ -13,143 +13,147 @@ import type { Claim, Task } from '../../contract/task-shapes.ts'
 import type { Confinement } from '../child/child-confinement.ts'
 import type { ChildRecords } from '../child/child-processes.ts'
 import type { SessionLog } from '../session-log.ts'
-import type { EarlierRun, KeptSet, MatchedSkill, WorkerEnd, WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
+import type { EarlierRun, MatchedSkill, RunChanges, WorkerEnd, WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
 import type { Artifact, RunPort } from '../worker-port.ts'
 import type { RunLog } from './child-log.ts'
 import type { Lease } from './held-lease.ts'
-import { isLost, isPassing, persistently } from './retry-while.ts'
+import { isLost, isPassing, retryWhile } from './retry-while.ts'
 import type { RunOutcome } from './run-child.ts'
 
-export type Performing = {
+export type TaskContext = {
   readonly options: WorkerOptions
   readonly claim: Claim
-  /** When the claim was sent, by the monotonic clock. */
+  /** Holds when the claim was sent, by the monotonic clock. */
   readonly claimedAt: number
   readonly confinement: Confinement
   readonly records: ChildRecords
   readonly sessions: SessionLog
   readonly agentLog: Pick<RotatingLog, 'write'>
-  /** Aborted when the worker was asked to stop: nothing new begins. */
+  /** Aborts when the worker was asked to stop: nothing new begins. */
   readonly closing: AbortSignal
-  /** Aborted when the worker's time for this run is over. */
+  /** Aborts when the worker's time for this run is over. */
   readonly stopping: AbortSignal
-  /** Aborted when it has to end at once. */
+  /** Aborts when the run must end at once. */
   readonly leaving: AbortSignal
-  /** Aborted when nobody waits for the control plane any more. */
-  readonly gone: AbortSignal
+  /** Aborts when the worker does not wait for the control plane any more. */
+  readonly disconnected: AbortSignal
 }
 
-/** A claim that is being carried out. */
-export type Held = Performing & {
+/** Describes a task whose lease is ours. */
+export type LeasedTask = TaskContext & {
   readonly run: RunPort
   readonly lease: Lease
   readonly log: RunLog
-  /** From then on the log goes under the agent's own key. */
+  /** Is set when the run has ended: the log is then sent with the agent's own key. */
   readonly ended: { is: boolean }
 }
 
-/** Holds what is known before there is a copy of the workspace. */
-export type Prepared = Held & {
+/** Adds what is read before the workspace is copied. */
+export type PreparedTask = LeasedTask & {
   readonly skill: MatchedSkill | undefined
-  /** All of this task, in any state. */
+  /** Lists all approvals of this task, in any state. */
   readonly approvals: readonly Approval[]
   readonly beganAt: number
 }
 
-export type Performance = Prepared & { readonly prompt: string }
+export type TaskExecution = PreparedTask & { readonly prompt: string }
 
 const mostArtifact = 1024 * 1024
 const stateMs = 10_000
 
-/** For a run that completed while its lease is ours. */
-export async function deliverRun(performance: Performance, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
-  const { options, run, lease, log } = performance
+/** Delivers the result of a run that completed while its lease is ours. */
+export async function deliverRun(execution: TaskExecution, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
+  const { options, run, lease, log } = execution
   await log.close(Math.min(logMs, lease.remaining()))
-  const kept = await copy.keep()
-  const asking = { while: lease.isHeld, random: options.clock.random }
+  const changes = await copy.keep()
+  const retry = { while: lease.isHeld, random: options.clock.random }
   try {
-    await persistently(asking, () => deliver(performance, run, { kept, outcome }))
-    await persistently(asking, () => run.activity(completionOf(performance, outcome, kept)))
+    await retryWhile(retry, () => deliver(execution, run, { changes, outcome }))
+    await retryWhile(retry, () => run.activity(completionOf(execution, outcome, changes)))
   } catch (error) {
-    return await undelivered(performance, { copy, outcome, kept, error })
+    return await finishUndelivered(execution, { copy, outcome, changes, error })
   }
-  await reported(performance, outcome, kept)
+  await noteCompletion(execution, outcome, changes)
   return 'completed'
 }
 
-/** An answer may have been lost on its way, or the runner has ended the task itself: the state of the run says so. */
-async function undelivered(
-  performance: Performance,
-  { copy, outcome, kept, error }: { copy: WorkspaceCopy; outcome: RunOutcome; kept: KeptSet; error: unknown },
+/** Reads the state of the run, because an answer may have been lost, or the runner has ended the task itself. */
+async function finishUndelivered(
+  execution: TaskExecution,
+  { copy, outcome, changes, error }: { copy: WorkspaceCopy; outcome: RunOutcome; changes: RunChanges; error: unknown },
 ): Promise<WorkerEnd> {
-  if (isLost(error) || isPassing(error)) return finishWithoutLease(performance, copy, outcome, kept)
-  await copy.forget(kept)
-  performance.options.say(`${performance.claim.task.task_id}: the result was not accepted: ${errorText(error)}`)
-  return releaseTask(performance, { outcome: 'retry', error: errorText(error).slice(0, 8_000), tokens_used: outcome.tokens }, 'failed')
+  if (isLost(error) || isPassing(error)) return finishWithoutLease(execution, copy, outcome, changes)
+  await copy.forget(changes)
+  execution.options.say(`${execution.claim.task.task_id}: the result was not accepted: ${errorText(error)}`)
+  return releaseTask(execution, { outcome: 'retry', error: errorText(error).slice(0, 8_000), tokens_used: outcome.tokens }, 'failed')
 }
 
 /**
- * For a run whose lease is not ours any more. The run may have ended under its own token: the runner completed the task itself, or it waits
+ * Ends a run whose lease is not ours any more. The runner may have ended the task itself with the token of the run: it completed it, or it waits
  * for an operator. Then its result counts. Otherwise everything that it made is dropped.
  */
 export async function finishWithoutLease(
-  performance: Performance,
+  execution: TaskExecution,
   copy: WorkspaceCopy,
   outcome: RunOutcome,
-  known?: KeptSet,
+  existing?: RunChanges,
 ): Promise<WorkerEnd> {
-  const { options, log, ended } = performance
-  const state = await stateOf(performance)
-  if (state !== 'completed' && state !== 'waiting') return dropped(performance, copy, { state, known })
+  const { options, log, ended } = execution
+  const state = await stateOf(execution)
+  if (state !== 'completed' && state !== 'waiting') return dropResult(execution, copy, { state, existing })
   ended.is = true
   await log.close(logMs)
   if (state === 'waiting') {
-    if (known) await copy.forget(known)
-    else await copy.park(sessionOf(performance, outcome))
-    await noteSession(performance, { skill: skillOf(performance, outcome), outcome: 'waiting', tokens: outcome.tokens })
+    if (existing) await copy.forget(existing)
+    else await copy.park(sessionOf(execution, outcome))
+    await noteSession(execution, { skill: skillOf(execution, outcome), outcome: 'waiting', tokens: outcome.tokens })
     return 'waiting'
   }
-  const kept = known ?? (await copy.keep())
-  await deliver(performance, options.port, { kept, outcome }).catch((error: unknown) =>
-    options.say(`${performance.claim.run_id}: the report of the run did not arrive: ${errorText(error)}`),
+  const changes = existing ?? (await copy.keep())
+  await deliver(execution, options.port, { changes, outcome }).catch((error: unknown) =>
+    options.say(`${execution.claim.run_id}: the report of the run did not arrive: ${errorText(error)}`),
   )
-  await reported(performance, outcome, kept)
+  await noteCompletion(execution, outcome, changes)
   return 'completed'
 }
 
-function sessionOf({ options, skill }: Performance, { session }: RunOutcome): EarlierRun {
+function sessionOf({ options, skill }: TaskExecution, { session }: RunOutcome): EarlierRun {
   return { runner: skill?.command ? 'command' : options.runner.name, session }
 }
 
-async function dropped(
-  { options, claim, lease }: Performance,
+async function dropResult(
+  { options, claim, lease }: TaskExecution,
   copy: WorkspaceCopy,
-  { state, known }: { readonly state: Run['state'] | undefined; readonly known: KeptSet | undefined },
+  { state, existing }: { readonly state: Run['state'] | undefined; readonly existing: RunChanges | undefined },
 ): Promise<WorkerEnd> {
-  if (known) await copy.forget(known)
+  if (existing) await copy.forget(existing)
   options.say(`${claim.task.task_id}: ${lease.news()?.why ?? 'the lease is lost'}; what the run made was dropped`)
   return state === 'cancelled' ? 'cancelled' : 'lost'
 }
 
-/** How the run stands at the control plane; undefined when that cannot be asked. */
-export async function stateOf({ options, claim, gone }: Performance): Promise<Run['state'] | undefined> {
+/** Returns the state of the run at the control plane; undefined when it cannot be asked. */
+export async function stateOf({ options, claim, disconnected }: TaskExecution): Promise<Run['state'] | undefined> {
   const until = options.clock.monotonic() + stateMs
-  const asking = { while: () => options.clock.monotonic() < until && !gone.aborted, random: options.clock.random }
-  return persistently(asking, () => options.port.runState(claim.run_id)).catch(() => undefined)
+  const retry = { while: () => options.clock.monotonic() < until && !disconnected.aborted, random: options.clock.random }
+  return retryWhile(retry, () => options.port.runState(claim.run_id)).catch(() => undefined)
 }
 
-type Result = { readonly kept: KeptSet; readonly outcome: RunOutcome }
+type RunResult = { readonly changes: RunChanges; readonly outcome: RunOutcome }
 
-async function deliver(performance: Performance, port: Pick<RunPort, 'putArtifact' | 'deliver'>, { kept, outcome }: Result): Promise<void> {
-  const { claim, options } = performance
-  const artifacts = artifactsOf(kept, outcome)
+async function deliver(
+  execution: TaskExecution,
+  port: Pick<RunPort, 'putArtifact' | 'deliver'>,
+  { changes, outcome }: RunResult,
+): Promise<void> {
+  const { claim, options } = execution
+  const artifacts = artifactsOf(changes, outcome)
   for (const artifact of artifacts) await port.putArtifact(claim.run_id, artifact)
-  const manifest = await options.manifest?.(factsOf(performance, { kept, outcome, artifacts }))
-  const skill = skillOf(performance, outcome)
-  await port.deliver(claim.run_id, { changes: kept.state, skill, manifest })
+  const manifest = await options.manifest?.(factsOf(execution, { changes, outcome, artifacts }))
+  const skill = skillOf(execution, outcome)
+  await port.deliver(claim.run_id, { changes: changes.state, skill, manifest })
 }
 
-function artifactsOf({ patch }: KeptSet, { output }: RunOutcome): readonly Artifact[] {
+function artifactsOf({ patch }: RunChanges, { output }: RunOutcome): readonly Artifact[] {
   return [...artifact('output.txt', output), ...artifact('changes.patch', patch ?? '')]
 }
 
@@ -159,8 +163,11 @@ function artifact(name: string, text: string): readonly Artifact[] {
   return [{ name, digest: sha256(bytes), body: bytes.toString('base64') }]
 }
 
-function factsOf(performance: Performance, { kept, outcome, artifacts }: Result & { readonly artifacts: readonly Artifact[] }): RunFacts {
-  const { options, claim, prompt, beganAt, log } = performance
+function factsOf(
+  execution: TaskExecution,
+  { changes, outcome, artifacts }: RunResult & { readonly artifacts: readonly Artifact[] },
+): RunFacts {
+  const { options, claim, prompt, beganAt, log } = execution
   const { runner } = options
   const version = runner.name === 'own' ? undefined : runner.version
   const { count, head } = options.receipts?.() ?? {}
@@ -169,11 +176,11 @@ function factsOf(performance: Performance, { kept, outcome, artifacts }: Result 
     ...{ task: claim.task, runId: claim.run_id, attempt: claim.attempt, agentId: options.agentId, role: options.role },
     runner: { name: runner.name, version, model: outcome.model || undefined },
     prompt: { text: prompt, digest: sha256(prompt) },
-    ...{ skill: skillOf(performance, outcome), status: 'success', output: outcome.output, tokensReported: outcome.tokens },
+    ...{ skill: skillOf(execution, outcome), status: 'success', output: outcome.output, tokensReported: outcome.tokens },
     beganAt: new Date(beganAt).toISOString(),
     endedAt: new Date(options.clock.now()).toISOString(),
     ...{ confinement: outcome.confinement, exitCode, log: log.summary() },
-    changes: { state: kept.state, digest: kept.digest, summary: kept.summary },
+    changes: { state: changes.state, digest: changes.digest, summary: changes.summary },
     artifacts: artifacts.map(({ name, digest, body }) => ({ name, digest, bytes: Buffer.from(body, 'base64').length })),
     receipts: receipts && {
       ids: receipts,
@@ -183,39 +190,41 @@ function factsOf(performance: Performance, { kept, outcome, artifacts }: Result 
   }
 }
 
-function completionOf(performance: Performance, outcome: RunOutcome, kept: KeptSet) {
-  const { options, claim } = performance
-  const waiting = kept.state === 'waiting' ? `\n\n[changes wait for a review: ${kept.summary ?? kept.id}]` : ''
+function completionOf(execution: TaskExecution, outcome: RunOutcome, changes: RunChanges) {
+  const { options, claim } = execution
+  const waiting = changes.state === 'waiting' ? `\n\n[changes wait for a review: ${changes.summary ?? changes.id}]` : ''
   return {
     event_type: 'task_completed',
     task_id: claim.task.task_id,
     agent_id: options.agentId,
-    skill_executed: skillOf(performance, outcome),
+    skill_executed: skillOf(execution, outcome),
     result: { status: 'success', output: `${outcome.output}${waiting}`, tokens_used: outcome.tokens },
   } as const
 }
 
-function skillOf({ skill }: Performance, outcome: RunOutcome): string {
+function skillOf({ skill }: TaskExecution, outcome: RunOutcome): string {
   return outcome.skill?.slice(0, 200) ?? skill?.name ?? 'none'
 }
 
-async function reported(performance: Performance, outcome: RunOutcome, kept: KeptSet): Promise<void> {
-  const { options, claim } = performance
-  await noteSession(performance, {
-    skill: skillOf(performance, outcome),
+async function noteCompletion(execution: TaskExecution, outcome: RunOutcome, changes: RunChanges): Promise<void> {
+  const { options, claim } = execution
+  await noteSession(execution, {
+    skill: skillOf(execution, outcome),
     outcome: outcome.output.split('\n')[0] ?? 'success',
     tokens: outcome.tokens,
   })
-  if (kept.state === 'waiting')
-    options.say(`${claim.task.task_id}: changes wait for a review (${kept.summary ?? kept.id}): braidclaw changes show ${claim.run_id}`)
+  if (changes.state === 'waiting')
+    options.say(
+      `${claim.task.task_id}: changes wait for a review (${changes.summary ?? changes.id}): braidclaw changes show ${claim.run_id}`,
+    )
 }
 
-/** How long the end of a run waits for its log to arrive, in ms. */
+/** Limits how long the end of a run waits for its log to arrive, in ms. */
 export const logMs = 10_000
 
-/** The seed's line, in the file and at the control plane. A file that cannot be written does not undo the run. */
+/** Writes the seed's line into the session file and to the control plane. A file that cannot be written does not undo the run. */
 export async function noteSession(
-  { options, claim, sessions }: Performing,
+  { options, claim, sessions }: TaskContext,
   { skill, outcome, tokens }: { readonly skill: string; readonly outcome: string; readonly tokens: number },
 ): Promise<void> {
   const timestamp = `${new Date(options.clock.now()).toISOString().slice(0, 19)}Z`
@@ -232,17 +241,17 @@ type Release = Parameters<RunPort['release']>[1]
 
 /** Gives the lease back. @returns `end`, or what `ends` makes of the task; `lost` when there was no lease to give back */
 export async function releaseTask(
-  held: Held,
+  leased: LeasedTask,
   request: Release,
   end: WorkerEnd,
   ends: (task: Task) => WorkerEnd | Promise<WorkerEnd> = () => end,
 ): Promise<WorkerEnd> {
-  const { options, claim, run, lease, log } = held
+  const { options, claim, run, lease, log } = leased
   await log.close(Math.min(logMs, lease.remaining()))
   if (!lease.isHeld()) return 'lost'
   try {
-    const asking = { while: lease.isHeld, random: options.clock.random }
-    return await ends(await persistently(asking, () => released(run, claim.task.task_id, request)))
+    const retry = { while: lease.isHeld, random: options.clock.random }
+    return await ends(await retryWhile(retry, () => release(run, claim.task.task_id, request)))
   } catch (error) {
     const isGone = isLost(error) || !lease.isHeld()
     if (isGone) return 'lost'
@@ -252,10 +261,10 @@ export async function releaseTask(
 }
 
 /**
- * A number of tokens that the control plane does not believe fails the task with that sentence: another attempt would spend as much again, or
- * lie again.
+ * Releases the task. When the control plane refuses the number of tokens, the task fails with that message: another attempt would spend as much
+ * again, or report a wrong number again.
  */
-async function released(run: RunPort, taskId: string, request: Release): Promise<Task> {
+async function release(run: RunPort, taskId: string, request: Release): Promise<Task> {
   try {
     return await run.release(taskId, request)
   } catch (error) {

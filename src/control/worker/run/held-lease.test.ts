@@ -19,10 +19,10 @@ function claimOf(ms: number) {
   return { lease_until: new Date(at + ms).toISOString(), task } as Parameters<typeof keepLease>[0]['claim']
 }
 
-function lease(ms: number, answer: () => Promise<Beat>, claimedAt = monotonic(), gone = never) {
+function lease(ms: number, answer: () => Promise<Beat>, claimedAt = monotonic(), disconnected = never) {
   const beats: number[] = []
   const kept = keepLease({
-    ...{ claim: claimOf(ms), claimedAt, usualSeconds: 60, monotonic, gone },
+    ...{ claim: claimOf(ms), claimedAt, usualSeconds: 60, monotonic, disconnected },
     beat() {
       beats.push(monotonic())
       return answer()
@@ -66,10 +66,10 @@ test('a refused beat ends the lease at once', async () => {
 })
 
 test('a worker that leaves without an answer gives its lease up', () => {
-  const gone = new AbortController()
-  const { kept } = lease(60_000, async () => beat, monotonic(), gone.signal)
+  const disconnected = new AbortController()
+  const { kept } = lease(60_000, async () => beat, monotonic(), disconnected.signal)
   expect(kept.isHeld()).toBe(true)
-  gone.abort()
+  disconnected.abort()
   expect(kept.isHeld()).toBe(false)
   expect(kept.lost.aborted).toBe(true)
 })
@@ -106,7 +106,7 @@ test('a worker that slept past its lease knows it before it asks anybody', () =>
     usualSeconds: 60,
     monotonic: () => state.now,
     beat: async () => beat,
-    gone: never,
+    disconnected: never,
   })
   expect(kept.isHeld()).toBe(true)
   state.now += 61_000

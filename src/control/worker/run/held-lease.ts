@@ -1,4 +1,4 @@
-/** Keeps the lease of one run: beats at a third of it, and says when it is lost, by a clock of our own that nobody sets. */
+/** Keeps the lease of one run: sends a beat after each third of it, and reports when it is lost, by a monotonic clock of our own. */
 
 import { sleep, within } from '../../../kit/abort.ts'
 import { PlaneRefusal, type RefusalCode } from '../../contract/plane-refusal.ts'
@@ -9,34 +9,34 @@ export type LeaseNews = { readonly kind: 'lost' | 'cancelled'; readonly why: str
 
 export type LeaseOptions = {
   readonly claim: Pick<Claim, 'lease_until' | 'task'>
-  /** When the claim was sent, by `monotonic`. */
+  /** Holds when the claim was sent, by `monotonic`. */
   readonly claimedAt: number
-  /** Used when the claim does not tell how long its lease is, in seconds. */
+  /** Is used when the claim does not say how long its lease is, in seconds. */
   readonly usualSeconds: number
   readonly beat: () => Promise<Beat>
   readonly monotonic: () => number
-  /** Aborted when the worker ends without an answer: the lease then runs out by itself. */
-  readonly gone: AbortSignal
+  /** Aborts when the worker ends without an answer: the lease then expires by itself. */
+  readonly disconnected: AbortSignal
 }
 
 export type Lease = {
-  /** Aborted when the run has to stop; `reason` is LeaseNews. */
+  /** Aborts when the run has to stop; `reason` is LeaseNews. */
   readonly signal: AbortSignal
-  /** Aborted when nothing of the run may go on: from then on somebody else may do the task. */
+  /** Aborts when the run must not continue, because another worker may now have the task. */
   readonly lost: AbortSignal
   news(): LeaseNews | undefined
-  /** False as soon as the lease is lost, also when no beat said so yet. */
+  /** Returns false as soon as the lease is lost, also when no beat has reported it yet. */
   isHeld(): boolean
-  /** Milliseconds until it expires. */
+  /** Returns the milliseconds until it expires. */
   remaining(): number
-  /** No beats any more. */
+  /** Stops the beats. */
   end(): void
 }
 
-/** Answers of the control plane after which this token can never be used again. */
+/** Lists the refusals after which this token can never be used again. */
 const final: readonly RefusalCode[] = ['lease_lost', 'unauthorized', 'forbidden', 'not_found', 'conflict']
 
-/** A part of the lease in which the processes of the run are ended, so that none is left when somebody else gets the task. */
+/** Returns the part of the lease in which the processes of the run are ended, so that none is left when another worker gets the task. */
 const reserveMs = (leaseMs: number) => Math.min(1_000, leaseMs / 20)
 
 export function keepLease(options: LeaseOptions): Lease {
@@ -46,11 +46,11 @@ export function keepLease(options: LeaseOptions): Lease {
   const stopped = new AbortController()
   const lost = new AbortController()
   const over = new AbortController()
-  // A claim that waited for a task got its lease near the answer: nobody here knows when, so a first beat asks at once.
+  // A claim that waited for a task got its lease shortly before the answer, at an unknown time, so a first beat asks at once.
   const hasWaited = monotonic() - options.claimedAt > leaseMs / 3
   const state: { until: number; news?: LeaseNews } = { until: (hasWaited ? monotonic() : options.claimedAt) + leaseMs }
 
-  function tell(news: LeaseNews): void {
+  function announce(news: LeaseNews): void {
     if (state.news?.kind === 'lost') return
     state.news = news
     stopped.abort(news)
@@ -61,11 +61,11 @@ export function keepLease(options: LeaseOptions): Lease {
 
   function isExpired(): boolean {
     if (monotonic() < state.until) return false
-    tell({ kind: 'lost', why: 'the control plane could not be told that the run goes on before the lease expired' })
+    announce({ kind: 'lost', why: 'the control plane could not be told that the run goes on before the lease expired' })
     return true
   }
 
-  async function once(): Promise<void> {
+  async function beatOnce(): Promise<void> {
     const sent = monotonic()
     try {
       const answer = await within(Math.max(1, state.until - sent), beat())
@@ -73,29 +73,33 @@ export function keepLease(options: LeaseOptions): Lease {
       const { cancel_requested } = answer
       // A cancelled run that knows it gets no more time.
       if (!(cancel_requested && state.news)) state.until = Math.max(state.until, sent + leaseMs)
-      if (cancel_requested) tell({ kind: 'cancelled', why: 'an operator cancelled the task' })
+      if (cancel_requested) announce({ kind: 'cancelled', why: 'an operator cancelled the task' })
     } catch (error) {
-      if (error instanceof PlaneRefusal && final.includes(error.code)) tell({ kind: 'lost', why: error.message })
+      if (error instanceof PlaneRefusal && final.includes(error.code)) announce({ kind: 'lost', why: error.message })
     }
   }
 
-  async function beats(): Promise<void> {
-    if (hasWaited) await once()
+  async function keepBeating(): Promise<void> {
+    if (hasWaited) await beatOnce()
     for (let failed = false; !over.signal.aborted; ) {
       const rest = Math.max(1, state.until - monotonic())
       // After a failed beat the next one comes sooner: a third of what is left.
       await sleep(Math.min(rest, failed ? Math.max(50, rest / 3) : leaseMs / 3), over.signal)
       if (over.signal.aborted || isExpired()) return
       const before = state.until
-      await once()
+      await beatOnce()
       failed = state.until === before
     }
   }
 
-  options.gone.addEventListener('abort', () => tell({ kind: 'lost', why: 'the worker ended before the control plane answered' }), {
-    signal: over.signal,
-  })
-  void beats()
+  options.disconnected.addEventListener(
+    'abort',
+    () => announce({ kind: 'lost', why: 'the worker ended before the control plane answered' }),
+    {
+      signal: over.signal,
+    },
+  )
+  void keepBeating()
   return {
     signal: stopped.signal,
     lost: lost.signal,
@@ -106,7 +110,7 @@ export function keepLease(options: LeaseOptions): Lease {
   }
 }
 
-/** Both times are of the control plane's clock, so it does not matter how wrong ours is. */
+/** Returns the length in ms. Both times come from the control plane's clock, so a wrong clock of ours does not matter. */
 function lengthOf({ claim, usualSeconds }: LeaseOptions): number {
   const length = Date.parse(claim.lease_until) - Date.parse(claim.task.updated_at)
   return Number.isFinite(length) && length > 0 && length <= 86_400_000 ? length : usualSeconds * 1_000

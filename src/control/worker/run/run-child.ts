@@ -25,9 +25,9 @@ type ChildRun = {
   readonly confinement: Confinement
   readonly records: ChildRecords
   readonly log: RunLog
-  /** Aborted when the run has to stop: SIGTERM, then SIGKILL. */
+  /** Aborts when the run has to stop: SIGTERM, then SIGKILL. */
   readonly stop: AbortSignal
-  /** Aborted when it has to end at once. */
+  /** Aborts when the run has to end at once. */
   readonly kill: AbortSignal
 }
 
@@ -58,19 +58,19 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
   }
 }
 
-/** What another runner left in HOME means nothing to this one. */
+/** Returns the session of the previous run, unless another runner left it: this one could not read it. */
 function sessionOf({ earlier }: ChildRun['copy'], { name }: ForeignRunner): Pick<RunnerTask, 'resumes' | 'session'> {
   if (earlier?.runner !== name) return { resumes: false }
   return { resumes: true, session: earlier.session }
 }
 
-type Confined = ChildRun & {
+type ConfinedRun = ChildRun & {
   readonly task: RunnerTask
   readonly place: string
   readonly relay?: ControlRelay
 }
 
-async function confined(run: Confined): Promise<RunOutcome> {
+async function confined(run: ConfinedRun): Promise<RunOutcome> {
   const { runner, task, options, confinement, relay, log } = run
   const collector = collectOutcome(runner.name)
   const isRepeated = runner.countsWholeSession === true && task.session !== undefined
@@ -115,8 +115,8 @@ async function stoppable(child: Child, { stop, kill }: ChildRun) {
   return ended
 }
 
-/** Built from nothing: the seed's names, four that every program expects, and those of the runner. */
-function environmentOf({ options, task, runner }: Confined): Readonly<Record<string, string>> {
+/** Returns the whole environment of the child: the seed's names, four that every program expects, and those of the runner. */
+function environmentOf({ options, task, runner }: ConfinedRun): Readonly<Record<string, string>> {
   const { env } = options
   return {
     PATH: pathOf(env),
@@ -137,8 +137,8 @@ function pathOf(env: WorkerOptions['env']): string {
   return env.PATH || usualPath
 }
 
-/** The session file of this agent only. A file inside the workspace is in the copy already. */
-function readableOf({ options }: Confined): readonly string[] {
+/** Adds the session file of this agent only. A file inside the workspace is in the copy already. */
+function readableOf({ options }: ConfinedRun): readonly string[] {
   const { sessions, workspace } = options.folders
   const isInside = sessions === workspace || sessions.startsWith(`${workspace}/`)
   return [...(options.readable ?? []), ...(isInside ? [] : [join(sessions, `${options.agentId}.jsonl`)])]
@@ -153,29 +153,29 @@ function writeFiles(home: string, files: ReturnType<ForeignRunner['files']>): vo
   }
 }
 
-/** `stopped`: we ended it. `waiting` and `blocked`: the control plane has parked the task already. */
+/** `stopped`: the worker ended it. `waiting` and `blocked`: the control plane has parked the task already. */
 export type RunOutcome = {
   readonly ending: 'completed' | 'failed' | 'stopped' | 'waiting' | 'blocked'
   readonly output: string
-  /** As the runner reports them: what the control plane metered is the floor. */
+  /** Counts what the runner reports; the control plane counts at least what it metered. */
   readonly tokens: number
   readonly skill?: string
   readonly model?: string
   readonly exitCode?: number
   readonly confinement: string
   readonly receipts?: readonly string[]
-  /** What a later run of the task can go on with. */
+  /** Names the session with which a later run of the task can continue. */
   readonly session?: string
 }
 
 const mostOutput = 200_000
-/** As many as the control plane takes. */
+/** The control plane accepts at most so many. */
 const mostTokens = 1e9
 const mostTail = 4_000
 
 type OutcomeCollector = {
   event(event: RunnerEvent): void
-  /** The last output of the program, for its error message. */
+  /** Takes output of the program for its error message; only the end is kept. */
   noise(text: string): void
   outcome(end: {
     readonly code: number
@@ -197,10 +197,10 @@ export function collectOutcome(runner: string): OutcomeCollector {
     outcome({ code, stopped }) {
       const { tokens, result, session } = state
       const ok = code === 0 && result?.ok !== false
-      const said = result?.output || texts.text().trim()
-      const why = said || noise.text().trim()
+      const answer = result?.output || texts.text().trim()
+      const why = answer || noise.text().trim()
       const how = code === 0 ? `${runner} reports that it failed` : `${runner} ended with exit code ${code}`
-      const output = ok ? said : `${how}${why === '' ? '' : `: ${why}`}`
+      const output = ok ? answer : `${how}${why === '' ? '' : `: ${why}`}`
       return {
         ending: stopped ? 'stopped' : ok ? 'completed' : 'failed',
         output: cut(output.toWellFormed().replaceAll('\0', ''), mostOutput),
@@ -213,7 +213,7 @@ export function collectOutcome(runner: string): OutcomeCollector {
   }
 }
 
-/** Keeps the end of a text that arrives in pieces. It cuts only now and then: a flood of small pieces must not hold up the beats of the lease. */
+/** Keeps the end of a text that arrives in pieces. It cuts only now and then, so that a flood of small pieces does not delay the heartbeats. */
 function createTail(most: number) {
   const state = { pieces: [] as string[], length: 0 }
   const text = () => state.pieces.join('').slice(-most)

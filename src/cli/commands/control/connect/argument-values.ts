@@ -6,23 +6,23 @@ import { errorText } from '../../../../kit/errors.ts'
 import { quote } from '../../../../kit/text.ts'
 import { usageError } from '../../../exit.ts'
 
-type Kind = 'task' | 'run' | 'approval'
+type IdKind = 'task' | 'run' | 'approval'
 
 const kinds = {
   task: { prefix: 'TASK', list: 'braidclaw control task list' },
   run: { prefix: 'RUN', list: 'braidclaw control run list' },
   approval: { prefix: 'APPR', list: 'braidclaw control approvals' },
-} as const satisfies { readonly [K in Kind]: { readonly prefix: string; readonly list: string } }
+} as const satisfies { readonly [K in IdKind]: { readonly prefix: string; readonly list: string } }
 
 /** `TASK-001`, `task-1` and `1` name the same task. @throws CliExit 2 unless it is an id */
-export function idOf(kind: Kind, text: string): string {
+export function idOf(kind: IdKind, text: string): string {
   const { prefix, list } = kinds[kind]
   const [, number] = new RegExp(`^(?:${prefix}-)?0*(\\d{1,15})$`, 'i').exec(text) ?? []
   if (number !== undefined) return `${prefix}-${number.padStart(3, '0')}`
   throw usageError(`${quote(text)} is no id of ${kind === 'approval' ? 'an' : 'a'} ${kind}; one looks like ${prefix}-001. See: ${list}`)
 }
 
-/** Names of agents, roles, labels and schedules. @throws CliExit 2 */
+/** Checks the name of an agent, role, label or schedule. @throws CliExit 2 */
 export function nameOf(what: string, text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text)) return text
   throw usageError(`${what} ${quote(text)}: a name has 1 to 64 letters, digits, ".", "_" or "-", and begins with a letter or digit`)
@@ -40,7 +40,7 @@ export function jsonOf(flag: string, text: string): unknown {
   return parsed(flag, text)
 }
 
-/** `100000`, `100_000`, `100k`, `2.5M`; undefined for `none`. @throws CliExit 2 */
+/** Reads `100000`, `100_000`, `100k`, `2.5M`; returns null for `none`. @throws CliExit 2 */
 export function tokensOf(flag: string, text: string): number | null {
   if (text === 'none') return null
   const [, digits, unit = ''] = /^(\d[\d_,]*(?:\.\d+)?)([kKmM]?)$/.exec(text) ?? []
@@ -52,7 +52,7 @@ export function tokensOf(flag: string, text: string): number | null {
   return value
 }
 
-/** `NAME=100k`. @throws CliExit 2 */
+/** Reads `NAME=100k`. @throws CliExit 2 */
 export function namedTokens(flag: string, text: string): readonly [name: string, tokens: number | null] {
   const at = text.lastIndexOf('=')
   const name = text.slice(0, Math.max(0, at))
@@ -60,7 +60,7 @@ export function namedTokens(flag: string, text: string): readonly [name: string,
   return [name, tokensOf(`${flag} ${name}`, text.slice(at + 1))]
 }
 
-/** A time as ISO 8601 in UTC. @throws FailureError 2 */
+/** Returns a time as ISO 8601 in UTC. @throws FailureError 2 */
 export function timeOf(
   text: string,
   { zone, now, env }: { readonly zone: string | undefined; readonly now: number; readonly env: Environment },
@@ -70,7 +70,7 @@ export function timeOf(
   return new Date(timing.at).toISOString()
 }
 
-/** The zone that was given, else TZ, else the one of the system. @throws FailureError 2 */
+/** Returns this time zone, else TZ, else that of the system. @throws FailureError 2 */
 export function zoneOf(zone: string | undefined, env: Environment, flag?: string): string {
   return readZone(zone ?? env.TZ ?? Intl.DateTimeFormat().resolvedOptions().timeZone, flag)
 }

@@ -15,12 +15,11 @@ export const urlFlag = {
   },
 } as const satisfies Flags
 
-/** Where, and whether for a program. */
 export const controlFlags = { ...urlFlag, ...jsonFlag } as const satisfies Flags
 
 export const noteFlag = { note: { type: 'text', about: 'Why; it is kept with the change' } } as const satisfies Flags
 
-/** The codes that a refusal of the control plane ends with, besides 1 and 2. */
+/** Lists the exit codes for refusals of the control plane, besides 1 and 2. */
 export const controlExits = [
   [3, 'the control plane refused the token, or does not allow this'],
   [6, 'a budget does not allow this'],
@@ -31,7 +30,7 @@ type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
 }
 
 export function present<T extends object>(fields: T): Present<T>
-/** Leaves out the undefined fields of an object: flags that were not given. */
+/** Leaves out the undefined fields of an object, which are flags that were not used. */
 export function present(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

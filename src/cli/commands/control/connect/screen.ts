@@ -12,20 +12,20 @@ import type { NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { Flags } from '../../../args/command.ts'
 import { CliExit, commandError } from '../../../exit.ts'
 
-/** Undefined where stdout is not a terminal: nothing may be cut there. */
+/** Returns undefined when stdout is not a terminal, because then nothing may be cut. */
 export function terminalWidth(): number | undefined {
   return isTerminal(1) ? Math.max(40, columnsOfStderr()) : undefined
 }
 
-type Shown = { readonly json: boolean; readonly value: unknown; readonly text: string }
+type CommandOutput = { readonly json: boolean; readonly value: unknown; readonly text: string }
 
-/** `text` has its newlines. */
-export function show({ process: { stdout } }: CliContext, { json, value, text }: Shown): void {
+/** Writes `text` as it is, with its newlines. */
+export function show({ process: { stdout } }: CliContext, { json, value, text }: CommandOutput): void {
   stdout.write(json ? `${JSON.stringify(value)}\n` : text)
 }
 
-/** What a script wants goes to stdout, the sentence about it to stderr. */
-export function showId({ process: { stdout, stderr } }: CliContext, shown: Shown & { readonly id: string }): void {
+/** Writes the id, which scripts read, to stdout, and the sentence about it to stderr. */
+export function showId({ process: { stdout, stderr } }: CliContext, shown: CommandOutput & { readonly id: string }): void {
   if (shown.json) return void stdout.write(`${JSON.stringify(shown.value)}\n`)
   stdout.write(`${shown.id}\n`)
   stderr.write(shown.text)
@@ -35,7 +35,7 @@ export const keyFlags = {
   to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' },
 } as const satisfies Flags
 
-type Secret = {
+type NewSecret = {
   readonly secret: string
   readonly name: string
   readonly value: object
@@ -51,7 +51,7 @@ export function showKey(
 }
 
 /** With `to`, the JSON has no secret either. @throws CliExit 1 when the file cannot be written */
-export function showSecret(context: CliContext, { secret, name, value, json, to }: Secret): void {
+export function showSecret(context: CliContext, { secret, name, value, json, to }: NewSecret): void {
   const { stdout, stderr } = context.process
   if (to !== undefined) {
     const path = resolve(context.cwd, to)
@@ -65,7 +65,7 @@ export function showSecret(context: CliContext, { secret, name, value, json, to 
 }
 
 /**
- * Puts a new file there: one that is there already may belong to somebody else, or be open elsewhere, and would show the secret.
+ * Replaces the file by a new one: an existing file may belong to another user, or be open elsewhere, and would show the secret.
  * @throws CliExit 1
  */
 export function writeSecret(path: string, secret: string): void {

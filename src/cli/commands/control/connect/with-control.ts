@@ -42,7 +42,7 @@ export async function withControl<T>(
   }
 }
 
-/** A command waits for nobody: a daemon that does not listen is asked once. */
+/** Makes the client. A command asks a daemon that does not listen only once. */
 export function clientOf({ url }: Pick<ControlAddress, 'url'>, { token }: Pick<OperatorToken, 'token'>, stop?: AbortSignal): Control {
   return createControlClient({
     url,
@@ -68,7 +68,7 @@ const codes: { readonly [code: string]: number } = {
   bad_request: exitCodes.usage,
 }
 
-/** Whatever is not a refusal, and not an error of the command itself, is an answer that cannot be read. */
+/** Returns the error to show. One that is neither a refusal nor an error of the command itself comes from an answer that cannot be read. */
 function explained(error: unknown, address: ControlAddress, token: OperatorToken): unknown {
   if (error instanceof PlaneRefusal) return new CliExit(exitOf(error), `error: ${visible(sentenceOf(error, address, token))}`)
   if (!(error instanceof SyntaxError) && !(error instanceof TypeError)) return error
@@ -78,7 +78,7 @@ function explained(error: unknown, address: ControlAddress, token: OperatorToken
   )
 }
 
-/** Where the ids are, for what the daemon does not find. */
+/** Names the command that lists the ids, for an id that the daemon does not find. */
 const lists: { readonly [kind: string]: string } = {
   task: 'control task list',
   run: 'control run list',
@@ -100,7 +100,7 @@ function sentenceOf({ code, message }: PlaneRefusal, { url, origin }: ControlAdd
   return message
 }
 
-/** `origin`: the flag or variable that gave the address. */
+/** `origin` names the flag or variable that gave the address. */
 type ControlAddress = { readonly url: string; readonly origin: string; readonly encrypted: boolean }
 
 /** @throws CliExit 2 unless it is the address of a server */
@@ -132,26 +132,26 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** `origin`: the variable or the file. */
+/** `origin` names the variable or the file. */
 type OperatorToken = { readonly token: string; readonly origin: string }
 
-type Place = Pick<HostContext, 'env' | 'home'>
+type TokenPlace = Pick<HostContext, 'env' | 'home'>
 
 const variable = 'CONTROLPLANE_OPERATOR_TOKEN'
 
-/** Where `control init` keeps the first token. */
+/** Returns the file in which `control init` stores the first token. */
 export function operatorTokenFile({ home }: Pick<HostContext, 'home'>): string {
   return join(home, 'control', 'operator.token')
 }
 
 /** @returns undefined when there is none. @throws CliExit when the file is there but cannot be used */
-export function knownOperatorToken(place: Place): OperatorToken | undefined {
+export function knownOperatorToken(place: TokenPlace): OperatorToken | undefined {
   const given = place.env[variable]?.trim()
   return given ? { token: given, origin: variable } : tokenIn(operatorTokenFile(place))
 }
 
 /** @throws CliExit that says where a token is looked for and how to get one */
-export function operatorToken(place: Place): OperatorToken {
+export function operatorToken(place: TokenPlace): OperatorToken {
   const found = knownOperatorToken(place)
   if (found) return found
   throw usageError(

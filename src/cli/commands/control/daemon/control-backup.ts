@@ -105,7 +105,7 @@ function settingsFor(context: CliContext, place: string | undefined): DatabasePl
   return { ...settingsOf(env), path: resolve(context.cwd, place) }
 }
 
-/** A backup of nothing would look like one of everything. @throws CliExit 1 */
+/** Refuses when there is no control plane, because the backup of an empty one would look complete. @throws CliExit 1 */
 function assertThere(context: CliContext, env: CliContext['env']): void {
   if (settingsOf(env).databaseUrl !== undefined || existsSync(sqlitePath(context))) return
   throw commandError(`there is no control plane here: ${sqlitePath(context)} does not exist; BRAIDCLAW_HOME names another home`)
@@ -113,7 +113,7 @@ function assertThere(context: CliContext, env: CliContext['env']): void {
 
 type Summary = { readonly tables: readonly TableDigest[]; readonly rows: number; readonly digest: string }
 
-/** `digest`: SHA-256 over the names, counts and digests of all tables; the same for a backup and what is restored from it. */
+/** `digest` is the SHA-256 over the names, counts and digests of all tables; it is equal for a backup and the database restored from it. */
 function summaryOf(tables: readonly TableDigest[]): Summary {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
   return { rows, digest: sha256(JSON.stringify(tables.map(({ table, rows, digest }) => [table, rows, digest]))), tables }

@@ -43,10 +43,10 @@ async function tokenFor(
   { name, newToken }: { readonly name: string; readonly newToken: boolean },
 ): Promise<string | undefined> {
   const file = operatorTokenFile(context)
-  const kept = newToken ? undefined : secretIn(file)
-  if (kept !== undefined) {
+  const stored = newToken ? undefined : secretIn(file)
+  if (stored !== undefined) {
     // The database may be another one than the token was made for, for example after a move to PostgreSQL.
-    await plane.access.firstOperator(name, kept)
+    await plane.access.firstOperator(name, stored)
     return undefined
   }
   const secret = newToken ? randomToken() : undefined

@@ -89,7 +89,7 @@ function pem({ cwd }: CliContext, path: string): string {
   }
 }
 
-/** Nobody else than this machine may reach a control plane that has no operator yet. @throws CliExit 1 */
+/** Refuses an address that other machines can reach while the control plane has no operator. @throws CliExit 1 */
 async function assertOperator(context: CliContext, env: CliContext['env'], host: string): Promise<void> {
   if (env.CONTROLPLANE_OPERATOR_TOKEN) return
   if ((await withPlane(context, env, ({ plane }) => plane.access.operators(self))).some(({ revoked_at: revoked }) => revoked === null))

@@ -32,7 +32,7 @@ export const status = {
     await withControl(context, given, async (control, { url, signal }) => {
       await print(context, control, { url, json })
       if (!watch) return
-      await again(control, signal, async () => {
+      await repeatAtEvents(control, signal, async () => {
         if (!json) context.process.stdout.write(`\n${new Date().toISOString()}\n`)
         await print(context, control, { url, json })
         return !context.outputClosed()
@@ -53,7 +53,7 @@ async function print(
 
 const dayMs = 86_400_000
 
-/** A task that ended badly needs a person for one day; after that it is history. */
+/** Reads the status. A task that failed needs a person for one day only. */
 async function readStatus(control: Control, url: string): Promise<FleetStatus> {
   const listed = async (query: Partial<TaskQuery>) => (await control.tasks.list({ limit: 50, ...query })).tasks
   const [budget, agents, { approvals }, blocked, dead, failed] = await Promise.all([
@@ -76,7 +76,7 @@ async function readStatus(control: Control, url: string): Promise<FleetStatus> {
   }
 }
 
-/** A role without an agent has a queue too, when its tasks are among the latest. */
+/** Counts the queue of each role, also of a role without an agent whose tasks are among the latest. */
 async function queueOf(control: Control, known: readonly string[]): Promise<FleetStatus['queue']> {
   const { tasks } = await control.tasks.list({ open: true, limit: 200 })
   const roles = [...new Set([...known, ...tasks.map((task: Task) => task.role)])]
@@ -84,8 +84,8 @@ async function queueOf(control: Control, known: readonly string[]): Promise<Flee
   return Object.fromEntries(counted)
 }
 
-/** At most once a second, and at least once a minute, because time passes without events too; until `act` says false. */
-async function again(control: Control, signal: AbortSignal, act: () => Promise<boolean>): Promise<void> {
+/** Repeats at each event, at most once a second, and at least once a minute, because ages change without events too; ends when `act` returns false. */
+async function repeatAtEvents(control: Control, signal: AbortSignal, act: () => Promise<boolean>): Promise<void> {
   const events = control.events.follow({}, signal)
   const waiting = { next: events.next() }
   while (!signal.aborted) {
@@ -101,13 +101,13 @@ export type FleetStatus = {
   readonly budget: Budget
   readonly agents: readonly Agent[]
   readonly approvals: readonly Approval[]
-  /** Tasks in blocked(in_doubt), blocked(operator), dead or failed that nobody has looked after. */
+  /** Lists tasks in blocked(in_doubt), blocked(operator), dead or failed that need a person. */
   readonly stuck: readonly Task[]
   /** The number of tasks of each role by status. */
   readonly queue: { readonly [role: string]: { readonly [status: string]: number } }
 }
 
-/** The number of lines that each part may have; what is left out is counted. */
+/** Limits the lines of each part; the rest is counted. */
 const most = 10
 
 export function statusText(status: FleetStatus, now: number, width?: number): string {
@@ -133,14 +133,14 @@ export function statusText(status: FleetStatus, now: number, width?: number): st
     .join('')
 }
 
-/** On a narrow terminal without the address, so that each is one line. */
+/** Leaves out the address on a narrow terminal, so that each part is one line. */
 function head({ url, agents, budget }: FleetStatus, now: number, width?: number): string[] {
   const [about, spent, day] = [fleet(agents), budgetSentence(budget), newDay(budget, now)]
   if (width !== undefined && width < 60) return [about, spent, day].map((line) => shortened(line, width))
   return [`control plane  ${url}: ${about}`, `budget         ${spent}`, `               ${day}`]
 }
 
-/** What a person can do about each, as the command that does it. */
+/** Lists what needs a person, each with the command for it. */
 function needed({ approvals, stuck, budget, agents, queue }: FleetStatus, now: number): string[][] {
   return [
     ...approvals.map(({ approval_id: id, agent_id: agent, operation }) => [id, `control approve ${id}`, `${agent} asks: ${operation}`]),
@@ -153,7 +153,7 @@ function needed({ approvals, stuck, budget, agents, queue }: FleetStatus, now: n
 /** A worker asks at least every 25 s. */
 const unseenMs = 120_000
 
-/** Tasks wait for a role, and no worker will claim them: the budget of the day is used up, or no worker asked for tasks lately. */
+/** Lists a role whose tasks no worker will claim: the budget of the day is used up, or no worker asked for tasks lately. */
 function unattended(
   role: string,
   { agents, budget, pending, now }: Pick<FleetStatus, 'agents' | 'budget'> & { readonly pending: number; readonly now: number },

@@ -22,7 +22,7 @@ export function sqlitePath(context: Pick<CliContext, 'home'>): string {
   return join(controlFolder(context), 'control.sqlite')
 }
 
-/** The environment as the control plane reads it: a flag wins. */
+/** Returns the environment of the control plane, in which flags replace variables. */
 export function controlEnv(
   { env }: Pick<CliContext, 'env'>,
   { database, port }: { readonly database?: string; readonly port?: number },
@@ -34,7 +34,7 @@ export function controlEnv(
   }
 }
 
-/** A server that nobody watches says what it does, unless BRAIDCLAW_LOG says otherwise. */
+/** Logs at level info unless BRAIDCLAW_LOG names another, because a server runs without a person who watches it. */
 export function controlLog({ env, say, redactor }: CliContext): PlaneOptions['log'] {
   const log = createLog({ request: env.BRAIDCLAW_LOG, level: 'info', write: say, redact: redactor.text, now: Date.now })
   return (level, event, fields) => log(level, event, { ...fields })
@@ -72,12 +72,12 @@ export function withStore<T>(context: CliContext, place: DatabasePlace, use: (st
 /** `path`: another SQLite file than that of the home. */
 export type DatabasePlace = Pick<ControlSettings, 'databaseUrl'> & { readonly path?: string }
 
-/** Where the database is, without its password. */
+/** Returns the place of the database, without its password. */
 export function placeOf(context: Pick<CliContext, 'home'>, { databaseUrl, path }: DatabasePlace): string {
   return databaseUrl === undefined ? (path ?? sqlitePath(context)) : withoutPassword(databaseUrl)
 }
 
-/** A password that cannot be told apart is left out together with the rest. */
+/** Leaves out the password, and everything when the address cannot be read. */
 export function withoutPassword(url: string): string {
   const parsed = URL.parse(url)
   if (parsed === null) return 'the database of CONTROLPLANE_DATABASE_URL'
@@ -97,7 +97,7 @@ function planeOver(store: Store, { leaseSeconds, approvalHours }: ControlSetting
   return createPlane({ store, leaseSeconds, approvalHours, randomBytes, now: Date.now, random: Math.random, log: controlLog(context) })
 }
 
-/** A refusal of the database is a sentence for a person, not a bug. */
+/** Turns a refusal of the database into an exit with its message. */
 export async function refusalAsExit<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -107,7 +107,7 @@ export async function refusalAsExit<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** PostgreSQL needs none. @throws CliExit 1 when a daemon serves it; `advice` says what to do then */
+/** Locks an SQLite database; PostgreSQL needs no lock. @throws CliExit 1 when a daemon serves it; `advice` says what to do then */
 export function lockDatabase(context: CliContext, { databaseUrl, path }: DatabasePlace, advice: string): Disposable {
   if (databaseUrl !== undefined || path !== undefined) return { [Symbol.dispose]: () => {} }
   mkdirSync(controlFolder(context), { recursive: true, mode: 0o700 })

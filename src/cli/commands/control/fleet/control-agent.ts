@@ -95,7 +95,7 @@ export const edit = {
     if (Object.keys(patch).length === 0) throw usageError('nothing to change; name a field, such as --daily 20k')
     await withControl(context, given, async (control) => {
       const agent = await control.fleet.edit(id, patch)
-      show(context, { json: given.json ?? false, value: agent, text: `${told(agent)}\n` })
+      show(context, { json: given.json ?? false, value: agent, text: `${agentLine(agent)}\n` })
     })
   },
 } as const satisfies Command<typeof editFlags, typeof agentArgs>
@@ -128,7 +128,11 @@ export const pause = {
     const id = nameOf('agent', typed)
     await withControl(context, given, async (control) => {
       const agent = await control.fleet.pause(id, given.reason ?? '')
-      show(context, { json: given.json ?? false, value: agent, text: `${told(agent)}; to go on: braidclaw control agent resume ${id}\n` })
+      show(context, {
+        json: given.json ?? false,
+        value: agent,
+        text: `${agentLine(agent)}; to go on: braidclaw control agent resume ${id}\n`,
+      })
     })
   },
 } as const satisfies Command<typeof pauseFlags, typeof agentArgs>
@@ -143,7 +147,7 @@ function changing(example: Example, change: (control: Control, id: string) => Pr
       const id = nameOf('agent', typed)
       await withControl(context, given, async (control) => {
         const agent = await change(control, id)
-        show(context, { json: given.json ?? false, value: agent, text: `${told(agent)}\n` })
+        show(context, { json: given.json ?? false, value: agent, text: `${agentLine(agent)}\n` })
       })
     },
   } as const satisfies Command<typeof controlFlags, typeof agentArgs>
@@ -152,7 +156,7 @@ function changing(example: Example, change: (control: Control, id: string) => Pr
 export const resume = changing(['sysadmin', 'it claims tasks again'], (control, id) => control.fleet.resume(id))
 export const wake = changing(['sysadmin', 'a worker that waits looks for tasks at once'], (control, id) => control.fleet.wake(id))
 
-function told(agent: Agent): string {
+function agentLine(agent: Agent): string {
   const { id, role, paused_reason: reason } = agent
   return `${id} (${role})  ${agentState(agent)}${agent.paused && reason ? `: ${reason}` : ''}`
 }

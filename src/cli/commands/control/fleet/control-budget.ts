@@ -55,9 +55,9 @@ export const set = {
   },
 } as const satisfies Command<typeof setFlags>
 
-type Change = Omit<BudgetPatch, 'allocation'> & { readonly roles?: readonly (readonly [string, number | null])[] }
+type BudgetChange = Omit<BudgetPatch, 'allocation'> & { readonly roles?: readonly (readonly [string, number | null])[] }
 
-function changeOf(env: { readonly TZ?: string }, { daily, role, zone }: Given<typeof setFlags>): Change {
+function changeOf(env: { readonly TZ?: string }, { daily, role, zone }: Given<typeof setFlags>): BudgetChange {
   return present({
     daily_tokens: daily === undefined ? undefined : tokensOf('--daily', daily),
     timezone: zone === undefined ? undefined : zoneOf(zone, env, '--zone'),
@@ -65,13 +65,13 @@ function changeOf(env: { readonly TZ?: string }, { daily, role, zone }: Given<ty
   })
 }
 
-/** The control plane keeps the allocation as a whole, so that of the other roles is sent along. */
-async function changed(control: Control, { roles, ...patch }: Change): Promise<Budget> {
+/** Sets the budget. The control plane stores the allocation as a whole, so the limits of the other roles are sent too. */
+async function changed(control: Control, { roles, ...patch }: BudgetChange): Promise<Budget> {
   if (roles === undefined) return Object.keys(patch).length === 0 ? control.budget.get() : control.budget.set(patch)
   const { allocation } = await control.budget.get()
   const merged = new Map<string, number | null>([...Object.entries(allocation), ...roles])
-  const kept = [...merged].filter((entry): entry is [string, number] => entry[1] !== null)
-  return control.budget.set({ ...patch, allocation: Object.fromEntries(kept) })
+  const limits = [...merged].filter((entry): entry is [string, number] => entry[1] !== null)
+  return control.budget.set({ ...patch, allocation: Object.fromEntries(limits) })
 }
 
 function pageOf(budget: Budget): string {

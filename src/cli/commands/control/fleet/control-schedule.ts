@@ -79,7 +79,7 @@ export const add = {
     })
     await withControl(context, given, async (control) => {
       const added = await control.schedules.add(draft)
-      show(context, { json: given.json ?? false, value: added, text: `added ${told(added)}\n` })
+      show(context, { json: given.json ?? false, value: added, text: `added ${scheduleLine(added)}\n` })
     })
   },
 } as const satisfies Command<typeof addFlags, typeof addArgs>
@@ -95,7 +95,7 @@ function changing(example: Example, change: (control: Control, id: string) => Pr
     async run(context, given, { schedule }) {
       await withControl(context, given, async (control) => {
         const changed = await change(control, await idOf(control, schedule))
-        show(context, { json: given.json ?? false, value: changed, text: `${told(changed)}\n` })
+        show(context, { json: given.json ?? false, value: changed, text: `${scheduleLine(changed)}\n` })
       })
     },
   } as const satisfies Command<typeof controlFlags, typeof args>
@@ -117,12 +117,12 @@ export const remove = {
   },
 } as const satisfies Command<typeof controlFlags, typeof args>
 
-/** People type the name, the control plane wants the id. */
+/** Returns the id of a schedule, because people type its name. */
 async function idOf(control: Control, typed: string): Promise<string> {
   const all = await control.schedules.list()
   return all.find(({ name, schedule_id: id }) => name === typed || id === typed)?.schedule_id ?? typed
 }
 
-function told({ name, schedule_id: id, enabled, next_at: next }: ControlSchedule): string {
+function scheduleLine({ name, schedule_id: id, enabled, next_at: next }: ControlSchedule): string {
   return `${name} (${id}): ${enabled && next !== null ? `next ${moment(next, Date.now())}` : 'disabled'}`
 }

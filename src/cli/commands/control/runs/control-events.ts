@@ -50,7 +50,7 @@ function queryOf({ type, task, run, agent }: Given<typeof flags>): Query {
   return present({ type, task_id: task && idOf('task', task), run_id: run && idOf('run', run), agent_id: agent })
 }
 
-type EventsAsked = {
+type EventsOptions = {
   readonly query: Query
   /** Undefined: the latest `limit`. */
   readonly after: number | undefined
@@ -60,8 +60,8 @@ type EventsAsked = {
   readonly signal: AbortSignal
 }
 
-/** With `follow` it ends at Ctrl-C, with 130; it ends quietly when nobody reads any more. */
-export async function printEvents(context: CliContext, control: Control, asked: EventsAsked): Promise<void> {
+/** Prints events. With `follow` it ends at Ctrl-C, with 130; it ends without a message when its output is closed. */
+export async function printEvents(context: CliContext, control: Control, asked: EventsOptions): Promise<void> {
   const { query, after, limit = 50, follow, json, signal } = asked
   const print = (event: ControlEvent) =>
     context.process.stdout.write(`${json ? JSON.stringify(event) : eventLine(event, terminalWidth())}\n`)
@@ -84,7 +84,7 @@ async function* latest(control: Control, query: Query, limit: number): AsyncGene
   yield* [...events].sort((a, b) => a.id - b.id)
 }
 
-/** Oldest first, page by page. */
+/** Returns events page by page, the oldest first. */
 export async function* allAfter(control: Control, query: Query, after: number): AsyncGenerator<ControlEvent> {
   for (let from = after; ; ) {
     const page = (await control.events.list({ ...query, after: from, limit: 200 })).events
@@ -114,16 +114,16 @@ export const exportAll = {
     'Logs and artifacts of runs are not part of it, nor keys and tokens, which are not stored. A backup is "braidclaw control backup".',
   exits: controlExits,
   async run(context, given) {
-    const wanted = given.only ?? kinds
+    const chosen = given.only ?? kinds
     await withControl(context, given, async (control) => {
-      for (const kind of kinds) if (wanted.includes(kind)) await exportKind(context, sources(control)[kind])
+      for (const kind of kinds) if (chosen.includes(kind)) await exportKind(context, sources(control)[kind])
     })
   },
 } as const satisfies Command<typeof exportFlags>
 
-type Source = AsyncIterable<object>
+type RecordSource = AsyncIterable<object>
 
-async function exportKind({ process: { stdout }, outputClosed }: CliContext, source: () => Source): Promise<void> {
+async function exportKind({ process: { stdout }, outputClosed }: CliContext, source: () => RecordSource): Promise<void> {
   if (outputClosed()) return
   for await (const each of source()) {
     stdout.write(`${JSON.stringify(each)}\n`)
@@ -131,7 +131,7 @@ async function exportKind({ process: { stdout }, outputClosed }: CliContext, sou
   }
 }
 
-function sources(control: Control): { readonly [K in (typeof kinds)[number]]: () => Source } {
+function sources(control: Control): { readonly [K in (typeof kinds)[number]]: () => RecordSource } {
   return {
     budget: () => once('budget', async () => [await control.budget.get()]),
     agents: () => once('agent', () => control.fleet.list()),
@@ -148,8 +148,8 @@ function sources(control: Control): { readonly [K in (typeof kinds)[number]]: ()
   }
 }
 
-/** A list of runs is without their manifests. */
-async function* wholeRuns(control: Control): Source {
+/** Reads each run that has a manifest alone, because a list of runs has no manifests. */
+async function* wholeRuns(control: Control): RecordSource {
   for (let after: { readonly after?: string } = {}; ; ) {
     const { runs, next } = await control.runs.list({ limit: 200, ...after })
     for (const run of runs) yield { kind: 'run', ...(run.has_manifest ? await control.runs.get(run.run_id) : { ...run, manifest: null }) }
@@ -158,8 +158,8 @@ async function* wholeRuns(control: Control): Source {
   }
 }
 
-/** Oldest first: each entry is one sum of tokens that was counted. */
-async function* wholeLedger(control: Control): Source {
+/** Returns the entries, the oldest first; each is one sum of tokens that was counted. */
+async function* wholeLedger(control: Control): RecordSource {
   for (let after = 0; ; ) {
     const { entries, next } = await control.budget.ledger({ after, limit: 200 })
     yield* entries
@@ -168,13 +168,13 @@ async function* wholeLedger(control: Control): Source {
   }
 }
 
-async function* once(kind: string, read: () => Promise<readonly object[]>): Source {
+async function* once(kind: string, read: () => Promise<readonly object[]>): RecordSource {
   for (const each of await read()) yield { kind, ...each }
 }
 
-type Page = { readonly items: readonly object[]; readonly next: string | null }
+type RecordPage = { readonly items: readonly object[]; readonly next: string | null }
 
-async function* paged(kind: string, read: (after: { readonly after?: string }) => Promise<Page>): Source {
+async function* paged(kind: string, read: (after: { readonly after?: string }) => Promise<RecordPage>): RecordSource {
   let after: { readonly after?: string } = {}
   for (;;) {
     const { items, next } = await read(after)
@@ -184,6 +184,9 @@ async function* paged(kind: string, read: (after: { readonly after?: string }) =
   }
 }
 
-function named<Key extends string>(page: { readonly [K in Key]: readonly object[] } & { readonly next: string | null }, key: Key): Page {
+function named<Key extends string>(
+  page: { readonly [K in Key]: readonly object[] } & { readonly next: string | null },
+  key: Key,
+): RecordPage {
   return { items: page[key], next: page.next }
 }

@@ -72,7 +72,7 @@ function verifiedRun(context: CliContext, given: { readonly url?: string; readon
   })
 }
 
-/** What the worker said of itself; it proves nothing when worker and key were replaced together. */
+/** Returns the key that the worker reported; it proves nothing when worker and key were replaced together. */
 async function reportedKey(control: Control, { agent_id: agent }: Run): Promise<string | undefined> {
   const found = (await control.fleet.list()).find(({ id }) => id === agent)?.worker?.signing_key
   return typeof found === 'string' ? found : undefined

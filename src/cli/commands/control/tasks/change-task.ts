@@ -137,7 +137,9 @@ export const edit = {
   async run(context, given, { task }) {
     const id = idOf('task', task)
     const patch = patchOf(context, given)
-    await withControl(context, given, async (control) => told(context, [await control.tasks.edit(id, patch, given.ifVersion)], given.json))
+    await withControl(context, given, async (control) =>
+      printTasks(context, [await control.tasks.edit(id, patch, given.ifVersion)], given.json),
+    )
   },
 } as const satisfies Command<typeof editFlags, typeof taskArgs>
 
@@ -163,7 +165,7 @@ const severalTasks = {
   task: { type: 'text', many: true, about: 'Ids, such as TASK-001', complete: proposeTasks },
 } as const satisfies Arguments
 
-/** A command that changes several tasks, one after the other; the first refusal ends it. */
+/** Makes a command that changes several tasks, one after the other; the first refusal ends it. */
 function changing(examples: readonly Example[], change: (control: Control, id: string, note: string) => Promise<Task>) {
   return {
     flags: changeFlags,
@@ -174,7 +176,7 @@ function changing(examples: readonly Example[], change: (control: Control, id: s
       await withControl(context, given, async (control) => {
         const changed: Task[] = []
         for (const id of ids.map((each) => idOf('task', each))) changed.push(await change(control, id, given.note ?? ''))
-        told(context, changed, given.json)
+        printTasks(context, changed, given.json)
       })
     },
   } as const satisfies Command<typeof changeFlags, typeof severalTasks>
@@ -224,11 +226,13 @@ export const resolve = {
   async run(context, given, { task: id, outcome }) {
     const { key, result, note = '', json } = given
     const request = present({ outcome, note, key, result: result === undefined ? undefined : jsonOf('--result', result) })
-    await withControl(context, given, async (control) => told(context, [await control.tasks.resolve(idOf('task', id), request)], json))
+    await withControl(context, given, async (control) =>
+      printTasks(context, [await control.tasks.resolve(idOf('task', id), request)], json),
+    )
   },
 } as const satisfies Command<typeof resolveFlags, typeof resolveArgs>
 
-function told(context: CliContext, tasks: readonly Task[], json = false): void {
+function printTasks(context: CliContext, tasks: readonly Task[], json = false): void {
   const text = tasks.map((task) => `${task.task_id}  ${statusText(task)}  ${oneLine(task.title)}\n`).join('')
   show(context, { json, value: tasks.length === 1 ? tasks[0] : tasks, text })
 }

@@ -37,7 +37,7 @@ function deciding(decision: DecisionRequest['decision'], examples: readonly Exam
       const { note = '', json = false } = given
       await withControl(context, given, async (control) => {
         const approval = await control.approvals.decide(await approvalIdOf(control, id), { decision, note })
-        print(context, { json, value: approval, text: `${told(approval)}\n` })
+        print(context, { json, value: approval, text: `${approvalLine(approval)}\n` })
         remind(context, approval)
       })
     },
@@ -66,7 +66,7 @@ async function approvalIdOf(control: Control, typed: string): Promise<string> {
   throw usageError(`${id} waits for ${approvals.length} approvals; name one: ${ids}`)
 }
 
-function told({ approval_id: id, state, operation, task_id: task }: Approval): string {
+function approvalLine({ approval_id: id, state, operation, task_id: task }: Approval): string {
   return `${id}  ${state}  ${oneLine(operation)}${task === null ? '' : `  (${task})`}`
 }
 

@@ -45,7 +45,7 @@ export const list = {
   },
 } as const satisfies Command<typeof listFlags>
 
-/** A search looks at so many tasks each time, and goes on until it has found enough or seen all. */
+/** Asks again until a search has found enough tasks or has read all: each request reads only a part. */
 async function listed({ tasks: { list } }: Pick<Control, 'tasks'>, query: TaskQuery, limit: number) {
   const found: Task[] = []
   for (let after = query.after; ; ) {

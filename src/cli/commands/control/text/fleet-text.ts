@@ -60,7 +60,7 @@ export function scheduleLines(schedules: readonly ControlSchedule[], now: number
   return table(rows, { heads: ['id', 'name', 'when', 'next', 'last', 'task'], keep: [0, 3], drop: [4, 2], width })
 }
 
-/** One sentence for the head of the status. */
+/** Returns one sentence for the head of the status. */
 export function budgetSentence(budget: Budget): string {
   const { daily_tokens: limit, spent_today: spent, reserved, hard_limit_exceeded: exceeded } = budget
   const whole = limit === null ? `${tokensText(spent)} spent today, no limit` : `${grouped(spent)} of ${tokensText(limit)} spent today`
@@ -84,7 +84,7 @@ export function budgetText(budget: Budget, now: number, width?: number): string[
   ]
 }
 
-/** `2 tasks wait for more budget`. */
+/** Returns `2 tasks wait for more budget`. */
 export function waitingTasks({ blocked_tasks: number }: Pick<Budget, 'blocked_tasks'>): string {
   return `${count(number, 'task')} ${number === 1 ? 'waits' : 'wait'} for more budget`
 }

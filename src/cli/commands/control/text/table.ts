@@ -8,7 +8,7 @@ export type TableOptions = {
   readonly heads?: readonly string[]
   /** The columns that hold numbers, from 0: aligned at the right. */
   readonly right?: readonly number[]
-  /** That of the terminal. Absent: stdout is none, so nothing is left out and nothing is cut. */
+  /** The columns of the terminal. Absent: stdout is not a terminal, so nothing is left out or cut. */
   readonly width?: number
   /** The most columns of a cell that is not the last of its row (default 24). */
   readonly most?: number
@@ -38,31 +38,31 @@ export function table(rows: readonly (readonly string[])[], options: TableOption
   )
 }
 
-type Fitted = { readonly columns: readonly number[]; readonly widths: ReadonlyMap<number, number> }
+type ShownColumns = { readonly columns: readonly number[]; readonly widths: ReadonlyMap<number, number> }
 
-function unlimited(cells: Grid['cells'], columns: readonly number[]): Fitted {
+function unlimited(cells: Grid['cells'], columns: readonly number[]): ShownColumns {
   return { columns, widths: new Map(columns.map((column) => [column, widest(cells, column)])) }
 }
 
-/** What the last column keeps before others are left out, and what any column keeps. */
+/** The last column keeps so much before others are left out, and any column at least so much. */
 const [leastOfLast, least] = [12, 4]
 
 function fitted(
   { cells, columns: all }: Grid,
   { width, most = 24, drop = [], keep = [0], right = [] }: TableOptions & { width: number },
-): Fitted {
+): ShownColumns {
   const last = all.at(-1)
   const natural = (column: number) => widest(cells, column)
   // A number that is cut is another number.
   const isWhole = (column: number) => keep.includes(column) || right.includes(column)
-  const wanted = (column: number) => {
+  const needed = (column: number) => {
     if (isWhole(column)) return natural(column)
     return Math.min(natural(column), column === last ? leastOfLast : most)
   }
   let columns = all
-  const need = () => columns.reduce((sum, column) => sum + wanted(column) + gap.length, -gap.length)
+  const need = () => columns.reduce((sum, column) => sum + needed(column) + gap.length, -gap.length)
   for (const column of drop) if (need() > width) columns = columns.filter((each) => each !== column)
-  const widths = new Map(columns.map((column) => [column, wanted(column)]))
+  const widths = new Map(columns.map((column) => [column, needed(column)]))
   const room = () => width - [...widths.values()].reduce((sum, each) => sum + each + gap.length, -gap.length)
   for (const column of columns) if (room() < 0 && !isWhole(column)) widths.set(column, Math.max(least, (widths.get(column) ?? 0) + room()))
   const rest = columns.at(-1)

@@ -7,7 +7,7 @@ import { grouped, visibleLines } from '../../../../kit/text.ts'
 import { oneLine, record, shortened, table } from './table.ts'
 import { lengthText, moment, tokensText, when } from './time-text.ts'
 
-/** `blocked(in_doubt)` where the status alone does not say why. */
+/** Returns the status, with the reason where it has one: `blocked(in_doubt)`. */
 export function statusText({ status, blocked_reason: reason, cancel_requested: cancels }: Task): string {
   if (status === 'running' && cancels) return 'cancelling'
   return reason === null ? status : `${status}(${reason})`
@@ -98,7 +98,7 @@ function took({ began_at: began, ended_at: ended }: ListedRun, now: number): str
   return ms < 10_000 ? `${(Math.max(0, ms) / 1_000).toFixed(1)}s` : lengthText(ms)
 }
 
-/** Columns of a terminal that shows a line of usual length. */
+/** A terminal with so many columns shows a line of usual length. */
 const narrow = 60
 
 /**
@@ -107,7 +107,7 @@ const narrow = 60
  */
 export function eventLine(event: ControlEvent, width?: number): string {
   const { at, id, type, task_id: task, run_id: run, agent_id: agent, actor } = event
-  // Who acts is said already.
+  // The actor is shown already.
   const named = agent !== null && !` ${actor}`.endsWith(` ${agent}`) ? agent : null
   const about = [task, run, named].filter((each) => each !== null).join(' ')
   const data = Object.keys(event.data).length === 0 ? '' : shortened(oneLine(JSON.stringify(event.data)), 160)

@@ -10,7 +10,7 @@ const units = [
   ['s', 1_000],
 ] as const
 
-/** `45s`, `3m`, `2h 10m`, `5d`; `0s` for less than a second. */
+/** Returns `45s`, `3m`, `2h 10m`, `5d`; `0s` for less than a second. */
 export function lengthText(ms: number): string {
   const at = units.findIndex(([, size]) => ms >= size)
   const [unit, size] = units[at] ?? (['s', 1_000] as const)
@@ -20,14 +20,14 @@ export function lengthText(ms: number): string {
   return `${whole}${unit}${rest > 0 ? ` ${rest}${lesser}` : ''}`
 }
 
-/** `3m ago`, or `in 2h` for a time to come; `never` without one. */
+/** Returns `3m ago`, or `in 2h` for a future time; `never` without a time. */
 export function when(iso: string | null, now: number): string {
   if (iso === null) return 'never'
   const off = Date.parse(iso) - now
   return off > 999 ? `in ${lengthText(off)}` : `${lengthText(-off)} ago`
 }
 
-/** `Tue 2026-11-24 02:00 Europe/Berlin (in 1h)`: by the clock of whoever reads it; programs ask with --json. */
+/** Returns `Tue 2026-11-24 02:00 Europe/Berlin (in 1h)`, in the time zone of the reader; programs use --json. */
 export function moment(iso: string, now: number, zone = ownZone()): string {
   return `${timeText(iso, zone)} (${when(iso, now)})`
 }
@@ -36,7 +36,7 @@ function ownZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone
 }
 
-/** `1,200 tokens`; without a number what stands for no limit. */
+/** Returns `1,200 tokens`; `no limit` without a number. */
 export function tokensText(tokens: number | null): string {
   return tokens === null ? 'no limit' : `${grouped(tokens)} token${tokens === 1 ? '' : 's'}`
 }
