@@ -197,7 +197,7 @@ function parseRequest({ ok, text }: { readonly ok: boolean; readonly text: strin
   const found = hostdRequest.safeParse(value)
   if (found.success) return { ok: true, request: found.data }
   const message =
-    value === undefined ? 'the line is no JSON' : `the line is no request: ${found.error.issues.map(describeIssue).join('; ')}`
+    value === undefined ? 'the line is not JSON' : `the line is not a request: ${found.error.issues.map(describeIssue).join('; ')}`
   return { ok: false, request: { ...blank(text), id: idIn(value) }, error: { code: 'bad_request', message } }
 }
 

@@ -81,7 +81,7 @@ function connect(socket: string, line: string, resolve: (reply: HostdReply) => v
 
 function replyIn(text: string): HostdReply {
   const reply = hostdReply.safeParse(parseJson(text))
-  return reply.success ? reply.data : refused('failed', 'the reply of hostd is not what its protocol says')
+  return reply.success ? reply.data : refused('failed', 'the reply of hostd does not follow its protocol')
 }
 
 function refused(code: HostdError['code'], message: string): HostdReply {

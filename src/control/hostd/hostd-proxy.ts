@@ -121,7 +121,7 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
     },
     async call(caller, body) {
       if (caller.kind === 'run' && caller.hasEnded)
-        throw new PlaneRefusal('lease_lost', `${caller.runId} has ended, and calls nothing more`)
+        throw new PlaneRefusal('lease_lost', `${caller.runId} has ended, so it may not call hostd any more`)
       slowDown(caller)
       const row = (await listing()).find(({ op }) => op === body.op)
       if (!row?.available) return callUnavailable(caller, body)

@@ -40,7 +40,10 @@ const patienceMs = 3_000
 export async function serveHostd(options: HostdOptions): Promise<ServeResult> {
   const { socket, signal } = options
   if (process.platform !== 'linux')
-    return { ok: false, message: `hostd needs Linux, whose kernel says who is at the other end of a socket; this is ${process.platform}` }
+    return {
+      ok: false,
+      message: `hostd needs Linux, whose kernel reports which user is at the other end of a socket; this is ${process.platform}`,
+    }
   const libc = openLibc()
   const uid = process.getuid?.() ?? -1
   const claimed = await claimSocket({ path: socket, uid, libc })

@@ -38,7 +38,7 @@ export async function claimSocket(claim: SocketClaim): Promise<ClaimedSocket> {
 async function lockPath(claim: SocketClaim): Promise<ClaimedSocket> {
   const name = `${claim.path}.lock`
   const lock = openSync(name, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600)
-  const unsafe = fstatSync(lock).isFile() ? whyUnsafe(fstatSync(lock), name, claim.uid) : `"${name}" is no regular file`
+  const unsafe = fstatSync(lock).isFile() ? whyUnsafe(fstatSync(lock), name, claim.uid) : `"${name}" is not a regular file`
   const isOurs = unsafe === undefined && claim.libc.flock(lock, LOCK_EXCLUSIVE_NOW) === 0
   const wrong = isOurs
     ? await clearStale(claim)
@@ -53,7 +53,7 @@ async function clearStale({ path, uid }: SocketClaim): Promise<string | undefine
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return undefined
   if (found.isSymbolicLink()) return `"${path}" is a symbolic link; remove it, or name another path with --socket`
-  if (!found.isSocket()) return `"${path}" exists and is no socket; remove it, or name another path with --socket`
+  if (!found.isSocket()) return `"${path}" exists and is not a socket; remove it, or name another path with --socket`
   if (found.uid !== uid) return `the socket "${path}" belongs to user ${found.uid}, not to us (${uid}); remove it, or name another path`
   if (await isServed(path)) return `another program serves "${path}"; stop it, or name another path with --socket`
   unlinkSync(path)

@@ -27,7 +27,7 @@ function readKeyFile(path: string): string | undefined {
   if (file === undefined) return undefined
   try {
     const stat = fstatSync(file)
-    if (!stat.isFile()) throw new Error(`the signing key "${path}" is no regular file; remove it`)
+    if (!stat.isFile()) throw new Error(`the signing key "${path}" is not a regular file; remove it`)
     if (stat.mode & 0o077) throw new Error(`the signing key "${path}" can be read by others; run: chmod 600 "${path}"`)
     return readFileSync(file, 'latin1')
   } finally {

@@ -161,7 +161,7 @@ test('a run is carried to another host as a folder and verified there', () => {
   expect(problemsOf(verifyRunPath(run))).toContain('the log has 10 bytes')
   writeFileSync(join(run, 'manifest.json'), JSON.stringify(signed, null, 2))
   expect(problemsOf(verifyRunPath(join(run, 'manifest.json')))).toContain('not the canonical text')
-  expect(() => writeRunFolder(run, { manifest: signed, artifacts: new Map([['../x', log]]) })).toThrow('no name that a file may have')
+  expect(() => writeRunFolder(run, { manifest: signed, artifacts: new Map([['../x', log]]) })).toThrow('is not a valid file name')
 })
 
 test('the key is made once, for its owner alone, and a foreign or open one is refused', () => {

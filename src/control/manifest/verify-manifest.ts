@@ -28,7 +28,7 @@ export type Verified =
 /** Verifies the text of a file, which has one form only. */
 export function verifyManifestText(text: string, options: ManifestEvidence = {}): Verified {
   const value = parseJson(text)
-  if (value === undefined) return altered('the manifest is no JSON')
+  if (value === undefined) return altered('the manifest is not JSON')
   const verified = verifyManifest(value, options)
   if (verified.ok && manifestText(verified.manifest) !== text)
     return altered('the file is not the canonical text of its manifest: it was written again by another program, or altered')
@@ -153,11 +153,11 @@ function artifactsIn(folder: string): ReadonlyMap<string, Uint8Array> {
 function bytesIfThere(path: string): Uint8Array | undefined {
   const stat = statSync(path, { throwIfNoEntry: false })
   if (!stat) return undefined
-  if (!stat.isFile() || stat.size > maxFileBytes) throw new Error(`"${path}" is no file of at most ${maxFileBytes} bytes`)
+  if (!stat.isFile() || stat.size > maxFileBytes) throw new Error(`"${path}" is not a file of at most ${maxFileBytes} bytes`)
   return readFileSync(path)
 }
 
 function fileName(name: string): string {
   if (/^(?!\.{1,2}$)[^/\0]{1,255}$/.test(name)) return name
-  throw new Error(`the artifact ${JSON.stringify(name)} has no name that a file may have`)
+  throw new Error(`the name of the artifact ${JSON.stringify(name)} is not a valid file name`)
 }

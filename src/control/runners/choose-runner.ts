@@ -45,7 +45,7 @@ function impliedRunner(choice: RunnerChoice): ChosenRunner {
   return {
     ok: true,
     name: 'own',
-    note: 'CONTROLPLANE_RUNNER is not set and there is no program "pi": the own runner runs the tasks; --runner own says the same',
+    note: 'CONTROLPLANE_RUNNER is not set and there is no program "pi": the own runner carries out the tasks, as with --runner own',
   }
 }
 

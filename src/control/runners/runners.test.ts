@@ -137,7 +137,7 @@ test('aider: tokens as it prints them, and flags as a shell would split them', (
   expect(splitFlags(` a 'b c' d"e f"g $(x) `)).toEqual(['a', 'b c', 'de fg', '$(x)'])
 })
 
-test('command: a line that is no JSON object is what the program says', () => {
+test('command: a line that is not a JSON object is what the program says', () => {
   const { parse } = commandRunner(['df'])
   expect(['', '  ', '42', 'Filesystem  Use%', '{"type":"text","text":"a"}', '{"other":1}', '{'].flatMap(parse)).toEqual([
     ...['42', 'Filesystem  Use%', 'a', '{'].map((text) => ({ type: 'text' as const, text })),

@@ -30,7 +30,7 @@ export function createMcpServer(tool: McpTool, version: string): (line: string) 
   return async (line) => {
     const message = parseJson(line)
     if (!isObject(message) || message.jsonrpc !== '2.0')
-      return text(null, { error: message === undefined ? notJson : { code: -32600, message: 'this is no request of JSON-RPC 2.0' } })
+      return text(null, { error: message === undefined ? notJson : { code: -32600, message: 'this is not a request of JSON-RPC 2.0' } })
     const { id, method, params } = message
     if (id === undefined || id === null) return undefined
     return text(id, await reply(method, params))
@@ -74,7 +74,7 @@ async function called(tool: McpTool, params: unknown): Promise<RpcReply> {
   }
 }
 
-const notJson = { code: -32700, message: 'the line is no JSON' }
+const notJson = { code: -32700, message: 'the line is not JSON' }
 
 function text(id: unknown, reply: RpcReply): string {
   return JSON.stringify({ jsonrpc: '2.0', id, ...reply })

@@ -30,11 +30,11 @@ export async function identify(options: IdentifyOptions): Promise<WorkerIdentity
     )
   if (agentId !== id)
     throw forbidden(
-      `the key is that of the agent ${JSON.stringify(id)} at ${apiUrl}, and --agent or CONTROLPLANE_AGENT_ID says ${JSON.stringify(agentId)}; leave that out, or give the key of ${agentId}: ${newKey(agentId)}`,
+      `the key belongs to the agent ${JSON.stringify(id)} at ${apiUrl}, but --agent or CONTROLPLANE_AGENT_ID names ${JSON.stringify(agentId)}; leave that out, or use the key of ${agentId}: ${newKey(agentId)}`,
     )
   if (options.role !== undefined && options.role !== role)
     throw forbidden(
-      `the agent ${JSON.stringify(id)} has the role ${JSON.stringify(role)} at ${apiUrl}, and --role says ${JSON.stringify(options.role)}; leave out --role, or change the agent: braidclaw control agent edit ${id} --role ${options.role}`,
+      `the agent ${JSON.stringify(id)} has the role ${JSON.stringify(role)} at ${apiUrl}, but --role names ${JSON.stringify(options.role)}; leave out --role, or change the agent: braidclaw control agent edit ${id} --role ${options.role}`,
     )
   return { agentId: id, role, planeId }
 }
@@ -72,7 +72,7 @@ function noPlane(apiUrl: string, error: unknown): Error {
   const why = errorText(error)
   return new PlaneRefusal(
     'not_found',
-    `what answers at ${apiUrl} is no control plane of this version, because it cannot say whose a key is: ${why}; check --url and CONTROLPLANE_API_URL, and update an older control plane first`,
+    `the server at ${apiUrl} is not a control plane of this version, because it cannot say which agent a key belongs to: ${why}; check --url and CONTROLPLANE_API_URL, and update an older control plane first`,
   )
 }
 

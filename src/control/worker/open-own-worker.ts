@@ -130,7 +130,7 @@ function reachOf(options: OwnWorkerOptions): PlaneReach | (OpenedWorker & { read
   const agentId = options.agentId ?? (env.CONTROLPLANE_AGENT_ID || 'NAME')
   const apiUrl = (options.apiUrl ?? (env.CONTROLPLANE_API_URL || 'http://127.0.0.1:3100')).replace(/\/+$/, '')
   const apiKey = options.apiKey ?? env.CONTROLPLANE_API_KEY ?? ''
-  if (!/^https?:\/\//.test(apiUrl)) return refused(`CONTROLPLANE_API_URL: ${JSON.stringify(apiUrl)} is no http address`)
+  if (!/^https?:\/\//.test(apiUrl)) return refused(`CONTROLPLANE_API_URL: ${JSON.stringify(apiUrl)} is not an http address`)
   if (apiKey === '')
     return refused(
       `no key for the agent: set CONTROLPLANE_API_KEY, or give "control worker" a file with --key-file; to make one: braidclaw control key new ${agentId} --to ${agentId}.key`,

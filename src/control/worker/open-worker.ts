@@ -62,7 +62,7 @@ export function openWorker(options: WorkerOptions): Worker {
     const { agentId, folders, runner, say } = options
     const records = openChildRecords(childrenIn(folders.state))
     const left = await records.clear()
-    if (left.length > 0) say(`ended what a killed worker had left: ${left.join(', ')}`)
+    if (left.length > 0) say(`ended processes that a killed worker had left: ${left.join(', ')}`)
     const confinement = await findConfinement({ apiUrl: options.apiUrl, network: options.network ?? 'control' })
     if (runner.name !== 'own') for (const line of confinement.holds) say(line)
     const agentLog = openRotatingLog({ path: join(folders.logs, `${agentId}.log`), maxBytes: agentLogBytes, keep: 2 })

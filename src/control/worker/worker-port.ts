@@ -72,7 +72,7 @@ export function clientPort(options: TransportOptions): WorkerPort {
 function checked(claim: Claim | undefined): Claim | undefined {
   if (claim === undefined || (runId.safeParse(claim.run_id).success && taskId.safeParse(claim.task.task_id).success)) return claim
   const names = JSON.stringify([claim.run_id, claim.task.task_id]).slice(0, 200)
-  throw new PlaneRefusal('conflict', `the control plane gave a task with the ids ${names}, which are none; nothing was begun`)
+  throw new PlaneRefusal('conflict', `the control plane sent a task with the ids ${names}, which are not valid; it was not started`)
 }
 
 function runPort({ tasks, runs, budget, approvals, activity }: ControlClient): RunPort {

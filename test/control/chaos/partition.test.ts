@@ -92,7 +92,7 @@ test.concurrent.if(possible).each(engines)(
       expect(lost).toMatchObject({ state: 'lost', changes: null, manifest: null, artifacts: [] })
 
       await machines.mend()
-      await far.says('what the run made was dropped')
+      await far.says('the result of the run was dropped')
       expect(
         await lateWrites({ through: machines.second, api: `http://${machines.address}:${port}/api/controlplane`, token, task_id }),
       ).toEqual(Array(9).fill('409'))

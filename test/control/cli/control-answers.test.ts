@@ -75,7 +75,7 @@ describe('something else at the address', () => {
       expect({ words, code, stderr: stderr.slice(0, 30) }).toEqual({
         words,
         code: 1,
-        stderr: `error: what answers at ${server.url}`.slice(0, 30),
+        stderr: `error: the server at ${server.url}`.slice(0, 30),
       })
       expect(stderr).not.toContain('bug')
     }

@@ -31,7 +31,7 @@ describe('tasks', () => {
     [['task', 'add', 'x'], 2, '--role is missing'],
     [['task', 'add', '--role', 'a'], 2, 'braidclaw control task add TITLE --role ROLE'],
     [['task', 'add', 'x', '--role', 'a b'], 2, '--role "a b"'],
-    [['task', 'add', 'x', '--role', 'a', '--context', '[1]'], 2, '--context: "[1]" is no JSON object'],
+    [['task', 'add', 'x', '--role', 'a', '--context', '[1]'], 2, '--context: "[1]" is not a JSON object'],
     [['task', 'add', 'x', '--role', 'a', '--after', 'TASK-999'], 2, 'TASK-999'],
     [['task', 'add', 'x', '--role', 'a', '--priority', 'hihg'], 2, 'did you mean "high"?'],
     [['task', 'edit', '1'], 2, 'nothing to change'],
@@ -89,7 +89,7 @@ describe('tasks', () => {
     })
     expect(Date.parse(task.available_at) - Date.now()).toBeGreaterThan(7_000_000)
     const late = await run(['task', 'edit', id, '--priority', 'urgent', '--if-version', '99'])
-    expect([late.code, late.stderr.includes('Look at it again')]).toEqual([1, true])
+    expect([late.code, late.stderr.includes('Read it again')]).toEqual([1, true])
     expect(await json(['task', 'edit', id, '--priority', 'urgent', '--label', 'none', '--budget', 'none', '--hold'])).toMatchObject({
       priority: 'urgent',
       labels: [],

@@ -49,7 +49,7 @@ describe('control worker', () => {
     const wrong = await told(['--agent', 'a', '--once', '--', 'true'], { CONTROLPLANE_API_KEY: 'cpa_wrong-wrong-wrong-wrong-wrong' })
     expect(wrong).toMatch(/^3 .*error: the control plane at \S+ refuses the agent "a".*control key rotate a\n$/s)
     const misplaced = await told(['--agent', 'a', '--role', 'other', '--key-file', key, '--once', '--', 'true'])
-    expect(misplaced).toMatch(/^3 .*error: the agent "a" has the role "a" .* --role says "other"; leave out --role/s)
+    expect(misplaced).toMatch(/^3 .*error: the agent "a" has the role "a" .* --role names "other"; leave out --role/s)
     chmodSync(key, 0o644)
     const open = await told(['--agent', 'a', '--key-file', key])
     expect([open.includes('others can read this secret'), open.includes(readFileSync(key, 'utf8').trim())]).toEqual([true, false])

@@ -99,7 +99,7 @@ describe('parameters', () => {
     )
     expect(replies.map(({ error }) => error?.message)).toEqual([
       expect.stringContaining('did you mean "xyz"'),
-      expect.stringContaining('"constructor" is no parameter'),
+      expect.stringContaining('"constructor" is not a parameter'),
       expect.stringContaining('xyz is missing'),
       expect.stringContaining('there is no operation "sya"'),
     ])

@@ -75,8 +75,8 @@ describe('who may connect', () => {
 describe('whose socket it is', () => {
   test.each([
     ['a symbolic link', (path: string) => symlinkSync('/tmp/nothing-here', path), 'is a symbolic link'],
-    ['a file', (path: string) => writeFileSync(path, 'mine'), 'exists and is no socket'],
-    ['a folder', (path: string) => mkdirSync(path), 'exists and is no socket'],
+    ['a file', (path: string) => writeFileSync(path, 'mine'), 'exists and is not a socket'],
+    ['a folder', (path: string) => mkdirSync(path), 'exists and is not a socket'],
   ])('%s at its path is refused and stays', async (_, make, says) => {
     using at = place()
     mkdirSync(join(at.socket, '..'))

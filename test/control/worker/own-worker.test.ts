@@ -68,12 +68,12 @@ test('a key that is refused, is no agent’s, or is that of another agent or rol
   const trouble = (apiKey: string, more: Partial<OwnWorkerOptions> = {}) => work(control.url, apiKey, more).then(String, String)
   expect(await trouble('cpa_nobody')).toMatch(/refuses the key: .*check --key-file and CONTROLPLANE_API_KEY/)
   expect(await trouble(control.operator)).toMatch(/a token of an operator .*needs the key of its agent; braidclaw control key new NAME/)
-  expect(await trouble(key, { agentId: 'a2' })).toMatch(/the key is that of the agent "a1" .* says "a2"/)
+  expect(await trouble(key, { agentId: 'a2' })).toMatch(/the key belongs to the agent "a1" .* names "a2"/)
   expect(await trouble(key, { role: 'git-admin' })).toMatch(
-    /"a1" has the role "sysadmin" .* --role says "git-admin"; leave out --role, or change the agent: braidclaw control agent edit a1 --role git-admin/,
+    /"a1" has the role "sysadmin" .* --role names "git-admin"; leave out --role, or change the agent: braidclaw control agent edit a1 --role git-admin/,
   )
   const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })
-  expect(await work(other.url.origin, key).then(String, String)).toMatch(/what answers at .* is no control plane of this version/)
+  expect(await work(other.url.origin, key).then(String, String)).toMatch(/the server at .* is not a control plane of this version/)
   other.stop(true)
   expect(folders('.cache/braidclaw/worker')).toEqual([])
 })

@@ -163,7 +163,7 @@ describe.if(needs('bwrap', 'socat', 'curl'))('braidclaw control worker', () => {
     const sleeper = sleeperOf(seconds)
     if (sleeper) signal(sleeper, 'SIGTERM')
     signal(first.pid, 'SIGCONT')
-    await first.says('what the run made was dropped')
+    await first.says('the result of the run was dropped')
     await until(() => sleeperOf(seconds) === undefined)
     expect(await client.tasks.get(task_id)).toEqual(task)
     expect(await client.runs.get('RUN-001')).toEqual(run)

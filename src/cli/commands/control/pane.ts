@@ -33,9 +33,9 @@ const flags = {
   },
   logs: { type: 'boolean', about: 'A window for each log file in the folder, without asking the control plane' },
   logDir: { type: 'text', about: 'Where {agent}.log is (default: CONTROLPLANE_AIDER_LOG_DIR, else control/logs in the home)' },
-  session: { type: 'text', about: 'The tmux session (default: CONTROLPLANE_AIDER_TMUX_SESSION, else clawdie-controlplane); "" is none' },
+  session: { type: 'text', about: 'The tmux session (default: CONTROLPLANE_AIDER_TMUX_SESSION, else clawdie-controlplane); "" means none' },
   tmuxServer: { type: 'text', about: 'The name of another tmux server, as for tmux -L' },
-  watch: { type: 'boolean', about: 'Go on: open and close windows as agents come and go, until Ctrl-C' },
+  watch: { type: 'boolean', about: 'Keep running: open and close windows as agents come and go, until Ctrl-C' },
   follow: { type: 'text', about: 'Follow this one file here, as each window does; shows only text and colours' },
   ...urlFlag,
 } as const satisfies Flags
@@ -164,7 +164,7 @@ async function followLog({ path, signal, show, note, sleep }: FollowOptions): Pr
       drain(open, show)
       closeSync(open.file)
       open = undefined
-      sayOnce('the log begins anew')
+      sayOnce('the log starts again')
     }
     if (!open) {
       const opened = openLog(path, isFirst)
@@ -188,7 +188,7 @@ function openLog(path: string, atEnd: boolean): OpenLog | string {
     const { size, ino } = fstatSync(file)
     if (fstatSync(file).isFile()) return { file, inode: ino, position: atEnd ? beginning(file, size) : 0, decoder: new TextDecoder() }
     closeSync(file)
-    return `"${path}" is no regular file, so it is not shown`
+    return `"${path}" is not a regular file, so it is not shown`
   } catch (error) {
     const code = errnoOf(error) ?? String(error)
     return code === 'ENOENT' ? `waiting for ${path}` : `"${path}" cannot be shown: ${code}`

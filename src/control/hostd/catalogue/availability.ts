@@ -14,7 +14,7 @@ export function whyUnavailable({ platforms, program }: Operation, { platform, ui
   const real = realOf(program)
   const found = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false })
   if (real === undefined || !found) return `there is no program "${program}"`
-  if (!found.isFile()) return `"${program}" is no regular file`
+  if (!found.isFile()) return `"${program}" is not a regular file`
   // A user who may write to a folder of the path could replace the program by another one, or by a link.
   const unsafe = whyUnsafe(found, program, uid) ?? unsafeFolder(program, uid) ?? unsafeFolder(real, uid)
   if (unsafe !== undefined) return unsafe

@@ -17,7 +17,7 @@ export function bindParams(operation: Operation, params: { readonly [name: strin
   const names = Object.keys(operation.params)
   for (const name of Object.keys(params))
     if (!Object.hasOwn(operation.params, name))
-      problems.push(`"${name.slice(0, 64)}" is no parameter of ${operation.op}${didYouMean(name, names)}`)
+      problems.push(`"${name.slice(0, 64)}" is not a parameter of ${operation.op}${didYouMean(name, names)}`)
   const values: { [name: string]: readonly string[] | null } = {}
   for (const [name, param] of Object.entries(operation.params)) {
     const value = (Object.hasOwn(params, name) ? params[name] : undefined) ?? param.fallback
@@ -128,7 +128,7 @@ function wrong(message: string): CheckedValue {
 /** Checks a path. The program opens it again later, so keep the folder of such a parameter writable only by users you trust. */
 export const resolvePath: ResolvePath = ({ under, kind }, value) => {
   const root = realFolder(under)
-  if (root === undefined) return { ok: false, message: `is to be under ${under}, which is no folder here` }
+  if (root === undefined) return { ok: false, message: `must be under ${under}, which is not a folder here` }
   const inside = value === under || value.startsWith(under.endsWith('/') ? under : `${under}/`) ? value.slice(under.length) : value
   if (value.startsWith('/') && inside === value) return { ok: false, message: `must be under ${under}` }
   const parts = inside.split('/').filter((part) => part !== '')
@@ -145,8 +145,8 @@ function statPath(root: string, parts: readonly string[], kind: 'any' | 'file' |
     if (found.isSymbolicLink()) return { ok: false, message: `must not lead through a symbolic link; "${path}" is one` }
   }
   const last = statOf(path)
-  if (kind === 'file' && !last?.isFile()) return { ok: false, message: `must be a regular file; "${path}" is none` }
-  if (kind === 'folder' && !last?.isDirectory()) return { ok: false, message: `must be a folder; "${path}" is none` }
+  if (kind === 'file' && !last?.isFile()) return { ok: false, message: `must be a regular file; "${path}" is not one` }
+  if (kind === 'folder' && !last?.isDirectory()) return { ok: false, message: `must be a folder; "${path}" is not one` }
   return { ok: true, texts: [path] }
 }
 

@@ -24,11 +24,11 @@ describe('a catalogue', () => {
 
   test.each([
     ['risk = "low"', 'risk = "lo"', '4 operations.a.risk is one of low, medium, high; did you mean "low"?; got "lo"'],
-    ['"linux"', '"linus"', '3 operations.a.platforms "linus" is none of linux, freebsd, darwin; did you mean "linux"?'],
+    ['"linux"', '"linus"', '3 operations.a.platforms "linus" is not one of linux, freebsd, darwin; did you mean "linux"?'],
     ['/bin/echo', 'echo', '5 operations.a.argv begins with the absolute path of a program, without parameters'],
     ['/bin/echo', '/bin/../bin/echo', '5 operations.a.argv begins with the absolute path of a program, without parameters'],
     ['/bin/echo', '/bin/{x}', '5 operations.a.argv begins with the absolute path of a program, without parameters'],
-    ['"{x}"', '"{x}", "{y}"', '5 operations.a.argv {y} is no parameter of this operation; did you mean "x"?'],
+    ['"{x}"', '"{x}", "{y}"', '5 operations.a.argv {y} is not a parameter of this operation; did you mean "x"?'],
     ['"{x}"', '"{x"', '5 operations.a.argv the brace in "{x" begins no parameter such as {name}; write {{ or }} for a brace'],
     ['"{x}"', '"{x}{x}"', '5 operations.a.argv two parameters in one element need a text between them'],
     [
@@ -38,7 +38,7 @@ describe('a catalogue', () => {
     ],
     ['type = "text"', 'type = "words"', '6 operations.a.params.x.type is one of enum, text, int, path, list; got "words"'],
     ['pattern =', 'default = "b", pattern =', '6 operations.a.params.x.default must match ^a+$; got "b"'],
-    ['about = "A"', 'abuot = "A"', '2 operations.a.abuot is no field of this table; did you mean "about"?'],
+    ['about = "A"', 'abuot = "A"', '2 operations.a.abuot is not a field of this table; did you mean "about"?'],
     [
       'about = "A"',
       'about = "A"\nenv = { LD_PRELOAD = "x" }',
@@ -51,7 +51,7 @@ describe('a catalogue', () => {
       '[server]\ncontrol_uids = [-1]\n[operations.a]',
       '2 server.control_uids is a list of whole numbers from 0 to 4294967294; got a list of 1',
     ],
-    ['[operations.a]', 'risk = "low"\n[operations.a]', '1 risk is no field of this table'],
+    ['[operations.a]', 'risk = "low"\n[operations.a]', '1 risk is not a field of this table'],
   ])('with %s replaced by %s names the line, the field and what is allowed', (from, to, problem) =>
     expect(problems(good.replace(from, to))).toContain(problem),
   )
@@ -131,7 +131,7 @@ describe('the file of a catalogue', () => {
     using at = stage()
     symlinkSync(at.path, join(at.folder, 'link'))
     expect(says(join(at.folder, 'link'))).toContain('it is a symbolic link')
-    expect(says(at.folder)).toContain('is no regular file')
+    expect(says(at.folder)).toContain('is not a regular file')
     expect(says(join(at.folder, 'none'))).toContain('no such file')
   })
 

@@ -47,7 +47,7 @@ export function readCatalogue(path: string | undefined, uid: number): ReadCatalo
 
 function readOpen(file: number, path: string, uid: number): ReadCatalogue {
   const found = fstatSync(file)
-  if (!found.isFile()) return { ok: false, message: `the catalogue "${path}" is no regular file` }
+  if (!found.isFile()) return { ok: false, message: `the catalogue "${path}" is not a regular file` }
   if (found.size > maxConfigBytes)
     return { ok: false, message: `the catalogue "${path}" has ${found.size} bytes; the limit is ${maxConfigBytes}` }
   const unsafe = whyUnsafe(found, path, uid) ?? unsafeFolder(path, uid)
@@ -172,7 +172,7 @@ function platformsOf(table: TableReader): readonly Platform[] {
   const named = table.texts('platforms', platforms)
   for (const name of named)
     if (!platforms.some((one) => one === name))
-      table.wrong('platforms', `"${name}" is none of ${platforms.join(', ')}${didYouMean(name, platforms)}`)
+      table.wrong('platforms', `"${name}" is not one of ${platforms.join(', ')}${didYouMean(name, platforms)}`)
   if (named.length === 0) table.wrong('platforms', 'names no platform')
   return platforms.filter((one) => named.includes(one))
 }
@@ -182,7 +182,7 @@ function checkUse({ arguments: elements, params }: Operation, table: TableReader
   const used = new Set(elements.flatMap(paramsOf))
   for (const name of used)
     if (!Object.hasOwn(params, name))
-      table.wrong('argv', `{${name}} is no parameter of this operation${didYouMean(name, Object.keys(params))}`)
+      table.wrong('argv', `{${name}} is not a parameter of this operation${didYouMean(name, Object.keys(params))}`)
   for (const name of Object.keys(params)) if (!used.has(name)) table.wrong(`params.${name}`, 'is used in no element of argv')
   for (const element of elements) {
     const isList = paramsOf(element).some((name) => params[name]?.type === 'list')

@@ -85,7 +85,7 @@ export function createTableReader({ data, path, place }: TableSource, problems: 
       return data[name]
     },
     end() {
-      for (const name of Object.keys(data)) if (!read.has(name)) wrong(name, `is no field of this table${didYouMean(name, [...read])}`)
+      for (const name of Object.keys(data)) if (!read.has(name)) wrong(name, `is not a field of this table${didYouMean(name, [...read])}`)
     },
   }
 }

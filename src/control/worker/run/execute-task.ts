@@ -273,7 +273,9 @@ function taskPrompt({ agentId, role, task, last, skill, approvals, isContinuatio
     ...(skill ? [skillText(skill)] : []),
     ...(last ? [`Your last run (from your session file): ${JSON.stringify(last)}`] : []),
     ...approvals.filter(({ state }) => state === 'approved' || state === 'rejected' || state === 'revise').map(approvalText),
-    ...(isContinuation ? ['The run before this one stopped in order to wait. The current folder is as it left it: go on from there.'] : []),
+    ...(isContinuation
+      ? ['The previous run of this task stopped in order to wait. The current folder is as it left it: continue from there.']
+      : []),
     ...(task.attempt > 1 && task.error ? [`Attempt ${task.attempt}; the attempt before failed: ${JSON.stringify(task.error)}`] : []),
     'Change files only in the current folder. It is a private copy: a person reviews what you changed and applies it.',
   ]

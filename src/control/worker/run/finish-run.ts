@@ -127,7 +127,7 @@ async function dropResult(
   { state, existing }: { readonly state: Run['state'] | undefined; readonly existing: RunChanges | undefined },
 ): Promise<WorkerEnd> {
   if (existing) await copy.forget(existing)
-  options.say(`${claim.task.task_id}: ${lease.news()?.why ?? 'the lease is lost'}; what the run made was dropped`)
+  options.say(`${claim.task.task_id}: ${lease.news()?.why ?? 'the lease is lost'}; the result of the run was dropped`)
   return state === 'cancelled' ? 'cancelled' : 'lost'
 }
 

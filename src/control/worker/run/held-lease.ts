@@ -61,7 +61,7 @@ export function keepLease(options: LeaseOptions): Lease {
 
   function isExpired(): boolean {
     if (monotonic() < state.until) return false
-    announce({ kind: 'lost', why: 'the control plane could not be told that the run goes on before the lease expired' })
+    announce({ kind: 'lost', why: 'no heartbeat reached the control plane before the lease expired' })
     return true
   }
 

@@ -4,7 +4,7 @@ import { idOf, jsonObjectOf, namedTokens, nameOf, timeOf, tokensOf } from './arg
 test.each(['', 'TASK', 'TASK-', 'RUN-001', 'TASK-1x', '-1', '1.5', '../1', 'TASK-0000000000000000000001x', '\u001b[2J'])(
   '%p is no task',
   (text) => {
-    expect(() => idOf('task', text)).toThrow('is no id of a task; one looks like TASK-001. See: braidclaw control task list')
+    expect(() => idOf('task', text)).toThrow('is not the id of a task; one looks like TASK-001. See: braidclaw control task list')
     expect(() => idOf('task', text)).not.toThrow('\u001b')
   },
 )
@@ -27,8 +27,8 @@ test.each(['', '-a', '.a', 'a b', 'a/b', 'ä', 'a'.repeat(65), 'a\u202e'])('%p i
 
 test('a name', () => expect(nameOf('agent', 'db-admin.2_x')).toBe('db-admin.2_x'))
 
-test.each(['', '-5', '1.5', 'five', '10x', '2000000M', '1e9', '0x10'])('%p is no number of tokens', (text) => {
-  expect(() => tokensOf('--daily', text)).toThrow(`--daily: ${JSON.stringify(text)} is no number of tokens`)
+test.each(['', '-5', '1.5', 'five', '10x', '2000000M', '1e9', '0x10'])('%p is not a number of tokens', (text) => {
+  expect(() => tokensOf('--daily', text)).toThrow(`--daily: ${JSON.stringify(text)} is not a number of tokens`)
 })
 
 test.each([

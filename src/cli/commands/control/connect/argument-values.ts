@@ -19,7 +19,9 @@ export function idOf(kind: IdKind, text: string): string {
   const { prefix, list } = kinds[kind]
   const [, number] = new RegExp(`^(?:${prefix}-)?0*(\\d{1,15})$`, 'i').exec(text) ?? []
   if (number !== undefined) return `${prefix}-${number.padStart(3, '0')}`
-  throw usageError(`${quote(text)} is no id of ${kind === 'approval' ? 'an' : 'a'} ${kind}; one looks like ${prefix}-001. See: ${list}`)
+  throw usageError(
+    `${quote(text)} is not the id of ${kind === 'approval' ? 'an' : 'a'} ${kind}; one looks like ${prefix}-001. See: ${list}`,
+  )
 }
 
 /** Checks the name of an agent, role, label or schedule. @throws CliExit 2 */
@@ -32,7 +34,7 @@ export function nameOf(what: string, text: string): string {
 export function jsonObjectOf(flag: string, text: string): Record<string, unknown> {
   const value = parsed(flag, text)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  throw usageError(`${flag}: ${JSON.stringify(text)} is no JSON object; write one like '{"jail_name":"clawdie-db"}'`)
+  throw usageError(`${flag}: ${JSON.stringify(text)} is not a JSON object; write one like '{"jail_name":"clawdie-db"}'`)
 }
 
 /** @throws CliExit 2 unless it is JSON */
@@ -47,7 +49,7 @@ export function tokensOf(flag: string, text: string): number | null {
   const value = Number((digits ?? '').replaceAll(/[_,]/g, '')) * (unit === '' ? 1 : unit.toLowerCase() === 'k' ? 1e3 : 1e6)
   if (digits === undefined || !Number.isSafeInteger(value) || value > 1e12)
     throw usageError(
-      `${flag}: ${JSON.stringify(text)} is no number of tokens; write one like 5000, 100k or 2M (at most 1,000,000,000,000), or none`,
+      `${flag}: ${JSON.stringify(text)} is not a number of tokens; write one like 5000, 100k or 2M (at most 1,000,000,000,000), or none`,
     )
   return value
 }
@@ -66,7 +68,7 @@ export function timeOf(
   { zone, now, env }: { readonly zone: string | undefined; readonly now: number; readonly env: Environment },
 ): string {
   const timing = readTiming({ at: text }, { now, zone: zoneOf(zone, env) })
-  if (timing.kind !== 'at') throw usageError(`--at "${text}" is no time`)
+  if (timing.kind !== 'at') throw usageError(`--at "${text}" is not a time`)
   return new Date(timing.at).toISOString()
 }
 
@@ -79,6 +81,6 @@ function parsed(flag: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw usageError(`${flag}: ${JSON.stringify(text)} is no JSON: ${errorText(error).replace(/^JSON Parse error: /, '')}`)
+    throw usageError(`${flag}: ${JSON.stringify(text)} is not JSON: ${errorText(error).replace(/^JSON Parse error: /, '')}`)
   }
 }

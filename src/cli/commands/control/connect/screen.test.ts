@@ -14,7 +14,7 @@ test('a secret goes into a new file of its owner alone: neither into one that ot
   expect(readFileSync(open, 'utf8')).toBe('theirs\n')
   closeSync(open)
   symlinkSync(join(folder, 'elsewhere'), link)
-  expect(() => writeSecret(link, 'cpa_secret')).toThrow('it is no regular file; it was made: revoke it')
+  expect(() => writeSecret(link, 'cpa_secret')).toThrow('it is not a regular file; it was made: revoke it')
   expect(readdirSync(folder).sort()).toEqual(['a.key', 'b.key'])
   rmSync(folder, { recursive: true })
 })

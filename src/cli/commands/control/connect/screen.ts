@@ -71,7 +71,7 @@ export function showSecret(context: CliContext, { secret, name, value, json, to 
 export function writeSecret(path: string, secret: string): void {
   const draft = `${path}.${crypto.randomUUID()}.tmp`
   try {
-    if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw unwritten(path, 'it is no regular file')
+    if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw unwritten(path, 'it is not a regular file')
     writeFileSync(draft, `${secret}\n`, { mode: 0o600, flag: 'wx', flush: true })
     renameSync(draft, path)
   } catch (error) {

@@ -74,7 +74,7 @@ function explained(error: unknown, address: ControlAddress, token: OperatorToken
   if (!(error instanceof SyntaxError) && !(error instanceof TypeError)) return error
   const { url, origin } = address
   return commandError(
-    `what answers at ${url} (${origin}) is no control plane of this version: ${visible(error.message)}. Check --url and CONTROLPLANE_API_URL`,
+    `the server at ${url} (${origin}) is not a control plane of this version: ${visible(error.message)}. Check --url and CONTROLPLANE_API_URL`,
   )
 }
 
@@ -96,7 +96,7 @@ function sentenceOf({ code, message }: PlaneRefusal, { url, origin }: ControlAdd
     return `no control plane answers at ${url} (${origin})${why.replace(/\.$/, '')}. To start one here: braidclaw control init, then braidclaw control. To use another one: --url or CONTROLPLANE_API_URL`
   const [, kind = ''] = (code === 'not_found' && /there is no (\w+) [^;]+$/.exec(message)) || []
   if (lists[kind] !== undefined) return `${message}. See: braidclaw ${lists[kind]}`
-  if (code === 'version_conflict') return `${message}. Look at it again (braidclaw control task show) and repeat the change`
+  if (code === 'version_conflict') return `${message}. Read it again (braidclaw control task show) and repeat the change`
   return message
 }
 
@@ -108,7 +108,7 @@ export function controlAddress(given: string | undefined, env: Environment): Con
   const { text, origin } = chosen(given, env)
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol))
-    throw usageError(`${origin} ${JSON.stringify(text)} is no http(s) address; write one like http://127.0.0.1:3100`)
+    throw usageError(`${origin} ${JSON.stringify(text)} is not an http(s) address; write one like http://127.0.0.1:3100`)
   if (url.username !== '' || url.password !== '')
     throw usageError(`${origin}: an address with a password is refused; the token comes from a file or CONTROLPLANE_OPERATOR_TOKEN`)
   if (url.search !== '' || url.hash !== '') throw usageError(`${origin} ${JSON.stringify(text)}: leave out what begins with "?" or "#"`)

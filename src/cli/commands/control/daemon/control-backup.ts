@@ -18,7 +18,7 @@ const databaseFlag = {
   ...jsonFlag,
 } as const satisfies Flags
 const backupArgs = { file: { type: 'text', about: 'A new file; only you can read it' } } as const satisfies Arguments
-const restoreArgs = { file: { type: 'text', about: 'What "control backup" wrote' } } as const satisfies Arguments
+const restoreArgs = { file: { type: 'text', about: 'A file that "control backup" wrote' } } as const satisfies Arguments
 
 export const backup = {
   flags: databaseFlag,
@@ -73,10 +73,10 @@ export const migrate = {
     ['', 'to CONTROLPLANE_DATABASE_URL, whose password is then on no command line'],
   ],
   details: () =>
-    'Stop the daemon first: what it writes meanwhile is not copied, and the comparison then fails. A copy that broke off is begun again by the same command.',
+    'Stop the daemon first: what it writes meanwhile is not copied, and the comparison then fails. The same command repeats a copy that was interrupted.',
   async run(bare, { from, to = withEnvFile(bare).env.CONTROLPLANE_DATABASE_URL, json = false }) {
     const context = withEnvFile(bare)
-    if (!to) throw usageError('where to? Say --to postgres://…, or set CONTROLPLANE_DATABASE_URL')
+    if (!to) throw usageError('there is no target; name one with --to postgres://…, or set CONTROLPLANE_DATABASE_URL')
     const [source, target] = [settingsFor(context, from), settingsFor(context, to)]
     const path = source.databaseUrl === undefined ? (source.path ?? sqlitePath(context)) : undefined
     if (path !== undefined && !existsSync(path))
@@ -95,7 +95,7 @@ export const migrate = {
 } as const satisfies Command<typeof migrateFlags>
 
 const next = `to switch: set CONTROLPLANE_DATABASE_URL in config.env of the home, where "control backup" reads it too, and start the daemon.
-Keep the old file until you have seen that all is well; do not start a daemon on it again: the two would go different ways.
+Keep the old file until you have seen that all is well; do not start a daemon on it again: the two databases would then differ.
 `
 
 function settingsFor(context: CliContext, place: string | undefined): DatabasePlace {

@@ -12,7 +12,7 @@ import { operatorTokenFile, secretIn } from '../connect/with-control.ts'
 import { controlEnv, controlFolder, settingsOf, withPlane } from './open-plane.ts'
 
 const flags = {
-  name: { type: 'text', about: 'Whose token it is; records show this name (default: operator)' },
+  name: { type: 'text', about: 'The name of its holder, which records show (default: operator)' },
   database: { type: 'text', about: 'postgres://… (default: CONTROLPLANE_DATABASE_URL, else SQLite in the home)' },
   newToken: { type: 'boolean', about: 'Make one more operator token, because the first is lost or stolen; revoke that one' },
   ...jsonFlag,
@@ -25,7 +25,7 @@ export const init = {
     ['--new-token --name anna', 'one more token, in place of the one in operator.token'],
   ],
   details: () =>
-    'Whoever can write the database can make operator tokens; that is why this works without one. The token is printed once and kept in control/operator.token (mode 600), where the other commands find it.',
+    'A user who can write to the database can make operator tokens, so this command needs none. The token is printed once and kept in control/operator.token (mode 600), where the other commands find it.',
   async run(bare, { name = 'operator', database, newToken = false, json = false }) {
     const context = withEnvFile(bare)
     mkdirSync(controlFolder(context), { recursive: true, mode: 0o700 })

@@ -16,7 +16,7 @@ import { agentLines, agentState, keyLines, operatorLines } from '../text/fleet-t
 export const list = {
   flags: controlFlags,
   examples: [
-    ['', 'who there is, what each works on, when it was last seen'],
+    ['', 'all agents: what each works on, when it was last seen'],
     ['--json', 'for scripts'],
   ],
   exits: controlExits,
@@ -41,7 +41,7 @@ const addFlags = {
   },
   description: { type: 'text', short: 'd', about: 'A note about it' },
   daily: { type: 'text', about: 'The tokens that it may spend a day: 5000, 100k' },
-  noHeartbeat: { type: 'boolean', about: 'Its heartbeat is off: the state says so to it' },
+  noHeartbeat: { type: 'boolean', about: 'Switch its heartbeat off, which it reads in the state' },
   key: { type: 'boolean', about: 'Also make its key, which is shown once' },
   ...keyFlags,
   ...controlFlags,
@@ -82,7 +82,7 @@ const editFlags = {
 export const edit = {
   flags: editFlags,
   args: agentArgs,
-  examples: [['sysadmin --daily 20k --heartbeat on', 'what is not named stays']],
+  examples: [['sysadmin --daily 20k --heartbeat on', 'fields that are not named keep their value']],
   exits: controlExits,
   async run(context, given, { agent: typed }) {
     const id = nameOf('agent', typed)
@@ -122,7 +122,7 @@ const pauseFlags = {
 export const pause = {
   flags: pauseFlags,
   args: agentArgs,
-  examples: [['sysadmin --reason "maintenance until 14:00"', 'it claims nothing until it is resumed; what runs goes on']],
+  examples: [['sysadmin --reason "maintenance until 14:00"', 'it claims nothing until it is resumed; running tasks continue']],
   exits: controlExits,
   async run(context, given, { agent: typed }) {
     const id = nameOf('agent', typed)
@@ -131,7 +131,7 @@ export const pause = {
       show(context, {
         json: given.json ?? false,
         value: agent,
-        text: `${agentLine(agent)}; to go on: braidclaw control agent resume ${id}\n`,
+        text: `${agentLine(agent)}; to resume it: braidclaw control agent resume ${id}\n`,
       })
     })
   },
@@ -186,7 +186,7 @@ export const create = making(
 )
 
 export const rotate = making(
-  [['sysadmin --to sysadmin.key', 'a new key; all others of this agent end at once, what runs goes on']],
+  [['sysadmin --to sysadmin.key', 'a new key; all others of this agent end at once, running tasks continue']],
   (control, id) => control.fleet.rotateKey(id),
 )
 
@@ -232,14 +232,14 @@ async function onlyKey(control: Control, agent: string): Promise<string> {
 }
 
 const newOperatorFlags = { ...keyFlags, ...controlFlags } as const satisfies Flags
-const newOperatorArgs = { name: { type: 'text', about: 'Who uses it; records show this name' } } as const satisfies Arguments
+const newOperatorArgs = { name: { type: 'text', about: 'The name of its holder, which records show' } } as const satisfies Arguments
 const operatorArgs = { id: { type: 'text', about: 'Its id, as "control operator list" shows it' } } as const satisfies Arguments
 
 export const createOperator = {
   flags: newOperatorFlags,
   args: newOperatorArgs,
   examples: [
-    ['anna', 'shown this once; whoever has it may do everything'],
+    ['anna', 'shown only once; its holder may do everything'],
     ['ci --to ci.token', 'into a file that only you can read'],
   ],
   exits: controlExits,

@@ -19,8 +19,8 @@ import { type Control, withControl } from '../connect/with-control.ts'
 import { eventLine } from '../text/task-text.ts'
 
 const flags = {
-  follow: { type: 'boolean', short: 'f', about: 'Go on printing what happens, until Ctrl-C; none is missed or printed twice' },
-  after: { type: 'whole', max: Number.MAX_SAFE_INTEGER, about: 'Only events behind this id' },
+  follow: { type: 'boolean', short: 'f', about: 'Continue to print events until Ctrl-C; none is missed or printed twice' },
+  after: { type: 'whole', max: Number.MAX_SAFE_INTEGER, about: 'Only events after this id' },
   limit: { type: 'whole', short: 'n', min: 1, max: 200, default: 50, about: 'Without --after: how many of the latest' },
   type: { type: 'text', about: 'Only of this type, such as task.completed' },
   task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
@@ -34,7 +34,7 @@ export const events = {
   examples: [
     ['', 'the latest 50, oldest first'],
     ['-f --type approval.requested', 'from now on, each question of an agent'],
-    ['-f --after 1200 --json', 'for scripts: goes on behind the last id that they have seen'],
+    ['-f --after 1200 --json', 'for scripts: continues after the last id that they have seen'],
   ],
   exits: [...controlExits, 130],
   async run(context, given) {

@@ -31,7 +31,7 @@ const listFlags = {
   agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
   state: { type: 'choice', values: runStates, about: 'Only in this state' },
   limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
-  after: { type: 'text', about: 'Go on behind this run of the list before' },
+  after: { type: 'text', about: 'Continue after this run of the previous list' },
   ...controlFlags,
 } as const satisfies Flags
 
@@ -39,7 +39,7 @@ export const list = {
   flags: listFlags,
   examples: [
     ['', 'the latest 50: one claim of one task each'],
-    ['--state running', 'what goes on now'],
+    ['--state running', 'what runs now'],
   ],
   exits: controlExits,
   async run(context, given) {
@@ -73,7 +73,7 @@ export const show = {
 } as const satisfies Command<typeof controlFlags, typeof runArgs>
 
 const logFlags = {
-  follow: { type: 'boolean', short: 'f', about: 'Go on printing until the run has ended, or Ctrl-C' },
+  follow: { type: 'boolean', short: 'f', about: 'Continue to print until the run has ended, or Ctrl-C' },
   ...urlFlag,
 } as const satisfies Flags
 
@@ -163,7 +163,7 @@ export const artifacts = {
 /** @throws CliExit 9 for other bytes than were delivered */
 async function save(control: Control, id: string, { name, digest }: Run['artifacts'][number], folder: string): Promise<void> {
   if (!/^[^/\0]{1,255}$/.test(name) || name === '.' || name === '..')
-    throw commandError(`${id}: an artifact is called ${JSON.stringify(name)}, which is no name of a file here`)
+    throw commandError(`${id}: the artifact name ${JSON.stringify(name)} is not a valid file name here`)
   const { bytes } = await control.runs.artifact(id, name)
   const found = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
   if (found !== digest.replace(/^sha256[:-]/, ''))

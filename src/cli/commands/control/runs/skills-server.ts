@@ -12,7 +12,7 @@ import { commandError, usageError } from '../../../exit.ts'
 
 const flags = {
   library: { type: 'text', about: 'The library.yaml' },
-  agent: { type: 'text', about: 'Whose skills' },
+  agent: { type: 'text', about: 'The agent whose skills are searched' },
   role: { type: 'text', short: 'r', about: 'The role of the agent (default: its name)' },
 } as const satisfies Flags
 

@@ -119,7 +119,7 @@ const editFlags = {
   budget: { type: 'text', about: 'The most tokens of all attempts together, or none' },
   attempts: { type: 'whole', min: 1, max: 100, about: 'How often it is tried' },
   context: { type: 'text', about: 'A JSON object that replaces the context' },
-  hold: { type: 'boolean', about: 'Nobody claims it until --release' },
+  hold: { type: 'boolean', about: 'No worker claims it until --release' },
   release: { type: 'boolean', about: 'Ends --hold' },
   ifVersion: { type: 'whole', about: 'Only while it has this version; "task show" names it' },
   ...controlFlags,
@@ -130,8 +130,8 @@ export const edit = {
   args: taskArgs,
   examples: [
     ['TASK-001 --priority urgent', 'also while it runs, as labels'],
-    ['TASK-001 --hold', 'nobody claims it; --release ends that'],
-    ['TASK-001 --budget 200k --if-version 4', 'only when nobody changed it since'],
+    ['TASK-001 --hold', 'no worker claims it; --release ends that'],
+    ['TASK-001 --budget 200k --if-version 4', 'only when it was not changed since'],
   ],
   exits: controlExits,
   async run(context, given, { task }) {
@@ -184,7 +184,7 @@ function changing(examples: readonly Example[], change: (control: Control, id: s
 
 export const cancel = changing(
   [
-    ['TASK-001', 'one that runs is told with its next beat'],
+    ['TASK-001', 'a running task learns of it with its next heartbeat'],
     ['TASK-001 TASK-002 --note "no longer needed"', 'several'],
   ],
   (control, id, note) => control.tasks.cancel(id, note),
@@ -192,7 +192,7 @@ export const cancel = changing(
 
 export const retry = changing(
   [
-    ['TASK-001', 'one that ended goes back into the queue, with its attempts anew'],
+    ['TASK-001', 'a task that has ended is queued again; its attempts start at 0'],
     ['TASK-001 --note "the disk has room again"', 'the note is kept with the event'],
   ],
   (control, id, note) => control.tasks.retry(id, note),
@@ -200,7 +200,7 @@ export const retry = changing(
 
 const resolveFlags = {
   key: { type: 'text', about: 'Only the effect with this key (default: all that are in doubt)' },
-  result: { type: 'text', about: 'What it gave, as JSON, for "done"' },
+  result: { type: 'text', about: 'Its result, as JSON, for "done"' },
   ...changeFlags,
 } as const satisfies Flags
 const resolveArgs = {
@@ -221,7 +221,7 @@ export const resolve = {
     ['TASK-001 give_up --note "the customer cancelled"', 'the task fails'],
   ],
   details: () =>
-    'A run that was lost between an effect and its record leaves the effect in doubt: it may have happened. Nobody repeats it until you decide.',
+    'A run that was lost between an effect and its record leaves the effect in doubt: it may have happened. It is not repeated until you decide.',
   exits: controlExits,
   async run(context, given, { task: id, outcome }) {
     const { key, result, note = '', json } = given

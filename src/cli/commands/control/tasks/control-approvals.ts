@@ -49,8 +49,8 @@ export const approve = deciding('approve', [
   ['TASK-002', 'the approval that this task waits for'],
 ])
 export const deny = deciding('reject', [
-  ['APPR-042', 'the task goes on without it'],
-  ['APPR-042 --note "not on a Friday"', 'the agent is told why'],
+  ['APPR-042', 'the task continues without it'],
+  ['APPR-042 --note "not on a Friday"', 'the agent sees the reason'],
 ])
 export const revise = deciding('revise', [['APPR-042 --note "only the table sessions"', 'the agent is asked to change its plan']])
 
@@ -71,7 +71,7 @@ function approvalLine({ approval_id: id, state, operation, task_id: task }: Appr
 }
 
 function remind({ process: { stderr } }: CliContext, { state, note }: Approval): void {
-  if (state === 'revise' && !note) stderr.write('note: without --note the agent is not told what to change\n')
+  if (state === 'revise' && !note) stderr.write('note: without --note the agent does not know what to change\n')
 }
 
 const listFlags = {
@@ -80,7 +80,7 @@ const listFlags = {
   agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
   task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
   limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
-  after: { type: 'text', about: 'Go on behind this approval of the list before' },
+  after: { type: 'text', about: 'Continue after this approval of the previous list' },
   ...controlFlags,
 } as const satisfies Flags
 
@@ -102,7 +102,7 @@ export const list = {
     })
     await withControl(context, given, async (control) => {
       const { approvals, next } = await control.approvals.list(query)
-      const none = all ? 'nobody asked for an approval' : `no approval is ${state}`
+      const none = all ? 'no agent has asked for an approval' : `no approval is ${state}`
       printList(context, { items: approvals, json, lines: approvalLines(approvals, Date.now(), terminalWidth()), none })
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })

@@ -21,7 +21,7 @@ const listFlags = {
   parent: { type: 'text', about: 'Only parts of this task', complete: proposeTasks },
   order: { type: 'choice', values: ['newest', 'queue'], about: 'Newest first (default), or as they will be claimed' },
   limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
-  after: { type: 'text', about: 'Go on behind this task of the list before' },
+  after: { type: 'text', about: 'Continue after this task of the previous list' },
   ...controlFlags,
 } as const satisfies Flags
 
@@ -99,7 +99,7 @@ export const show = {
 } as const satisfies Command<typeof controlFlags, typeof taskArgs>
 
 const logFlags = {
-  follow: { type: 'boolean', short: 'f', about: 'Go on printing what happens to it, until Ctrl-C' },
+  follow: { type: 'boolean', short: 'f', about: 'Continue to print what happens to it, until Ctrl-C' },
   ...controlFlags,
 } as const satisfies Flags
 
