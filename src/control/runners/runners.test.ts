@@ -1,4 +1,4 @@
-/** What each runner is told, what its lines mean, and that a task's text never becomes an argument. */
+/** Tests the input of each runner, the meaning of its lines, and that a task's text never becomes an argument. */
 
 import { describe, expect, test } from 'bun:test'
 import type { Task } from '../contract/task-shapes.ts'

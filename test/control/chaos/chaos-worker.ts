@@ -28,7 +28,7 @@ const ask = askOf(config.urls, roll)
 const chance = (percent: number) => roll(1_000) < percent * 10
 const refused = (answer: Answered) => answer.status === 401 || answer.status === 403 || answer.status === 409
 
-/** What each run has told the world, which is what it reports at its end. */
+/** Holds what each run has told the world, which it reports at its end. */
 const spentBy = new Map<string, number>()
 const begun = { runs: 0 }
 

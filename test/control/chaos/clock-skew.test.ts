@@ -55,7 +55,7 @@ describe.if(needs('bwrap', 'socat'))('a worker whose clock', () => {
       expect(task).toMatchObject({ status: 'completed', attempt: 1, result: { output: 'done' } })
       const run = await client.runs.get(task.run_id ?? '')
       expect(run).toMatchObject({ state: 'completed', agent_id: agent, attempt: 1 })
-      // What the daemon keeps is of its own clock.
+      // The daemon stores times of its own clock.
       expect(Date.parse(run.began_at)).toBeGreaterThan(began - 1_000)
       expect(Date.parse(run.ended_at ?? '')).toBeLessThan(Date.now() + 1_000)
       // The clock was wrong indeed: what the worker signs has its time.

@@ -86,7 +86,7 @@ test.concurrent.if(possible).each(engines)(
       })
       expect(done).toMatchObject({ run_id: 'RUN-002', attempt: 2, result: { output: 'second' } })
       const [lost, second] = [await client.runs.get('RUN-001'), await client.runs.get('RUN-002')]
-      // Nobody waits for the five seconds that a stopped child may otherwise have. Two are for a busy machine.
+      // The worker does not wait for the five seconds that a stopped child may otherwise have. Two are for a busy machine.
       expect(ended).toBeLessThanOrEqual(lease + 2_000)
       expect(Date.parse(second.began_at)).toBeGreaterThanOrEqual(lease)
       expect(lost).toMatchObject({ state: 'lost', changes: null, manifest: null, artifacts: [] })

@@ -28,7 +28,7 @@ export type SiegeOptions = {
 export type Siege = { readonly worldFolder: string; readonly ms: number; readonly unfinished: number }
 
 const leaseMs = 1_000
-/** Of the real workers, which need more time than the simulated ones; the daemon gives no longer ones. */
+/** Is the lease of the real workers, which need more time than the simulated ones; the daemon gives no longer one. */
 export const realLeaseMs = 3_000
 const stopMs = 2_200
 

@@ -55,7 +55,7 @@ test('a daemon that was stopped for longer than a lease never leaves two live to
       await Bun.sleep(leaseMs * 1.4)
       process.kill(daemon.pid, 'SIGCONT')
       const [beats] = await Promise.all([Promise.all(lateBeats), Promise.all(lateClaims)])
-      // Whoever could not beat for a whole lease must not act on what it knew before, whether or not somebody has the task since.
+      // A worker that could not send a beat for a whole lease must not use its old state, whether or not another one has the task now.
       expect(new Set(beats)).toEqual(new Set([409]))
       expect(claims.length - before.length).toBe(tasks)
       const live = (await Promise.all(claims.map(async (one) => ((await isLive(one)) ? [one.task.task_id] : [])))).flat()

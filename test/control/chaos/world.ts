@@ -14,7 +14,7 @@ export type Happened =
   | { readonly kind: 'event'; readonly id: number }
   /** The process of a run was alive at this time, and not later. `token`: the SHA-256 of its run token. */
   | { readonly kind: 'child'; readonly token: string; readonly at: number }
-  /** What the run was worth: a late write that was refused, a crash, a kill. */
+  /** Counts what the run has shown: a late write that was refused, a crash, a kill. */
   | { readonly kind: 'count'; readonly what: string }
 
 export type World = { happen(event: Happened): void }

@@ -1,4 +1,4 @@
-/** What hostd runs: limits of time, output and number hold, answers say what happened, and the client says why there is none. */
+/** Tests the limits of time, output and number of hostd, its answers, and the reason that the client gives when there is none. */
 
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'

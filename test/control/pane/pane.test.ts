@@ -240,7 +240,7 @@ describe('a pane that is not wanted or not possible', () => {
 
   test('without tmux it says what to install', async () => {
     using at = nest()
-    // What the launcher of the sources needs.
+    // The launcher of the sources needs these.
     for (const program of ['readlink', 'sh', 'dirname']) symlinkSync(Bun.which(program) ?? '', join(at.dir, program))
     const { code, stderr } = await at.run(['control', 'pane', '--agent', 'a'], { env: { PATH: at.dir } })
     expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('install the package "tmux"') })

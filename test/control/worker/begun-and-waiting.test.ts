@@ -1,4 +1,4 @@
-/** What a worker does before the runner begins and while its task waits: copies that are stopped, decisions that are asked again, copies that go on. */
+/** Tests a worker before the runner begins and while its task waits: copies that are stopped, decisions that are asked again, copies that continue. */
 
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -208,5 +208,5 @@ function slowCopies(dir: string, seconds: number): Disposable {
   }
 }
 
-/** What lies in the folders of the copies. */
+/** Lists the files named half in the folders of the copies. */
 const half = (dir: string) => readdirSync(join(dir, 'cache/copies'), { recursive: true }).filter((name) => String(name).endsWith('half'))

@@ -22,7 +22,7 @@ export type Yard = {
   [Symbol.dispose](): void
 }
 
-/** Nothing else on this machine has it; a worker of its own gets it from its test. */
+/** Is used by nothing else on this machine; a worker of its own gets it from its test. */
 export const token = Bun.env.TOKEN_OF_THE_TEST ?? `cpr_of-the-test-${process.pid}`
 
 export function confinementOf(way: ConfinementWay): Confinement {

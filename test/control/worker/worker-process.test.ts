@@ -65,7 +65,7 @@ function given() {
   }
 }
 
-/** What only the control plane knows of the child: its log. */
+/** Returns the log of the child, which only the control plane has. */
 const logHas = (text: string, id = 'RUN-001') => {
   const { client } = given()
   return until(async () => {

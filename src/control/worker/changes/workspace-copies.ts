@@ -15,7 +15,7 @@ import type { Change } from '../../../runtime/changes.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { startGuard } from '../child/child-processes.ts'
-import type { CopyRequest, EarlierRun, KeptSet, LookAtTask, ReadTask, RunChanges, WorkspaceCopy } from '../worker-options.ts'
+import type { CopyRequest, EarlierRun, ReadTask, RunChanges, WorkspaceCopy } from '../worker-options.ts'
 import { removeLeftovers, takeSlot } from './copy-slots.ts'
 
 type CopyOptions = {
@@ -25,7 +25,7 @@ type CopyOptions = {
   readonly folder: string
   readonly agentId: string
   /** Is called with the change set that now waits. */
-  readonly onKept: (kept: { readonly runId: string; readonly id: string }) => void
+  readonly onKept: (keptCopy: { readonly runId: string; readonly id: string }) => void
 }
 
 /** Holds what is needed to find the changes in a copy. */
@@ -115,14 +115,14 @@ type ChangesToKeep = {
   readonly changes: readonly Change[]
 }
 
-async function keepChanges({ onKept, ...copies }: CopyOptions, { request, ...made }: ChangesToKeep): Promise<RunChanges> {
+async function keepChanges({ onKept, ...copies }: CopyOptions, { request, ...copied }: ChangesToKeep): Promise<RunChanges> {
   const { runId, taskId, command } = request
   const about = { run: runId, call: taskId, conversation: copies.agentId, tool: 'worker', command }
   // Two control planes may both have a RUN-001, so the id alone is not unique.
   const id = `${runId}-${taskId}-${crypto.randomUUID().slice(0, 8)}`
-  const kept = await keepCopy({ ...made, host: copies.host, setup: copies.setup, id, about })
+  const keptCopy = await keepCopy({ ...copied, host: copies.host, setup: copies.setup, id, about })
   onKept({ runId, id })
-  return describe(kept)
+  return describe(keptCopy)
 }
 
 function describe({ id, review, set }: KeptCopy): RunChanges {

@@ -1,4 +1,4 @@
-/** What the output of a runner means for its task, and that no amount of it holds the worker up. */
+/** Tests what the output of a runner means for its task, and that no amount of it delays the worker. */
 
 import { describe, expect, test } from 'bun:test'
 import { collectOutcome } from './run-child.ts'

@@ -45,9 +45,9 @@ type NewSecret = {
 
 export function showKey(
   context: CliContext,
-  { made, json, to }: { readonly made: NewAgentKey; readonly json: boolean; readonly to: string | undefined },
+  { key, json, to }: { readonly key: NewAgentKey; readonly json: boolean; readonly to: string | undefined },
 ): void {
-  showSecret(context, { secret: made.key, name: `key ${made.key_id} of ${made.agent_id}`, value: made, json, to })
+  showSecret(context, { secret: key.key, name: `key ${key.key_id} of ${key.agent_id}`, value: key, json, to })
 }
 
 /** With `to`, the JSON has no secret either. @throws CliExit 1 when the file cannot be written */

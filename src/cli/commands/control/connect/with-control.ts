@@ -146,8 +146,8 @@ export function operatorTokenFile({ home }: Pick<HostContext, 'home'>): string {
 
 /** @returns undefined when there is none. @throws CliExit when the file is there but cannot be used */
 export function knownOperatorToken(place: TokenPlace): OperatorToken | undefined {
-  const given = place.env[variable]?.trim()
-  return given ? { token: given, origin: variable } : tokenIn(operatorTokenFile(place))
+  const token = place.env[variable]?.trim()
+  return token ? { token, origin: variable } : tokenIn(operatorTokenFile(place))
 }
 
 /** @throws CliExit that says where a token is looked for and how to get one */

@@ -30,8 +30,8 @@ export const init = {
     const context = withEnvFile(bare)
     mkdirSync(controlFolder(context), { recursive: true, mode: 0o700 })
     await withPlane(context, controlEnv(context, { database }), async ({ plane, place }) => {
-      const made = await tokenFor(context, plane, { name, newToken })
-      show(context, { made, place, json })
+      const token = await tokenFor(context, plane, { name, newToken })
+      show(context, { token, place, json })
     })
   },
 } as const satisfies Command<typeof flags>
@@ -50,13 +50,13 @@ async function tokenFor(
     return undefined
   }
   const secret = newToken ? randomToken() : undefined
-  const made = await plane.access.firstOperator(name, secret)
-  if (made === undefined)
+  const operator = await plane.access.firstOperator(name, secret)
+  if (operator === undefined)
     throw commandError(
       `this control plane has an operator already, and ${file} does not exist. Copy that token there (mode 600), or make one more: braidclaw control init --new-token`,
     )
-  writeSecret(file, made.token)
-  return made.token
+  writeSecret(file, operator.token)
+  return operator.token
 }
 
 function randomToken(): string {
@@ -65,14 +65,14 @@ function randomToken(): string {
 
 function show(
   context: CliContext,
-  { made, place, json }: { readonly made: string | undefined; readonly place: string; readonly json: boolean },
+  { token, place, json }: { readonly token: string | undefined; readonly place: string; readonly json: boolean },
 ): void {
   const { stdout, stderr } = context.process
   const file = operatorTokenFile(context)
-  if (json) return void stdout.write(`${JSON.stringify({ database: place, token_file: file, token: made })}\n`)
-  if (made === undefined) return void stderr.write(`ready already: ${place}, with the operator token in ${file}\n`)
+  if (json) return void stdout.write(`${JSON.stringify({ database: place, token_file: file, token })}\n`)
+  if (token === undefined) return void stderr.write(`ready already: ${place}, with the operator token in ${file}\n`)
   stderr.write(`made ${place}, and an operator token in ${file} (mode 600). It is not shown again:\n`)
-  stdout.write(`${made}\n`)
+  stdout.write(`${token}\n`)
   stderr.write(nextSteps(settingsOf(context.env).port))
 }
 

@@ -63,7 +63,7 @@ export const add = {
     await withControl(context, given, async (control) => {
       const agent = await control.fleet.add({ id, role, description, daily_tokens: limit, heartbeat_enabled: !noHeartbeat })
       if (!key) return show(context, { json, value: agent, text: `added ${id} (${role}); its key: braidclaw control key new ${id}\n` })
-      showKey(context, { made: await control.fleet.newKey(id), json, to })
+      showKey(context, { key: await control.fleet.newKey(id), json, to })
       const who = `--agent ${id}${role === id ? '' : ` --role ${role}`}`
       if (!json)
         context.process.stderr.write(`added ${id} (${role}); its worker: braidclaw control worker ${who} --key-file ${to ?? 'FILE'}\n`)
@@ -171,7 +171,7 @@ function making(examples: readonly Example[], make: (control: Control, id: strin
     exits: controlExits,
     async run(context, given, { agent }) {
       await withControl(context, given, async (control) => {
-        showKey(context, { made: await make(control, nameOf('agent', agent)), json: given.json ?? false, to: given.to })
+        showKey(context, { key: await make(control, nameOf('agent', agent)), json: given.json ?? false, to: given.to })
       })
     },
   } as const satisfies Command<typeof makeFlags, typeof agentArgs>
@@ -245,11 +245,11 @@ export const createOperator = {
   exits: controlExits,
   async run(context, given, { name }) {
     await withControl(context, given, async (control) => {
-      const made = await control.fleet.newOperator(nameOf('operator', name))
+      const operator = await control.fleet.newOperator(nameOf('operator', name))
       showSecret(context, {
-        secret: made.token,
-        name: `operator token ${made.id} of ${name}`,
-        value: made,
+        secret: operator.token,
+        name: `operator token ${operator.id} of ${name}`,
+        value: operator,
         json: given.json ?? false,
         to: given.to,
       })
