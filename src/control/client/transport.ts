@@ -2,7 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import { explain } from '../../workspace/net/trouble.ts'
-import { PlaneRefusal, type RefusalCode, refusalCodes } from '../contract/plane-refusal.ts'
+import { isRefusalCode, PlaneRefusal, type RefusalCode } from '../contract/plane-refusal.ts'
 
 export type TransportOptions = {
   /** Where the daemon listens, for example http://127.0.0.1:3100 (CONTROLPLANE_API_URL). */
@@ -133,7 +133,7 @@ async function refusalOf(response: Response): Promise<PlaneRefusal> {
   const told: unknown = await response.json().catch(() => undefined)
   const error = isObject(told) && isObject(told.error) ? told.error : {}
   const code =
-    refusalCodes.find((each) => each === error.code) ??
+    (isRefusalCode(error.code) ? error.code : undefined) ??
     (typeof error.code === 'string' ? byCode[error.code] : undefined) ??
     byStatus[response.status] ??
     'unavailable'

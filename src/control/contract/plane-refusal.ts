@@ -1,28 +1,34 @@
 /** Describes why the control plane refuses a request: a word for programs, a sentence for people, and facts. */
 
-export const refusalCodes = [
-  'bad_request',
-  'unauthorized',
-  'forbidden',
-  'not_found',
-  'conflict',
-  'version_conflict',
-  'lease_lost',
-  'already_decided',
-  'in_doubt',
-  'budget_exceeded',
-  'agent_paused',
-  'approval_required',
-  'dependency_cycle',
-  'idempotency_mismatch',
-  'too_large',
-  'too_many',
-  'unavailable',
-] as const
+import { HttpError } from '../../http/http-error.ts'
 
-export type RefusalCode = (typeof refusalCodes)[number]
+/** Lists the codes with the status that HTTP gives them; 409 means that the state of a thing forbids the request. */
+export const refusalStatuses = {
+  bad_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  version_conflict: 409,
+  lease_lost: 409,
+  already_decided: 409,
+  in_doubt: 409,
+  budget_exceeded: 402,
+  agent_paused: 409,
+  approval_required: 403,
+  dependency_cycle: 409,
+  idempotency_mismatch: 422,
+  too_large: 413,
+  too_many: 429,
+  unavailable: 503,
+} as const
 
-/** Only `server/` knows which status a code has. */
+export type RefusalCode = keyof typeof refusalStatuses
+
+export function isRefusalCode(code: unknown): code is RefusalCode {
+  return typeof code === 'string' && Object.hasOwn(refusalStatuses, code)
+}
+
 export class PlaneRefusal extends Error {
   constructor(
     readonly code: RefusalCode,
@@ -32,4 +38,13 @@ export class PlaneRefusal extends Error {
   ) {
     super(message)
   }
+}
+
+/** @returns undefined for other errors */
+export function httpErrorOf(error: unknown): HttpError | undefined {
+  if (!(error instanceof PlaneRefusal)) return undefined
+  const { retry_after_ms, ...details } = error.details
+  const wait: { [name: string]: string } = retry_after_ms === undefined ? {} : { 'retry-after': String(Math.ceil(retry_after_ms / 1000)) }
+  const fields = { retry_after_ms, details: Object.keys(details).length === 0 ? undefined : details }
+  return new HttpError(refusalStatuses[error.code], error.code, error.message, wait, fields)
 }

@@ -2,8 +2,7 @@
 
 import { HttpError, quiet } from '../../http/http-error.ts'
 import { isObject } from '../../kit/json.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { statusOf } from '../server/refusal-status.ts'
+import { PlaneRefusal, refusalStatuses } from '../contract/plane-refusal.ts'
 import type { Vendor } from './upstream-call.ts'
 
 export type Fields = { readonly [name: string]: unknown }
@@ -223,7 +222,7 @@ export function failureOf(error: unknown): Failure {
   const later = details.retry_after_ms
   return {
     // What other calls hold is free in a moment: no reason to stop.
-    ...{ status: details.shortage === 'soon' ? 429 : statusOf(code), code, message },
+    ...{ status: details.shortage === 'soon' ? 429 : refusalStatuses[code], code, message },
     retryAfterS: later === undefined ? undefined : Math.max(1, Math.ceil(later / 1000)),
   }
 }

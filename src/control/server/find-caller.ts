@@ -6,7 +6,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import { contains, parseAddress } from '../../security/targets/address.ts'
 import type { Caller } from '../contract/caller.ts'
 import type { AccessPlane } from '../contract/plane.ts'
-import { httpErrorOf } from './refusal-status.ts'
+import { httpErrorOf } from '../contract/plane-refusal.ts'
 
 type FindCallerOptions = {
   readonly access: Pick<AccessPlane, 'callerOf' | 'operator'>

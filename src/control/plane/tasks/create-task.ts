@@ -5,7 +5,7 @@ import type { Once } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Beside, Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
-import { amount, first, int, marks, numberOf, type PlaneContext, take, taken, text } from '../command.ts'
+import { amount, first, int, numberOf, type PlaneContext, take, taken, text } from '../command.ts'
 import { keepNeeds, type Needs, readNeeds } from './dependencies.ts'
 import { announceReady, keepLabels, queueAt, rankOf, readTask, recordTask, taskOf } from './task-change.ts'
 
@@ -76,7 +76,8 @@ const columns = [
   ...(['parent_id', 'budget_tokens', 'tokens_used', 'tokens_reserved', 'cancel_requested', 'open_dependencies', 'error'] as const),
 ]
 type Columns = Readonly<Record<(typeof columns)[number], Param>>
-const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${taken.tasks}, ${marks(columns)}) RETURNING *`
+const places = columns.map(() => '?').join(', ')
+const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${taken.tasks}, ${places}) RETURNING *`
 
 function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Columns {
   const now = context.now()
