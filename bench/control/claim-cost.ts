@@ -5,7 +5,7 @@ import type { Command, Store } from '../../src/control/contract/store-port.ts'
 import { claimRequest } from '../../src/control/contract/task-shapes.ts'
 import { createContext } from '../../src/control/plane/command.ts'
 import { eventsLast } from '../../src/control/plane/events.ts'
-import { besideClaims, claimTask } from '../../src/control/plane/tasks/claim-task.ts'
+import { claimBatchKey, claimTask } from '../../src/control/plane/tasks/claim-task.ts'
 import { openPostgres } from '../../src/control/store/open-postgres.ts'
 import { openSqlite } from '../../src/control/store/open-sqlite.ts'
 import { startPostgres } from '../../test/control/support/postgres.ts'
@@ -78,8 +78,8 @@ async function cost(inner: Store): Promise<number> {
     randomBytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
   })
   const caller = { kind: 'agent', id: 'w0', role: 'bench' } as const
-  const claiming = { caller, request: claimRequest.parse({ role: 'bench', agent_id: 'w0' }), gone: new AbortController().signal }
+  const claiming = { caller, request: claimRequest.parse({ role: 'bench', agent_id: 'w0' }), disconnected: new AbortController().signal }
   const begun = Bun.nanoseconds()
-  await Promise.all(Array.from({ length: claims }, () => context.store.write(() => claimTask(context, claiming), besideClaims())))
+  await Promise.all(Array.from({ length: claims }, () => context.store.write(() => claimTask(context, claiming), claimBatchKey())))
   return (Bun.nanoseconds() - begun) / 1_000 / claims
 }

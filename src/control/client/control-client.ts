@@ -1,4 +1,4 @@
-/** Speaks to a control plane over HTTP with the shapes of the contract; used by the commands and by workers. Every call rejects with PlaneRefusal. */
+/** Speaks to a control plane over HTTP with the shapes of the contract; the commands and workers use it. Every call rejects with PlaneRefusal. */
 
 import type {
   ActivityPost,
@@ -49,7 +49,7 @@ import type {
   TaskDraft,
   TaskQuery,
 } from '../contract/task-shapes.ts'
-import { type Followed, followEvents } from './follow-events.ts'
+import { type FollowQuery, followEvents } from './follow-events.ts'
 import { createTransport, type Transport, type TransportOptions } from './transport.ts'
 
 export type ControlClient = {
@@ -57,24 +57,24 @@ export type ControlClient = {
   readonly fleet: FleetClient
   readonly runs: RunClient
   readonly approvals: Own<Pick<ApprovalPlane, 'get' | 'use'>> & {
-    list(query?: Partial<ApprovalQuery>): Answer<ApprovalPlane['list']>
+    list(query?: Partial<ApprovalQuery>): ReturnType<ApprovalPlane['list']>
     decide(id: string, request: Input<DecisionRequest, 'note'>): Promise<Approval>
   }
   readonly budget: Own<Pick<BudgetPlane, 'get' | 'set'>> & {
-    ledger(query?: Partial<LedgerQuery>): Answer<BudgetPlane['ledger']>
+    ledger(query?: Partial<LedgerQuery>): ReturnType<BudgetPlane['ledger']>
     reserve(request: Input<ReserveRequest, 'purpose'>): Promise<Reservation>
     settle(request: Input<SettleRequest, 'model'>): Promise<Settled>
   }
   readonly events: {
-    list(query?: Partial<EventQuery>): Answer<EventPlane['list']>
-    /** Asks again after a broken connection, without a gap. Ends when the signal aborts. */
-    follow(query: Followed, signal: AbortSignal): AsyncGenerator<ControlEvent>
+    list(query?: Partial<EventQuery>): ReturnType<EventPlane['list']>
+    /** Reconnects after a broken connection, without a gap. Ends when the signal aborts. */
+    follow(query: FollowQuery, signal: AbortSignal): AsyncGenerator<ControlEvent>
   }
   readonly schedules: Own<Omit<SchedulePlane, 'add'>> & {
-    /** The body of POST schedules; the daemon fills in what is missing. */
+    /** Takes the body of POST schedules; the daemon fills in what is missing. */
     add(draft: object): Promise<ControlSchedule>
   }
-  /** The answers of the seed's routes. */
+  /** Returns the answers of the seed's routes. */
   readonly seed: Own<Omit<SeedPlane, 'state'>> & { state(signal?: AbortSignal): Promise<SeedState> }
   /** With a key, a repeated post counts once. */
   activity(post: Record<string, unknown> & Pick<ActivityPost, 'event_type'>, key?: string): Promise<ActivityReply>
@@ -83,9 +83,9 @@ export type ControlClient = {
     ops(): Promise<readonly HostdOperation[]>
   }
   health(): Promise<{ readonly ok: boolean; readonly version: string }>
-  /** The text of /metrics. */
+  /** Returns the text of /metrics. */
   metrics(): Promise<string>
-  /** The wire itself, for routes without a method here. */
+  /** Sends requests for routes without a method here. */
   readonly transport: ReturnType<typeof createTransport>
 }
 
@@ -145,11 +145,11 @@ export function createControlClient(options: TransportOptions): ControlClient {
 export type NewTask = Input<TaskDraft, 'description' | 'priority' | 'labels' | 'depends_on' | 'context' | 'max_attempts'>
 
 type TaskClient = Own<Pick<TaskPlane, 'get' | 'edit' | 'effects' | 'endEffect'>> & {
-  /** A repeated call with the same key makes one task; without one, only a broken connection repeats it, with a key of its own. */
+  /** Creates one task however often it is called with the same key; without a key only the client itself repeats it, after a broken connection. */
   create(draft: NewTask, key?: string): Promise<Task>
   createMany(drafts: readonly NewTask[], key?: string): Promise<readonly Task[]>
-  list(query?: Partial<TaskQuery>): Answer<TaskPlane['list']>
-  /** Waits up to `wait_ms`; undefined when there was none. Never repeated: a lost answer is a lease that runs out. */
+  list(query?: Partial<TaskQuery>): ReturnType<TaskPlane['list']>
+  /** Waits up to `wait_ms`; undefined when there was no task. Never repeated: a lost answer leaves a lease that expires. */
   claim(request: Input<ClaimRequest, 'wait_ms' | 'labels'>, signal?: AbortSignal): Promise<Claim | undefined>
   beat(id: string, signal?: AbortSignal): Promise<Beat>
   release(id: string, request: Input<ReleaseRequest, 'outcome'>): Promise<Task>
@@ -178,7 +178,7 @@ function taskClient({ json }: Transport): TaskClient {
     retry: (id, note = '') => post(at(id, '/retry'), { note }),
     resolve: (id, request) => post(at(id, '/resolve'), request),
     effects: async (id) => (await json<{ effects: Effect[] }>({ method: 'GET', path: at(id, '/effects') })).effects,
-    // An intent is not repeated by itself: whether it is in doubt is for the run to decide.
+    // The client does not repeat an intent: the run decides whether it is in doubt.
     beginEffect: (id, request) => post(at(id, '/effects'), request),
     endEffect: (id, key, result) => json({ method: 'POST', path: at(id, '/effects/done'), body: { key, result }, repeatable: true }),
   }
@@ -186,10 +186,10 @@ function taskClient({ json }: Transport): TaskClient {
 
 /** `body` of an artifact is base64, its `digest` the SHA-256 of the bytes in hex. */
 type RunClient = Own<Pick<RunPlane, 'get' | 'appendLog' | 'deliver' | 'putArtifact' | 'addSession'>> & {
-  list(query?: Partial<RunQuery>): Answer<RunPlane['list']>
-  /** Bytes `from` up to and without `to` (default: the end). */
-  log(id: string, from?: number, to?: number): Answer<RunPlane['log']>
-  /** The bytes as they were delivered. */
+  list(query?: Partial<RunQuery>): ReturnType<RunPlane['list']>
+  /** Returns the bytes from `from` up to and without `to` (default: the end). */
+  log(id: string, from?: number, to?: number): ReturnType<RunPlane['log']>
+  /** Returns the bytes as the worker delivered them. */
   artifact(id: string, name: string): Promise<{ readonly digest: string; readonly bytes: Uint8Array }>
   sessions(agentId: string, limit?: number): Promise<readonly SessionLine[]>
 }
@@ -227,7 +227,7 @@ function runClient({ json, send }: Transport): RunClient {
 }
 
 export type FleetClient = Own<Omit<FleetPlane, 'add' | 'pause'> & Pick<AccessPlane, 'operators' | 'newOperator' | 'revokeOperator'>> & {
-  /** Whose token this client has. */
+  /** Returns the owner of this client's token. */
   whoAmI(): Promise<Identity>
   add(draft: Input<AgentDraft, 'heartbeat_enabled' | 'description' | 'daily_tokens'>): Promise<Agent>
   pause(id: string, reason?: string): Promise<Agent>
@@ -260,12 +260,10 @@ function fleetClient({ json }: Transport): FleetClient {
   }
 }
 
-/** `T` with the fields `Filled` optional. */
+/** Makes the fields `Filled` of `T` optional. */
 type Input<T, Filled extends keyof T> = Omit<T, Filled> & Partial<Pick<T, Filled>>
 
-/** The methods of a part of the plane as its client has them: the token of the client says who calls. */
+/** Removes the caller from the methods of a part of the plane: the token of the client identifies it. */
 type Own<Part> = {
   [K in keyof Part]: Part[K] extends (caller: Caller, ...rest: infer Rest) => infer Result ? (...rest: Rest) => Result : never
 }
-
-type Answer<Method extends (...args: never) => unknown> = ReturnType<Method>

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { followEvents } from './follow-events.ts'
-import type { Call, Transport } from './transport.ts'
+import type { ControlRequest, Transport } from './transport.ts'
 
 const frame = (id: number) => `id: ${id}\ndata: ${JSON.stringify({ id })}\n\n`
 const stream = (...pieces: string[]) =>
@@ -15,8 +15,8 @@ const stream = (...pieces: string[]) =>
   )
 
 function answering(...answers: (Response | Error)[]) {
-  const calls: Call[] = []
-  const send = async (call: Call) => {
+  const calls: ControlRequest[] = []
+  const send = async (call: ControlRequest) => {
     calls.push(call)
     const answer = answers.shift()
     if (answer instanceof Response) return answer

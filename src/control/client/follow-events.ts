@@ -1,23 +1,23 @@
-/** Follows the events of the control plane: when the stream breaks it asks again after the last event it has, so that none is missing or doubled. */
+/** Follows the events of the control plane: when the stream breaks it reconnects after the last event it has, so that none is missing or doubled. */
 
 import { createParser } from 'eventsource-parser'
 import type { ControlEvent, EventQuery } from '../contract/activity-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Transport, TransportOptions } from './transport.ts'
 
-export type Followed = Partial<Pick<EventQuery, 'after' | 'type' | 'task_id' | 'run_id' | 'agent_id'>>
+export type FollowQuery = Partial<Pick<EventQuery, 'after' | 'type' | 'task_id' | 'run_id' | 'agent_id'>>
 
-/** No ping arrives for so long when the connection is dead, in ms. */
+/** The connection is dead when no ping arrives for this many ms. */
 const silentMs = 40_000
 const longestWaitMs = 5_000
-/** A refusal that asking again does not change. */
+/** Lists refusals that a repeated request does not change. */
 const final: readonly string[] = ['unauthorized', 'forbidden', 'bad_request', 'not_found']
 
-/** Ends when the signal aborts. @throws PlaneRefusal when the token is not in force or the query is wrong */
+/** Yields events until the signal aborts. @throws PlaneRefusal when the token is not in force or the query is wrong */
 export async function* followEvents(
   transport: Transport,
   options: Pick<TransportOptions, 'sleep' | 'random'>,
-  query: Followed,
+  query: FollowQuery,
   signal: AbortSignal,
 ): AsyncGenerator<ControlEvent> {
   const state: { last: number | undefined; failures: number } = { last: query.after, failures: 0 }
@@ -38,36 +38,36 @@ export async function* followEvents(
   }
 }
 
-type StreamQuery = { readonly [Name in keyof Followed]: Followed[Name] | undefined }
+type StreamQuery = { readonly [Name in keyof FollowQuery]: FollowQuery[Name] | undefined }
 
 async function* oneStream(transport: Transport, query: StreamQuery, signal: AbortSignal): AsyncGenerator<ControlEvent | 'open'> {
   const silence = new AbortController()
   const both = AbortSignal.any([signal, silence.signal])
   const state: { timer?: ReturnType<typeof setTimeout> } = {}
-  const heard = () => {
+  const restartTimer = () => {
     clearTimeout(state.timer)
     state.timer = setTimeout(() => silence.abort(), silentMs)
   }
-  heard()
+  restartTimer()
   try {
     const response = await transport.send({
       ...{ method: 'GET', path: 'events', query, signal: both, repeatable: false, timeoutMs: 2_147_483_647 },
       headers: { accept: 'text/event-stream' },
     })
     yield 'open'
-    for await (const frame of framesOf(response, heard)) yield frame
+    for await (const frame of framesOf(response, restartTimer)) yield frame
   } finally {
     clearTimeout(state.timer)
     silence.abort()
   }
 }
 
-async function* framesOf(response: Response, heard: () => void): AsyncGenerator<ControlEvent> {
+async function* framesOf(response: Response, restartTimer: () => void): AsyncGenerator<ControlEvent> {
   const decoder = new TextDecoder()
   const texts: string[] = []
   const parser = createParser({ onEvent: ({ data }) => texts.push(data) })
   for await (const piece of response.body ?? []) {
-    heard()
+    restartTimer()
     parser.feed(decoder.decode(piece, { stream: true }))
     for (const text of texts.splice(0)) yield JSON.parse(text)
   }

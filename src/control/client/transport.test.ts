@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { createTransport } from './transport.ts'
 
-type Step = Response | Error
+type WireStep = Response | Error
 
 /** Answers in order; counts what was sent, and how long the client wanted to wait. */
-function wire(...steps: Step[]) {
+function wire(...steps: WireStep[]) {
   const sent: { method: string; url: string; headers: Headers; body: string }[] = []
   const waits: number[] = []
   const fetch = Object.assign(

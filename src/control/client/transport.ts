@@ -7,46 +7,46 @@ import { isRefusalCode, PlaneRefusal, type RefusalCode } from '../contract/plane
 export type TransportOptions = {
   /** Where the daemon listens, for example http://127.0.0.1:3100 (CONTROLPLANE_API_URL). */
   readonly url: string
-  /** An operator token, an agent key or a run token; asked for each time, so that a rotated one is used at once. */
+  /** Returns an operator token, an agent key or a run token; called each time, so that a rotated one is used at once. */
   readonly token: () => string
   /** The guarded fetch. */
   readonly fetch: typeof fetch
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
   readonly random: () => number
-  /** How often a request that may be repeated is sent at most (default 4). */
+  /** A request that may be repeated is sent at most this often (default 4). */
   readonly attempts?: number
-  /** How long an answer may take, in ms (default 30,000). */
+  /** An answer may take this many ms (default 30,000). */
   readonly timeoutMs?: number
-  /** Aborted: every request ends, and none is sent or repeated any more. */
+  /** Ends every request when it aborts, and no request is sent or repeated afterwards. */
   readonly stop?: AbortSignal
 }
 
-export type Call = {
+export type ControlRequest = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Below /api/controlplane unless it begins with a slash. */
   readonly path: string
   readonly query?: { readonly [name: string]: string | number | boolean | undefined }
   readonly body?: unknown
-  /** Whether texts of the body are sent as they are; else NUL characters and halves of characters become U+FFFD, which the daemon would refuse. */
+  /** Sends texts of the body unchanged; otherwise NUL characters and halves of characters, which the daemon refuses, become U+FFFD. */
   readonly anyText?: boolean
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
-  /** Whether it may be sent again after a broken connection: all but POST may, and POST with an Idempotency-Key. */
+  /** Tells whether it may be sent again after a broken connection: by default all but POST; POST needs an Idempotency-Key. */
   readonly repeatable?: boolean
 }
 
 export type Transport = {
   /** Resolves for statuses below 400. @throws PlaneRefusal, also "unavailable" when the daemon cannot be reached */
-  send(call: Call): Promise<Response>
-  /** As `send`, and reads the answer; undefined for 204. */
-  json<T>(call: Call): Promise<T>
+  send(call: ControlRequest): Promise<Response>
+  /** Sends and reads the answer; undefined for 204. */
+  json<T>(call: ControlRequest): Promise<T>
 }
 
 export function createTransport(options: TransportOptions): Transport {
   const { attempts = 4, timeoutMs = 30_000 } = options
 
-  async function once(call: Call): Promise<Response> {
+  async function once(call: ControlRequest): Promise<Response> {
     const limit = AbortSignal.timeout(call.timeoutMs ?? timeoutMs)
     const signal = AbortSignal.any([call.signal, options.stop, limit].filter((each) => each !== undefined))
     const response = await options.fetch(urlOf(options.url, call), {
@@ -63,7 +63,7 @@ export function createTransport(options: TransportOptions): Transport {
     throw await refusalOf(response)
   }
 
-  async function send(call: Call): Promise<Response> {
+  async function send(call: ControlRequest): Promise<Response> {
     const most = mayRepeat(call) ? attempts : 1
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -80,28 +80,28 @@ export function createTransport(options: TransportOptions): Transport {
 
   return {
     send,
-    async json<T>(call: Call) {
+    async json<T>(call: ControlRequest) {
       const response = await send(call)
-      // Our own daemon answers by the contract; what it says is not judged again here.
+      // Our own daemon answers by the contract, so the client does not check the answer again.
       return (response.status === 204 ? undefined : await response.json()) as T
     },
   }
 }
 
-/** What a child process printed may be anything, and its error should arrive all the same. */
+/** Makes any text of a child process storable, so that its error arrives. */
 function storable(_name: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value
 }
 
-function mayRepeat({ method, repeatable }: Call): boolean {
+function mayRepeat({ method, repeatable }: ControlRequest): boolean {
   return repeatable ?? method !== 'POST'
 }
 
-function urlOf(base: string, { path, query = {} }: Call): string {
-  const given = Object.entries(query).flatMap(([name, value]) =>
+function urlOf(base: string, { path, query = {} }: ControlRequest): string {
+  const present = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)] satisfies [string, string]],
   )
-  const asked = given.length > 0 ? `?${new URLSearchParams(given)}` : ''
+  const asked = present.length > 0 ? `?${new URLSearchParams(present)}` : ''
   return `${base.replace(/\/+$/, '')}${path.startsWith('/') ? path : `/api/controlplane/${path}`}${asked}`
 }
 
@@ -109,7 +109,7 @@ function unreachable(url: string, error: unknown): PlaneRefusal {
   return new PlaneRefusal('unavailable', `the control plane at ${url} cannot be reached: ${explain(error)}`)
 }
 
-/** Codes of answers that the HTTP layer itself gave: it has words of its own. */
+/** Translates answers of the HTTP layer, which has codes of its own. */
 const byStatus: { readonly [status: number]: RefusalCode } = {
   400: 'bad_request',
   401: 'unauthorized',
@@ -125,13 +125,13 @@ const byStatus: { readonly [status: number]: RefusalCode } = {
   429: 'too_many',
 }
 
-/** Another daemon still answers the same request: to ask again is right. */
+/** Another daemon still answers the same request, so the client should ask again. */
 const byCode: { readonly [code: string]: RefusalCode } = { in_progress: 'unavailable', too_busy: 'unavailable' }
 
-/** Reads the body. */
+/** Reads a refusal from the body of an answer. */
 async function refusalOf(response: Response): Promise<PlaneRefusal> {
-  const told: unknown = await response.json().catch(() => undefined)
-  const error = isObject(told) && isObject(told.error) ? told.error : {}
+  const body: unknown = await response.json().catch(() => undefined)
+  const error = isObject(body) && isObject(body.error) ? body.error : {}
   const code =
     (isRefusalCode(error.code) ? error.code : undefined) ??
     (typeof error.code === 'string' ? byCode[error.code] : undefined) ??

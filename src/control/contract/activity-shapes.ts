@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { approvalStates } from './state-names.ts'
 import { jsonObject, name, runId, taskId } from './task-shapes.ts'
 
-/** Agents pass on what programs printed: a NUL, which PostgreSQL keeps in no text, and half of a character become U+FFFD. */
+/** Replaces a NUL, which PostgreSQL stores in no text, and half of a character by U+FFFD: agents pass on whatever programs print. */
 const text = (most: number, least = 0) =>
   z
     .string()
@@ -14,7 +14,7 @@ const text = (most: number, least = 0) =>
 /** A report of more is wrong, and could use up limits that an operator cannot raise above it. */
 const tokens = z.int().min(0).max(1e9)
 
-/** The seed's three posts; unknown fields are accepted and ignored, as a client written after the seed may send more. */
+/** Describes the seed's three posts. It ignores unknown fields, because a client written after the seed may send more. */
 export const activityPost = z.discriminatedUnion('event_type', [
   z.object({
     event_type: z.literal('task_completed'),
@@ -30,7 +30,7 @@ export const activityPost = z.discriminatedUnion('event_type', [
     operation: text(2_000, 1),
     reasoning: z._default(text(8_192), ''),
     estimated_tokens: z._default(tokens, 0),
-    /** Ours: what a use of the approval must repeat. */
+    /** BraidClaw's addition: a use of the approval must repeat it. */
     details: z.optional(jsonObject),
   }),
   z.object({
@@ -77,7 +77,7 @@ export const eventQuery = z.object({
 })
 export type EventQuery = z.infer<typeof eventQuery>
 
-/** Exactly the seed's keys in the seed's order. Times without milliseconds: 2026-04-07T10:30:00Z. */
+/** Has exactly the seed's keys in the seed's order. Times have no milliseconds: 2026-04-07T10:30:00Z. */
 export type SeedState = {
   agents: { id: string; role: string; heartbeat_enabled: boolean }[]
   budget: { daily_tokens: number; spent_today: number; remaining: number; hard_limit_exceeded: boolean; allocation: Record<string, number> }
@@ -108,7 +108,7 @@ export const approval = z.object({
   operation: z.string(),
   reasoning: z.string(),
   estimated_tokens: z.int(),
-  /** What exactly was asked, for example a hostd operation with its parameters; part of `digest`. */
+  /** Holds exactly the requested operation, for example of hostd with its parameters; part of `digest`. */
   details: z.record(z.string(), z.unknown()),
   /** SHA-256 of the canonical JSON of operation and details: a use must repeat it. */
   digest: z.string(),
@@ -137,7 +137,7 @@ export const approvalQuery = z.object({
 })
 export type ApprovalQuery = z.infer<typeof approvalQuery>
 
-/** What `POST approvals/{id}/use` answers: the operation exactly as it was approved. */
+/** `POST approvals/{id}/use` answers with it: the operation exactly as the operator approved it. */
 export const approvedOperation = z.object({
   approval_id: approvalId,
   operation: z.string(),

@@ -3,10 +3,10 @@
 import { PlaneRefusal } from './plane-refusal.ts'
 
 /**
- * `operator`: a person or a program with an operator token: everything.
- * `agent`: an agent's own key: claims and creates tasks for its role, reads its own tasks.
- * `run`: the token of one lease, given to the runner: writes for its one task, as long as the lease is in force.
- * `seed`: the shared secret, on loopback (and `--compat-from`) only: the five routes of the seed, without operator rights.
+ * `operator`: a person or a program with an operator token, who may do everything. `agent`: an agent with its own key claims and creates
+ * tasks for its role and reads its own tasks. `run`: a runner with the token of one lease writes for its one task while the lease is in
+ * force. `seed`: a client of the Clawdie protocol with the shared secret, on loopback (and `--compat-from`) only, uses the protocol's five
+ * routes without operator rights.
  */
 export type Caller =
   | { readonly kind: 'operator'; readonly id: string; readonly name: string }
@@ -14,7 +14,7 @@ export type Caller =
       readonly kind: 'agent'
       readonly id: string
       readonly role: string
-      /** Which key it came with: a request that waits looks again whether the key is in force. */
+      /** The key that it came with: a waiting request checks again whether the key is in force. */
       readonly keyId?: string
     }
   | {
@@ -24,12 +24,12 @@ export type Caller =
       readonly taskId: string
       readonly runId: string
       readonly attempt: number
-      /** It ended by its own word, and may only ask again for an answer that it lost. */
+      /** It ended by itself, and may only ask again for an answer that it lost. */
       readonly hasEnded?: true
     }
   | { readonly kind: 'seed'; readonly id: 'shared-secret' }
 
-/** Names the caller in records: `operator anna`, `operator` where the name says no more, `agent sysadmin`, `run RUN-7 of sysadmin`, `shared secret`. */
+/** Names the caller in records: `operator anna`, `operator` where the name adds nothing, `agent sysadmin`, `run RUN-7 of sysadmin`, `shared secret`. */
 export function signatureOf(caller: Caller): string {
   if (caller.kind === 'operator') return caller.name === 'operator' ? caller.name : `operator ${caller.name}`
   if (caller.kind === 'agent') return `agent ${caller.id}`
@@ -51,7 +51,7 @@ export function onlyRun(caller: Caller, what: string): Of<'run'> {
   throw new PlaneRefusal('forbidden', `only a run may ${what}, with the token of its lease; this is ${signatureOf(caller)}`)
 }
 
-/** The operator, the agent itself or one of its runs. @throws PlaneRefusal forbidden */
+/** Accepts an operator, the agent itself or one of its runs. @throws PlaneRefusal forbidden */
 export function assertSelf(caller: Caller, agentId: string, what: string): void {
   if (caller.kind === 'operator' || (caller.kind !== 'seed' && caller.id === agentId)) return
   throw new PlaneRefusal('forbidden', `only agent ${agentId} itself or an operator may ${what}; this is ${signatureOf(caller)}`)

@@ -1,9 +1,9 @@
-/** Shapes of agents, their keys, operator tokens, budgets and the ledger. */
+/** Defines agents, their keys, operator tokens, budgets and the ledger as they travel as JSON. */
 
 import { z } from 'zod'
 import { name } from './task-shapes.ts'
 
-/** Whose credential a request comes with; `control_plane` stays the same when the address of the control plane or its engine changes. */
+/** Names the owner of a credential; `control_plane` stays the same when the address of the control plane or its engine changes. */
 export const identity = z.object({
   kind: z.enum(['operator', 'agent', 'run']),
   id: z.string(),
@@ -16,9 +16,9 @@ export const agentDraft = z.strictObject({
   id: name,
   role: name,
   heartbeat_enabled: z.boolean().default(true),
-  /** Which agent an escalation goes to, and other notes of the operator. */
+  /** May name the agent that an escalation goes to, and hold other notes of the operator. */
   description: z.string().max(2_000).default(''),
-  /** Tokens this agent may spend a day; null: only the limits of its role and of all. */
+  /** The tokens that this agent may spend a day; null: only the limits of its role and of all. */
   daily_tokens: z.nullable(z.int().min(0).max(1e12)).default(null),
 })
 export type AgentDraft = z.infer<typeof agentDraft>
@@ -38,10 +38,10 @@ export const agent = z.object({
   daily_tokens: z.nullable(z.int()),
   paused: z.boolean(),
   paused_reason: z.nullable(z.string()),
-  /** Counts "wake": a worker that waits comes back at once. */
+  /** Counts how often an operator woke the agent: a waiting worker then returns at once. */
   wakes: z.int(),
   last_seen_at: z.nullable(z.string()),
-  /** What its worker said of itself: host, pid, runner, versions. */
+  /** Its worker's report about itself: host, pid, runner, versions. */
   worker: z.nullable(z.record(z.string(), z.unknown())),
   running: z.array(z.object({ task_id: z.string(), run_id: z.string(), title: z.string(), lease_until: z.string() })),
   spent_today: z.int(),
@@ -57,7 +57,7 @@ export const agentKey = z.object({
   revoked_at: z.nullable(z.string()),
 })
 export type AgentKey = z.infer<typeof agentKey>
-/** `key` is shown this once. */
+/** `key` is shown only in this answer. */
 export const newAgentKey = z.object({ ...agentKey.shape, key: z.string() })
 export type NewAgentKey = z.infer<typeof newAgentKey>
 
@@ -93,7 +93,7 @@ export const budget = z.object({
   hard_limit_exceeded: z.boolean(),
   roles: z.record(z.string(), scope),
   agents: z.record(z.string(), scope),
-  /** Linear forecast of what today costs when it goes on as since the day began. */
+  /** Extrapolates today's spending to the end of the day. */
   forecast_today: z.int(),
   /** The last 30 days, oldest first. */
   days: z.array(z.object({ day: z.string(), spent: z.int(), by_role: z.record(z.string(), z.int()) })),
@@ -101,11 +101,14 @@ export const budget = z.object({
 })
 export type Budget = z.infer<typeof budget>
 
-/** Tokens that were counted, once each: settled: a reservation with its true cost; forfeited: one whose run was lost; reported: what an agent said beyond both. */
+/**
+ * Counts tokens once each: `settled`: a reservation with its true cost; `forfeited`: a reservation whose run was lost; `reported`: what an
+ * agent reports beyond both.
+ */
 export const ledgerEntry = z.object({
   id: z.int(),
   at: z.string(),
-  /** YYYY-MM-DD in the zone of the budget at that time. */
+  /** YYYY-MM-DD in the zone that the budget had at that time. */
   day: z.string(),
   role: z.nullable(z.string()),
   agent_id: z.string(),
@@ -116,14 +119,14 @@ export const ledgerEntry = z.object({
   model: z.string(),
 })
 export type LedgerEntry = z.infer<typeof ledgerEntry>
-/** Oldest first, behind the entry `after`. */
+/** Asks for entries behind `after`, oldest first. */
 export type LedgerQuery = { readonly after: number; readonly limit: number }
 
 export const reserveRequest = z.strictObject({ tokens: z.int().min(1).max(1e9), purpose: z.string().max(200).default('') })
 export type ReserveRequest = z.infer<typeof reserveRequest>
 export const reservation = z.object({ reservation_id: z.string(), tokens: z.int(), budget_remaining: z.nullable(z.int()) })
 export type Reservation = z.infer<typeof reservation>
-/** `tokens`: what was really spent, also when it is more than was reserved. */
+/** `tokens` is the true cost, also when it exceeds the reservation. */
 export const settleRequest = z.strictObject({
   reservation_id: z.string().max(64),
   tokens: z.int().min(0).max(1e9),

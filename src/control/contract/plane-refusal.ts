@@ -33,7 +33,7 @@ export class PlaneRefusal extends Error {
   constructor(
     readonly code: RefusalCode,
     message: string,
-    /** Facts for programs: they become `error.details`; `retry_after_ms` becomes a field of its own. */
+    /** Holds facts for programs: they become `error.details`; `retry_after_ms` becomes a field of its own. */
     readonly details: { readonly [name: string]: unknown; readonly retry_after_ms?: number } = {},
   ) {
     super(message)

@@ -1,10 +1,10 @@
-/** Shapes of runs (one claim of one task), their logs, artifacts and sessions. */
+/** Defines runs (one claim of one task), their logs, artifacts and sessions as they travel as JSON. */
 
 import { z } from 'zod'
 import { runStates } from './state-names.ts'
 import { name, runId, type Task, taskId } from './task-shapes.ts'
 
-/** As a list shows it: without the manifest, which may have 256 KiB. */
+/** Leaves out the manifest, which may have 256 KiB, for lists. */
 export const listedRun = z.object({
   run_id: z.string(),
   task_id: z.string(),
@@ -23,7 +23,7 @@ export const listedRun = z.object({
   log_truncated: z.boolean(),
   has_manifest: z.boolean(),
   artifacts: z.array(z.object({ name: z.string(), digest: z.string(), bytes: z.int() })),
-  /** `changes`: none, waiting for a person, applied or dropped. */
+  /** `none`, `waiting` for a person, `applied` or `dropped`. */
   changes: z.nullable(z.enum(['none', 'waiting', 'applied', 'dropped'])),
 })
 export type ListedRun = z.infer<typeof listedRun>
@@ -44,7 +44,7 @@ export const runQuery = z.object({
 })
 export type RunQuery = z.infer<typeof runQuery>
 
-/** A line of `CONTROLPLANE_SESSION_CWD/{agent}.jsonl`, as the seed gives it, key order included. */
+/** Describes a line of `CONTROLPLANE_SESSION_CWD/{agent}.jsonl` as the seed defines it, including the order of keys. */
 export const sessionLine = z.object({
   timestamp: z.string(),
   task: z.string(),
@@ -61,7 +61,7 @@ export type RunFacts = {
   readonly agentId: string
   readonly role: string
   readonly runner: { readonly name: string; readonly version?: string; readonly model?: string }
-  /** What the run was asked, and its SHA-256. */
+  /** The prompt of the run, and its SHA-256. */
   readonly prompt: { readonly text: string; readonly digest: string }
   readonly skill: string
   readonly status: 'success' | 'failed'
@@ -74,6 +74,6 @@ export type RunFacts = {
   readonly log: { readonly bytes: number; readonly digest: string; readonly truncated: boolean }
   readonly changes: { readonly state: 'none' | 'waiting' | 'dropped'; readonly digest?: string; readonly summary?: string }
   readonly artifacts: readonly { readonly name: string; readonly digest: string; readonly bytes: number }[]
-  /** Receipts of the worker's own home, when the own runner worked. */
+  /** The receipts of the worker's own home, when BraidClaw itself was the runner. */
   readonly receipts?: { readonly ids: readonly string[]; readonly count?: number; readonly head?: string }
 }

@@ -1,4 +1,4 @@
-/** Names the states of tasks, runs and approvals. It loads nothing, so that a command that only needs the names starts without the shapes. */
+/** Names the states of tasks, runs and approvals. It imports nothing, so that a command that only needs the names starts without the shapes. */
 
 export const priorities = ['low', 'medium', 'high', 'urgent'] as const
 export const taskStatuses = [

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { blockedReasons, priorities, taskStatuses } from './state-names.ts'
 
-/** Names of roles, agents and labels: visible, short, safe in paths, tmux and shells. */
+/** Names of roles, agents and labels are visible, short, and safe in paths, tmux and shells. */
 export const name = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'a name is 1 to 64 letters, digits, ".", "_" or "-", and begins with a letter or digit')
@@ -24,24 +24,24 @@ export const jsonObject = z
 export const taskDraft = z.strictObject({
   title: text(500, 1),
   description: z._default(text(65_536), ''),
-  /** Which role may claim it. */
+  /** The role that may claim it. */
   role: name,
-  /** Only this agent may claim it. */
+  /** Restricts the claim to this agent. */
   agent_id: z.optional(name),
   priority: z.enum(priorities).default('medium'),
   labels: z.array(name).max(32).default([]),
   depends_on: z.array(taskId).max(64).default([]),
   context: z._default(jsonObject, {}),
-  /** Not before this time. */
+  /** It does not run before this time. */
   available_at: z.optional(time),
   max_attempts: z.int().min(1).max(100).default(3),
-  /** The most tokens that all attempts may spend together. */
+  /** All attempts together may spend at most this many tokens. */
   budget_tokens: z.optional(z.int().min(0).max(1e12)),
   parent_task_id: z.optional(taskId),
 })
 export type TaskDraft = z.infer<typeof taskDraft>
 
-/** PATCH: absent leaves a field as it is. Only while the task has not ended and is not running, except priority and labels. */
+/** Describes a PATCH: an absent field keeps its value. Allowed while the task is open and not running; priority and labels also while it is running. */
 export const taskPatch = z.strictObject({
   title: z.optional(text(500, 1)),
   description: z.optional(text(65_536)),
@@ -49,13 +49,13 @@ export const taskPatch = z.strictObject({
   agent_id: z.optional(z.nullable(name)),
   priority: z.optional(z.enum(priorities)),
   labels: z.optional(z.array(name).max(32)),
-  /** All tasks it depends on from now on; dependency_cycle when one of them waits for this task. */
+  /** Replaces all tasks that it depends on; refused with dependency_cycle when one of them waits for this task. */
   depends_on: z.optional(z.array(taskId).max(64)),
   context: z.optional(jsonObject),
   available_at: z.optional(time),
   max_attempts: z.optional(z.int().min(1).max(100)),
   budget_tokens: z.optional(z.nullable(z.int().min(0).max(1e12))),
-  /** true: blocked(operator); false: released from it. */
+  /** true blocks the task (operator); false releases it. */
   blocked: z.optional(z.boolean()),
 })
 export type TaskPatch = z.infer<typeof taskPatch>
@@ -66,7 +66,7 @@ export const task = z.object({
   description: z.string(),
   role: z.string(),
   agent_id: z.nullable(z.string()),
-  /** The seed's word: the agent that has or may have it, else the role. */
+  /** The seed's field: the agent that has or may have the task, else the role. */
   assigned_to: z.string(),
   priority: z.enum(priorities),
   status: z.enum(taskStatuses),
@@ -95,8 +95,8 @@ export const task = z.object({
 export type Task = z.infer<typeof task>
 
 /**
- * `?role=&status=&label=&agent_id=&q=&limit=&after=`; `order`: newest first unless "queue". `q` looks in title and description, of 10,000 tasks
- * a page: a page may have fewer tasks than asked, or none, and still a `next`.
+ * Describes `?role=&status=&label=&agent_id=&q=&limit=&after=`; `order` is newest first unless "queue". `q` searches title and description of
+ * 10,000 tasks a page: a page may have fewer tasks than requested, or none, and still a `next`.
  */
 export const taskQuery = z.object({
   role: z.optional(name),
@@ -131,7 +131,7 @@ export const claim = z.object({
   run_id: runId,
   attempt: z.int(),
   lease_until: z.string(),
-  /** The bearer of the runner: it is the fence. Shown once, kept as SHA-256. */
+  /** The runner sends it as bearer; writes with it count only while the lease is in force. Shown once, stored as SHA-256. */
   run_token: z.string(),
 })
 export type Claim = z.infer<typeof claim>
@@ -139,12 +139,15 @@ export type Claim = z.infer<typeof claim>
 export const beat = z.object({
   lease_until: z.string(),
   cancel_requested: z.boolean(),
-  /** Tokens this run may still spend, the least of all its limits; null: no limit. */
+  /** The tokens that this run may still spend, the least of all its limits; null: no limit. */
   budget_remaining: z.nullable(z.int()),
 })
 export type Beat = z.infer<typeof beat>
 
-/** `retry`: back into the queue with back-off; `now`: at once and the attempt does not count; `failed`: ends it; `cancelled`: after a cancel. */
+/**
+ * `retry`: returns to the queue with a back-off; `now`: runs again at once, and the attempt does not count; `failed`: ends the task;
+ * `cancelled`: confirms a cancel.
+ */
 export const releaseRequest = z.strictObject({
   outcome: z.enum(['retry', 'now', 'failed', 'cancelled']).default('retry'),
   error: z.optional(text(8_192)),
@@ -153,7 +156,7 @@ export const releaseRequest = z.strictObject({
 export type ReleaseRequest = z.infer<typeof releaseRequest>
 
 export const effectKey = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'an effect key is 1 to 200 visible characters')
-/** What an effect gave, for the run that asks for it again; at most 64 KiB as text. */
+/** The result of an effect, for a run that asks for it again; at most 64 KiB as text. */
 export const effectResult = z.unknown().refine((value) => (JSON.stringify(value)?.length ?? 0) <= 65_536, 'more than 64 KiB of JSON')
 export const effectRequest = z.strictObject({
   key: effectKey,
@@ -174,7 +177,7 @@ export const effect = z.object({
   done_at: z.nullable(z.string()),
 })
 export type Effect = z.infer<typeof effect>
-/** done: it happened; redo: it did not, run it again; give_up: fail the task. Without a key: every effect in doubt. */
+/** done: it happened; redo: it did not, so run it again; give_up: fail the task. Without a key it covers every effect in doubt. */
 export const resolveRequest = z.strictObject({
   outcome: z.enum(['done', 'redo', 'give_up']),
   key: z.optional(effectKey),
@@ -183,16 +186,16 @@ export const resolveRequest = z.strictObject({
 })
 export type ResolveRequest = z.infer<typeof resolveRequest>
 
-/** Describes a heartbeat schedule: the control plane makes its tasks by the clock. */
+/** Describes a heartbeat schedule, by which the control plane creates tasks. */
 export const scheduleDraft = z.strictObject({
   name,
-  /** Five fields or @daily; or an interval such as 30m, 2h. Exactly one of both. */
+  /** Has five fields or is @daily; `every` is an interval such as 30m or 2h. Exactly one of both is set. */
   cron: z.optional(z.string().max(100)),
   every: z.optional(z.string().max(20)),
   timezone: z.string().max(64).default('UTC'),
-  /** What happened while no daemon ran: one task for all missed times, none, or one each (100 at most). */
+  /** Decides about times that passed while no daemon ran: one task for all, none, or one each (100 at most). */
   missed: z.enum(['run-once', 'skip', 'run-all']).default('run-once'),
-  /** While the task before has not ended: make no new one, or make it all the same. */
+  /** Decides whether a new task starts while the one before has not ended. */
   overlap: z.enum(['skip', 'allow']).default('skip'),
   task: taskDraft,
   enabled: z.boolean().default(true),

@@ -10,7 +10,7 @@ import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
 import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf, type Upstream } from './upstream-call.ts'
-import { type Asked, type Fields, fieldsOf, type Seen, type Wire } from './wires.ts'
+import { fieldsOf, type JsonFields, type ModelRequest, type Tally, type Wire } from './wires.ts'
 
 export type MeteredCall = {
   readonly deps: PassThroughDeps
@@ -20,14 +20,14 @@ export type MeteredCall = {
   readonly wire: Wire
   readonly path: string
   readonly text: string
-  readonly body: Fields
+  readonly body: JsonFields
   readonly caller: RunCaller
   readonly secret: string
 }
 
-/** The longest answer when the request names none: the reservation must bound what the call can cost. */
+/** The longest answer when the request sets no limit: the reservation must bound the cost of the call. */
 const usualOutput = 16_384
-/** More than any model writes. */
+/** No model writes this many tokens. */
 const mostOutput = 1e8
 
 export async function meteredCall(call: MeteredCall): Promise<Response> {
@@ -38,7 +38,7 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
   const ended = new AbortController()
   const stopped = AbortSignal.any([call.connection.gone, ended.signal])
   const unwatch = watchRun(call.deps, call.secret, (why) => ended.abort(why))
-  const seen: Seen = { input: 0, output: 0, bytes: 0, whole: false, ended: false }
+  const seen: Tally = { input: 0, output: 0, bytes: 0, whole: false, ended: false }
   const model = modelOf(call)
   const finish = async (tokens: number) => {
     unwatch()
@@ -54,19 +54,23 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
     if (!answer.ok) return await refused({ ...relay, headers }, answer, finish)
     return await pass({ ...relay, headers }, answer)
   } catch (error) {
-    // Nobody knows whether a request that broke was worked on, unless it was never sent.
+    // Nobody knows whether the vendor worked on a request that broke, unless it was never sent.
     await (isUnsent(error) ? finish(0) : settle())
     if (error instanceof HttpError || error instanceof PlaneRefusal) throw error
     return brokenResponse(relay, error)
   }
 }
 
-/** Any text is passed on; the vendor refuses what is not a model. */
+/** Passes on any text; the vendor refuses what is not a model. */
 function modelOf({ body }: Pick<MeteredCall, 'body'>): string {
   return typeof body.model === 'string' ? body.model : ''
 }
 
-async function reserveFor({ deps, wire, body, caller, upstream, connection }: MeteredCall, asked: Asked, input: number): Promise<Reserved> {
+async function reserveFor(
+  { deps, wire, body, caller, upstream, connection }: MeteredCall,
+  asked: ModelRequest,
+  input: number,
+): Promise<CallReservation> {
   const model = modelOf({ body })
   const longest = asked.output ?? Math.min(usualOutput, (await catalogueFacts(upstream.baseUrl, model))?.maxOutputTokens ?? usualOutput)
   const failed = (error: unknown) => deps.log('warn', 'llm.settle', { run: caller.runId, error: String(error) })
@@ -79,7 +83,7 @@ async function reserveFor({ deps, wire, body, caller, upstream, connection }: Me
   return await reserveCall({ budget: deps.plane.budget, sleep: deps.sleep, failed }, { ...charge, gone: connection.gone })
 }
 
-/** @throws PlaneRefusal budget_exceeded when the API takes no answer as short as the budget allows */
+/** @throws PlaneRefusal budget_exceeded when the API refuses an answer as short as the budget allows */
 function limitedBody({ wire, body, upstream }: MeteredCall, output: number): string {
   const limited = wire.limited(body, Math.max(1, Math.floor(output)), upstream.baseUrl)
   if (limited) return JSON.stringify(limited)
@@ -92,10 +96,10 @@ async function pass(relay: Relay, answer: Response): Promise<Response> {
 }
 
 const maxErrorBytes = 65_536
-/** Longer than a key, so that none is cut in two before it is looked for. */
+/** Longer than a key, so that a key is not cut in two before the search for it. */
 const longestKey = 4_096
 
-/** A request that the vendor refused costs nothing. */
+/** Passes on a refusal of the vendor, which costs nothing. */
 async function refused(relay: Relay, answer: Response, finish: (tokens: number) => Promise<void>): Promise<Response> {
   const { text } = await readText(answer, maxErrorBytes + longestKey)
   await finish(0)
@@ -109,18 +113,18 @@ function isUnsent(error: unknown): boolean {
 
 type Charge = {
   readonly caller: Caller
-  /** Tokens that the request itself has, by estimate. */
+  /** Estimates the tokens of the request itself. */
   readonly input: number
-  /** The most tokens of the answer. */
+  /** Limits the tokens of the answer. */
   readonly output: number
   readonly purpose: string
   readonly gone: AbortSignal
 }
 
-type Reserved = {
-  /** How long the answer may be. */
+type CallReservation = {
+  /** Limits the length of the answer. */
   readonly output: number
-  /** Says what was really used; a second call does nothing. Never rejects: what is not settled counts as spent when the run ends. */
+  /** Reports the true cost; a second call does nothing. Never rejects: what is not settled counts as spent when the run ends. */
   settle(tokens: number, model: string): Promise<void>
 }
 
@@ -130,21 +134,21 @@ type MeterDeps = {
   readonly failed: (error: unknown) => void
 }
 
-/** A shorter answer would be of no use. */
+/** A shorter answer would be useless. */
 const shortestAnswer = 256
-/** With little left one call takes all of it; with more it leaves half to other calls. */
+/** A call takes everything when at most this much is left; with more it leaves half to other calls. */
 const little = 4_096
-const waits = { tries: 40, ms: 250 }
+const retries = { tries: 40, ms: 250 }
 
-/** Waits some seconds while other calls hold what this one needs. @throws PlaneRefusal budget_exceeded when too little is left */
-async function reserveCall(deps: MeterDeps, charge: Charge): Promise<Reserved> {
+/** Waits some seconds while other calls hold the tokens that this one needs. @throws PlaneRefusal budget_exceeded when too little is left */
+async function reserveCall(deps: MeterDeps, charge: Charge): Promise<CallReservation> {
   for (let tries = 0; ; tries += 1) {
     try {
-      // A reservation that is refused ends the run, so it is asked first how much there is.
+      // A refused reservation ends the run, so the call first asks how much is left.
       return await reserve(deps, charge, outputFor(charge, await deps.budget.remaining(charge.caller)))
     } catch (error) {
-      if (!isHeldByOthers(error) || tries >= waits.tries || charge.gone.aborted) throw error
-      await deps.sleep(waits.ms)
+      if (!isHeldByOthers(error) || tries >= retries.tries || charge.gone.aborted) throw error
+      await deps.sleep(retries.ms)
     }
   }
 }
@@ -155,7 +159,7 @@ function outputFor({ input, output }: Charge, left: number | null): number {
   return Math.max(rest <= little ? rest : Math.max(little, Math.floor(rest / 2)), Math.min(shortestAnswer, output))
 }
 
-async function reserve({ budget, failed }: MeterDeps, { caller, input, purpose }: Charge, output: number): Promise<Reserved> {
+async function reserve({ budget, failed }: MeterDeps, { caller, input, purpose }: Charge, output: number): Promise<CallReservation> {
   const { reservation_id } = await budget.reserve(caller, { tokens: input + output, purpose })
   const state = { settled: false }
   return {
@@ -177,11 +181,11 @@ const bytesPerInputToken = 3.5
 const bytesPerOutputToken = 3
 /** A picture costs by its size on the screen, not by its bytes. */
 const tokensPerImage = 2_500
-/** A vendor that says more is wrong. */
+/** A vendor that reports more is wrong. */
 const mostTokens = 1e9
 const imageTypes: readonly unknown[] = ['image', 'image_url', 'input_image']
 
-/** Rather too many than too few. @param body the parsed request */
+/** Estimates rather too many than too few. @param body the parsed request */
 function estimatedInput(body: unknown): number {
   const images = { count: 0, bytes: 0 }
   countImages(body, images)
@@ -199,17 +203,17 @@ function countImages(value: unknown, images: { count: number; bytes: number }): 
   } else for (const field of Object.values(value)) countImages(field, images)
 }
 
-/** The picture itself, in base64, as an address or by its name at the vendor: what else stands beside it is text like any other. */
-function pictureOf({ image_url, source, file_id }: Fields): unknown {
+/** Returns the picture itself, in base64, as an address or by its name at the vendor; everything beside it is text. */
+function pictureOf({ image_url, source, file_id }: JsonFields): unknown {
   const { data, url, file_id: named } = fieldsOf(source)
   return typeof image_url === 'string' ? image_url : (fieldsOf(image_url).url ?? data ?? url ?? named ?? file_id)
 }
 
 /**
- * What a call used: the vendor's count when it is final; what was seen when the answer ended without one. Otherwise nobody knows what the
- * vendor wrote, or thought without showing it: then it is all that was reserved.
+ * Computes the cost of a call: the vendor's count when it is final; what the answer showed when it ended without one. Otherwise nobody knows
+ * what the vendor wrote, or thought without showing it, so all that was reserved counts.
  */
-function tokensOf(seen: Seen, reserved: { readonly input: number; readonly output: number }): number {
+function tokensOf(seen: Tally, reserved: { readonly input: number; readonly output: number }): number {
   const counted = seen.input + seen.output
   const output = Math.max(seen.output, Math.ceil(seen.bytes / bytesPerOutputToken), seen.ended ? 0 : reserved.output)
   const atLeast = Math.max(seen.input, reserved.input) + output
@@ -226,8 +230,8 @@ function assertCountable(value: unknown): void {
   for (const field of Object.values(value)) assertCountable(field)
 }
 
-/** A picture costs about as much wherever it comes from; a document may have a million tokens. */
-function nameOfDocument(part: Fields): string | undefined {
+/** Finds a document that is not in the request. A picture costs about the same wherever it comes from; a document may have a million tokens. */
+function nameOfDocument(part: JsonFields): string | undefined {
   const { type, source, file } = part
   if (type === 'file' && isText(fieldsOf(file).file_id)) return 'file_id'
   if (type === 'input_file') return ['file_id', 'file_url'].find((name) => isText(part[name]))
@@ -240,7 +244,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-/** Looks, while a model answers, whether the run may still go on: a lost lease, a cancelled task or a revoked key ends the call. */
+/** The caller of a model: only runs may ask one. */
 export type RunCaller = Extract<Caller, { readonly kind: 'run' }>
 
 type WatchDeps = {
@@ -248,11 +252,11 @@ type WatchDeps = {
   readonly sleep: (ms: number) => Promise<void>
 }
 
-const lookEveryMs = 400
-/** How long the control plane may be unable to answer before a call ends. */
+const checkEveryMs = 400
+/** A call ends when the control plane cannot answer for this long. */
 const blindMs = 10_000
 
-/** @throws PlaneRefusal when the run of this token may not go on */
+/** Finds the run of a token. @throws PlaneRefusal when the run may not continue */
 export async function assertRuns({ plane }: WatchDeps, secret: string): Promise<RunCaller> {
   const caller = await plane.access.callerOf(secret)
   if (!caller) throw new PlaneRefusal('unauthorized', 'this token is not in force: its lease has ended, or its key was revoked')
@@ -266,17 +270,17 @@ export async function assertRuns({ plane }: WatchDeps, secret: string): Promise<
   return caller
 }
 
-/** Calls `stop` once, with the reason. @returns a function that ends the watch */
+/** Checks while a model answers whether the run may continue, and calls `stop` once with the reason when it may not. @returns a function that ends the watch */
 function watchRun(deps: WatchDeps, secret: string, stop: (why: unknown) => void): () => void {
   const state = { over: false, blindSince: 0 }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     try {
       await assertRuns(deps, secret)
       state.blindSince = 0
     } catch (error) {
       if (isRefusal(error)) return end(error)
-      state.blindSince += lookEveryMs
+      state.blindSince += checkEveryMs
       if (state.blindSince >= blindMs) end(new PlaneRefusal('unavailable', 'the control plane cannot see whether this run may go on'))
     }
   }
@@ -288,8 +292,8 @@ function watchRun(deps: WatchDeps, secret: string, stop: (why: unknown) => void)
 
   async function follow(): Promise<void> {
     while (!state.over) {
-      await deps.sleep(lookEveryMs)
-      if (!state.over) await look()
+      await deps.sleep(checkEveryMs)
+      if (!state.over) await check()
     }
   }
 

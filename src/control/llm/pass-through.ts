@@ -1,4 +1,4 @@
-/** Passes requests of runners on to a model and counts their tokens: reserved before, settled after, refused when the budget is gone. */
+/** Passes requests of runners on to a model and counts their tokens: reserves before, settles after, refuses when the budget is spent. */
 
 import { createRateLimit } from '../../http/callers.ts'
 import { HttpError, quiet } from '../../http/http-error.ts'
@@ -20,17 +20,17 @@ import {
 import { anthropicMessages, chatCompletions, errorAnswer, type Failure, failureOf, fieldsOf, openAiResponses, type Wire } from './wires.ts'
 
 type PassThrough = {
-  /** Whether this path is one of a model API. */
+  /** Tells whether this path belongs to a model API. */
   takes(path: string): boolean
-  /** Every failure has the shape of the vendor's API. */
+  /** Answers in the shape of the vendor's API, also failures. */
   answer(request: Request, connection: Connection): Promise<Response>
 }
 
 const llmPrefix = '/api/controlplane/llm/v1/'
 const bodyLimits = { maxBytes: 16_777_216, maxDepth: 200, maxMs: 60_000 }
-/** A runner may have helpers of its own that ask at the same time. */
+/** A runner may have helpers that ask at the same time. */
 const maxCallsPerRun = 16
-/** From one address. */
+/** Limits wrong tokens from one address. */
 const wrongTokens = { perSecond: 5, burst: 50 }
 
 type Target = { readonly vendor: Vendor; readonly wire?: Wire; readonly path: string; readonly method: 'GET' | 'POST' }
@@ -50,14 +50,14 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
     }
   }
 
-  /** Nobody can try many tokens; who has a right one is never refused for that. */
+  /** Slows down callers that try many tokens; a caller with a right one is never refused for that. */
   function slowedDown(failure: Failure, { address }: Connection): Failure {
     const wait = failure.status === 401 ? wrong.take(address) : undefined
     if (wait === undefined) return failure
     return { status: 429, code: 'too_many', message: `too many wrong tokens; try again in ${wait} s`, retryAfterS: wait }
   }
 
-  async function pass({ request, connection, target, caller, secret }: Passing): Promise<Response> {
+  async function pass({ request, connection, target, caller, secret }: RunnerRequest): Promise<Response> {
     const upstream = upstreamFor(deps, target.vendor)
     const text = target.method === 'POST' ? (await readJsonBody(request, bodyLimits)).text : ''
     connection.stay()
@@ -67,7 +67,7 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
     return await meteredCall(metered)
   }
 
-  /** Counts only until the answer begins: a stream holds no more than its connection. */
+  /** Counts a call only until its answer begins: a stream uses no more than its connection. */
   async function limited<T>({ runId }: RunCaller, work: () => Promise<T>): Promise<T> {
     const count = running.get(runId) ?? 0
     if (count >= maxCallsPerRun) throw new HttpError(429, 'too_many', `${runId} asks ${count} models at once; wait for an answer`)
@@ -84,7 +84,7 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
   return { takes: (path) => path.startsWith(llmPrefix), answer }
 }
 
-type Passing = {
+type RunnerRequest = {
   readonly request: Request
   readonly connection: Connection
   readonly target: Target
@@ -122,7 +122,7 @@ function upstreamFor({ upstreams }: PassThroughDeps, vendor: Vendor): Upstream {
   )
 }
 
-/** A bug is logged, and its text is not shown. */
+/** Logs a bug, and hides its text from the caller. */
 function known5xx({ log }: PassThroughDeps, error: unknown): Failure {
   try {
     return failureOf(error)

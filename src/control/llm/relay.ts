@@ -1,26 +1,26 @@
-/** Passes the answer of a model on to the runner: reads what it used on the way, and ends both sides when the run may not go on. */
+/** Passes the answer of a model on to the runner, reads its usage on the way, and ends both sides when the run may not continue. */
 
 import { quiet } from '../../http/http-error.ts'
 import { parseJson } from '../../kit/json.ts'
-import { type Block, readBlocks } from './stream-blocks.ts'
+import { type EventBlock, readBlocks } from './stream-blocks.ts'
 import { maxDocumentBytes, readText } from './upstream-call.ts'
-import { type Asked, errorAnswer, type Failure, failureOf, fieldsOf, type Seen, type Wire } from './wires.ts'
+import { errorAnswer, type Failure, failureOf, fieldsOf, type ModelRequest, type Tally, type Wire } from './wires.ts'
 
 export type Relay = {
   readonly wire: Wire
-  readonly asked: Asked
-  readonly seen: Seen
-  /** Aborted, with the reason, when the run may not go on or the client has gone. */
+  readonly asked: ModelRequest
+  readonly seen: Tally
+  /** Aborts, with the reason, when the run may not continue or the client disconnects. */
   readonly stopped: AbortSignal
   /** Called before the client has the end of the answer; only the first call counts. */
   readonly settle: () => Promise<void>
   readonly redact: (text: string) => string
-  /** Tells the operator why the connection to the vendor broke. */
+  /** Logs for the operator why the connection to the vendor broke. */
   readonly broke: (error: unknown) => void
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Passes on a document as it is. What is not an object of JSON is counted by its bytes. */
+/** Passes on a document unchanged. One that is not an object of JSON counts by its bytes. */
 export async function relayDocument({ wire, seen, settle, redact, headers }: Relay, upstream: Response): Promise<Response> {
   const { text, isWhole, bytes } = await readText(upstream, maxDocumentBytes)
   if (!isWhole) throw new RangeError(`the model answered with more than ${maxDocumentBytes} bytes`)
@@ -36,8 +36,8 @@ export async function relayDocument({ wire, seen, settle, redact, headers }: Rel
 export function relayStream(relay: Relay, upstream: Response): Response {
   const blocks = readBlocks()
   const reader = upstream.body?.getReader()
-  /** The client may act on the last event, so all is settled before it has it. */
-  async function passed(block: Block): Promise<string | Uint8Array | undefined> {
+  /** Settles before it passes on the last event, because the client may act on that. */
+  async function passed(block: EventBlock): Promise<string | Uint8Array | undefined> {
     const value = fieldsOf(parseJson(block.data))
     relay.wire.note(relay.seen, value)
     if (relay.wire.isLast(block.data, value)) {
@@ -72,7 +72,7 @@ export function relayStream(relay: Relay, upstream: Response): Response {
 
   const body = new ReadableStream<Uint8Array>({
     start() {
-      // Without a client that reads, nobody would settle.
+      // Without a client that reads, no other call settles.
       relay.stopped.addEventListener('abort', () => void relay.settle(), { once: true })
     },
     pull: (controller) => pull(controller).catch((error) => fail(controller, error)),
@@ -81,7 +81,7 @@ export function relayStream(relay: Relay, upstream: Response): Response {
   return new Response(body, { status: upstream.status, headers: { ...quiet, ...relay.headers, 'x-accel-buffering': 'no' } })
 }
 
-/** The reason of an abort is a refusal, or whatever ended the connection of the client. */
+/** Describes the reason of an abort: a refusal, or whatever ended the connection of the client. */
 function stopFailure(reason: unknown): Failure {
   try {
     return failureOf(reason)
@@ -90,7 +90,7 @@ function stopFailure(reason: unknown): Failure {
   }
 }
 
-/** Only our own limits are named: other errors name addresses that are the operator's alone. */
+/** Names only our own limits: other errors name addresses that only the operator may see. */
 function failureFor({ stopped, broke }: Relay, error: unknown): Failure {
   if (stopped.aborted) return stopFailure(stopped.reason)
   broke(error)

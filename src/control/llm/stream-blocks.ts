@@ -1,23 +1,23 @@
-/** Cuts a stream of server-sent events into its events without changing a byte, so that each can be read and passed on. */
+/** Splits a stream of server-sent events into its events without changing a byte, so that each can be read and passed on. */
 
-export type Block = {
+export type EventBlock = {
   /** The event as it was sent, with the empty line that ends it. */
   readonly bytes: Uint8Array
   /** Its data; lines are joined by a line break. */
   readonly data: string
 }
 
-/** A larger event is none. */
+/** A longer event is an error. */
 export const maxBlockBytes = 33_554_432
 
 export type BlockReader = {
   /** @throws RangeError for an event of more than 32 MiB */
-  take(piece: Uint8Array): readonly Block[]
-  /** What follows the last empty line. */
-  rest(): Block | undefined
+  take(piece: Uint8Array): readonly EventBlock[]
+  /** Returns what follows the last empty line. */
+  rest(): EventBlock | undefined
 }
 
-/** A long event is put together once, when its end arrives, so that its cost is linear in its length. */
+/** Joins a long event once, when its end arrives, so that the cost is linear in its length. */
 export function readBlocks(): BlockReader {
   const state = { pieces: [] as Uint8Array[], bytes: 0, tail: new Uint8Array() }
 
@@ -36,7 +36,7 @@ export function readBlocks(): BlockReader {
 
   return {
     take(piece) {
-      const blocks: Block[] = []
+      const blocks: EventBlock[] = []
       const hasEnd = endOfBlock(Buffer.concat([state.tail, piece])) >= 0
       let left = hasEnd ? drain(piece) : piece
       for (let end = hasEnd ? endOfBlock(left) : -1; end >= 0; end = endOfBlock(left)) {
@@ -50,7 +50,7 @@ export function readBlocks(): BlockReader {
   }
 }
 
-/** An end of a block that began in an earlier piece. */
+/** A line break that began in an earlier piece has at most this many bytes. */
 const tailBytes = 3
 const [LF, CR] = [10, 13]
 
@@ -66,14 +66,14 @@ function endOfBlock(bytes: Uint8Array): number {
   return -1
 }
 
-/** How many bytes end a line here; 0: none. */
+/** Returns how many bytes end a line here; 0 when none do. */
 function lineEnd(bytes: Uint8Array, at: number): number {
   if (bytes[at] === LF) return 1
   if (bytes[at] !== CR) return 0
   return bytes[at + 1] === LF ? 2 : 1
 }
 
-function blockOf(bytes: Uint8Array): Block {
+function blockOf(bytes: Uint8Array): EventBlock {
   return { bytes, data: dataOf(bytes) }
 }
 

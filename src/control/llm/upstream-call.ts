@@ -1,4 +1,4 @@
-/** Sends a request to the vendor, reads its answer no further than a limit, and hides what is the operator's alone: the key, and what the vendor says about it. */
+/** Sends a request to the vendor, reads its answer up to a limit, and hides what only the operator may see: the key, and what the vendor says about it. */
 
 import { unauthorized } from '../../http/callers.ts'
 import { HttpError } from '../../http/http-error.ts'
@@ -32,22 +32,22 @@ export async function askUpstream({ deps, request, upstream, path, method, body,
   )
 }
 
-/** Anthropic's clients ask for their betas in the query. */
+/** Passes on `beta`, which Anthropic's clients send in the query. */
 function queryOf(url: string): string {
   return new URL(url).searchParams.get('beta') === 'true' ? '?beta=true' : ''
 }
 
-/** More than any model answers in one document. */
+/** No model answers with more in one document. */
 export const maxDocumentBytes = 67_108_864
 
 type AnswerText = {
   readonly text: string
   readonly bytes: number
-  /** False: there was more, and the connection is closed. */
+  /** False when there was more and the connection was closed. */
   readonly isWhole: boolean
 }
 
-/** A vendor that never ends, or whose answer unpacks to much more than it sent, takes no memory. */
+/** Reads up to a limit, so that an endless answer, or one that unpacks to much more than was sent, does not fill the memory. */
 export async function readText({ body }: Response, most: number): Promise<AnswerText> {
   const pieces: Uint8Array[] = []
   let bytes = 0
@@ -59,7 +59,7 @@ export async function readText({ body }: Response, most: number): Promise<Answer
   return { text: new TextDecoder().decode(Buffer.concat(pieces)), bytes, isWhole: bytes <= most }
 }
 
-/** A vendor may repeat the key in what it says. */
+/** Removes the key from a text of the vendor, which may repeat it. */
 export function redactorOf({ key }: Upstream): (text: string) => string {
   return (text) => (key.length >= 8 && text.includes(key) ? text.replaceAll(key, '[REDACTED]') : text)
 }
@@ -71,17 +71,17 @@ export type PassThroughDeps = {
     readonly budget: Pick<Plane['budget'], 'remaining' | 'reserve' | 'settle'>
   }
   readonly upstreams: Upstreams
-  /** The guarded fetch for this base URL (createProviderFetch). */
+  /** Returns the guarded fetch for this base URL (createProviderFetch). */
   readonly fetchFor: (baseUrl: string) => typeof fetch
   readonly sleep: (ms: number) => Promise<void>
   readonly now: () => number
   readonly log: PlaneOptions['log']
 }
 
-/** A header that was sent twice arrives joined by a comma, and no token has a comma. */
+/** Excludes commas: a header that was sent twice arrives joined by one. */
 const tokenPattern = /^[\x21-\x2b\x2d-\x7e]{1,512}$/
 
-/** The run token: as bearer, or where Anthropic's clients put their key. @throws HttpError 401 */
+/** Reads the run token from the bearer, or where Anthropic's clients put their key. @throws HttpError 401 */
 export function runTokenOf(headers: Headers): string {
   const [, bearer] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? []
   const token = bearer ?? headers.get('x-api-key') ?? ''
@@ -104,7 +104,7 @@ function vendorHeaders(from: Headers, { vendor, key }: Upstream): Headers {
   return headers
 }
 
-/** Others tell of the operator's account. */
+/** Other headers reveal facts about the operator's account. */
 const passedBack = ['content-type', 'retry-after', 'retry-after-ms', 'request-id', 'x-request-id', 'x-should-retry']
 
 export function clientHeaders(from: Headers): Record<string, string> {
@@ -120,7 +120,7 @@ type Upstreams = { readonly [vendor in Vendor]?: Upstream }
 
 const vendorUrls = { openai: 'https://api.openai.com/v1', anthropic: 'https://api.anthropic.com/v1' } as const
 
-/** An upstream without a key is used only when its URL is set: a model server of one's own often needs none. @throws TypeError for no URL */
+/** Uses an upstream without a key only when its URL is set: a private model server often needs none. @throws TypeError for a wrong URL */
 export function upstreamsOf(env: { readonly [name: string]: string | undefined }): Upstreams {
   const openai = upstreamOf('openai', env.CONTROLPLANE_OPENAI_URL, env.CONTROLPLANE_OPENAI_KEY ?? env.OPENAI_API_KEY)
   const anthropic = upstreamOf('anthropic', env.CONTROLPLANE_ANTHROPIC_URL, env.CONTROLPLANE_ANTHROPIC_KEY ?? env.ANTHROPIC_API_KEY)
@@ -132,7 +132,7 @@ function upstreamOf(vendor: Vendor, url = '', key = ''): Upstream | undefined {
   return { vendor, baseUrl: versioned(url === '' ? vendorUrls[vendor] : url, vendor), key }
 }
 
-/** Vendors' own libraries differ in whether a base URL has the version, so both forms are accepted. */
+/** Adds the version to a base URL without one: vendors' own libraries accept both forms. */
 function versioned(url: string, vendor: Vendor): string {
   const parsed = URL.parse(url)
   if (parsed === null || !['http:', 'https:'].includes(parsed.protocol))

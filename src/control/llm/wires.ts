@@ -5,81 +5,81 @@ import { isObject } from '../../kit/json.ts'
 import { PlaneRefusal, refusalStatuses } from '../contract/plane-refusal.ts'
 import type { Vendor } from './upstream-call.ts'
 
-export type Fields = { readonly [name: string]: unknown }
+export type JsonFields = { readonly [name: string]: unknown }
 
-export type Asked = {
+export type ModelRequest = {
   readonly stream: boolean
   /** The longest answer that the request permits, in tokens. */
   readonly output: number | undefined
-  /** How many answers it asks for. */
+  /** The number of answers that it asks for. */
   readonly answers: number
-  /** Whether the client itself asked for the counts of a stream. */
+  /** Tells whether the client itself asked for the counts of a stream. */
   readonly wantsCounts: boolean
 }
 
-/** What an answer showed so far. `whole`: the counts are the final ones. `ended`: the vendor has said its last word. */
-export type Seen = { input: number; output: number; bytes: number; whole: boolean; ended: boolean }
+/** Counts what an answer has shown so far. `whole`: the counts are final. `ended`: the vendor has sent the end. */
+export type Tally = { input: number; output: number; bytes: number; whole: boolean; ended: boolean }
 
 export type Wire = {
   readonly vendor: Vendor
   /** Below the version of the API. */
   readonly path: string
   /** @throws HttpError 400 for what cannot be metered */
-  readonly asked: (body: Fields) => Asked
-  /** The request with an answer of at most `output` tokens; undefined when it makes no sense with so few. */
-  readonly limited: (body: Fields, output: number, address: string) => Fields | undefined
+  readonly asked: (body: JsonFields) => ModelRequest
+  /** Returns the request with an answer of at most `output` tokens; undefined when the API refuses so few. */
+  readonly limited: (body: JsonFields, output: number, address: string) => JsonFields | undefined
   /** Takes a whole answer, or one event of a stream. */
-  readonly note: (seen: Seen, value: Fields) => void
-  /** Whether this is the last event: the client may send its next request when it has it. */
-  readonly isLast: (data: string, value: Fields) => boolean
-  /** Whether this event is there only because the pass-through asked for it. */
-  readonly isExtra: (value: Fields, asked: Asked) => boolean
-  /** The event that ends a stream with a failure. */
+  readonly note: (seen: Tally, value: JsonFields) => void
+  /** Tells whether this is the last event, after which the client may send its next request. */
+  readonly isLast: (data: string, value: JsonFields) => boolean
+  /** Tells whether this event exists only because the pass-through asked for it. */
+  readonly isExtra: (value: JsonFields, asked: ModelRequest) => boolean
+  /** Returns the event that ends a stream with a failure. */
   readonly stopped: (failure: Failure) => string
 }
 
-export function fieldsOf(value: unknown): Fields {
+export function fieldsOf(value: unknown): JsonFields {
   return isObject(value) ? value : {}
 }
 
-/** A count that is none is 0, as if it were not there. */
+/** Returns 0 for anything but a count. */
 function countOf(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.min(Math.ceil(value), 1e9) : 0
 }
 
-/** Counts only grow: an event may repeat what an earlier one said. */
-function noteCounts(seen: Seen, { input, output }: { readonly input: number; readonly output: number }): void {
+/** Raises the counts, because an event may repeat what an earlier one reported. */
+function noteCounts(seen: Tally, { input, output }: { readonly input: number; readonly output: number }): void {
   seen.input = Math.max(seen.input, input)
   seen.output = Math.max(seen.output, output)
 }
 
 /** Adds a text of the answer. Counts that came before it were not the final ones. */
-function noteText(seen: Seen, text: unknown): void {
+function noteText(seen: Tally, text: unknown): void {
   const bytes = textBytes(text)
   seen.bytes += bytes
   if (bytes > 0) seen.whole = false
 }
 
-/** Some vendors leave the tokens of hidden thinking out of the answer's, and count them in the total alone. */
-function outputOf(usage: Fields, { input, output }: { readonly input: string; readonly output: string }): number {
+/** Computes the output from the total too: some vendors count hidden thinking only there. */
+function outputOf(usage: JsonFields, { input, output }: { readonly input: string; readonly output: string }): number {
   return Math.max(countOf(usage[output]), countOf(usage.total_tokens) - countOf(usage[input]))
 }
 
-/** The UTF-8 bytes of all texts in a value. */
+/** Counts the UTF-8 bytes of all texts in a value. */
 function textBytes(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
   if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + textBytes(item), 0)
   return isObject(value) ? textBytes(Object.values(value)) : 0
 }
 
-/** OpenAI's newer models refuse `max_tokens`; many other servers know nothing else. */
-function limitName(body: Fields, address: string): string {
+/** Returns the name of the limit: OpenAI's newer models refuse `max_tokens`; many other servers know nothing else. */
+function limitName(body: JsonFields, address: string): string {
   if (body.max_completion_tokens !== undefined && body.max_completion_tokens !== null) return 'max_completion_tokens'
   if (body.max_tokens !== undefined && body.max_tokens !== null) return 'max_tokens'
   return URL.parse(address)?.hostname === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens'
 }
 
-/** As many as OpenAI's API allows. */
+/** OpenAI's API allows this many. */
 const mostAnswers = 128
 
 /** @throws HttpError 400 for a number that vendors read in different ways */
@@ -93,7 +93,7 @@ export const chatCompletions: Wire = {
   vendor: 'openai',
   path: '/chat/completions',
   asked(body) {
-    // Some servers write so many answers and show the best of them.
+    // Some servers write this many answers and show the best of them.
     answersOf('best_of', body.best_of, 1)
     return {
       stream: body.stream === true,
@@ -103,7 +103,7 @@ export const chatCompletions: Wire = {
     }
   },
   limited(body, output, address) {
-    // A server that knows another limit would obey that one.
+    // A server that knows another limit would follow that one.
     const { max_tokens: _, max_completion_tokens: _new, n_predict: _own, ...rest } = body
     const counts = body.stream === true ? { stream_options: { ...fieldsOf(body.stream_options), include_usage: true } } : {}
     return { ...rest, [limitName(body, address)]: output, ...counts }
@@ -122,11 +122,11 @@ export const chatCompletions: Wire = {
   stopped: (failure) => `data: ${JSON.stringify(errorBody('openai', failure))}\n\n`,
 }
 
-function hasEnded({ message, finish_reason }: Fields): boolean {
+function hasEnded({ message, finish_reason }: JsonFields): boolean {
   return message !== undefined || typeof finish_reason === 'string'
 }
 
-/** Present, these move a part of the input or of the work out of the request, where nobody can count it beforehand. */
+/** These parameters move a part of the input or of the work out of the request, where the plane cannot count it beforehand. */
 const unmetered: { readonly [name: string]: string } = {
   background: 'an answer that goes on without a connection cannot be metered',
   previous_response_id: 'the earlier answer would be input that is not in the request; send the whole input',
@@ -145,7 +145,7 @@ export const openAiResponses: Wire = {
         throw new HttpError(400, 'unsupported_parameter', `${name}: ${why}`)
     return { stream: body.stream === true, output: countOf(body.max_output_tokens) || undefined, answers: 1, wantsCounts: true }
   },
-  /** The API takes no fewer than 16. */
+  /** The API requires at least 16. */
   limited: (body, output) => (output < 16 ? undefined : { ...body, max_output_tokens: output }),
   note(seen, value) {
     const response = value.object === 'response' ? value : fieldsOf(value.response)
@@ -164,11 +164,11 @@ export const openAiResponses: Wire = {
   },
 }
 
-function isWhole({ object, type }: Fields): boolean {
+function isWhole({ object, type }: JsonFields): boolean {
   return object === 'response' || ends.includes(type)
 }
 
-/** The vendor takes no fewer for thinking, and an answer must be longer than its thinking. */
+/** The vendor requires at least this many for thinking, and an answer must be longer than its thinking. */
 const leastThinking = 1024
 
 export const anthropicMessages: Wire = {
@@ -198,30 +198,30 @@ export const anthropicMessages: Wire = {
   stopped: (failure) => `event: error\ndata: ${JSON.stringify(errorBody('anthropic', failure))}\n\n`,
 }
 
-/** What the vendor did before the answer, such as making the request shorter, stands in a list beside the counts of the answer alone. */
-function totalOf(usage: Fields): { readonly input: number; readonly output: number } {
+/** Adds the vendor's work before the answer, such as shortening the request: a list beside the counts of the answer has it. */
+function totalOf(usage: JsonFields): { readonly input: number; readonly output: number } {
   const parts = (Array.isArray(usage.iterations) ? usage.iterations : []).map(fieldsOf)
-  const sum = (counted: (one: Fields) => number) => parts.reduce((all, part) => all + counted(part), 0)
-  const outputIn = ({ output_tokens }: Fields) => countOf(output_tokens)
+  const sum = (counted: (one: JsonFields) => number) => parts.reduce((all, part) => all + counted(part), 0)
+  const outputIn = ({ output_tokens }: JsonFields) => countOf(output_tokens)
   return { input: Math.max(inputOf(usage), sum(inputOf)), output: Math.max(outputIn(usage), sum(outputIn)) }
 }
 
-/** The vendor counts what comes from the cache, or goes into it, apart. */
-function inputOf({ input_tokens, cache_creation_input_tokens, cache_read_input_tokens }: Fields): number {
+/** Adds the tokens that come from the cache, or go into it, which the vendor counts separately. */
+function inputOf({ input_tokens, cache_creation_input_tokens, cache_read_input_tokens }: JsonFields): number {
   return countOf(input_tokens) + countOf(cache_creation_input_tokens) + countOf(cache_read_input_tokens)
 }
 
-/** `retryAfterS`: absent when the same request will fail again. */
+/** `retryAfterS` is absent when the same request would fail again. */
 export type Failure = { readonly status: number; readonly code: string; readonly message: string; readonly retryAfterS?: number }
 
-/** @throws what is neither a refusal nor an HTTP error: a bug */
+/** Describes a failure. @throws any other error: a bug */
 export function failureOf(error: unknown): Failure {
   if (error instanceof HttpError) return { status: error.status, code: error.code, message: error.message }
   if (!(error instanceof PlaneRefusal)) throw error
   const { code, message, details } = error
   const later = details.retry_after_ms
   return {
-    // What other calls hold is free in a moment: no reason to stop.
+    // The tokens that other calls hold are free again in a moment, so the runner should not stop.
     ...{ status: details.shortage === 'soon' ? 429 : refusalStatuses[code], code, message },
     retryAfterS: later === undefined ? undefined : Math.max(1, Math.ceil(later / 1000)),
   }
@@ -232,7 +232,7 @@ function errorBody(vendor: Vendor, { status, code, message }: Failure): object {
   return { error: { message, type: openAiTypes[status] ?? usual(status, 'server_error'), param: null, code } }
 }
 
-/** Both vendors' libraries obey `x-should-retry`; they would send a request again after 409 and 5xx. */
+/** Sets `x-should-retry`, which both vendors' libraries follow; without it they would repeat a request after 409 and 5xx. */
 export function errorAnswer(vendor: Vendor, failure: Failure): Response {
   const again = failure.retryAfterS === undefined ? {} : { 'retry-after': String(failure.retryAfterS) }
   const retry = failure.retryAfterS !== undefined || [429, 502, 504].includes(failure.status)

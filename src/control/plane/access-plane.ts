@@ -1,4 +1,4 @@
-/** Serves access: who has a secret, and the tokens of operators. */
+/** Serves access: finds the caller that has a secret, and keeps the tokens of operators. */
 
 import { sha256 } from '../../kit/sha256.ts'
 import { type Caller, onlyOperator, signatureOf } from '../contract/caller.ts'
@@ -6,7 +6,7 @@ import type { Identity, NewOperatorToken, OperatorToken } from '../contract/flee
 import type { AccessPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Row } from '../contract/store-port.ts'
-import { amount, first, idOf, int, intOrNull, type PlaneContext, text, time, timeOrNull } from './command.ts'
+import { idOf, int, intOrNull, type PlaneContext, queryNumber, queryOne, text, time, timeOrNull } from './command.ts'
 import { recordEvent } from './events.ts'
 
 export function createAccessPlane(context: PlaneContext): AccessPlane {
@@ -39,7 +39,7 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
 type InForce = Awaited<ReturnType<AccessPlane['operator']>>
 
 function* operatorInForce(id: string): Command<InForce> {
-  const row = yield* first('SELECT name, digest FROM operators WHERE id = ? AND revoked_at IS NULL', [id])
+  const row = yield* queryOne('SELECT name, digest FROM operators WHERE id = ? AND revoked_at IS NULL', [id])
   return row && { caller: { kind: 'operator', id, name: text(row, 'name') }, digest: text(row, 'digest') }
 }
 
@@ -47,25 +47,25 @@ function* noteUse(context: PlaneContext, key: string): Command<void> {
   yield ['UPDATE agent_keys SET last_used_at = ? WHERE id = ?', [context.now(), key]]
 }
 
-type Found = { readonly caller: Caller; readonly usedKey?: string }
+type KnownCaller = { readonly caller: Caller; readonly usedKey?: string }
 
 /**
- * Looks the digest of the secret up, so that the time it takes says nothing about the secret, and asks the database each time, so that a
- * revocation by another daemon holds from the next request on.
+ * Looks up the digest of the secret, so that the time it takes reveals nothing about the secret, and asks the database each time, so that a
+ * revocation by another daemon is in force with the next request.
  */
-function* callerOfSecret(context: PlaneContext, secret: string): Command<Found | undefined> {
+function* callerOfSecret(context: PlaneContext, secret: string): Command<KnownCaller | undefined> {
   const digest = sha256(secret)
   if (secret.startsWith('cpr_')) return yield* runOf(context, digest)
   if (secret.startsWith('cpa_')) return yield* agentOf(context, digest)
-  const row = yield* first('SELECT id, name FROM operators WHERE digest = ? AND revoked_at IS NULL', [digest])
+  const row = yield* queryOne('SELECT id, name FROM operators WHERE digest = ? AND revoked_at IS NULL', [digest])
   return row && { caller: { kind: 'operator', id: text(row, 'id'), name: text(row, 'name') } }
 }
 
-/** A key that is used all the time is noted once a minute. */
+/** The plane writes the last use of a key at most once a minute. */
 const noteUseMs = 60_000
 
-function* agentOf(context: PlaneContext, digest: string): Command<Found | undefined> {
-  const row = yield* first(
+function* agentOf(context: PlaneContext, digest: string): Command<KnownCaller | undefined> {
+  const row = yield* queryOne(
     `SELECT agent_keys.id AS key_id, agent_keys.last_used_at AS last_used_at, agents.id AS id, agents.role AS role FROM agent_keys
       JOIN agents ON agents.id = agent_keys.agent_id WHERE agent_keys.digest = ? AND agent_keys.revoked_at IS NULL`,
     [digest],
@@ -76,15 +76,15 @@ function* agentOf(context: PlaneContext, digest: string): Command<Found | undefi
   return { caller: { kind: 'agent', id: text(row, 'id'), role: text(row, 'role'), keyId }, usedKey: isNew ? keyId : undefined }
 }
 
-/** How long after its end a run may ask again for the answer that it lost. */
+/** A run may ask again for an answer that it lost for this long after it ended. */
 const answerAgainMs = 3_600_000
 
 /**
- * While the lease is in force; and for a while after a run that ended by its own word, so that a post whose answer was lost can be sent again:
- * every write looks at the lease itself. @throws PlaneRefusal lease_lost for the token of any other run
+ * Accepts the token of a run while its lease is in force, and for a while after a run that ended by itself, so that it can repeat a post
+ * whose answer was lost; every write checks the lease again. @throws PlaneRefusal lease_lost for the token of any other run
  */
-function* runOf(context: PlaneContext, digest: string): Command<Found | undefined> {
-  const row = yield* first(
+function* runOf(context: PlaneContext, digest: string): Command<KnownCaller | undefined> {
+  const row = yield* queryOne(
     `SELECT runs.id AS id, runs.task_id AS task_id, runs.agent_id AS agent_id, runs.role AS role, runs.attempt AS attempt, runs.state AS state,
       runs.ended_at AS ended_at, tasks.run_id AS run_id, tasks.status AS status, tasks.available_at AS available_at
       FROM runs JOIN tasks ON tasks.id = runs.task_id WHERE runs.token_digest = ?`,
@@ -115,9 +115,9 @@ function mayAskAgain(row: Row, now: number): boolean {
   return hasEndedItself && now - int(row, 'ended_at') < answerAgainMs
 }
 
-/** Whoever stole a key may have the tokens of runs that ended, too: they end with the key, or with the agent. */
+/** Returns false once the agent was removed or a key of it was revoked: a thief of the key may have the tokens of ended runs too. */
 function* isStillTrusted(run: Row): Command<boolean> {
-  const agent = yield* first(
+  const agent = yield* queryOne(
     'SELECT (SELECT MAX(revoked_at) FROM agent_keys WHERE agent_id = agents.id) AS revoked_at FROM agents WHERE id = ?',
     [text(run, 'agent_id')],
   )
@@ -133,7 +133,7 @@ function tokenOver(row: Row): PlaneRefusal {
   })
 }
 
-/** @throws PlaneRefusal forbidden for the shared secret, which is nobody's own */
+/** @throws PlaneRefusal forbidden for the shared secret, which belongs to no one */
 async function identityOf(context: PlaneContext, caller: Caller): Promise<Identity> {
   const { kind, id } = caller
   if (kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret is no credential of an agent or an operator')
@@ -141,20 +141,20 @@ async function identityOf(context: PlaneContext, caller: Caller): Promise<Identi
   return { kind, id, role, control_plane: await planeId(context) }
 }
 
-/** Made once: it stays when the address or the engine changes. Part of paths on the machines of workers, so it is short. */
+/** Returns an id that stays when the address or the engine changes. It is short because workers use it in paths. */
 async function planeId({ store, randomBytes }: PlaneContext): Promise<string> {
-  const known = await store.read(readPlaneId)
-  if (known !== undefined) return known
+  const existing = await store.read(readPlaneId)
+  if (existing !== undefined) return existing
   const made = Buffer.from(randomBytes(8)).toString('hex')
   return await store.write(() => keepPlaneId(made))
 }
 
 function* readPlaneId(): Command<string | undefined> {
-  const row = yield* first("SELECT value FROM settings WHERE name = 'plane_id'")
+  const row = yield* queryOne("SELECT value FROM settings WHERE name = 'plane_id'")
   return row && text(row, 'value')
 }
 
-/** Two daemons may make one at the same time: the first one stays. */
+/** Stores the id unless another daemon stored one at the same time. */
 function* keepPlaneId(made: string): Command<string> {
   yield ["INSERT INTO settings (name, value) VALUES ('plane_id', ?) ON CONFLICT (name) DO NOTHING", [made]]
   return (yield* readPlaneId()) ?? made
@@ -172,7 +172,7 @@ type NewOperator = { readonly name: string; readonly actor: string; readonly sec
 
 function* addOperator(context: PlaneContext, { name, actor, secret }: NewOperator): Command<NewOperatorToken> {
   const made = secret === undefined ? newSecret(context, 'cpo') : { secret, digest: sha256(secret) }
-  const row = yield* first('INSERT INTO operators (id, name, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
+  const row = yield* queryOne('INSERT INTO operators (id, name, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
     newSecretId(context, 'op'),
     name,
     made.digest,
@@ -183,30 +183,30 @@ function* addOperator(context: PlaneContext, { name, actor, secret }: NewOperato
   return { ...operatorOf(row), token: made.secret }
 }
 
-/** @throws PlaneRefusal not_found; conflict for the last one */
+/** @throws PlaneRefusal not_found; conflict for the last operator */
 export function* revokeOperator(
   context: PlaneContext,
   { caller, id }: { readonly caller: Caller; readonly id: string },
 ): Command<OperatorToken> {
-  const row = yield* first('SELECT * FROM operators WHERE id = ?', [id])
+  const row = yield* queryOne('SELECT * FROM operators WHERE id = ?', [id])
   if (!row) throw new PlaneRefusal('not_found', `there is no operator "${id}"; "control operator list" shows them`)
   if (row.revoked_at !== null) return operatorOf(row)
-  const others = yield* amount('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL AND id <> ?', [id])
+  const others = yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL AND id <> ?', [id])
   if (others === 0) throw new PlaneRefusal('conflict', 'this is the last operator; add another one before you revoke it')
-  const revoked = yield* first('UPDATE operators SET revoked_at = ? WHERE id = ? RETURNING *', [context.now(), id])
+  const revoked = yield* queryOne('UPDATE operators SET revoked_at = ? WHERE id = ? RETURNING *', [context.now(), id])
   yield* recordEvent(context, { type: 'operator.revoked', actor: signatureOf(caller), data: { id, name: text(row, 'name') } })
   return operatorOf(revoked ?? row)
 }
 
-/** @returns undefined when there is an operator already, or, with a secret, when it is in force; a revoked secret stays revoked */
+/** Adds an operator. @returns undefined when there is an operator already, or when this secret is known; a revoked secret stays revoked */
 function* firstOperator(
   context: PlaneContext,
   { name, secret }: { readonly name: string; readonly secret?: string | undefined },
 ): Command<NewOperatorToken | undefined> {
   const exists =
     secret === undefined
-      ? yield* amount('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL')
-      : yield* amount('SELECT COUNT(*) AS value FROM operators WHERE digest = ?', [sha256(secret)])
+      ? yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL')
+      : yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE digest = ?', [sha256(secret)])
   return exists > 0 ? undefined : yield* addOperator(context, { name, actor: 'control plane', secret })
 }
 
@@ -214,13 +214,13 @@ type NewSecret = { readonly secret: string; readonly digest: string }
 
 const secretBytes = 32
 
-/** Only the SHA-256 of a secret is kept. `cpo` operators, `cpa` agents, `cpr` runs. */
+/** Makes a secret, of which the plane stores only the SHA-256. `cpo` is for operators, `cpa` for agents, `cpr` for runs. */
 export function newSecret({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'cpo' | 'cpa'): NewSecret {
   const secret = `${kind}_${Buffer.from(randomBytes(secretBytes)).toString('base64url')}`
   return { secret, digest: sha256(secret) }
 }
 
-/** The id of a key or an operator: short, and of no use to who wants the secret. */
+/** Makes the id of a key or an operator: short, and no help in guessing the secret. */
 export function newSecretId({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'op' | 'key'): string {
   return `${kind}_${Buffer.from(randomBytes(9)).toString('hex')}`
 }

@@ -8,8 +8,6 @@ import type { ApprovalPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Row } from '../contract/store-port.ts'
 import {
-  amount,
-  first,
   idOf,
   idOrNull,
   int,
@@ -19,6 +17,8 @@ import {
   numberOf,
   object,
   type PlaneContext,
+  queryNumber,
+  queryOne,
   text,
   textOrNull,
   time,
@@ -52,10 +52,10 @@ export function createApprovalPlane(context: PlaneContext): ApprovalPlane {
   }
 }
 
-type Listed = Awaited<ReturnType<ApprovalPlane['list']>>
+type ApprovalPage = Awaited<ReturnType<ApprovalPlane['list']>>
 
-/** Newest first. An agent and its runs see their own. */
-function* listApprovals(caller: Caller, { state, agent_id, task_id, limit, after }: ApprovalQuery): Command<Listed> {
+/** Lists approvals, the newest first. An agent and its runs see their own. */
+function* listApprovals(caller: Caller, { state, agent_id, task_id, limit, after }: ApprovalQuery): Command<ApprovalPage> {
   if (caller.kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret reads approvals only by GET approvals?agent_id=')
   const agentId = caller.kind === 'operator' ? agent_id : caller.id
   if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its approvals')
@@ -70,11 +70,11 @@ function* listApprovals(caller: Caller, { state, agent_id, task_id, limit, after
   return { approvals, next: rows.length > limit ? (approvals.at(-1)?.approval_id ?? null) : null }
 }
 
-type Question = {
+type ApprovalQuestion = {
   readonly caller: Caller
   readonly agentId: string
   readonly role: string | null
-  /** With `runId` the task waits for the answer; without, it is only named. */
+  /** The task waits for the answer when `runId` is set; without it the question only names the task. */
   readonly taskId: number | null
   readonly runId: number | null
   readonly operation: string
@@ -83,7 +83,10 @@ type Question = {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** Returns the digest of what an approval permits, and nothing else: a use must repeat it. @throws PlaneRefusal bad_request for text with half of a character */
+/**
+ * Returns the digest of exactly what an approval permits; whoever uses it must send the same digest. @throws PlaneRefusal bad_request for
+ * text with half of a character
+ */
 export function operationDigest(operation: string, details: Readonly<Record<string, unknown>>): string {
   try {
     return digest({ operation, details })
@@ -93,8 +96,8 @@ export function operationDigest(operation: string, details: Readonly<Record<stri
   }
 }
 
-/** @returns the number of the approval */
-export function* requestApproval(context: PlaneContext, question: Question): Command<number> {
+/** Asks an operator. @returns the number of the approval */
+export function* requestApproval(context: PlaneContext, question: ApprovalQuestion): Command<number> {
   const { caller, agentId, role, taskId, runId, operation } = question
   const id = yield* insertApproval(context, question)
   if (taskId !== null && runId !== null) yield* blockTask(context, taskId, 'awaiting_approval', null, { actor: signatureOf(caller) })
@@ -103,7 +106,7 @@ export function* requestApproval(context: PlaneContext, question: Question): Com
   return id
 }
 
-function* insertApproval(context: PlaneContext, question: Question): Command<number> {
+function* insertApproval(context: PlaneContext, question: ApprovalQuestion): Command<number> {
   const { agentId, role, taskId, runId, operation, reasoning, estimatedTokens, details } = question
   const id = yield* nextId('approvals')
   const now = context.now()
@@ -120,41 +123,44 @@ function* insertApproval(context: PlaneContext, question: Question): Command<num
   return id
 }
 
-/** The same question of the same run: its answer was lost on the way, and the run asks again. */
+/** Finds the same question of the same run: a run that lost the answer asks again. */
 export function* sameQuestion({
   runId,
   operation,
   details,
-}: Pick<Question, 'operation' | 'details'> & { readonly runId: string }): Command<Row | undefined> {
-  return yield* first('SELECT * FROM approvals WHERE run_id = ? AND digest = ? ORDER BY id DESC LIMIT 1', [
+}: Pick<ApprovalQuestion, 'operation' | 'details'> & { readonly runId: string }): Command<Row | undefined> {
+  return yield* queryOne('SELECT * FROM approvals WHERE run_id = ? AND digest = ? ORDER BY id DESC LIMIT 1', [
     numberOf(runId),
     operationDigest(operation, details),
   ])
 }
 
-export type Asker = { readonly agentId: string; readonly isRun: boolean; readonly isKnown: boolean }
+export type QuestionOwner = { readonly agentId: string; readonly isRun: boolean; readonly isKnown: boolean }
 
 /**
- * How many questions wait for an operator that count for this asker, or all of them; counted no further than `most`. What others ask in the name
- * of an agent must not hold its runs up, and names that nobody added count as one.
+ * Counts, up to `most`, the questions that wait for an operator: those of one owner, or all. Questions that others ask in the name of an
+ * agent do not count against its runs, and all names that no operator added share one count.
  */
-export function* openQuestions({ asker, most }: { readonly asker?: Asker; readonly most: number }): Command<number> {
+export function* openQuestions({ asker, most }: { readonly asker?: QuestionOwner; readonly most: number }): Command<number> {
   const rows = `SELECT 1 FROM approvals WHERE state = 'pending'${asker === undefined ? '' : conditionOf(asker)} LIMIT ?`
   const params = asker?.isKnown ? [asker.agentId, most] : [most]
-  return yield* amount(`SELECT COUNT(*) AS value FROM (${rows}) AS counted`, params)
+  return yield* queryNumber(`SELECT COUNT(*) AS value FROM (${rows}) AS counted`, params)
 }
 
-function conditionOf({ isRun, isKnown }: Asker): string {
+function conditionOf({ isRun, isKnown }: QuestionOwner): string {
   const ofAgent = isKnown ? 'agent_id = ?' : 'agent_id NOT IN (SELECT id FROM agents)'
   return ` AND ${ofAgent} AND run_id IS ${isRun ? 'NOT NULL' : 'NULL'}`
 }
 
 const stateOf = { approve: 'approved', reject: 'rejected', revise: 'revise' } as const
 
-type Deciding = { readonly caller: Caller; readonly id: string; readonly request: DecisionRequest }
+type DecisionCall = { readonly caller: Caller; readonly id: string; readonly request: DecisionRequest }
 
-/** @throws PlaneRefusal not_found; already_decided with the first answer in `details.approval`, also when its time has passed */
-function* decideApproval(context: PlaneContext, { caller, id, request }: Deciding): Command<Approval | PlaneRefusal> {
+/**
+ * Records the decision of an operator. @throws PlaneRefusal not_found; already_decided with the first answer in `details.approval`, also when
+ * the question has expired
+ */
+function* decideApproval(context: PlaneContext, { caller, id, request }: DecisionCall): Command<Approval | PlaneRefusal> {
   const row = yield* lockApproval(context, id)
   if (row.state !== 'pending') return alreadyDecided(row)
   if (isOver(context, row)) return alreadyDecided(yield* expireRow(context, row))
@@ -172,39 +178,36 @@ function isOver(context: Pick<PlaneContext, 'now'>, row: Row): boolean {
   return int(row, 'expires_at') <= context.now()
 }
 
-/** Unanswered questions become expired, which is a refusal; what was approved and never used may not be used any more. */
+/** Expires a question that nobody answered, which refuses it, or an approval that nobody used. */
 function* expireRow(context: PlaneContext, row: Row): Command<Row> {
   const wasApproved = row.state === 'approved'
   const note = wasApproved ? textOrNull(row, 'note') : `nobody answered within ${context.options.approvalHours} h`
   return yield* answer(context, row, { state: 'expired', note, actor: 'clock' })
 }
 
-type Answer = { readonly state: Approval['state']; readonly note: string | null; readonly actor: string }
+type ApprovalAnswer = { readonly state: Approval['state']; readonly note: string | null; readonly actor: string }
 
-function* answer(context: PlaneContext, row: Row, { state, note, actor }: Answer): Command<Row> {
+function* answer(context: PlaneContext, row: Row, { state, note, actor }: ApprovalAnswer): Command<Row> {
   const answered = (yield* changeState(context, row, { state, note, actor })) ?? row
   yield* recordAnswer(context, answered, actor)
   const taskId = intOrNull(row, 'task_id')
-  // Without a run somebody only named the task: it waits for nothing, or for another answer.
+  // Without a run the question only named the task, which waits for nothing or for another answer.
   if (taskId === null || row.run_id === null) return answered
-  yield* tellTask(context, { taskId, row: answered })
+  yield* addAnswerToTask(context, { taskId, row: answered })
   yield* wakeTask(context, taskId, actor)
   return answered
 }
 
-/** An approval may be used for as long after the decision as the question may wait for it. */
-function* changeState(context: PlaneContext, row: Row, { state, note, actor }: Answer): Command<Row | undefined> {
+/** Changes the state. After the decision an approval may be used for as long as the question may wait. */
+function* changeState(context: PlaneContext, row: Row, { state, note, actor }: ApprovalAnswer): Command<Row | undefined> {
   const now = context.now()
   const wasApproved = row.state === 'approved'
   const decided = wasApproved ? [textOrNull(row, 'decided_by'), intOrNull(row, 'decided_at')] : [actor, now]
   const expiresAt = state === 'approved' ? now + context.options.approvalHours * 3_600_000 : int(row, 'expires_at')
-  return yield* first('UPDATE approvals SET state = ?, note = ?, decided_by = ?, decided_at = ?, expires_at = ? WHERE id = ? RETURNING *', [
-    state,
-    note,
-    ...decided,
-    expiresAt,
-    int(row, 'id'),
-  ])
+  return yield* queryOne(
+    'UPDATE approvals SET state = ?, note = ?, decided_by = ?, decided_at = ?, expires_at = ? WHERE id = ? RETURNING *',
+    [state, note, ...decided, expiresAt, int(row, 'id')],
+  )
 }
 
 function* recordAnswer(context: PlaneContext, row: Row, actor: string): Command<void> {
@@ -219,23 +222,23 @@ function* recordAnswer(context: PlaneContext, row: Row, actor: string): Command<
   })
 }
 
-/** The run that gets the task next finds the answers in its context: `approvals: {"APPR-001": {state, operation, note}}`. */
-function* tellTask(context: PlaneContext, { taskId, row }: { readonly taskId: number; readonly row: Row }): Command<void> {
-  const task = yield* first('SELECT context FROM tasks WHERE id = ?', [taskId])
+/** Adds the answer to the context of the task, where its next run finds it: `approvals: {"APPR-001": {state, operation, note}}`. */
+function* addAnswerToTask(context: PlaneContext, { taskId, row }: { readonly taskId: number; readonly row: Row }): Command<void> {
+  const task = yield* queryOne('SELECT context FROM tasks WHERE id = ?', [taskId])
   if (!task) return
-  const known = object(task, 'context')
-  const before = typeof known.approvals === 'object' && known.approvals !== null ? known.approvals : {}
+  const taskContext = object(task, 'context')
+  const before = typeof taskContext.approvals === 'object' && taskContext.approvals !== null ? taskContext.approvals : {}
   const answered = { state: text(row, 'state'), operation: text(row, 'operation'), note: textOrNull(row, 'note') }
   const approvals = { ...before, [idOf('APPR', int(row, 'id'))]: answered }
   yield [
     'UPDATE tasks SET context = ?, updated_at = ?, version = version + 1 WHERE id = ?',
-    [JSON.stringify({ ...known, approvals }), context.now(), taskId],
+    [JSON.stringify({ ...taskContext, approvals }), context.now(), taskId],
   ]
 }
 
 const atOnce = 100
 
-/** Each in a transaction of its own, with the wake of its task. */
+/** Expires each overdue approval in a transaction of its own, together with the wake of its task. */
 export async function expireApprovals(context: PlaneContext): Promise<void> {
   const { store } = context
   for (const id of await store.read(() => overdue(context))) await store.write(() => expireOne(context, id))
@@ -255,10 +258,10 @@ function* expireOne(context: PlaneContext, id: string): Command<void> {
   if (isOpen && isOver(context, row)) yield* expireRow(context, row)
 }
 
-type Using = { readonly caller: Caller; readonly id: string; readonly digest: string | undefined }
+type UseCall = { readonly caller: Caller; readonly id: string; readonly digest: string | undefined }
 
-/** @throws PlaneRefusal not_found, forbidden, lease_lost; conflict when it may not be used (again), or for another operation */
-function* useApproval(context: PlaneContext, { caller, id, digest }: Using): Command<ApprovedOperation> {
+/** Marks an approval as used. @throws PlaneRefusal not_found, forbidden, lease_lost; conflict when it was used before or permits another operation */
+function* useApproval(context: PlaneContext, { caller, id, digest }: UseCall): Command<ApprovedOperation> {
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
   const row = yield* lockApproval(context, id)
   assertOwn(caller, row)
@@ -283,7 +286,7 @@ function* useApproval(context: PlaneContext, { caller, id, digest }: Using): Com
   }
 }
 
-/** A run of the task that asked, whichever attempt; without a task, the agent that asked. */
+/** Lets any run of the task use the approval, whichever attempt asked; without a task, only the agent that asked. */
 function assertOwn(caller: Caller, row: Row): void {
   const taskId = intOrNull(row, 'task_id')
   const isOwnTask = taskId === null || (caller.kind === 'run' && caller.taskId === idOf('TASK', taskId))
@@ -341,16 +344,16 @@ function approvalOf(row: Row): Approval {
 
 /** @throws PlaneRefusal not_found */
 function* readApproval(id: string): Command<Row> {
-  const row = yield* first('SELECT * FROM approvals WHERE id = ?', [numberOf(id)])
+  const row = yield* queryOne('SELECT * FROM approvals WHERE id = ?', [numberOf(id)])
   if (!row) throw new PlaneRefusal('not_found', `there is no approval ${id}`)
   return row
 }
 
-/** Locks its task too, and before it: everything else locks the task first. @throws PlaneRefusal not_found */
+/** Locks an approval, and before it its task, because all other commands lock the task first. @throws PlaneRefusal not_found */
 function* lockApproval({ dialect }: PlaneContext, id: string): Command<Row> {
   const { task_id: taskId } = yield* readApproval(id)
   if (taskId !== null && taskId !== undefined) yield [`SELECT id FROM tasks WHERE id = ?${dialect.forUpdate}`, [taskId]]
-  const row = yield* first(`SELECT * FROM approvals WHERE id = ?${dialect.forUpdate}`, [numberOf(id)])
+  const row = yield* queryOne(`SELECT * FROM approvals WHERE id = ?${dialect.forUpdate}`, [numberOf(id)])
   if (!row) throw new PlaneRefusal('not_found', `there is no approval ${id}`)
   return row
 }

@@ -1,9 +1,9 @@
-/** Holds what every command of the plane works with: its context, the numbers of new records, and columns of rows by their kind. */
+/** Holds what every command of the plane works with: its context, the numbers of new records, and readers of columns. */
 
 import type { PlaneOptions } from '../contract/plane.ts'
 import type { Command, Dialect, Param, Row } from '../contract/store-port.ts'
 
-/** `now` is the clock that all daemons share. */
+/** All daemons share the clock `now`. */
 export type PlaneContext = Pick<PlaneOptions, 'store' | 'now' | 'random' | 'randomBytes'> & {
   readonly dialect: Dialect
   readonly options: PlaneOptions
@@ -15,7 +15,7 @@ export function createContext(options: PlaneOptions): PlaneContext {
   return { store, dialect: store.dialect, now, random, randomBytes, options }
 }
 
-/** The names in the table `sequences`. */
+/** Each is a row in the table `sequences`. */
 type Sequence =
   | 'tasks'
   | 'runs'
@@ -29,30 +29,30 @@ type Sequence =
   | 'hostd_calls'
   | 'agents'
 
-/** The next number of this kind of record, from 1. Its row stays locked until the commit, so numbers are in commit order. */
+/** Returns the next number of this kind of record, from 1. Its row stays locked until the commit, so numbers are in commit order. */
 export function* nextId(name: Sequence): Command<number> {
-  return yield* amount(
+  return yield* queryNumber(
     'INSERT INTO sequences (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1 RETURNING value',
     [name],
   )
 }
 
-/** For the statement before one that takes the number as `taken`: nothing comes between both, so nobody waits for the number. */
-export function* take(name: Sequence, count = 1): Command<void> {
+/** Reserves the numbers that the next statement reads as `lastNumber`; no other statement comes between the two, so no command waits for the number. */
+export function* reserveNumber(name: Sequence, count = 1): Command<void> {
   yield [
     'INSERT INTO sequences (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = sequences.value + excluded.value',
     [name, count],
   ]
 }
 
-/** The last number that was given out, as an expression. */
-export const taken = {
+/** Each expression reads the last number that was reserved. */
+export const lastNumber = {
   tasks: "(SELECT value FROM sequences WHERE name = 'tasks')",
   runs: "(SELECT value FROM sequences WHERE name = 'runs')",
   events: "(SELECT value FROM sequences WHERE name = 'events')",
 }
 
-/** TASK-001, RUN-001, APPR-001: at least three digits. */
+/** Returns TASK-001, RUN-001 or APPR-001: at least three digits. */
 export function idOf(kind: 'TASK' | 'RUN' | 'APPR', number: number): string {
   return `${kind}-${String(number).padStart(3, '0')}`
 }
@@ -61,21 +61,21 @@ export function idOrNull(kind: 'TASK' | 'RUN' | 'APPR', number: number | null): 
   return number === null ? null : idOf(kind, number)
 }
 
-/** The number of TASK-001. Routes have checked the form; 0 is nobody's number. */
+/** Returns the number of TASK-001. Routes have checked the form; 0 belongs to no record. */
 export function numberOf(id: string): number {
   const number = Number(id.slice(id.lastIndexOf('-') + 1))
   return Number.isSafeInteger(number) ? number : 0
 }
 
-/** The first row, if there is one. */
-export function* first(sql: string, params: readonly Param[] = []): Command<Row | undefined> {
+/** Returns the first row, if there is one. */
+export function* queryOne(sql: string, params: readonly Param[] = []): Command<Row | undefined> {
   const rows = yield [sql, params]
   return rows[0]
 }
 
-/** The column `value` of the first row as a number, for example of a count; 0 without a row. */
-export function* amount(sql: string, params: readonly Param[] = []): Command<number> {
-  const row = yield* first(sql, params)
+/** Returns the column `value` of the first row as a number, for example a count; 0 without a row. */
+export function* queryNumber(sql: string, params: readonly Param[] = []): Command<number> {
+  const row = yield* queryOne(sql, params)
   return Number(row?.value ?? 0)
 }
 
@@ -101,7 +101,7 @@ export function flag(row: Row, column: string): boolean {
   return int(row, column) === 1
 }
 
-/** Milliseconds as ISO 8601 in UTC. */
+/** Returns milliseconds as ISO 8601 in UTC. */
 export function time(row: Row, column: string): string {
   return new Date(int(row, column)).toISOString()
 }
@@ -111,7 +111,7 @@ export function timeOrNull(row: Row, column: string): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }
 
-/** A JSON object that we stored ourselves; null for NULL. */
+/** Parses a JSON object that the plane stored itself; null for NULL. */
 export function objectOrNull(row: Row, column: string): Record<string, unknown> | null {
   const value = row[column]
   return typeof value === 'string' ? JSON.parse(value) : null
@@ -132,7 +132,7 @@ export function whereOf(conditions: readonly (readonly [condition: string, value
   return [where, present.map(({ value }) => value)]
 }
 
-/** `?, ?, ?` for a list of values. */
+/** Returns `?, ?, ?` for a list of values. */
 export function marks(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ')
 }

@@ -7,7 +7,7 @@ import { createApprovalPlane, expireApprovals } from './approvals.ts'
 import { currentDay, unused, usedToday } from './budget/limits.ts'
 import { createActivity } from './clawdie-protocol/activity-posts.ts'
 import { createSeedPlane } from './clawdie-protocol/heartbeat-answers.ts'
-import { amount, createContext, int, type PlaneContext, text } from './command.ts'
+import { createContext, int, type PlaneContext, queryNumber, text } from './command.ts'
 import { createEventPlane, eventsLast } from './events.ts'
 import { createFleetPlane } from './fleet-plane.ts'
 import { pruneOld } from './prune.ts'
@@ -38,7 +38,7 @@ export function createPlane(options: PlaneOptions): Plane {
 
 type Chores = Readonly<Record<string, () => Promise<unknown>>>
 
-/** In the order in which they help each other: a lease that expires may end a question, a new day may wake a task. */
+/** Runs in the order in which the chores help each other: an expired lease may end a question, a new day may wake a task. */
 function chores(context: PlaneContext): Chores {
   return {
     approvals: () => expireApprovals(context),
@@ -48,7 +48,7 @@ function chores(context: PlaneContext): Chores {
   }
 }
 
-/** One that fails does not hold the others up. @throws the first error, after all were tried */
+/** Runs all chores, also after one failed. @throws the first error at the end */
 async function doAll({ options }: PlaneContext, all: Chores): Promise<void> {
   const errors: unknown[] = []
   for (const [name, chore] of Object.entries(all)) {
@@ -76,13 +76,13 @@ function* figures(context: PlaneContext): Command<Readonly<Record<string, number
     ...(yield* countsBy('approvals', 'state')),
     tokens_spent_today: spent,
     tokens_reserved: reserved,
-    agents: yield* amount('SELECT COUNT(*) AS value FROM agents'),
-    agents_paused: yield* amount('SELECT COUNT(*) AS value FROM agents WHERE paused = 1'),
-    events: yield* amount('SELECT COALESCE(MAX(id), 0) AS value FROM events'),
+    agents: yield* queryNumber('SELECT COUNT(*) AS value FROM agents'),
+    agents_paused: yield* queryNumber('SELECT COUNT(*) AS value FROM agents WHERE paused = 1'),
+    events: yield* queryNumber('SELECT COALESCE(MAX(id), 0) AS value FROM events'),
   }
 }
 
-/** For example `tasks_pending: 3`. */
+/** Counts rows by a column, for example `tasks_pending: 3`. */
 function* countsBy(table: 'tasks' | 'runs' | 'approvals', column: 'status' | 'state'): Command<Record<string, number>> {
   const rows = yield [`SELECT ${column} AS name, COUNT(*) AS value FROM ${table} GROUP BY ${column} ORDER BY ${column}`]
   return Object.fromEntries(rows.map((row) => [`${table}_${text(row, 'name')}`, int(row, 'value')]))

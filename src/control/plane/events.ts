@@ -6,49 +6,58 @@ import type { Caller } from '../contract/caller.ts'
 import type { EventPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Param, Row, Statement, Store } from '../contract/store-port.ts'
-import { amount, idOrNull, int, intOrNull, numberOf, object, type PlaneContext, take, taken, text, textOrNull, time } from './command.ts'
+import {
+  idOrNull,
+  int,
+  intOrNull,
+  lastNumber,
+  numberOf,
+  object,
+  type PlaneContext,
+  queryNumber,
+  reserveNumber,
+  text,
+  textOrNull,
+  time,
+} from './command.ts'
 
-/**
- * A list is newest first, and its `next` is the `before` of the next page. With `after` it is oldest first, and its `next` is the next
- * `after`.
- */
+/** Lists newest first, where `next` is the `before` of the next page; with `after` oldest first, where `next` is the next `after`. */
 export function createEventPlane(context: PlaneContext): EventPlane {
   const hub = createEventHub(context)
   return {
-    async list(caller, { after, before, limit, ...wanted }) {
-      const filter = filterOf(caller, wanted)
+    async list(caller, { after, before, limit, ...query }) {
+      const filter = filterOf(caller, query)
       if (!filter) return { events: [], next: null }
       const range = { filter, limit: limit + 1, after, before }
       const rows = await context.store.read(() => readEvents(range))
       const events = rows.slice(0, limit).map(eventOf)
       return { events, next: rows.length > limit ? (events.at(-1)?.id ?? null) : null }
     },
-    follow: (caller, { after, ...wanted }, signal) =>
-      followEvents(context, { hub, caller, filter: filterOf(caller, wanted), after, signal }),
+    follow: (caller, { after, ...query }, signal) => followEvents(context, { hub, caller, filter: filterOf(caller, query), after, signal }),
   }
 }
 
-type Following = {
+type FollowOptions = {
   readonly hub: EventHub
   readonly caller: Caller
-  /** Undefined: the caller may see nothing of what it asked for. */
+  /** Undefined when the caller may see nothing that it asks for. */
   readonly filter: EventFilter | undefined
   readonly after: number | undefined
   readonly signal: AbortSignal
 }
 
-/** Events that wait in memory for a subscriber. One that has more waiting reads them from the database when it comes to them. */
+/** This many events may wait in memory for a subscriber. A slower subscriber reads the rest from the database. */
 const mostWaiting = 256
 const rowsAtOnce = 200
 
-type State = { position: number; waiting: number; isLate: boolean; isOver: boolean; wake: () => void }
+type FollowerState = { position: number; waiting: number; isLate: boolean; isOver: boolean; wake: () => void }
 
-/** Ends when the signal is aborted, and when the token or key of the caller is revoked. */
-async function* followEvents(context: PlaneContext, { hub, caller, filter, after, signal }: Following): AsyncGenerator<ControlEvent> {
+/** Ends when the signal aborts, or when the token or key of the caller is revoked. */
+async function* followEvents(context: PlaneContext, { hub, caller, filter, after, signal }: FollowOptions): AsyncGenerator<ControlEvent> {
   const inbox = createInbox<Row>()
-  const state: State = { position: 0, waiting: 0, isLate: true, isOver: signal.aborted, wake: () => {} }
+  const state: FollowerState = { position: 0, waiting: 0, isLate: true, isOver: signal.aborted, wake: () => {} }
 
-  function hear(row: Row): void {
+  function receive(row: Row): void {
     if (isRevoked(caller, row)) state.isOver = true
     else if (state.isLate || !filter || !matches(filter, row)) return
     else if (state.waiting >= mostWaiting) state.isLate = true
@@ -64,7 +73,7 @@ async function* followEvents(context: PlaneContext, { hub, caller, filter, after
     state.wake()
   }
   signal.addEventListener('abort', stop, { once: true })
-  const { from, leave } = await hub.join(hear)
+  const { from, leave } = await hub.join(receive)
   try {
     state.position = after === undefined ? from : Math.min(after, await context.store.read(lastEventId))
     while (!state.isOver) {
@@ -84,11 +93,11 @@ async function* followEvents(context: PlaneContext, { hub, caller, filter, after
     signal.removeEventListener('abort', stop)
   }
 
-  /** New events wait from before the last look on, so none comes in between. */
-  async function* replay(wanted: EventFilter): AsyncGenerator<ControlEvent> {
+  /** Reads the missed events. New ones wait in memory from before the last read on, so none is lost in between. */
+  async function* replay(query: EventFilter): AsyncGenerator<ControlEvent> {
     state.isLate = false
     for (;;) {
-      const range = { filter: wanted, after: state.position, limit: rowsAtOnce }
+      const range = { filter: query, after: state.position, limit: rowsAtOnce }
       const rows = await context.store.read(() => readEvents(range))
       for (const row of rows) {
         if (state.isOver) return
@@ -104,7 +113,7 @@ async function* followEvents(context: PlaneContext, { hub, caller, filter, after
   }
 }
 
-/** A stream that is open must not outlive the credential it was opened with. */
+/** Ends an open stream together with the credential that opened it. */
 function isRevoked(caller: Caller, row: Row): boolean {
   if (caller.kind === 'operator') return row.type === 'operator.revoked' && object(row, 'data').id === caller.id
   if (row.type !== 'key.revoked' && row.type !== 'agent.removed') return false
@@ -112,18 +121,15 @@ function isRevoked(caller: Caller, row: Row): boolean {
 }
 
 type EventHub = {
-  /**
-   * Calls `heard` with every event after the number it answers, in order; what was committed before can be read.
-   * `heard` must not throw.
-   */
-  join(heard: (row: Row) => void): Promise<{ readonly from: number; readonly leave: () => void }>
+  /** Calls `listener`, which must not throw, with every event after the number `from`, in order; a query finds those up to it. */
+  join(listener: (row: Row) => void): Promise<{ readonly from: number; readonly leave: () => void }>
 }
 
 type HubState = { last: number; isReading: boolean; isAsked: boolean; started?: Promise<() => void> }
 
 const rowsOfHub = 500
-/** An announcement that got lost delays events by this at most. */
-const lookAgainMs = 2_000
+/** A lost announcement delays events by at most this. */
+const checkEveryMs = 2_000
 
 export function createEventHub({ store, options }: Pick<PlaneContext, 'store' | 'options'>): EventHub {
   const followers = new Set<(row: Row) => void>()
@@ -142,13 +148,13 @@ export function createEventHub({ store, options }: Pick<PlaneContext, 'store' | 
     }
   }
 
-  /** @returns whether there is more, or somebody asked meanwhile */
+  /** @returns whether there are more events, or an announcement arrived meanwhile */
   async function readOnce(): Promise<boolean> {
     state.isAsked = false
     const rows = await store.read(() => readEvents({ filter: {}, after: state.last, limit: rowsOfHub }))
     for (const row of rows) {
       state.last = int(row, 'id')
-      for (const heard of followers) heard(row)
+      for (const listener of followers) listener(row)
     }
     return rows.length === rowsOfHub || state.isAsked
   }
@@ -165,36 +171,36 @@ export function createEventHub({ store, options }: Pick<PlaneContext, 'store' | 
     }
   }
 
-  function leave(heard: (row: Row) => void): void {
-    followers.delete(heard)
+  function leave(listener: (row: Row) => void): void {
+    followers.delete(listener)
     if (followers.size > 0) return
     void state.started?.then((stop) => stop())
     delete state.started
   }
 
   return {
-    async join(heard) {
-      followers.add(heard)
+    async join(listener) {
+      followers.add(listener)
       try {
         state.started ??= start()
         await state.started
       } catch (error) {
-        leave(heard)
+        leave(listener)
         throw error
       }
-      return { from: state.last, leave: () => leave(heard) }
+      return { from: state.last, leave: () => leave(listener) }
     },
   }
 }
 
-function listenTo(store: Store, look: () => void): () => void {
-  const stop = store.listen('events', look)
+function listenTo(store: Store, read: () => void): () => void {
+  const stop = store.listen('events', read)
   const state: { timer?: ReturnType<typeof setTimeout> } = {}
   const later = () => {
     state.timer = setTimeout(() => {
-      look()
+      read()
       later()
-    }, lookAgainMs)
+    }, checkEveryMs)
     state.timer.unref()
   }
   later()
@@ -218,29 +224,29 @@ function eventOf(row: Row): ControlEvent {
   }
 }
 
-/** Columns and the values that they must have. */
+/** Names columns and the values that they must have. */
 type EventFilter = { readonly type?: string; readonly task_id?: number; readonly run_id?: number; readonly agent_id?: string }
 
 type EventWanted = Pick<EventQuery, 'type' | 'task_id' | 'run_id' | 'agent_id'>
 
 /**
- * An operator sees everything, an agent what happened to itself, a run what happened to its task. Undefined: the caller asks for what it may
- * not see, so nothing matches. @throws PlaneRefusal forbidden for the shared secret
+ * Restricts an agent to its own events and a run to those of its task; an operator sees all. @returns undefined when the caller asks for what
+ * it may not see @throws PlaneRefusal forbidden for the shared secret
  */
-function filterOf(caller: Caller, wanted: EventWanted): EventFilter | undefined {
+function filterOf(caller: Caller, query: EventWanted): EventFilter | undefined {
   if (caller.kind === 'seed')
     throw new PlaneRefusal('forbidden', 'the shared secret does not read events; use an operator token or an agent key')
-  const given = {
-    type: wanted.type,
-    task_id: wanted.task_id === undefined ? undefined : numberOf(wanted.task_id),
-    run_id: wanted.run_id === undefined ? undefined : numberOf(wanted.run_id),
-    agent_id: wanted.agent_id,
+  const asked = {
+    type: query.type,
+    task_id: query.task_id === undefined ? undefined : numberOf(query.task_id),
+    run_id: query.run_id === undefined ? undefined : numberOf(query.run_id),
+    agent_id: query.agent_id,
   }
-  if (caller.kind === 'operator') return given
+  if (caller.kind === 'operator') return asked
   if (caller.kind === 'agent')
-    return given.agent_id === undefined || given.agent_id === caller.id ? { ...given, agent_id: caller.id } : undefined
+    return asked.agent_id === undefined || asked.agent_id === caller.id ? { ...asked, agent_id: caller.id } : undefined
   const own = numberOf(caller.taskId)
-  return given.task_id === undefined || given.task_id === own ? { ...given, task_id: own } : undefined
+  return asked.task_id === undefined || asked.task_id === own ? { ...asked, task_id: own } : undefined
 }
 
 function matches(filter: EventFilter, row: Row): boolean {
@@ -252,12 +258,12 @@ function matches(filter: EventFilter, row: Row): boolean {
 
 type EventRange = { readonly filter: EventFilter; readonly after?: number; readonly before?: number; readonly limit: number }
 
-/** Oldest first with `after`, otherwise newest first. */
+/** Reads oldest first with `after`, otherwise newest first. */
 export function* readEvents({ filter, after, before, limit }: EventRange): Command<readonly Row[]> {
   const names = (['type', 'task_id', 'run_id', 'agent_id'] as const).filter((name) => filter[name] !== undefined)
   const conditions = [
     ...names.map((name) => `${name} = ?`),
-    // Events of a run are found by its task: they need no index of their own.
+    // The index of the task finds the events of a run, so they need none of their own.
     ...(filter.run_id === undefined || filter.task_id !== undefined ? [] : ['task_id = (SELECT task_id FROM runs WHERE id = ?)']),
     ...(after === undefined ? [] : ['id > ?']),
     ...(before === undefined ? [] : ['id < ?']),
@@ -271,14 +277,14 @@ export function* readEvents({ filter, after, before, limit }: EventRange): Comma
 }
 
 function* lastEventId(): Command<number> {
-  return yield* amount('SELECT MAX(id) AS value FROM events')
+  return yield* queryNumber('SELECT MAX(id) AS value FROM events')
 }
 
-/** Writes one event into the transaction of the command that caused it. */
+/** Describes an event for the transaction of the command that causes it. */
 type NewEvent = {
   /** `entity.happening`, for example `task.completed`. */
   readonly type: string
-  /** What `signatureOf(caller)` answers, or the part of the control plane that acted by itself, for example `clock`. */
+  /** The result of `signatureOf(caller)`, or the part of the control plane that acts by itself, for example `clock`. */
   readonly actor: string
   readonly taskId?: number | null | undefined
   readonly runId?: number | null | undefined
@@ -287,7 +293,7 @@ type NewEvent = {
   readonly data?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** `eventsLast` takes this text out of the command, and writes all its events before the commit, in one go. */
+/** `eventsLast` takes this text out of the command, and writes all its events together before the commit. */
 const WRITE_EVENT = '-- event'
 const columns = 'id, at, type, actor, task_id, run_id, agent_id, role, data'
 
@@ -299,19 +305,19 @@ export function* recordEvent(
   yield* context.store.announce('events')
 }
 
-/** Rows that one INSERT writes: within the 32,766 parameters that SQLite takes. */
+/** This many rows stay within the 32,766 parameters that SQLite takes. */
 const rowsPerInsert = 500
 
-/** Writes events whose ids are handed out now, in one row lock. `events` are the parameters that came with `WRITE_EVENT`. */
+/** Writes events and assigns their ids under one row lock. `events` holds the parameters that came with `WRITE_EVENT`. */
 function* writeEvents(events: readonly (readonly Param[])[]): Command<void> {
   for (let at = 0; at < events.length; at += rowsPerInsert) {
     const some = events.slice(at, at + rowsPerInsert)
-    yield* take('events', some.length)
+    yield* reserveNumber('events', some.length)
     yield insertOf(some)
   }
 }
 
-const rowMarks = `(${taken.events} - ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const rowMarks = `(${lastNumber.events} - ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const insertOne = `INSERT INTO events (${columns}) VALUES ${rowMarks}`
 
 function insertOf(events: readonly (readonly Param[])[]): Statement {
@@ -320,13 +326,13 @@ function insertOf(events: readonly (readonly Param[])[]): Statement {
 }
 
 /**
- * Makes a store that writes the events of a command at its end: every daemon locks the one row that hands out their ids only for the commit,
- * and after all its other locks, so that two commands do not wait for each other.
+ * Makes a store that writes the events of a command at its end: each daemon locks the one row that assigns their ids only for the commit and
+ * after all its other locks, so that two commands do not wait for each other.
  */
 export function eventsLast(store: Store): Store {
   return {
     ...store,
-    write: (command, beside) => store.write(() => withEventsLast(command), beside),
+    write: (command, batchKey) => store.write(() => withEventsLast(command), batchKey),
     get reachable() {
       return store.reachable
     },

@@ -8,7 +8,6 @@ import type { Command, Param, Row } from '../contract/store-port.ts'
 import { newSecret, newSecretId } from './access-plane.ts'
 import { currentDay } from './budget/limits.ts'
 import {
-  first,
   flag,
   idOf,
   int,
@@ -16,6 +15,7 @@ import {
   nextId,
   objectOrNull,
   type PlaneContext,
+  queryOne,
   text,
   textOrNull,
   time,
@@ -29,7 +29,7 @@ import { lockTask } from './tasks/task-change.ts'
 export function createFleetPlane(context: PlaneContext): FleetPlane {
   const { store } = context
 
-  /** Runs a change and answers the agent afterwards, in one transaction. */
+  /** Runs a change and returns the changed agent, in one transaction. */
   const changed = async (id: string, change: () => Command<void>): Promise<Agent> =>
     await store.write(function* (): Command<Agent> {
       yield* change()
@@ -116,7 +116,7 @@ type By<T = unknown> = { readonly actor: string; readonly id: string } & T
 function* addAgent(context: PlaneContext, { draft, actor }: { readonly draft: AgentDraft; readonly actor: string }): Command<void> {
   const { id, role, heartbeat_enabled, description, daily_tokens } = draft
   const place = yield* nextId('agents')
-  const row = yield* first(
+  const row = yield* queryOne(
     `INSERT INTO agents (id, role, heartbeat_enabled, description, daily_tokens, paused, wakes, created_at, place)
       VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
     [id, role, heartbeat_enabled ? 1 : 0, description, daily_tokens, context.now(), place],
@@ -129,7 +129,7 @@ function* addAgent(context: PlaneContext, { draft, actor }: { readonly draft: Ag
   yield* recordEvent(context, { type: 'agent.added', actor, agentId: id, role })
 }
 
-/** Running tasks keep the role that they were claimed with. */
+/** Changes an agent. Running tasks keep the role under which they were claimed. */
 function* editAgent(context: PlaneContext, { actor, id, patch }: By<{ readonly patch: AgentPatch }>): Command<void> {
   const before = yield* lockAgent(context, id)
   const { heartbeat_enabled: heartbeat } = patch
@@ -139,30 +139,30 @@ function* editAgent(context: PlaneContext, { actor, id, patch }: By<{ readonly p
   if (patch.daily_tokens !== undefined) yield* wakeBlocked(context, actor)
 }
 
-/** The names come from our own code and from checked requests, never from outside. */
+/** Sets the columns that have a value. Their names come from our own code and from checked requests, never from outside. */
 function* setColumns(id: string, columns: Readonly<Record<string, Param | undefined>>): Command<Row | undefined> {
   const given = Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
   if (given.length === 0) return undefined
   const sets = given.map(([name]) => `${name} = ?`).join(', ')
-  return yield* first(`UPDATE agents SET ${sets} WHERE id = ? RETURNING *`, [...given.map(([, value]) => value), id])
+  return yield* queryOne(`UPDATE agents SET ${sets} WHERE id = ? RETURNING *`, [...given.map(([, value]) => value), id])
 }
 
-/** A paused agent gets no new task; what it runs goes on to its end. To stop that too, cancel the task. */
+/** Gives a paused agent no new task; its running task continues. To stop that one too, an operator cancels it. */
 function pauseAgent(context: PlaneContext, { reason, ...by }: By<{ readonly reason: string }>): Command<void> {
   return steer(context, by, { type: 'agent.paused', columns: () => ({ paused: 1, paused_reason: reason }), data: { reason } })
 }
 
-type Steering = { readonly type: string; readonly columns: (row: Row) => Record<string, Param>; readonly data?: Record<string, unknown> }
+type AgentChange = { readonly type: string; readonly columns: (row: Row) => Record<string, Param>; readonly data?: Record<string, unknown> }
 
-/** Workers that wait are told. */
-function* steer(context: PlaneContext, { actor, id }: By, { type, columns, data }: Steering): Command<void> {
+/** Changes an agent and wakes its waiting workers. */
+function* steer(context: PlaneContext, { actor, id }: By, { type, columns, data }: AgentChange): Command<void> {
   const row = yield* lockAgent(context, id)
   yield* setColumns(id, columns(row))
   yield* recordEvent(context, { type, actor, agentId: id, role: text(row, 'role'), data })
   yield* context.store.announce('agents')
 }
 
-/** Its leases are released and its keys deleted; what it did stays in events, runs and the ledger. */
+/** Releases its leases and deletes its keys; events, runs and the ledger keep what it did. */
 function* removeAgent(context: PlaneContext, { actor, id }: By): Command<void> {
   yield* releaseLeases(context, { agentId: id, actor, why: `agent ${id} was removed` })
   const row = yield* lockAgent(context, id)
@@ -173,27 +173,27 @@ function* removeAgent(context: PlaneContext, { actor, id }: By): Command<void> {
 }
 
 const mostCharacters = 65_536
-/** The page calls an agent unseen after this. */
+/** The page shows an agent as unseen after this time. */
 const unseenMs = 120_000
 
-type Report = {
+type AgentReport = {
   readonly id: string
   readonly worker: Readonly<Record<string, unknown>>
-  /** Without them the last ones stay. */
+  /** Absent receipts leave the last ones in place. */
   readonly receipts?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Makes no event while it was seen a moment ago: workers report all the time. @throws PlaneRefusal not_found, too_large */
-function* reportAgent(context: PlaneContext, { id, worker, receipts }: Report): Command<void> {
-  const known = yield* first('SELECT role, last_seen_at FROM agents WHERE id = ?', [id])
-  if (!known) throw noAgent(id)
+/** Stores the report. Workers report all the time, so it records an event only when the agent was unseen before. @throws PlaneRefusal not_found, too_large */
+function* reportAgent(context: PlaneContext, { id, worker, receipts }: AgentReport): Command<void> {
+  const agent = yield* queryOne('SELECT role, last_seen_at FROM agents WHERE id = ?', [id])
+  if (!agent) throw noAgent(id)
   yield [
     'UPDATE agents SET last_seen_at = ?, worker = ?, receipts = COALESCE(?, receipts) WHERE id = ?',
     [context.now(), jsonOf('worker', worker), receipts === undefined ? null : jsonOf('receipts', receipts), id],
   ]
-  const before = intOrNull(known, 'last_seen_at')
-  if (before !== null && context.now() - before < unseenMs) return
-  yield* recordEvent(context, { type: 'agent.seen', actor: `agent ${id}`, agentId: id, role: text(known, 'role') })
+  const seenAt = intOrNull(agent, 'last_seen_at')
+  if (seenAt !== null && context.now() - seenAt < unseenMs) return
+  yield* recordEvent(context, { type: 'agent.seen', actor: `agent ${id}`, agentId: id, role: text(agent, 'role') })
 }
 
 function jsonOf(name: string, value: object): string {
@@ -203,7 +203,7 @@ function jsonOf(name: string, value: object): string {
   return json
 }
 
-/** The attempts do not count as failures. */
+/** Returns the tasks of an agent to the queue. The attempts do not count as failures. */
 function* releaseLeases(
   context: PlaneContext,
   { agentId, actor, why }: { readonly agentId: string; readonly actor: string; readonly why: string },
@@ -221,7 +221,7 @@ function* releaseLeases(
 }
 
 function* listKeys(agentId: string): Command<readonly AgentKey[]> {
-  if (!(yield* first('SELECT id FROM agents WHERE id = ?', [agentId]))) throw noAgent(agentId)
+  if (!(yield* queryOne('SELECT id FROM agents WHERE id = ?', [agentId]))) throw noAgent(agentId)
   return (yield ['SELECT * FROM agent_keys WHERE agent_id = ? ORDER BY created_at, id', [agentId]]).map(keyOf)
 }
 
@@ -238,7 +238,7 @@ function keyOf(row: Row): AgentKey {
 function* addKey(context: PlaneContext, { actor, id }: By): Command<NewAgentKey> {
   const agent = yield* lockAgent(context, id)
   const { secret, digest } = newSecret(context, 'cpa')
-  const row = yield* first('INSERT INTO agent_keys (id, agent_id, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
+  const row = yield* queryOne('INSERT INTO agent_keys (id, agent_id, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
     newSecretId(context, 'key'),
     id,
     digest,
@@ -249,18 +249,18 @@ function* addKey(context: PlaneContext, { actor, id }: By): Command<NewAgentKey>
   return { ...keyOf(row), key: secret }
 }
 
-/** Whoever had the key may have its leases, so all leases of the agent end with it. Revoking it again changes nothing. */
+/** Revokes a key and ends all leases of the agent, which a thief of the key may have. Revoking it again changes nothing. */
 export function* revokeKey(context: PlaneContext, { actor, id, keyId }: By<{ readonly keyId: string }>): Command<AgentKey> {
-  const known = yield* first(`SELECT * FROM agent_keys WHERE id = ? AND agent_id = ?${context.dialect.forUpdate}`, [keyId, id])
-  if (!known) throw new PlaneRefusal('not_found', `agent "${id}" has no key "${keyId}"`)
-  if (known.revoked_at !== null) return keyOf(known)
-  const row = yield* first('UPDATE agent_keys SET revoked_at = ? WHERE id = ? RETURNING *', [context.now(), keyId])
+  const before = yield* queryOne(`SELECT * FROM agent_keys WHERE id = ? AND agent_id = ?${context.dialect.forUpdate}`, [keyId, id])
+  if (!before) throw new PlaneRefusal('not_found', `agent "${id}" has no key "${keyId}"`)
+  if (before.revoked_at !== null) return keyOf(before)
+  const row = yield* queryOne('UPDATE agent_keys SET revoked_at = ? WHERE id = ? RETURNING *', [context.now(), keyId])
   yield* releaseLeases(context, { agentId: id, actor, why: `the key of agent ${id} was revoked` })
   yield* recordEvent(context, { type: 'key.revoked', actor, agentId: id, data: { key_id: keyId } })
-  return keyOf(row ?? known)
+  return keyOf(row ?? before)
 }
 
-/** The runs under way go on with their own tokens. */
+/** Makes a new key and revokes all others. Running runs continue with their own tokens. */
 function* rotateKey(context: PlaneContext, { actor, id }: By): Command<NewAgentKey> {
   const agent = yield* lockAgent(context, id)
   const rows = yield ['UPDATE agent_keys SET revoked_at = ? WHERE agent_id = ? AND revoked_at IS NULL RETURNING id', [context.now(), id]]
@@ -277,7 +277,7 @@ function* rotateKey(context: PlaneContext, { actor, id }: By): Command<NewAgentK
 
 /** @throws PlaneRefusal not_found */
 function* lockAgent({ dialect }: PlaneContext, id: string): Command<Row> {
-  const row = yield* first(`SELECT * FROM agents WHERE id = ?${dialect.forUpdate}`, [id])
+  const row = yield* queryOne(`SELECT * FROM agents WHERE id = ?${dialect.forUpdate}`, [id])
   if (!row) throw noAgent(id)
   return row
 }
@@ -286,7 +286,7 @@ function noAgent(id: string): PlaneRefusal {
   return new PlaneRefusal('not_found', `there is no agent "${id}"; an operator adds it with "control agent add"`)
 }
 
-/** In the order in which they were added. */
+/** Reads agents in the order in which operators added them. */
 function* readAgents(context: PlaneContext, id?: string): Command<readonly Agent[]> {
   const rows = id === undefined ? yield ['SELECT * FROM agents ORDER BY place'] : yield ['SELECT * FROM agents WHERE id = ?', [id]]
   const running = yield* runningTasks(context, id)
@@ -301,9 +301,9 @@ function* readAgent(context: PlaneContext, id: string): Command<Agent> {
   return agent
 }
 
-type Running = Agent['running']
+type RunningTasks = Agent['running']
 
-function* runningTasks(context: PlaneContext, id: string | undefined): Command<ReadonlyMap<string, Running>> {
+function* runningTasks(context: PlaneContext, id: string | undefined): Command<ReadonlyMap<string, RunningTasks>> {
   const rows = yield [
     `SELECT runs.agent_id AS agent_id, runs.id AS run_id, tasks.id AS task_id, tasks.title AS title, tasks.available_at AS lease_until
       FROM runs JOIN tasks ON tasks.run_id = runs.id WHERE runs.state = 'running' AND tasks.status = 'running' AND tasks.available_at > ?
@@ -313,12 +313,12 @@ function* runningTasks(context: PlaneContext, id: string | undefined): Command<R
   return byAgent(rows)
 }
 
-function byAgent(rows: readonly Row[]): ReadonlyMap<string, Running> {
+function byAgent(rows: readonly Row[]): ReadonlyMap<string, RunningTasks> {
   const groups = Map.groupBy(rows, (row) => text(row, 'agent_id'))
   return new Map([...groups].map(([agentId, of]) => [agentId, of.map(runningOf)]))
 }
 
-function runningOf(row: Row): Running[number] {
+function runningOf(row: Row): RunningTasks[number] {
   return {
     task_id: idOf('TASK', int(row, 'task_id')),
     run_id: idOf('RUN', int(row, 'run_id')),
@@ -333,7 +333,7 @@ function* spentToday(context: PlaneContext): Command<ReadonlyMap<string, number>
   return new Map(rows.map((row) => [text(row, 'scope').slice('agent:'.length), int(row, 'spent')]))
 }
 
-function agentOf(row: Row, { running, spent }: { readonly running: Running; readonly spent: number }): Agent {
+function agentOf(row: Row, { running, spent }: { readonly running: RunningTasks; readonly spent: number }): Agent {
   return {
     id: text(row, 'id'),
     role: text(row, 'role'),

@@ -1,17 +1,17 @@
 /** Deletes what is older than the operator wants to keep: events, reports, session lines, hostd calls, and the logs and artifacts of ended runs. */
 
 import type { Command, Row, Statement } from '../contract/store-port.ts'
-import { amount, first, int, intOrNull, marks, type PlaneContext, text } from './command.ts'
+import { int, intOrNull, marks, type PlaneContext, queryNumber, queryOne, text } from './command.ts'
 
 const dayMs = 86_400_000
-/** Between two looks, of all daemons together. */
+/** All daemons together prune at most once in this time. */
 const pauseMs = 60_000
-/** Steps of one look for each kind: a backlog of years is deleted in a few hours, and nobody waits for it. */
+/** One pass takes this many steps for each kind: a backlog of years takes a few hours, and no command waits for it. */
 const mostSteps = 20
-/** After this a look takes one step of each kind only: the tick has other things to do. */
+/** A pass that takes longer does one step of each kind only, because the tick has other work. */
 const mostMs = 250
 
-/** `retentionDays` of the options: 0 keeps everything. What belongs to a task that has not ended is kept. */
+/** Deletes records older than `retentionDays` of the options; 0 keeps everything. It keeps what belongs to an open task. */
 export async function pruneOld(context: PlaneContext): Promise<void> {
   const { store, options, now } = context
   const days = options.retentionDays ?? 0
@@ -24,18 +24,21 @@ export async function pruneOld(context: PlaneContext): Promise<void> {
 function* takeTurn(context: PlaneContext): Command<boolean> {
   const now = context.now()
   yield ["INSERT INTO settings (name, value) VALUES ('pruned_at', '0') ON CONFLICT (name) DO NOTHING"]
-  const row = yield* first(`SELECT value FROM settings WHERE name = 'pruned_at'${context.dialect.forUpdate}`)
+  const row = yield* queryOne(`SELECT value FROM settings WHERE name = 'pruned_at'${context.dialect.forUpdate}`)
   const last = Number(row ? text(row, 'value') : 0)
-  // A clock that was set back must not stop this for years.
+  // A clock that was set back must not stop the deletion for years.
   if (now - last < pauseMs && last <= now) return false
   yield ["UPDATE settings SET value = ? WHERE name = 'pruned_at'", [String(now)]]
   return true
 }
 
-/** Goes on behind the last step; from the beginning again when nothing older is left, for what was kept then. @returns whether there is more */
+/**
+ * Continues behind the last step, and starts again from the beginning when nothing older is left, for records that had to stay. @returns
+ * whether there is more
+ */
 function* pruneSome({ name, atOnce, next, remove }: OldRecords, before: number): Command<boolean> {
   const position = `pruned_${name}`
-  const after = yield* amount('SELECT CAST(value AS BIGINT) AS value FROM settings WHERE name = ?', [position])
+  const after = yield* queryNumber('SELECT CAST(value AS BIGINT) AS value FROM settings WHERE name = ?', [position])
   const rows = yield next(after, atOnce)
   const until = rows.findIndex((row) => int(row, 'since') >= before)
   const some = until < 0 ? rows : rows.slice(0, until)
@@ -55,19 +58,19 @@ function mayGo(row: Row, before: number): boolean {
 }
 
 type OldRecords = {
-  /** Of the setting that says how far the deletion has come. */
+  /** Names the setting that stores the progress. */
   readonly name: string
-  /** Small enough that nobody waits for one step. */
+  /** Small enough that no command waits for one step. */
   readonly atOnce: number
   /**
-   * The next ones behind a number, in the order of their ids: `id`; `since`, which grows with the id; `at`, their own age, null while they
-   * may still grow; `is_open`, 1 for what belongs to a task that has not ended.
+   * Reads the next records behind a number in the order of their ids: `id`; `since`, which grows with the id; `at`, their own age, null while
+   * they may still grow; `is_open`, 1 for what belongs to an open task.
    */
   readonly next: (after: number, limit: number) => Statement
   remove(ids: readonly number[]): Command<void>
 }
 
-/** The ledger and the tasks are not among them. */
+/** The ledger and the tasks stay for ever. */
 const oldRecords: readonly OldRecords[] = [
   rowsOf('events', 1_000, 'events.task_id'),
   rowsOf('activity', 500, 'activity.task_id'),
@@ -110,7 +113,7 @@ function rowsOf(table: string, atOnce: number, taskId: string): OldRecords {
   }
 }
 
-/** The runs that have rows in the table, each once, without reading all their rows: from the first row of one run to that of the next. */
+/** Finds the runs that have rows in the table by stepping from the first row of one run to that of the next, without reading all rows. */
 function firstOfEach(table: string): string {
   const behind = (run: string) => `(SELECT MIN(run_id) FROM ${table} WHERE run_id > ${run})`
   return `found(run_id) AS (SELECT ${behind('?')} UNION ALL SELECT ${behind('found.run_id')} FROM found WHERE found.run_id IS NOT NULL)`

@@ -1,4 +1,4 @@
-/** Serves runs: what they are, their logs, artifacts and session lines. */
+/** Serves runs: their state, logs, artifacts and session lines, and the receipts of hostd calls. */
 
 import { sha256 } from '../../kit/sha256.ts'
 import { assertSelf, type Caller, signatureOf } from '../contract/caller.ts'
@@ -7,8 +7,6 @@ import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { type ListedRun, type Run, type RunQuery, run, type SessionLine, sessionLine } from '../contract/run-shapes.ts'
 import type { Command, Param, Row } from '../contract/store-port.ts'
 import {
-  amount,
-  first,
   flag,
   idOf,
   int,
@@ -17,6 +15,8 @@ import {
   numberOf,
   objectOrNull,
   type PlaneContext,
+  queryNumber,
+  queryOne,
   text,
   textOrNull,
   time,
@@ -56,10 +56,10 @@ function* getRun(caller: Caller, id: string) {
   return yield* readRun(id)
 }
 
-type Listed = Awaited<ReturnType<RunPlane['list']>>
+type RunPage = Awaited<ReturnType<RunPlane['list']>>
 
-/** Newest first. An agent and its runs see their own. */
-function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: RunQuery): Command<Listed> {
+/** Lists runs, the newest first. An agent and its runs see their own. */
+function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: RunQuery): Command<RunPage> {
   if (caller.kind === 'seed')
     throw new PlaneRefusal('forbidden', 'the shared secret does not read runs; use an operator token or an agent key')
   if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its runs')
@@ -79,8 +79,8 @@ type Delivery = Parameters<RunPlane['deliver']>[2]
 
 const mostManifestCharacters = 262_144
 
-/** Absent fields keep their value. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
-function* deliverRun(context: PlaneContext, { delivery, ...access }: Access & { readonly delivery: Delivery }): Command<Run> {
+/** Stores what the worker delivers; absent fields keep their value. @throws PlaneRefusal not_found, forbidden, lease_lost, too_large */
+function* deliverRun(context: PlaneContext, { delivery, ...access }: RunAccess & { readonly delivery: Delivery }): Command<Run> {
   const row = yield* lockRun(context, access)
   const { manifest, changes, skill } = delivery
   const written = manifest === undefined ? null : JSON.stringify(manifest)
@@ -103,20 +103,26 @@ const mostOfRun = 16
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 type NewArtifact = { readonly name: string; readonly digest: string; readonly body: string }
-type KeptArtifact = { readonly name: string; readonly digest: string; readonly bytes: number }
+type StoredArtifact = { readonly name: string; readonly digest: string; readonly bytes: number }
 
-/** An artifact that is stored never changes. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content under the same name */
-function* putArtifact(context: PlaneContext, { artifact, ...access }: Access & { readonly artifact: NewArtifact }): Command<KeptArtifact> {
+/**
+ * Stores an artifact, which never changes afterwards. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content
+ * under the same name
+ */
+function* putArtifact(
+  context: PlaneContext,
+  { artifact, ...access }: RunAccess & { readonly artifact: NewArtifact },
+): Command<StoredArtifact> {
   const bytes = checkedBytes(artifact)
   const run = int(yield* lockRun(context, access), 'id')
   const { name, digest, body } = artifact
-  const known = yield* first('SELECT digest FROM artifacts WHERE run_id = ? AND name = ?', [run, name])
-  if (known && text(known, 'digest') !== digest)
+  const existing = yield* queryOne('SELECT digest FROM artifacts WHERE run_id = ? AND name = ?', [run, name])
+  if (existing && text(existing, 'digest') !== digest)
     throw new PlaneRefusal(
       'conflict',
-      `"${name}" was delivered with other content (sha256 ${text(known, 'digest')}); give this one another name`,
+      `"${name}" was delivered with other content (sha256 ${text(existing, 'digest')}); give this one another name`,
     )
-  if (!known) {
+  if (!existing) {
     yield* assertRoom(run)
     yield ['INSERT INTO artifacts (run_id, name, digest, bytes, body) VALUES (?, ?, ?, ?, ?)', [run, name, digest, bytes, body]]
   }
@@ -139,24 +145,27 @@ function checkedBytes({ name, digest, body }: NewArtifact): number {
 }
 
 function* assertRoom(run: number): Command<void> {
-  const count = yield* amount('SELECT COUNT(*) AS value FROM artifacts WHERE run_id = ?', [run])
+  const count = yield* queryNumber('SELECT COUNT(*) AS value FROM artifacts WHERE run_id = ?', [run])
   if (count >= mostOfRun) throw new PlaneRefusal('too_many', `a run has at most ${mostOfRun} artifacts`)
 }
 
 /** @throws PlaneRefusal not_found, forbidden */
-function* readArtifact({ name, ...access }: Access & { readonly name: string }): Command<{ digest: string; body: string }> {
+function* readArtifact({ name, ...access }: RunAccess & { readonly name: string }): Command<{ digest: string; body: string }> {
   yield* ownRun(access)
-  const row: Row | undefined = yield* first('SELECT digest, body FROM artifacts WHERE run_id = ? AND name = ?', [numberOf(access.id), name])
+  const row: Row | undefined = yield* queryOne('SELECT digest, body FROM artifacts WHERE run_id = ? AND name = ?', [
+    numberOf(access.id),
+    name,
+  ])
   if (!row) throw new PlaneRefusal('not_found', `${access.id} has no artifact "${name}"`)
   return { digest: text(row, 'digest'), body: text(row, 'body') }
 }
 
 type NewLine = { readonly caller: Caller; readonly agentId: string; readonly line: SessionLine }
 
-/** Its own file has all of them; here the last ones answer what an agent did lately, however much it writes. */
+/** The agent's own file has all lines; these show what it did lately, however much it writes. */
 const mostOfAgent = 1_000
 
-/** Keeps the last 1,000 lines of an agent. The next run reads them, so a run adds none once its lease is over. @throws PlaneRefusal lease_lost */
+/** Keeps the last 1,000 lines of an agent. The next run reads them, so a run adds none after its lease. @throws PlaneRefusal lease_lost */
 function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLine): Command<void> {
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
   const { timestamp, task, skill, outcome, tokens_used } = line
@@ -172,7 +181,7 @@ function* addSessionLine(context: PlaneContext, { caller, agentId, line }: NewLi
   ]
 }
 
-/** The last `limit`, oldest first. */
+/** Returns the last `limit` lines, oldest first. */
 function* readSessionLines(agentId: string, limit: number): Command<readonly SessionLine[]> {
   const rows = yield ['SELECT line FROM sessions WHERE agent_id = ? ORDER BY id DESC LIMIT ?', [agentId, limit]]
   return rows.map((row) => sessionLine.parse(JSON.parse(text(row, 'line')))).reverse()
@@ -194,11 +203,11 @@ function* keepCall(
   const id = yield* nextId('hostd_calls')
   const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : null
   const { op, params, ok, exitCode, output } = call
-  // PostgreSQL keeps no NUL in a text.
-  const kept = output.slice(0, mostOutput).replaceAll('\0', '\u{fffd}').toWellFormed()
+  // PostgreSQL stores no NUL in a text.
+  const stored = output.slice(0, mostOutput).replaceAll('\0', '\u{fffd}').toWellFormed()
   yield [
     'INSERT INTO hostd_calls (id, at, op, params, caller, ok, exit_code, output, task_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    [id, context.now(), op, JSON.stringify(params), signatureOf(caller), ok ? 1 : 0, exitCode, kept, taskId],
+    [id, context.now(), op, JSON.stringify(params), signatureOf(caller), ok ? 1 : 0, exitCode, stored, taskId],
   ]
   yield* recordEvent(context, {
     type: 'hostd.called',
@@ -216,13 +225,13 @@ const mostPieceBytes = 1_048_576
 const mostReadBytes = 1_048_576
 
 type LogState = { readonly log_bytes: number; readonly log_truncated: boolean }
-type Appending = Access & { readonly at: number; readonly piece: string }
+type LogAppend = RunAccess & { readonly at: number; readonly piece: string }
 
 /**
- * Stores what lies behind the end of the log, so a piece that comes twice, or again and longer, is stored once. What comes after the first
- * 8 MiB is dropped, and the log is marked. @throws PlaneRefusal conflict for a gap, with the byte to go on from; too_large
+ * Stores what lies behind the end of the log, so a piece that arrives twice, or again and longer, is stored once. The plane drops what
+ * exceeds 8 MiB and marks the log. @throws PlaneRefusal conflict for a gap, with the byte to continue from; too_large
  */
-function* appendLog(context: PlaneContext, appending: Appending): Command<LogState> {
+function* appendLog(context: PlaneContext, appending: LogAppend): Command<LogState> {
   if (!Number.isSafeInteger(appending.at) || appending.at < 0)
     throw new PlaneRefusal('bad_request', `"at" is the byte where the piece begins, from 0 on; this one is ${appending.at}`)
   const row = yield* lockRun(context, appending)
@@ -241,18 +250,18 @@ function* appendLog(context: PlaneContext, appending: Appending): Command<LogSta
 function* store(context: PlaneContext, row: Row, bytes: Uint8Array): Command<LogState> {
   const [run, end] = [int(row, 'id'), int(row, 'log_bytes')]
   if (bytes.length === 0) return { log_bytes: end, log_truncated: false }
-  const kept = bytes.subarray(0, mostLogBytes - end)
-  const isTruncated = kept.length < bytes.length
-  if (kept.length > 0) yield* writePiece({ run, end, bytes: kept })
-  yield ['UPDATE runs SET log_bytes = ?, log_truncated = ? WHERE id = ?', [end + kept.length, isTruncated ? 1 : 0, run]]
+  const stored = bytes.subarray(0, mostLogBytes - end)
+  const isTruncated = stored.length < bytes.length
+  if (stored.length > 0) yield* writePiece({ run, end, bytes: stored })
+  yield ['UPDATE runs SET log_bytes = ?, log_truncated = ? WHERE id = ?', [end + stored.length, isTruncated ? 1 : 0, run]]
   yield* context.store.announce(logTopic(run))
-  return { log_bytes: end + kept.length, log_truncated: isTruncated }
+  return { log_bytes: end + stored.length, log_truncated: isTruncated }
 }
 
-type Reading = Access & { readonly from: number; readonly to: number }
+type LogRange = RunAccess & { readonly from: number; readonly to: number }
 
-/** At most 1 MiB at once; behind the end there are no bytes. */
-function* readLog({ from, to, ...access }: Reading): Command<{ readonly bytes: Uint8Array; readonly total: number }> {
+/** Reads at most 1 MiB at once; behind the end there are no bytes. */
+function* readLog({ from, to, ...access }: LogRange): Command<{ readonly bytes: Uint8Array; readonly total: number }> {
   const row = yield* ownRun(access)
   const total = int(row, 'log_bytes')
   const last = Math.min(to, total, from + mostReadBytes)
@@ -260,37 +269,37 @@ function* readLog({ from, to, ...access }: Reading): Command<{ readonly bytes: U
   return { bytes: yield* readPieces({ run: int(row, 'id'), from, to: last }), total }
 }
 
-/** Wakes those who read the log of this run. Logs grow too often to record each growth as an event. */
+/** Names the topic that wakes readers of this run's log. Logs grow too often to record an event each time. */
 function logTopic(run: number): string {
   return `log:${run}`
 }
 
-type Growing = { readonly access: Access; readonly from: number; readonly signal: AbortSignal }
+type LogWait = { readonly access: RunAccess; readonly from: number; readonly signal: AbortSignal }
 
 /** Resolves once the log is longer than `from`, the run has ended, or the signal aborts. */
-async function logGrows({ store }: Pick<PlaneContext, 'store'>, { access, from, signal }: Growing): Promise<void> {
+async function logGrows({ store }: Pick<PlaneContext, 'store'>, { access, from, signal }: LogWait): Promise<void> {
   const row = await store.read(() => ownRun(access))
-  const heard = announcements(store, logTopic(int(row, 'id')), signal)
+  const announced = announcements(store, logTopic(int(row, 'id')), signal)
   try {
     while (!signal.aborted) {
-      const turn = heard.next()
+      const turn = announced.next()
       const now = await store.read(() => ownRun(access))
       if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running') return
       await turn
     }
   } finally {
-    heard.end()
+    announced.end()
   }
 }
 
 type Announcements = { readonly next: () => Promise<void>; readonly end: () => void }
 
-/** `next` resolves with the next announcement, or when the signal aborts. */
+/** Returns `next`, which resolves with the next announcement or when the signal aborts. */
 function announcements(store: PlaneContext['store'], topic: string, signal: AbortSignal): Announcements {
   const state: { turn: PromiseWithResolvers<void> } = { turn: Promise.withResolvers() }
-  const tell = () => state.turn.resolve()
-  const stop = store.listen(topic, tell)
-  signal.addEventListener('abort', tell)
+  const notify = () => state.turn.resolve()
+  const stop = store.listen(topic, notify)
+  signal.addEventListener('abort', notify)
   return {
     next() {
       if (!signal.aborted) state.turn = Promise.withResolvers()
@@ -298,14 +307,14 @@ function announcements(store: PlaneContext['store'], topic: string, signal: Abor
     },
     end() {
       stop()
-      signal.removeEventListener('abort', tell)
+      signal.removeEventListener('abort', notify)
     },
   }
 }
 
 /**
- * Text as it is, behind a "t"; bytes that are not UTF-8, for example half of a character at the end of a piece, or that have a NUL, which
- * PostgreSQL keeps in no text, as base64 behind a "b".
+ * Encodes text as it is behind a "t". Bytes that are not UTF-8, such as half of a character at the end of a piece, or that have a NUL, which
+ * PostgreSQL stores in no text, become base64 behind a "b".
  */
 function storedPiece(bytes: Uint8Array): string {
   const asText = Buffer.from(bytes).toString('utf8')
@@ -317,19 +326,19 @@ function bytesOfPiece(stored: string): Uint8Array {
   return Buffer.from(stored.slice(1), stored.startsWith('b') ? 'base64' : 'utf8')
 }
 
-/** A piece grows up to this, so that a program that prints single characters does not make a row of each. */
+/** A piece grows up to this size, so that a program that prints single characters does not create a row for each. */
 const smallBytes = 8_192
 
 /** Appends at the end of the log, which is byte `end`. */
 function* writePiece({ run, end, bytes }: { readonly run: number; readonly end: number; readonly bytes: Uint8Array }): Command<void> {
-  const last = yield* first('SELECT at_byte, piece FROM run_logs WHERE run_id = ? ORDER BY at_byte DESC LIMIT 1', [run])
+  const last = yield* queryOne('SELECT at_byte, piece FROM run_logs WHERE run_id = ? ORDER BY at_byte DESC LIMIT 1', [run])
   if (last && end - int(last, 'at_byte') + bytes.length <= smallBytes) {
     const grown = Buffer.concat([bytesOfPiece(text(last, 'piece')), bytes])
     yield ['UPDATE run_logs SET piece = ? WHERE run_id = ? AND at_byte = ?', [storedPiece(grown), run, int(last, 'at_byte')]]
   } else yield ['INSERT INTO run_logs (run_id, at_byte, piece) VALUES (?, ?, ?)', [run, end, storedPiece(bytes)]]
 }
 
-/** The bytes of a log from `from` up to and without `to`. */
+/** Reads the bytes from `from` up to and without `to`. */
 function* readPieces({ run, from, to }: { readonly run: number; readonly from: number; readonly to: number }): Command<Uint8Array> {
   const rows = yield [
     `SELECT at_byte, piece FROM run_logs WHERE run_id = ? AND at_byte < ?
@@ -348,7 +357,7 @@ const listed = `runs.id, runs.task_id, runs.agent_id, runs.role, runs.attempt, r
   runs.skill, runs.error, runs.log_bytes, runs.log_truncated, runs.changes, CASE WHEN runs.manifest IS NULL THEN 0 ELSE 1 END AS has_manifest, tasks.title AS task_title`
 const withTitle = 'FROM runs JOIN tasks ON tasks.id = runs.task_id'
 
-/** Reads runs as they travel. `where` and `params` come from our own code. */
+/** Reads runs as the API sends them. `where` and `params` come from our own code. */
 function* readRuns(where: string, params: readonly Param[]): Command<readonly ListedRun[]> {
   return yield* withArtifacts(yield [`SELECT ${listed} ${withTitle} ${where}`, params])
 }
@@ -363,7 +372,7 @@ function* withArtifacts(rows: readonly Row[]): Command<readonly ListedRun[]> {
 
 /** @throws PlaneRefusal not_found */
 function* readRun(id: string): Command<Run> {
-  const row = yield* first(`SELECT ${listed}, runs.manifest ${withTitle} WHERE runs.id = ?`, [numberOf(id)])
+  const row = yield* queryOne(`SELECT ${listed}, runs.manifest ${withTitle} WHERE runs.id = ?`, [numberOf(id)])
   const [found] = row ? yield* withArtifacts([row]) : []
   if (!row || !found) throw noRun(id)
   return { ...found, manifest: objectOrNull(row, 'manifest') }
@@ -396,21 +405,21 @@ function runOf(row: Row, artifacts: readonly Row[]): ListedRun {
   }
 }
 
-type Access = { readonly caller: Caller; readonly id: string; readonly what: string }
+type RunAccess = { readonly caller: Caller; readonly id: string; readonly what: string }
 
-/** An operator, or the agent whose run it is. @throws PlaneRefusal not_found, forbidden */
-function* ownRun({ caller, id, what }: Access, lock = ''): Command<Row> {
-  const row = yield* first(`SELECT * FROM runs WHERE id = ?${lock}`, [numberOf(id)])
+/** Reads a run for an operator or the agent of the run. @throws PlaneRefusal not_found, forbidden */
+function* ownRun({ caller, id, what }: RunAccess, lock = ''): Command<Row> {
+  const row = yield* queryOne(`SELECT * FROM runs WHERE id = ?${lock}`, [numberOf(id)])
   if (!row) throw noRun(id)
   assertSelf(caller, text(row, 'agent_id'), what)
   return row
 }
 
 /**
- * Locks a run for a write. A run token writes to its own run, while its lease is in force; an agent's key also afterwards, because its worker
+ * Locks a run for a write. A run token writes to its own run while its lease is in force; an agent's key also afterwards, because its worker
  * delivers what the runner left. @throws PlaneRefusal not_found, forbidden, lease_lost
  */
-function* lockRun(context: PlaneContext, { caller, id, what }: Access): Command<Row> {
+function* lockRun(context: PlaneContext, { caller, id, what }: RunAccess): Command<Row> {
   if (caller.kind === 'run') {
     if (numberOf(caller.runId) !== numberOf(id)) throw new PlaneRefusal('forbidden', `this run token is for ${caller.runId}, not for ${id}`)
     yield* lockLease(context, caller, caller.taskId)

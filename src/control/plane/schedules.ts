@@ -1,4 +1,4 @@
-/** Keeps schedules: operators add, change and remove them, and the clock makes their tasks, in one daemon at a time. */
+/** Keeps schedules: operators add, change and remove them, and the clock creates their tasks, in one daemon at a time. */
 
 import { FailureError } from '../../host/failure.ts'
 import { readTiming, readZone } from '../../host/schedules/read-timing.ts'
@@ -8,7 +8,7 @@ import type { SchedulePlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Row } from '../contract/store-port.ts'
 import { type ControlSchedule, type ScheduleDraft, scheduleDraft } from '../contract/task-shapes.ts'
-import { first, flag, idOrNull, int, intOrNull, nextId, numberOf, type PlaneContext, text, time, timeOrNull } from './command.ts'
+import { flag, idOrNull, int, intOrNull, nextId, numberOf, type PlaneContext, queryOne, text, time, timeOrNull } from './command.ts'
 import { recordEvent } from './events.ts'
 import { createTask } from './tasks/create-task.ts'
 
@@ -38,14 +38,14 @@ function* listSchedules(): Command<readonly ControlSchedule[]> {
   return (yield ['SELECT * FROM schedules ORDER BY id']).map(scheduleOf)
 }
 
-type Adding = { readonly draft: ScheduleDraft; readonly actor: string }
+type NewSchedule = { readonly draft: ScheduleDraft; readonly actor: string }
 
-/** @throws PlaneRefusal bad_request for a wrong timing, conflict for a name that is taken */
-function* addSchedule(context: PlaneContext, { draft, actor }: Adding): Command<ControlSchedule> {
+/** @throws PlaneRefusal bad_request for a wrong timing, conflict for a name that another schedule has */
+function* addSchedule(context: PlaneContext, { draft, actor }: NewSchedule): Command<ControlSchedule> {
   const now = context.now()
   const next = nextDue(timingOf(draft, now), now)
   const id = yield* nextId('schedules')
-  const row = yield* first(
+  const row = yield* queryOne(
     `INSERT INTO schedules (id, name, draft, enabled, next_at, created_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING *`,
     [id, draft.name, JSON.stringify(draft), draft.enabled ? 1 : 0, draft.enabled ? (next ?? null) : null, now],
   )
@@ -54,17 +54,17 @@ function* addSchedule(context: PlaneContext, { draft, actor }: Adding): Command<
   return scheduleOf(row)
 }
 
-type Changing = { readonly id: string; readonly actor: string }
+type ScheduleChange = { readonly id: string; readonly actor: string }
 
-/** What was due while a schedule was disabled is not caught up. */
+/** Turns a schedule on or off. It skips the times that passed while it was off. */
 function* enableSchedule(
   context: PlaneContext,
-  { id, actor, enabled }: Changing & { readonly enabled: boolean },
+  { id, actor, enabled }: ScheduleChange & { readonly enabled: boolean },
 ): Command<ControlSchedule> {
   const row = yield* lockSchedule(context, id)
   if (int(row, 'enabled') === (enabled ? 1 : 0)) return scheduleOf(row)
   const next = enabled ? (nextDue(timingOf(draftOf(row), int(row, 'created_at')), context.now()) ?? null) : null
-  const changed = yield* first('UPDATE schedules SET enabled = ?, next_at = ? WHERE id = ? RETURNING *', [
+  const changed = yield* queryOne('UPDATE schedules SET enabled = ?, next_at = ? WHERE id = ? RETURNING *', [
     enabled ? 1 : 0,
     next,
     int(row, 'id'),
@@ -73,7 +73,7 @@ function* enableSchedule(
   return scheduleOf(changed ?? row)
 }
 
-function* removeSchedule(context: PlaneContext, { id, actor }: Changing): Command<void> {
+function* removeSchedule(context: PlaneContext, { id, actor }: ScheduleChange): Command<void> {
   const row = yield* lockSchedule(context, id)
   yield ['DELETE FROM fired WHERE schedule_id = ?', [int(row, 'id')]]
   yield ['DELETE FROM schedules WHERE id = ?', [int(row, 'id')]]
@@ -84,27 +84,27 @@ function* removeSchedule(context: PlaneContext, { id, actor }: Changing): Comman
 function* lockSchedule({ dialect }: PlaneContext, id: string): Command<Row> {
   const number = /^SCHED-\d{1,15}$/.test(id) ? numberOf(id) : 0
   const row =
-    (yield* first(`SELECT * FROM schedules WHERE id = ?${dialect.forUpdate}`, [number])) ??
-    (yield* first(`SELECT * FROM schedules WHERE name = ?${dialect.forUpdate}`, [id]))
+    (yield* queryOne(`SELECT * FROM schedules WHERE id = ?${dialect.forUpdate}`, [number])) ??
+    (yield* queryOne(`SELECT * FROM schedules WHERE name = ?${dialect.forUpdate}`, [id]))
   if (!row) throw new PlaneRefusal('not_found', `there is no schedule "${id}"`)
   return row
 }
 
-type Happening = { readonly type: string; readonly actor: string; readonly row: Row }
+type ScheduleEvent = { readonly type: string; readonly actor: string; readonly row: Row }
 
-function* recordSchedule(context: PlaneContext, { type, actor, row }: Happening): Command<void> {
+function* recordSchedule(context: PlaneContext, { type, actor, row }: ScheduleEvent): Command<void> {
   const data = { schedule_id: scheduleId(int(row, 'id')), name: text(row, 'name') }
   yield* recordEvent(context, { type, actor, role: draftOf(row).task.role, data })
 }
 
-/** With `run-all` a schedule that missed more than this in a month passes over the oldest. */
+/** With `run-all` a schedule that missed more than this in a month skips the oldest. */
 const mostAtOnce = 100
 
 export async function fireSchedules(context: PlaneContext): Promise<void> {
   const { store } = context
   const due = await store.read(() => dueSchedules(context))
   if (due.length === 0) return
-  await store.exclusively('schedules', async () => {
+  await store.withLock('schedules', async () => {
     for (const number of due) await fireOne(context, number)
   })
 }
@@ -114,7 +114,7 @@ function* dueSchedules(context: PlaneContext): Command<readonly number[]> {
   return rows.map((row) => int(row, 'id'))
 }
 
-/** Each task in a transaction of its own. A schedule whose task cannot be made says so, and is tried again at its next time. */
+/** Creates each task in a transaction of its own. A schedule whose task cannot be created logs why, and tries again at its next time. */
 async function fireOne(context: PlaneContext, number: number): Promise<void> {
   const { store, options } = context
   for (let count = 0; count < mostAtOnce; count += 1) {
@@ -139,21 +139,21 @@ function* takeStep(context: PlaneContext, number: number): Command<boolean> {
     yield* setNext(number, nextDue(timing, step.checked))
     return false
   }
-  if (step.do === 'fire') yield* fire(context, { row, due: step.due, passedOver: step.passedOver })
-  else yield* leave(context, { row, step })
+  if (step.do === 'fire') yield* createDueTask(context, { row, due: step.due, passedOver: step.passedOver })
+  else yield* recordSkipped(context, { row, step })
   yield* setNext(number, nextDue(timing, step.due))
   return true
 }
 
-type Due = { readonly row: Row; readonly timing: Timing }
+type DueSchedule = { readonly row: Row; readonly timing: Timing }
 
-function* lockDue({ dialect, now }: PlaneContext, number: number): Command<Due | undefined> {
-  const row = yield* first(`SELECT * FROM schedules WHERE id = ? AND enabled = 1 AND next_at <= ?${dialect.forUpdate}`, [number, now()])
+function* lockDue({ dialect, now }: PlaneContext, number: number): Command<DueSchedule | undefined> {
+  const row = yield* queryOne(`SELECT * FROM schedules WHERE id = ? AND enabled = 1 AND next_at <= ?${dialect.forUpdate}`, [number, now()])
   return row && { row, timing: timingOf(draftOf(row), int(row, 'created_at')) }
 }
 
-/** All times before `next_at` were handled. One task each for missed times waits for the one before. */
-function* stepOf(context: PlaneContext, { row, timing }: Due): Command<Step> {
+/** Plans the next step; all times before `next_at` are done. With `run-all` each missed time waits for the task of the one before. */
+function* stepOf(context: PlaneContext, { row, timing }: DueSchedule): Command<Step> {
   const { missed, overlap } = draftOf(row)
   const isRunning = overlap === 'skip' && (yield* isOpen(intOrNull(row, 'last_task_id')))
   return planStep(
@@ -164,7 +164,7 @@ function* stepOf(context: PlaneContext, { row, timing }: Due): Command<Step> {
 
 function* isOpen(task: number | null): Command<boolean> {
   if (task === null) return false
-  const row = yield* first("SELECT id FROM tasks WHERE id = ? AND status NOT IN ('completed', 'failed', 'dead', 'cancelled')", [task])
+  const row = yield* queryOne("SELECT id FROM tasks WHERE id = ? AND status NOT IN ('completed', 'failed', 'dead', 'cancelled')", [task])
   return row !== undefined
 }
 
@@ -172,12 +172,12 @@ function* setNext(number: number, next: number | undefined): Command<void> {
   yield ['UPDATE schedules SET next_at = ? WHERE id = ?', [next ?? null, number]]
 }
 
-type Firing = { readonly row: Row; readonly due: number; readonly passedOver: number }
+type DueTask = { readonly row: Row; readonly due: number; readonly passedOver: number }
 
-/** The row in `fired` is written first: a time that has one is never fired again, whichever daemon or clock comes to it. */
-function* fire(context: PlaneContext, { row, due, passedOver }: Firing): Command<void> {
+/** Creates the task of a due time. It writes the row in `fired` first, so that no daemon or clock fires that time again. */
+function* createDueTask(context: PlaneContext, { row, due, passedOver }: DueTask): Command<void> {
   const [id, now, actor] = [int(row, 'id'), context.now(), `schedule ${text(row, 'name')}`]
-  const isNew = yield* first(
+  const isNew = yield* queryOne(
     'INSERT INTO fired (schedule_id, due_at, at) VALUES (?, ?, ?) ON CONFLICT (schedule_id, due_at) DO NOTHING RETURNING due_at',
     [id, due, now],
   )
@@ -192,9 +192,9 @@ function* fire(context: PlaneContext, { row, due, passedOver }: Firing): Command
   yield* recordEvent(context, { type: 'schedule.fired', actor, taskId, role: task.role, data: schedule })
 }
 
-type Leaving = { readonly row: Row; readonly step: Extract<Step, { readonly do: 'leave' }> }
+type SkippedTime = { readonly row: Row; readonly step: Extract<Step, { readonly do: 'leave' }> }
 
-function* leave(context: PlaneContext, { row, step }: Leaving): Command<void> {
+function* recordSkipped(context: PlaneContext, { row, step }: SkippedTime): Command<void> {
   yield* recordEvent(context, {
     type: `schedule.${step.state}`,
     actor: `schedule ${text(row, 'name')}`,
@@ -241,7 +241,7 @@ function scheduleOf(row: Row): ControlSchedule {
   }
 }
 
-/** An interval is counted from `anchor`, the time when the schedule was made. @throws PlaneRefusal bad_request */
+/** Parses the timing. An interval counts from `anchor`, the creation of the schedule. @throws PlaneRefusal bad_request */
 function timingOf({ cron, every, timezone }: ScheduleDraft, anchor: number): Timing {
   try {
     const zone = readZone(timezone)

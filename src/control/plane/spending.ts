@@ -1,4 +1,4 @@
-/** Serves the budgets: limits, a forecast and the ledger to operators, reservations to runs; and wakes tasks that waited for budget. */
+/** Serves the budgets: limits, a forecast and the ledger to operators, reservations to runs; and wakes tasks that wait for budget. */
 
 import { type Caller, onlyOperator, onlyRun, signatureOf } from '../contract/caller.ts'
 import {
@@ -26,8 +26,15 @@ import {
   usedOf,
   writeBudgetSettings,
 } from './budget/limits.ts'
-import { assertBelievable, type Reserved, type Reserving, remainingFor, reserveTokens, settleTokens } from './budget/reservations.ts'
-import { amount, first, idOrNull, int, intOrNull, marks, numberOf, type PlaneContext, text, textOrNull, time } from './command.ts'
+import {
+  assertReportLimit,
+  type ReserveCall,
+  type ReserveOutcome,
+  remainingFor,
+  reserveTokens,
+  settleTokens,
+} from './budget/reservations.ts'
+import { idOrNull, int, intOrNull, marks, numberOf, type PlaneContext, queryNumber, queryOne, text, textOrNull, time } from './command.ts'
 import { recordEvent } from './events.ts'
 import { blockTask, noLease } from './tasks/end-task.ts'
 import { readyQueueAt, readyTopic, recordTask } from './tasks/task-change.ts'
@@ -59,16 +66,16 @@ export function createBudgetPlane(context: PlaneContext): BudgetPlane {
     },
     async settle(caller, request) {
       const run = onlyRun(caller, 'settle tokens')
-      await assertBelievable(context, { caller, agentId: run.id, tokens: request.tokens, reservation: request.reservation_id })
+      await assertReportLimit(context, { caller, agentId: run.id, tokens: request.tokens, reservation: request.reservation_id })
       return await store.write(() => settleTokens(context, { caller: run, request }))
     },
   }
 }
 
-/** What other calls of the run have reserved counts as spent when the run ends here. */
-function* reserveOrBlock(context: PlaneContext, reserving: Reserving): Command<Reserved> {
+/** Reserves tokens, or blocks the task when its budget is spent. Open reservations of other calls of the run then count as spent. */
+function* reserveOrBlock(context: PlaneContext, reserving: ReserveCall): Command<ReserveOutcome> {
   const reserved = yield* reserveTokens(context, reserving)
-  // Otherwise a moment or a smaller request helps.
+  // In the other cases a moment or a smaller request helps.
   if (reserved.ok || shortageKind(reserved.shortage) !== 'spent') return reserved
   const { message } = shortageRefusal(reserved.shortage)
   const by = { actor: signatureOf(reserving.caller), error: message }
@@ -76,7 +83,7 @@ function* reserveOrBlock(context: PlaneContext, reserving: Reserving): Command<R
   return reserved
 }
 
-/** A limit may be set below what is spent: then nothing more is reserved. @throws PlaneRefusal bad_request for an unknown zone */
+/** Changes the limits. A limit below what is spent stops further reservations. @throws PlaneRefusal bad_request for an unknown zone */
 export function* changeBudget(
   context: PlaneContext,
   { operator, patch }: { readonly operator: Caller; readonly patch: BudgetPatch },
@@ -110,11 +117,11 @@ function* readBudget(context: PlaneContext): Command<Budget> {
     agents: scopesOfKind('agent', { limits: yield* agentLimits(), used }),
     forecast_today: forecastOf(all.spent, { now, day }),
     days: yield* lastDays(day.day),
-    blocked_tasks: yield* amount("SELECT COUNT(*) AS value FROM tasks WHERE status = 'budget_blocked'"),
+    blocked_tasks: yield* queryNumber("SELECT COUNT(*) AS value FROM tasks WHERE status = 'budget_blocked'"),
   }
 }
 
-/** Nothing more may be spent today. */
+/** Tells whether nothing more may be spent today. */
 function isUsedUp(limit: BudgetSettings['daily_tokens'], spent: number): boolean {
   return limit !== null && spent >= limit
 }
@@ -134,16 +141,16 @@ function scopeView(limit: number | null, { spent, reserved }: Used = unused): Sc
   return { limit, spent, reserved, remaining: limit === null ? null : Math.max(0, limit - spent - reserved) }
 }
 
-type Kind = { readonly limits: ReadonlyMap<string, number | null>; readonly used: ReadonlyMap<string, Used> }
+type ScopeFigures = { readonly limits: ReadonlyMap<string, number | null>; readonly used: ReadonlyMap<string, Used> }
 
-/** Those with a limit, in its order, then those that only spent something. */
-function scopesOfKind(kind: 'role' | 'agent', { limits, used }: Kind): Record<string, ScopeView> {
+/** Returns the scopes with a limit in the order of the limits, then those that only spent something. */
+function scopesOfKind(kind: 'role' | 'agent', { limits, used }: ScopeFigures): Record<string, ScopeView> {
   const spending = [...used.keys()].flatMap((scope) => (scope.startsWith(`${kind}:`) ? [scope.slice(kind.length + 1)] : []))
   const names = new Set([...limits.keys(), ...spending.sort()])
   return Object.fromEntries([...names].map((name) => [name, scopeView(limits.get(name) ?? null, used.get(`${kind}:${name}`))]))
 }
 
-/** A forecast from the first minutes of a day would be a guess from one call. */
+/** In the first minutes of a day a forecast would be a guess from one call. */
 const leastElapsedMs = 5 * 60_000
 
 function forecastOf(spent: number, { now, day: { beginsAt, endsAt } }: { readonly now: number; readonly day: BudgetDay }): number {
@@ -190,7 +197,7 @@ function entryOf(row: Row): LedgerEntry {
   }
 }
 
-/** Does nothing when the day is the one of the last call, in whichever daemon. */
+/** Wakes blocked tasks at the first call of a day, in whichever daemon; does nothing later that day. */
 export async function rolloverBudget(context: PlaneContext): Promise<void> {
   if (await context.store.read(() => isSameDay(context))) return
   await context.store.write(() => beginDay(context))
@@ -201,7 +208,7 @@ function* isSameDay(context: PlaneContext): Command<boolean> {
 }
 
 function* lastDay(): Command<string | undefined> {
-  const row = yield* first("SELECT value FROM settings WHERE name = 'budget_day'")
+  const row = yield* queryOne("SELECT value FROM settings WHERE name = 'budget_day'")
   return row && text(row, 'value')
 }
 
@@ -212,7 +219,7 @@ function* beginDay(context: PlaneContext): Command<void> {
   yield* wakeBlocked(context, 'clock')
 }
 
-/** Everybody else waits meanwhile, so thousands of tasks must not be a statement each. */
+/** Every other command waits meanwhile, so thousands of tasks must not take a statement each. */
 const atOnce = 500
 
 /** @returns how many tasks were woken */
@@ -234,7 +241,7 @@ function* payable(context: PlaneContext): Command<readonly Row[]> {
   return rows.filter((row) => left.get(keyOf(row)) !== 0)
 }
 
-/** A task that waits for budget has no lease, and nobody can have asked to cancel it: that would have ended it. */
+/** A task that waits for budget has no lease, and no cancel request, which would have ended it. */
 const woken = { status: 'pending', blocked_reason: null, error: null, result: null, ended_at: null, ...noLease }
 const columns = Object.keys(woken)
 

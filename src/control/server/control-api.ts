@@ -43,7 +43,7 @@ function documentOf(app: ControlApi, version: string) {
 }
 
 const controlRoutes: readonly ControlRoutes[] = [
-  // One line per module.
+  // Each module has one line.
   taskRoutes,
   claimRoutes,
   decisionRoutes,
@@ -68,7 +68,7 @@ const paths = [
   ['get', '/models', 'The models of the upstream'],
 ] as const
 
-/** Describes them only: src/control/llm answers them itself, in the form of the vendors. */
+/** Only describes these routes: src/control/llm answers them itself, in the form of the vendors. */
 function describeModelPaths(app: ControlApi): void {
   const vendorsObject = z.looseObject({})
   for (const [method, path, summary] of paths)
@@ -109,10 +109,10 @@ export function pageRoutes(app: ControlApi, { plane, secure, now, counters }: Co
         const found = await plane.access.callerOf(token)
         return found?.kind === 'operator' ? found : undefined
       })
-      const held = caller && (await plane.access.operator(caller.id))
-      if (!caller || !held) throw unauthorized('this is no operator token in force')
+      const operator = caller && (await plane.access.operator(caller.id))
+      if (!caller || !operator) throw unauthorized('this is no operator token in force')
       const expires = now() + sessionSeconds * 1000
-      c.header('set-cookie', beginSession({ id: caller.id, digest: held.digest, expires }, { name: c.env.cookie, secure }))
+      c.header('set-cookie', beginSession({ id: caller.id, digest: operator.digest, expires }, { name: c.env.cookie, secure }))
       return c.json({ id: caller.id, name: caller.name, ...whole, expires }, 200)
     },
   )

@@ -1,29 +1,29 @@
-/** Reads what the environment says about a control plane. */
+/** Reads the settings of a control plane from the environment. */
 
 import { usualMostReported } from '../plane/budget/reservations.ts'
 import { usualOpenTasks } from '../plane/tasks/create-task.ts'
 
-export type Environment = { readonly [name: string]: string | undefined }
+export type ControlEnvironment = { readonly [name: string]: string | undefined }
 
 export type ControlSettings = {
   readonly port: number
   readonly sharedSecret: string | undefined
-  /** Absent: SQLite in the home. */
+  /** Absent for SQLite in the home. */
   readonly databaseUrl: string | undefined
   readonly leaseSeconds: number
   readonly approvalHours: number
-  /** Days after which old records are deleted; 0: never. */
+  /** Old records are deleted after this many days; with 0 they stay. */
   readonly retentionDays: number
-  /** How many tasks that one agent created may be open at a time. */
+  /** Limits how many tasks that one agent created may be open at a time. */
   readonly openTasksOfAgent: number
-  /** The most tokens that one run, or one error, may report. */
+  /** Limits the tokens that one run, or one error, may report. */
   readonly mostTokensOfReport: number
   readonly operatorToken: string | undefined
   readonly hostdSocket: string | undefined
 }
 
 /** @throws Error that names the variable, its value and what to write */
-export function controlSettings(env: Environment): ControlSettings {
+export function controlSettings(env: ControlEnvironment): ControlSettings {
   return {
     port: wholeOf(env, 'CONTROLPLANE_API_PORT', { usual: 3_100, least: 0, most: 65_535 }),
     sharedSecret: textOf(env, 'CONTROLPLANE_SHARED_SECRET'),
@@ -38,31 +38,31 @@ export function controlSettings(env: Environment): ControlSettings {
   }
 }
 
-function textOf(env: Environment, name: string): string | undefined {
+function textOf(env: ControlEnvironment, name: string): string | undefined {
   const value = env[name]
   return value === '' ? undefined : value
 }
 
-type Range = { readonly usual: number; readonly least: number; readonly most: number }
+type NumberRange = { readonly usual: number; readonly least: number; readonly most: number }
 
-function wholeOf(env: Environment, name: string, { usual, least, most }: Range): number {
+function wholeOf(env: ControlEnvironment, name: string, { usual, least, most }: NumberRange): number {
   const value = textOf(env, name)
   if (value === undefined) return usual
   if (/^\d{1,13}$/.test(value) && Number(value) >= least && Number(value) <= most) return Number(value)
   throw new Error(`${name}: ${JSON.stringify(value)} is no whole number from ${least} to ${most}`)
 }
 
-/** Its value has a password, so no message shows it. */
-function databaseOf(env: Environment): string | undefined {
+/** Reads a URL that has a password, so no message shows it. */
+function databaseOf(env: ControlEnvironment): string | undefined {
   const value = textOf(env, 'CONTROLPLANE_DATABASE_URL')
   if (value === undefined || /^postgres(ql)?:\/\/[^\s]+$/.test(value)) return value
   throw new Error('CONTROLPLANE_DATABASE_URL: write it as postgres://user:password@host:5432/name, or leave it out for SQLite')
 }
 
-/** Enough for 128 random bits in base 64. */
+/** This many base 64 characters hold 128 random bits. */
 const leastToken = 22
 
-function tokenOf(env: Environment): string | undefined {
+function tokenOf(env: ControlEnvironment): string | undefined {
   const value = textOf(env, 'CONTROLPLANE_OPERATOR_TOKEN')
   if (value === undefined) return undefined
   if (/^[\x21-\x2b\x2d-\x7e]{1,512}$/.test(value) && value.length >= leastToken && !/^cp[ar]_/.test(value)) return value

@@ -1,4 +1,4 @@
-/** Declares a route of the control plane: below its prefix, for the callers that the table of permissions names. */
+/** Declares routes of the control plane: below its prefix, for the callers that the table of permissions names. */
 
 import type { RouteConfig, z } from '@hono/zod-openapi'
 import { type Api, type Asked, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method } from '../../http/api.ts'
@@ -9,13 +9,13 @@ import { type Caller, signatureOf } from '../contract/caller.ts'
 import type { Plane } from '../contract/plane.ts'
 import type { HostdProxy } from '../hostd/hostd-proxy.ts'
 import type { Counters } from './counters.ts'
-import { isOwn, type Permission, reachOf, whoMay } from './who-may.ts'
+import { isOwn, type Permission, permissionScope, whoMay } from './who-may.ts'
 
 export const prefix = '/api/controlplane'
 
 /**
- * Says what becomes of an Idempotency-Key: `kept`: the answer is kept and given again; `itself`: the route sees to it; `secret`: the answer holds
- * a secret, which is never kept, so a key is refused; `none`: it has no meaning there.
+ * Decides about an Idempotency-Key: `kept`: the answer is stored and returned again; `itself`: the route handles the key; `secret`: the
+ * answer has a secret, which is never stored, so a key is refused; `none`: the key has no meaning.
  */
 type Replay = 'kept' | 'itself' | 'secret' | 'none'
 
@@ -23,7 +23,7 @@ export function controlRoute<const R extends RouteConfig>(config: R, replay: Rep
   return guardedRoute(config, guardOf(rowName(config), replay))
 }
 
-/** Adds a route that answers as JSON what one call returns. `path` stands below the prefix. */
+/** Adds a route that returns the result of one call as JSON. `path` stands below the prefix. */
 export function addRoute<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, S extends z.ZodType>(
   app: ControlApi,
   method: Method,
@@ -34,12 +34,12 @@ export function addRoute<P extends z.ZodObject, Q extends z.ZodObject, B extends
   addJsonRoute(app, guardOf(rowName({ method, path: at }), replay), `${method} ${at}`, row)
 }
 
-/** As the table of permissions names it. */
+/** Returns the name of the route in the table of permissions. */
 function rowName({ method, path }: Pick<RouteConfig, 'method' | 'path'>): string {
   return `${method.toUpperCase()} ${path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path.slice(1)}`
 }
 
-/** @throws Error when the table of permissions has no row for it */
+/** Checks the caller against the table of permissions. @throws Error when the table has no row for the route */
 export function guardOf(name: string, replay: Replay): Guard<Caller> {
   const permission = whoMay[name]
   if (!permission) throw new Error(`${name} has no row in src/control/server/who-may.ts`)
@@ -53,11 +53,11 @@ export function guardOf(name: string, replay: Replay): Guard<Caller> {
   }
 }
 
-type Wanted = { readonly name: string; readonly permission: Permission; readonly id: string | undefined }
+type RouteAccess = { readonly name: string; readonly permission: Permission; readonly id: string | undefined }
 
 /** @throws HttpError 403 */
-function assertMay(caller: Caller, { name, permission, id }: Wanted): void {
-  const reach = reachOf(permission, caller.kind)
+function assertMay(caller: Caller, { name, permission, id }: RouteAccess): void {
+  const reach = permissionScope(permission, caller.kind)
   if (reach === undefined)
     throw new HttpError(403, 'forbidden', `${name} is for ${Object.keys(permission).join(' and ')}; this is ${signatureOf(caller)}`)
   if (reach === 'own' && id !== undefined && !isOwn(caller, name, id))
@@ -75,16 +75,16 @@ export type ControlApi = Api<Caller>
 export type ControlServer = {
   readonly plane: Plane
   readonly version: string
-  /** Absent: this control plane has no hostd. */
+  /** Absent when this control plane has no hostd. */
   readonly hostd?: HostdProxy
-  /** Aborted when the server begins to stop: what waits answers at once, streams end. */
+  /** Aborts when the server begins to stop: waiting requests get an answer at once, streams end. */
   readonly stopping: AbortSignal
-  /** Whether it speaks HTTPS. */
+  /** Tells whether the server speaks HTTPS. */
   readonly secure: boolean
   readonly counters: Counters
   readonly now: () => number
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
 }
 
-/** Adds some routes. */
+/** Adds the routes of one topic. */
 export type ControlRoutes = (app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>) => void

@@ -6,14 +6,14 @@ import type { Caller } from '../contract/caller.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 
 export type Counters = {
-  /** An answer with this status was given. */
+  /** Counts an answer with this status. */
   answered(status: number): void
-  /** Something that stays began; returns what says that it ended. @throws PlaneRefusal too_many, never for an operator */
+  /** Counts a request that stays open; returns a function that ends it. @throws PlaneRefusal too_many, never for an operator */
   began(what: 'stream' | 'poll', caller: Caller): () => void
   metrics(): readonly Metric[]
 }
 
-/** Of one agent with its runs, and of all of them: the server has room for 8,192 requests, and operators must find some. */
+/** Limits the open requests of one agent with its runs, and of all agents: the server has room for 8,192 requests, and operators need some. */
 const most = { ofAgent: 1_024, ofAll: 7_168 }
 
 export function createCounters(): Counters {
@@ -50,7 +50,7 @@ export function gauge(name: string, help: string, value: number): Metric {
   return { name, type: 'gauge', help, samples: [{ value }] }
 }
 
-/** Counts what each agent keeps waiting. `take` returns what says that it ended. @throws PlaneRefusal too_many */
+/** Counts the open requests of each agent. `take` returns a function that ends one. @throws PlaneRefusal too_many */
 function createShares() {
   const counts = new Map<string, number>()
   const all = { count: 0 }
@@ -75,11 +75,11 @@ function createShares() {
   }
 }
 
-/** Far above what an agent has to say, and far below what fills a disk in a night. */
+/** An agent has far less to report, and a disk fills far faster than in a night. */
 const rate = { perSecond: 20, burst: 1_000 }
 
 type ReportRate = {
-  /** Operators are exempt. @throws PlaneRefusal too_many */
+  /** Counts a report; operators are exempt. @throws PlaneRefusal too_many */
   take(caller: Caller): void
 }
 

@@ -1,4 +1,4 @@
-/** Finds who a credential belongs to: an operator, an agent, a run, the shared secret, or the session of a browser. */
+/** Finds the owner of a credential: an operator, an agent, a run, the shared secret, or the session of a browser. */
 
 import { type Credential, openSession } from '../../http/callers.ts'
 import type { Connection } from '../../http/listen.ts'
@@ -14,7 +14,7 @@ type FindCallerOptions = {
   readonly now: () => number
 }
 
-/** @throws HttpError for a secret whose time is over, and while the database does not answer */
+/** @throws HttpError for an expired secret, and while the database does not answer */
 type Find = (
   credential: Credential,
   request: Pick<Request, 'headers'>,
@@ -24,8 +24,8 @@ type Find = (
 export function createFindCaller({ access, seed, now }: FindCallerOptions): Find {
   async function ofSession(cookie: string): Promise<Caller | undefined> {
     const [id = ''] = cookie.split('.')
-    const held = /^[\w-]{1,64}$/.test(id) ? await access.operator(id) : undefined
-    return openSession(cookie, () => held?.digest, now()) ? held?.caller : undefined
+    const operator = /^[\w-]{1,64}$/.test(id) ? await access.operator(id) : undefined
+    return openSession(cookie, () => operator?.digest, now()) ? operator?.caller : undefined
   }
 
   return async ({ kind, secret }, { headers }, connection) => {
@@ -38,15 +38,15 @@ export function createFindCaller({ access, seed, now }: FindCallerOptions): Find
   }
 }
 
-/** Names a caller among all: agents and operators may have equal ids. */
+/** Returns a key that is unique among all callers: agents and operators may have equal ids. */
 export function callerKey(caller: Caller): string {
   return caller.kind === 'run' ? `run:${caller.runId}` : `${caller.kind}:${caller.id}`
 }
 
 type SeedAccessOptions = {
-  /** CONTROLPLANE_SHARED_SECRET; absent: nobody has it. */
+  /** CONTROLPLANE_SHARED_SECRET; no one has the secret when it is absent. */
   readonly secret: string | undefined
-  /** Networks besides this machine, for example 10.0.0.0/24. */
+  /** Lists networks besides this machine, for example 10.0.0.0/24. */
   readonly from: readonly string[]
 }
 
@@ -57,7 +57,7 @@ type SeedAccess = (sender: SeedSender) => Caller | undefined
 const loopback = ['127.0.0.0/8', '::1/128']
 const sharedSecret: Caller = { kind: 'seed', id: 'shared-secret' }
 
-/** Decides whether a secret is the shared secret, sent from a place where it counts. @throws Error that says which network or secret is wrong */
+/** Decides whether a secret is the shared secret and comes from an allowed network. @throws Error that names the wrong network or secret */
 export function createSeedAccess({ secret, from }: SeedAccessOptions): SeedAccess {
   const networks = [...loopback, ...from.map(assertNetwork)]
   if (secret === undefined || secret === '') return () => undefined
@@ -70,10 +70,10 @@ export function createSeedAccess({ secret, from }: SeedAccessOptions): SeedAcces
   }
 }
 
-/** Proxies name whom they ask for, or that they ask for somebody. */
+/** A proxy adds these headers to the requests of others. */
 const ofProxies = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip|true-client-ip|x-client-ip)$/
 
-/** What a proxy passes on comes from elsewhere, even when the proxy runs on this machine. */
+/** Refuses requests that a proxy passed on, even from a proxy on this machine: they come from elsewhere. */
 function isNear({ address, headers }: SeedSender, networks: readonly string[]): boolean {
   if ([...headers.keys()].some((name) => ofProxies.test(name))) return false
   const found = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ''))

@@ -9,7 +9,7 @@ import { sleep } from '../../kit/abort.ts'
 import { traceOf } from '../../kit/errors.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Plane } from '../contract/plane.ts'
-import type { Beside, Command, Row, Store } from '../contract/store-port.ts'
+import type { BatchKey, Command, Row, Store } from '../contract/store-port.ts'
 import { callHostd, listOps } from '../hostd/client.ts'
 import { createHostdProxy, type HostdProxy } from '../hostd/hostd-proxy.ts'
 import { createLlmPassThrough } from '../llm/pass-through.ts'
@@ -17,17 +17,17 @@ import { upstreamsOf } from '../llm/upstream-call.ts'
 import { createPlane } from '../plane/create-plane.ts'
 import { openPostgres } from '../store/open-postgres.ts'
 import { openSqlite } from '../store/open-sqlite.ts'
-import { type ControlSettings, controlSettings, type Environment } from './control-options.ts'
+import { type ControlEnvironment, type ControlSettings, controlSettings } from './control-options.ts'
 import type { ControlServer } from './control-route.ts'
 import { type ServedControl, serveControl } from './serve-control.ts'
 
 export type OpenControlOptions = {
-  readonly env: Environment
-  /** The home of this user's BraidClaw; SQLite lives in its folder `control`. */
+  readonly env: ControlEnvironment
+  /** The home of this user's BraidClaw; SQLite uses its folder `control`. */
   readonly home: string
   /** Default: 127.0.0.1. */
   readonly host?: string
-  /** Default: CONTROLPLANE_API_PORT, or 3100. 0 is any free one. */
+  /** Default: CONTROLPLANE_API_PORT, or 3100; 0 takes any free one. */
   readonly port?: number
   readonly tls?: ListenOptions['tls']
   readonly allowedHosts?: readonly string[]
@@ -37,7 +37,7 @@ export type OpenControlOptions = {
   readonly random?: () => number
   /** Default: the hostd of CONTROLPLANE_HOSTD_SOCKET. */
   readonly hostd?: HostdProxy
-  /** Default: the upstreams that the environment names. */
+  /** Default: the upstreams of the environment. */
   readonly models?: RawAnswers
   readonly tickMs?: number
 }
@@ -47,11 +47,11 @@ export type OpenedControl = {
   readonly port: number
   readonly plane: Plane
   readonly engine: Store['dialect']['engine']
-  /** Waiting claims answer, streams end, requests under way get some seconds; then the database closes. */
+  /** Answers waiting claims, ends streams, gives running requests some seconds, and then closes the database. */
   close(): Promise<void>
 }
 
-/** How long requests under way may take to end after the stop. */
+/** Running requests may take this long to end after the stop. */
 const finishMs = 3_000
 
 /** @throws Error about a setting or the port. @throws PlaneRefusal about the database */
@@ -79,7 +79,7 @@ export async function openControl(options: OpenControlOptions): Promise<OpenedCo
   }
 }
 
-type Serving = {
+type ServeInput = {
   readonly options: OpenControlOptions
   readonly settings: ControlSettings
   readonly store: Store
@@ -87,7 +87,7 @@ type Serving = {
   readonly now: () => number
 }
 
-function serve({ options, settings, store, plane, now }: Serving): ServedControl {
+function serve({ options, settings, store, plane, now }: ServeInput): ServedControl {
   return serveControl({
     ...{ plane, version, now, log: options.log },
     hostd: options.hostd ?? hostdOf(settings, plane, now),
@@ -117,15 +117,15 @@ function modelsOf({ env, log, now = Date.now }: OpenControlOptions, plane: Plane
   return createLlmPassThrough({ plane, upstreams: upstreamsOf(env), fetchFor, sleep: Bun.sleep, now, log })
 }
 
-type Open = { readonly served: ServedControl; readonly ticker: ReturnType<typeof startTicker>; readonly store: Store }
+type ServerParts = { readonly served: ServedControl; readonly ticker: ReturnType<typeof startTicker>; readonly store: Store }
 
-async function closeAll({ served, ticker, store }: Open): Promise<void> {
+async function closeAll({ served, ticker, store }: ServerParts): Promise<void> {
   await served.close(finishMs)
   await ticker.stop()
   await store.close()
 }
 
-/** Has the plane look at the clock, one look at a time. `stop` resolves when none is under way any more. */
+/** Runs ticks, one at a time. `stop` resolves when none is running any more. */
 function startTicker(tick: () => Promise<void>, everyMs: number, failed: (error: unknown) => void) {
   const over = new AbortController()
   const running = (async () => {
@@ -149,9 +149,9 @@ type ReplyStoreOptions = {
   readonly daemon: string
 }
 
-/** Another daemon on the same database may take so long to answer. */
+/** Another daemon on the same database may take this long to answer. */
 const answeringMs = 120_000
-/** The status of a request that is being answered: `body` then names the daemon. */
+/** The row of a request that is being answered has this status; its `body` names the daemon. */
 const answering = 0
 
 /** Keeps the answers to requests with an Idempotency-Key in the table `replies`; the plane forgets them after a day. */
@@ -160,7 +160,7 @@ export function createReplyStore({ store, now, daemon }: ReplyStoreOptions): Rep
     if (digest !== name.digest) return { state: 'other' }
     if (status !== answering) return { state: 'done', reply: { status: Number(status), ...typeAndBody(String(body)) } }
     if (body === daemon) return { state: 'here' }
-    // With SQLite there is one daemon at a time, so another one's request has died with it.
+    // With SQLite there is one daemon at a time, so the request of another one ended with it.
     const isLost = store.dialect.engine === 'sqlite' || now() - Number(at) > answeringMs
     return { state: isLost ? 'lost' : 'elsewhere' }
   }
@@ -177,23 +177,23 @@ export function createReplyStore({ store, now, daemon }: ReplyStoreOptions): Rep
   }
 
   return {
-    begin: (name) => store.write(() => begin(name), besideReplies(name)),
+    begin: (name) => store.write(() => begin(name), replyBatchKey(name)),
     finish: (name, { status, type, body }) =>
       store.write(function* () {
         yield ['UPDATE replies SET status = ?, body = ? WHERE owner = ? AND key = ?', [status, `${type}\n${body}`, name.owner, name.key]]
-      }, besideReplies(name)),
+      }, replyBatchKey(name)),
     forget: (name) =>
       store.write(function* () {
         yield ['DELETE FROM replies WHERE owner = ? AND key = ? AND status = ?', [name.owner, name.key, answering]]
-      }, besideReplies(name)),
+      }, replyBatchKey(name)),
   }
 }
 
-function besideReplies({ owner, key }: Pick<RequestName, 'owner' | 'key'>): Beside {
+function replyBatchKey({ owner, key }: Pick<RequestName, 'owner' | 'key'>): BatchKey {
   return { kind: 'reply', key: `${owner} ${key}` }
 }
 
-function typeAndBody(kept: string): { readonly type: string; readonly body: string } {
-  const at = kept.indexOf('\n')
-  return { type: kept.slice(0, at), body: kept.slice(at + 1) }
+function typeAndBody(stored: string): { readonly type: string; readonly body: string } {
+  const at = stored.indexOf('\n')
+  return { type: stored.slice(0, at), body: stored.slice(at + 1) }
 }

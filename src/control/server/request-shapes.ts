@@ -7,7 +7,7 @@ import type { Caller } from '../contract/caller.ts'
 import { runQuery } from '../contract/run-shapes.ts'
 import { effectKey, name, runId, taskId, taskQuery } from '../contract/task-shapes.ts'
 
-/** A whole number in decimal digits, and nothing that only looks like one. */
+/** Accepts a whole number in decimal digits only. */
 export function whole(most: number) {
   return z
     .string()
@@ -31,7 +31,7 @@ export const approvalAt = z.object({ id: approvalId })
 export const runAt = z.object({ id: runId })
 export const artifactAt = z.object({ id: runId, name })
 export const agentAt = z.object({ id: name })
-/** Ids that the plane makes: letters, digits, and what joins them. */
+/** The plane makes ids of letters, digits, "_" and "-". */
 const madeId = z.string().regex(/^[\w-]{1,64}$/, 'this is no id')
 export const keyAt = z.object({ id: name, keyId: madeId })
 export const madeAt = z.object({ id: madeId })
@@ -56,17 +56,17 @@ export function eventListQuery() {
 }
 
 export const note = z.strictObject({ note: z.string().max(2_000).default('') })
-/** For posts that say all they say with their path. */
+/** Posts whose path says everything have this body. */
 export const nothing = z.strictObject({})
 export const removed = z.object({ removed: z.literal(true) })
 
-/** Whether the request is the seed's: nothing asked but the seed's own parameter. */
+/** Tells whether a request is one of the seed's, which asks for nothing but the seed's own parameter. */
 export function isSeedQuery(given: Readonly<Record<string, string>>, known: readonly string[], own: string): boolean {
   if (given.view !== undefined) return given.view === 'seed'
   return Object.keys(given).every((name) => name === own || !known.includes(name))
 }
 
-/** The shared secret reads what the seed's routes show, and no more. @throws HttpError 403 */
+/** Restricts the shared secret to the answers of the seed's routes. @throws HttpError 403 */
 export function assertFullView({ kind }: Caller): void {
   if (kind === 'seed')
     throw new HttpError(403, 'forbidden', 'the shared secret reads the answers of the seed: ask without ?view=full and other filters')

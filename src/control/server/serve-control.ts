@@ -1,4 +1,4 @@
-/** Serves a plane over HTTP: the routes load after the port is open, and a stop lets what runs end. */
+/** Serves a plane over HTTP: the routes load after the port is open, and a stop lets running requests end. */
 
 import { createIdempotency, type ReplyStore } from '../../http/idempotency.ts'
 import { type ListenOptions, localUrl, namesOf } from '../../http/listen.ts'
@@ -18,13 +18,13 @@ export type ServeControlOptions = Pick<ControlServer, 'plane' | 'version' | 'hos
   /** 0 takes any free port. */
   readonly port: number
   readonly tls?: ListenOptions['tls']
-  /** Names under which a proxy or another machine reaches it. */
+  /** The names that a proxy or another machine uses for this server. */
   readonly allowedHosts: readonly string[]
   readonly sharedSecret: string | undefined
-  /** Networks from which the shared secret counts, besides this machine. */
+  /** The shared secret is valid from these networks, besides this machine. */
   readonly compatFrom: readonly string[]
   readonly replies: ReplyStore
-  /** Whether the database answers; for /health. */
+  /** Tells whether the database answers; for /health. */
   readonly isReachable: () => boolean
 }
 
@@ -32,11 +32,11 @@ export type ServedControl = {
   readonly url: string
   readonly port: number
   readonly counters: Counters
-  /** Waiting claims answer 204, streams end, other requests get `ms` to end. */
+  /** Answers waiting claims with 204, ends streams, and gives other requests `ms` to end. */
   close(ms: number): Promise<void>
 }
 
-/** A fleet's workers come from a few addresses and one key each; a limit that they reach would only slow down honest ones. */
+/** A fleet's workers use a few addresses and one key each; a limit that they reach would only slow down honest ones. */
 const rate = { perSecond: 20_000, burst: 40_000 }
 const maxRequests = 8_192
 const limits = { maxDepth: 64, maxMs: 30_000 }
@@ -97,12 +97,12 @@ export function serveControl(options: ServeControlOptions): ServedControl {
   }
 }
 
-/** What a program prints is kept whatever it is. */
+/** Recognizes log uploads, which keep whatever a program prints. */
 function isLog(path: string): boolean {
   return /\/runs\/[^/]+\/log$/.test(path)
 }
 
-/** Without the database's pool, so that it answers when everything else waits. */
+/** Answers without the database's pool, so also when every other request waits. */
 function healthOf({ version, isReachable }: ServeControlOptions, stopping: AbortSignal): Response {
   const ok = isReachable() && !stopping.aborted
   return simpleJson({ ok, version, kind: 'control' }, ok ? 200 : 503)

@@ -3,15 +3,15 @@
 import type { Caller } from '../contract/caller.ts'
 
 /**
- * `all`: the plane decides which of them it concerns; `own`: only when the `{id}` of the path is its own task, run or agent. An operator may
- * use every route of the API but those that only a lease gives sense.
+ * `all`: the plane decides which things the caller may use; `own`: only when the `{id}` of the path is its own task, run or agent. An
+ * operator may use every route of the API but those that need a lease.
  */
-type Reach = 'all' | 'own'
+type PermissionScope = 'all' | 'own'
 export type Permission = {
   readonly operator?: 'all'
-  readonly agent?: Reach
-  readonly run?: Reach
-  /** The shared secret: exactly the seed's five routes. */
+  readonly agent?: PermissionScope
+  readonly run?: PermissionScope
+  /** The shared secret may use exactly the seed's five routes. */
   readonly seed?: 'all'
 }
 
@@ -91,17 +91,17 @@ export const whoMay: { readonly [route: string]: Permission } = {
   'GET /receipts/status': operator,
   'GET /hostd/ops': { operator: 'all', agent: 'all', run: 'all' },
 
-  // Outside of the API's prefix.
+  // These routes are outside of the API's prefix.
   'GET session': operator,
   'GET metrics': operator,
   'GET openapi.json': operator,
 }
 
-export function reachOf(permission: Permission, kind: Caller['kind']): Reach | undefined {
+export function permissionScope(permission: Permission, kind: Caller['kind']): PermissionScope | undefined {
   return permission[kind]
 }
 
-/** Whether the `{id}` of a path names the caller's own task, run or agent. */
+/** Tells whether the `{id}` of a path names the caller's own task, run or agent. */
 export function isOwn(caller: Caller, route: string, id: string): boolean {
   const [, collection] = /^[A-Z]+ \/(\w+)\//.exec(route) ?? []
   if (collection === 'tasks') return caller.kind === 'run' && caller.taskId === id

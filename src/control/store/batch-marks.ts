@@ -1,18 +1,18 @@
-/** Marks in a command what no database gets: that it has to be the only one from there on, and whom the commit wakes. */
+/** Marks in a command what an executor handles itself: that the command must be the only one from there on, and whom the commit wakes. */
 
 import type { Command } from '../contract/store-port.ts'
 
-/** An executor that runs commands beside each other does not send this text to the database: it waits for the others. */
-export const ALONE = '-- alone'
+/** An executor that runs commands in batches does not send this text to the database: it waits for the others. */
+export const EXCLUSIVE = '-- alone'
 
-/** What the command has read until here may have changed afterwards. For commands that run beside others. */
-export function* alone(): Command<void> {
-  yield [ALONE]
+/** Waits until the command is the only one of its batch. What it has read before may have changed. */
+export function* exclusive(): Command<void> {
+  yield [EXCLUSIVE]
 }
 
 type Turns = {
-  /** Resolves when every other command has ended, or waits as well. */
-  alone(): Promise<void>
+  /** Resolves when every other command has ended or waits as well. */
+  exclusive(): Promise<void>
   ended(): void
 }
 
@@ -28,17 +28,17 @@ export function createTurns(count: number): Turns {
     next()
   }
 
-  function alone(): Promise<void> {
+  function exclusive(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     waiting.push(resolve)
     ended()
     return promise
   }
 
-  return { alone, ended }
+  return { exclusive, ended }
 }
 
-/** An executor does not send this text to the database: it collects the topic, once a command. */
+/** An executor does not send this text to the database: it collects the topic, once for each command. */
 export const ANNOUNCE = '-- announce'
 
 export function* announce(topic: string): Command<void> {
@@ -46,20 +46,20 @@ export function* announce(topic: string): Command<void> {
 }
 
 type Listeners = {
-  listen(topic: string, heard: () => void): () => void
+  listen(topic: string, listener: () => void): () => void
   /** Calls every listener of these topics; a listener must not throw. */
-  tell(topics: Iterable<string>): void
-  /** For a time when announcements of other processes may have been lost. */
-  tellAll(): void
+  notify(topics: Iterable<string>): void
+  /** Notifies all listeners, when announcements of other processes may have been lost. */
+  notifyAll(): void
 }
 
 export function createListeners(): Listeners {
   const byTopic = new Map<string, Set<() => void>>()
 
-  function listen(topic: string, heard: () => void): () => void {
+  function listen(topic: string, listener: () => void): () => void {
     const listeners = byTopic.get(topic) ?? new Set()
-    // A fresh function: the same callback may listen twice.
-    const own = () => heard()
+    // A new function each time, because the same callback may listen twice.
+    const own = () => listener()
     byTopic.set(topic, listeners.add(own))
     return () => {
       listeners.delete(own)
@@ -67,9 +67,9 @@ export function createListeners(): Listeners {
     }
   }
 
-  function tell(topics: Iterable<string>): void {
-    for (const topic of topics) for (const heard of [...(byTopic.get(topic) ?? [])]) heard()
+  function notify(topics: Iterable<string>): void {
+    for (const topic of topics) for (const listener of [...(byTopic.get(topic) ?? [])]) listener()
   }
 
-  return { listen, tell, tellAll: () => tell([...byTopic.keys()]) }
+  return { listen, notify, notifyAll: () => notify([...byTopic.keys()]) }
 }

@@ -13,8 +13,8 @@ type BackupOptions = {
 }
 
 /**
- * A running daemon may write meanwhile: SQLite copies one state of the database. From PostgreSQL the tables are copied one after another, so
- * stop its daemons first, or use pg_dump. @returns what the backup holds
+ * Writes a backup. A running daemon may write meanwhile: SQLite copies one state of the database. From PostgreSQL the tables are copied one
+ * after another, so stop its daemons first, or use pg_dump. @returns what the backup holds
  */
 export async function backup({ store, path, log }: BackupOptions): Promise<readonly TableDigest[]> {
   await store.vacuumInto?.(path)
@@ -34,7 +34,7 @@ type RestoreOptions = {
   readonly log: SqliteOptions['log']
 }
 
-/** @returns what both hold. @throws PlaneRefusal conflict when the store is not empty, not_found without the file */
+/** Restores a backup. @returns what both hold. @throws PlaneRefusal conflict when the store is not empty, not_found without the file */
 export async function restore({ path, store, log }: RestoreOptions): Promise<readonly TableDigest[]> {
   if (!(await Bun.file(path).exists())) throw new PlaneRefusal('not_found', `there is no backup "${path}"`)
   const copy = await openSqlite({ path, log })
@@ -52,12 +52,12 @@ type Copy = {
   readonly copied?: (table: string, rows: number) => void
 }
 
-/** Stands in the settings of the target until everything was verified, so that a copy that was interrupted can be started again. */
+/** Stands in the settings of the target until the copy is verified, so that an interrupted copy can start again. */
 const UNFINISHED = 'copy_unfinished'
 
 /**
- * The source must not change meanwhile: stop its daemon. @returns what both hold now
- * @throws PlaneRefusal conflict when the target is not empty, or the source changed; a target that was not finished is emptied by the next copy
+ * Copies all tables. The source must not change meanwhile: stop its daemon. @returns what both hold now @throws PlaneRefusal conflict when
+ * the target is not empty, or the source changed; the next copy empties an unfinished target
  */
 export async function copyStore({ from, to, copied = () => {} }: Copy): Promise<readonly TableDigest[]> {
   await to.write(() => prepareTarget())
@@ -102,7 +102,7 @@ async function copyTable(from: Store, to: Store, table: Table): Promise<number> 
   return rows
 }
 
-/** Within the 32,766 parameters that SQLite takes. */
+/** This many rows stay within the 32,766 parameters that SQLite takes. */
 const rowsPerInsert = 100
 
 function* insertRows({ name, columns }: Table, page: readonly Row[]): Command<void> {
@@ -118,9 +118,9 @@ function* insertRows({ name, columns }: Table, page: readonly Row[]): Command<vo
 export type TableDigest = { readonly table: string; readonly rows: number; readonly digest: string }
 
 export async function digests(store: Store): Promise<readonly TableDigest[]> {
-  const found: TableDigest[] = []
-  for (const table of tables()) found.push(await digestOf(store, table))
-  return found
+  const matched: TableDigest[] = []
+  for (const table of tables()) matched.push(await digestOf(store, table))
+  return matched
 }
 
 async function digestOf(store: Store, table: Table): Promise<TableDigest> {
@@ -137,7 +137,7 @@ function lineOf(row: Row, { columns }: Table): string {
   return `${JSON.stringify(columns.map((column) => row[column] ?? null))}\n`
 }
 
-/** The tables whose rows differ: names with both counts, for a message. */
+/** Returns the names of the tables whose rows differ, with both counts, for a message. */
 function differences(one: readonly TableDigest[], other: readonly TableDigest[]): readonly string[] {
   return one.flatMap(({ table, rows, digest }) => {
     const twin = other.find((digested) => digested.table === table)
@@ -155,20 +155,20 @@ type Table = {
 export function tables(): readonly Table[] {
   const added = addedColumns()
   return migrations.flat().flatMap((statement) => {
-    const found = /^CREATE TABLE (\w+) \(([\s\S]*)\)$/.exec(statement.trim())
-    if (!found?.[1] || !found[2]) return []
-    const table = tableOf(found[1], found[2])
+    const matched = /^CREATE TABLE (\w+) \(([\s\S]*)\)$/.exec(statement.trim())
+    if (!matched?.[1] || !matched[2]) return []
+    const table = tableOf(matched[1], matched[2])
     return [{ ...table, columns: [...table.columns, ...(added.get(table.name) ?? [])] }]
   })
 }
 
-/** By the name of the table; later versions add them at its end. */
+/** Returns the columns that later versions add at the end of a table, by its name. */
 function addedColumns(): ReadonlyMap<string, readonly string[]> {
-  const found = migrations.flat().flatMap((statement) => {
+  const matched = migrations.flat().flatMap((statement) => {
     const [, table, column] = /^ALTER TABLE (\w+) ADD COLUMN (\w+) /.exec(statement) ?? []
     return table && column ? [{ table, column }] : []
   })
-  return new Map([...Map.groupBy(found, ({ table }) => table)].map(([table, all]) => [table, all.map(({ column }) => column)]))
+  return new Map([...Map.groupBy(matched, ({ table }) => table)].map(([table, all]) => [table, all.map(({ column }) => column)]))
 }
 
 function tableOf(name: string, body: string): Table {
@@ -204,7 +204,7 @@ async function* pagesOf(store: Store, table: Table): AsyncGenerator<readonly Row
 }
 
 function* page(store: Store, { name, columns, key }: Table, last: Row | undefined): Command<readonly Row[]> {
-  // Bytewise, as SQLite orders texts.
+  // SQLite orders texts by their bytes.
   const collate = store.dialect.engine === 'postgres' ? ' COLLATE "C"' : ''
   const keys = key.map(({ column, isText }) => `${column}${isText ? collate : ''}`)
   const after = last ? ` WHERE (${keys.join(', ')}) > (${keys.map(() => '?').join(', ')})` : ''

@@ -2,8 +2,8 @@
 
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Store } from '../contract/store-port.ts'
-import { alone, announce, createListeners } from './batch-marks.ts'
-import { asRefusal, type Connection, createSession, type Reserved, type Session } from './postgres-session.ts'
+import { announce, createListeners, exclusive } from './batch-marks.ts'
+import { asRefusal, createSession, type PostgresConnection, type ReservedConnection, type Session } from './postgres-session.ts'
 import { watchPostgres } from './postgres-watch.ts'
 import { createPostgresWriter } from './postgres-writer.ts'
 import { bringUpToDate } from './schema.ts'
@@ -12,7 +12,7 @@ export type PostgresOptions = {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
-  /** This process's clock, which is compared with the database's. */
+  /** The clock of this process, which the watch compares with the database's. */
   readonly now?: () => number
   readonly random?: () => number
 }
@@ -26,8 +26,8 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
   const textOf = createTextOf()
   const listeners = createListeners()
   const origin = crypto.randomUUID().slice(0, 8)
-  const pools = createPostgresPools({ url, channel: CHANNEL, heard: (payload) => heard(payload), listening: listeners.tellAll })
-  const watch = watchPostgres({ sql: pools.watching, now, log, missed: listeners.tellAll, silent: pools.renew })
+  const pools = createPostgresPools({ url, channel: CHANNEL, heard: (payload) => heard(payload), listening: listeners.notifyAll })
+  const watch = watchPostgres({ sql: pools.watching, now, log, missed: listeners.notifyAll, silent: pools.renew })
 
   const writer = createPostgresWriter({
     reserved: (work) =>
@@ -35,7 +35,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     notify: (own, topics) => {
       if (topics.size > 0) own.send('SELECT pg_notify(?, ?)', [CHANNEL, [origin, ...topics].join(' ')])
     },
-    told: listeners.tell,
+    notifyListeners: listeners.notify,
     random,
   })
 
@@ -51,7 +51,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     }
   }
 
-  /** One statement sees one state by itself; only a command that sends a second one is run again as a transaction. */
+  /** Runs a command without a transaction while it sends one statement, which sees one state by itself; a second statement starts it again in a transaction. */
   async function reads<T>(command: () => Command<T>): Promise<T> {
     const quick = command()
     const first = quick.next([])
@@ -70,7 +70,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     }
   }
 
-  async function exclusively<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
+  async function withLock<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
     return await pools.reserved('locking', async (connection) => {
       const own = createSession(connection, textOf)
       const [row] = await own.rows('SELECT CASE WHEN pg_try_advisory_lock(3100002, hashtext(?)) THEN 1 ELSE 0 END AS taken', [lock])
@@ -86,7 +86,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
   function heard(payload: string): void {
     const [from, ...topics] = payload.split(' ')
     watch.heard()
-    if (from !== origin) listeners.tell(topics)
+    if (from !== origin) listeners.notify(topics)
   }
 
   async function open(): Promise<void> {
@@ -108,12 +108,12 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
 
   return {
     dialect,
-    write: (command, beside) => named(() => writer.write(command, beside)),
+    write: (command, batchKey) => named(() => writer.write(command, batchKey)),
     read: (command) => named(() => reads(command)),
     listen: listeners.listen,
     announce,
-    alone,
-    exclusively: (lock, work) => named(() => exclusively(lock, work)),
+    exclusive,
+    withLock: (lock, work) => named(() => withLock(lock, work)),
     skewMs: watch.skewMs,
     get reachable() {
       return watch.isReachable()
@@ -122,7 +122,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
   }
 }
 
-/** For messages. */
+/** Returns the URL for messages. */
 function withoutPassword(url: string): string {
   try {
     const { protocol, hostname, port, pathname } = new URL(url)
@@ -132,21 +132,21 @@ function withoutPassword(url: string): string {
   }
 }
 
-/** Filters of lists make many texts; those after the first few hundred are rewritten each time. */
-const mostKept = 1_000
+/** Filters of lists make many texts; after this many each further text is rewritten every time. */
+const mostTexts = 1_000
 
 export function createTextOf(): (sql: string) => string {
-  const kept = new Map<string, string>()
+  const texts = new Map<string, string>()
   return (sql) => {
-    const known = kept.get(sql)
+    const known = texts.get(sql)
     if (known !== undefined) return known
     const text = numbered(sql)
-    if (kept.size < mostKept) kept.set(sql, text)
+    if (texts.size < mostTexts) texts.set(sql, text)
     return text
   }
 }
 
-/** A `?` between quotes stays. */
+/** Numbers each `?` that is not between quotes. */
 function numbered(sql: string): string {
   let count = 0
   return sql.replace(/'(?:[^']|'')*'|\?/g, (found) => {
@@ -158,12 +158,12 @@ function numbered(sql: string): string {
 
 type PostgresPools = {
   /** For single statements; the pool chooses a connection. */
-  readonly reading: Connection
-  readonly watching: Connection
-  /** Keeps one connection of a pool for `work`. */
-  reserved<T>(which: 'reading' | 'writing' | 'locking', work: (connection: Reserved) => Promise<T>): Promise<T>
+  readonly reading: PostgresConnection
+  readonly watching: PostgresConnection
+  /** Reserves one connection of a pool for `work`. */
+  reserved<T>(which: 'reading' | 'writing' | 'locking', work: (connection: ReservedConnection) => Promise<T>): Promise<T>
   listen(): Promise<void>
-  /** Ends all connections, so that whoever waits for an answer gets an error, and opens new ones. */
+  /** Ends all connections, so that every waiting query fails, and opens new ones. */
   renew(): void
   close(seconds: number): Promise<void>
 }
@@ -172,13 +172,13 @@ type PostgresPoolsOptions = {
   readonly url: string
   readonly channel: string
   readonly heard: (payload: string) => void
-  /** After each connection: whatever was announced meanwhile is lost. */
+  /** Called after each connection, because announcements before it are lost. */
   readonly listening: () => void
 }
 
 /**
- * A daemon that stops in the middle of a transaction holds the others up for this long; one whose machine or network is gone is noticed by
- * the kernel of the database's.
+ * A daemon that stops in the middle of a transaction blocks the others for this long. The kernel of the database's machine notices when a
+ * daemon's machine or network fails.
  */
 const limits = {
   ...{ idle_in_transaction_session_timeout: 5_000, lock_timeout: 15_000, statement_timeout: 30_000 },
@@ -188,11 +188,11 @@ const limits = {
 
 const againMs = 500
 
-/** Of their own each, so that no one waits for a connection while holding another one. */
+/** Each purpose has connections of its own, so that no command waits for a connection while it has another one. */
 const sizes = { reading: 6, writing: 1, locking: 2, watching: 2 }
 type Pools = Readonly<Record<keyof typeof sizes, Bun.SQL>>
 
-/** Gives all connections up for new ones when nothing comes back over them. */
+/** Replaces all connections when no answers arrive over them. */
 function createPostgresPools({ url, channel, heard, listening }: PostgresPoolsOptions): PostgresPools {
   const pool = (max: number) => new Bun.SQL({ url, max, bigint: true, connectionTimeout: 5, connection: limits })
   const open = (): Pools => ({
@@ -203,9 +203,9 @@ function createPostgresPools({ url, channel, heard, listening }: PostgresPoolsOp
   })
   const state = { pools: open(), isListening: false }
 
-  const through = (which: keyof Pools): Connection => ({ unsafe: (text, values) => state.pools[which].unsafe(text, values) })
+  const through = (which: keyof Pools): PostgresConnection => ({ unsafe: (text, values) => state.pools[which].unsafe(text, values) })
 
-  async function reserved<T>(which: keyof Pools, work: (connection: Reserved) => Promise<T>): Promise<T> {
+  async function reserved<T>(which: keyof Pools, work: (connection: ReservedConnection) => Promise<T>): Promise<T> {
     const connection = await state.pools[which].reserve()
     try {
       return await work({ unsafe: (text, values) => connection.unsafe(text, values), commit: () => connection`COMMIT` })
@@ -219,7 +219,7 @@ function createPostgresPools({ url, channel, heard, listening }: PostgresPoolsOp
     state.isListening = true
   }
 
-  /** Until it succeeds, or these connections are given up as well. From then on it goes on by itself. */
+  /** Tries until it succeeds or these connections are replaced as well; from then on Bun reconnects by itself. */
   async function listenAgain(own: Pools): Promise<void> {
     while (state.pools === own && !(await own.watching.listen(channel, heard, listening).catch(() => undefined))) await Bun.sleep(againMs)
   }

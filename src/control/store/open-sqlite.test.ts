@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Store } from '../contract/store-port.ts'
-import { amount, nextId } from '../plane/command.ts'
+import { nextId, queryNumber } from '../plane/command.ts'
 import { openSqlite } from './open-sqlite.ts'
 
 const cleanups: (() => unknown)[] = []
@@ -63,7 +63,7 @@ async function storageOf(work: Promise<unknown>): Promise<string> {
   return `${String(error.details.storage)}: ${error.message}`
 }
 
-const count = (store: Store) => store.read(() => amount('SELECT count(*) AS value FROM settings'))
+const count = (store: Store) => store.read(() => queryNumber('SELECT count(*) AS value FROM settings'))
 
 function* setting(name: string, value: string): Command<void> {
   yield ['INSERT INTO settings (name, value) VALUES (?, ?)', [name, value]]
@@ -110,5 +110,5 @@ test('a reader sees one state while another process writes', async () => {
   const other = await openSqlite({ path, log })
   cleanups.push(() => other.close())
   await Promise.all(Array.from({ length: 20 }, (_, at) => (at % 2 ? store : other).write(() => nextId('runs'))))
-  expect(await store.read(() => amount("SELECT value FROM sequences WHERE name = 'runs'"))).toBe(20)
+  expect(await store.read(() => queryNumber("SELECT value FROM sequences WHERE name = 'runs'"))).toBe(20)
 })

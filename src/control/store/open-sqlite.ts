@@ -7,14 +7,14 @@ import { prepareFile } from '../../memory/database-file.ts'
 import { isLocked, storageFailure } from '../../memory/storage-failure.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Param, Row, Store } from '../contract/store-port.ts'
-import { ALONE, ANNOUNCE, alone, announce, createListeners } from './batch-marks.ts'
+import { ANNOUNCE, announce, createListeners, EXCLUSIVE, exclusive } from './batch-marks.ts'
 import { bringUpToDate } from './schema.ts'
 
 export type SqliteOptions = {
   /** A file, or `:memory:`. The folder (0700) and the file (0600) are created when absent. */
   readonly path: string
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
-  /** How long to wait behind another process that writes without ever committing, in ms. */
+  /** How long to wait, in ms, behind another process that writes without ever committing. */
   readonly stuckMs?: number
 }
 
@@ -70,11 +70,11 @@ function storeOver(db: Database, named: NamesFailures, stuckMs: number): Store {
       return follow(executor, command(), topics)
     }
     const value = await named(() => queue.add(run))
-    listeners.tell(topics)
+    listeners.notify(topics)
     return value
   }
 
-  async function exclusively<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
+  async function withLock<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
     if (locks.has(lock)) return undefined
     locks.add(lock)
     try {
@@ -98,8 +98,8 @@ function storeOver(db: Database, named: NamesFailures, stuckMs: number): Store {
     read: (command) => named(() => readOf(executor, command)),
     listen: listeners.listen,
     announce,
-    alone,
-    exclusively,
+    exclusive,
+    withLock,
     vacuumInto: (path) => named(() => vacuumInto(path)),
     get reachable() {
       return true
@@ -108,7 +108,7 @@ function storeOver(db: Database, named: NamesFailures, stuckMs: number): Store {
   }
 }
 
-/** One statement sees one state by itself; only a command that sends a second one is run again as a transaction. */
+/** Runs a command without a transaction while it sends one statement, which sees one state by itself; a second statement starts it again in a transaction. */
 function readOf<T>(executor: SqliteExecutor, command: () => Command<T>): T {
   const quick = command()
   const first = quick.next([])
@@ -123,11 +123,11 @@ function follow<T>(executor: SqliteExecutor, command: Command<T>, topics: Set<st
     if (step.done) return step.value
     const [sql, params = []] = step.value
     if (sql === ANNOUNCE) topics.add(String(params[0]))
-    step = command.next(sql === ANNOUNCE || sql === ALONE ? [] : executor.rows(sql, params))
+    step = command.next(sql === ANNOUNCE || sql === EXCLUSIVE ? [] : executor.rows(sql, params))
   }
 }
 
-/** Turns what SQLite and the file system say into a refusal that names the file and what to do. */
+/** Turns errors of SQLite and the file system into a refusal that names the file and what to do. */
 type NamesFailures = <T>(work: () => T | Promise<T>) => Promise<T>
 
 function namesFailures(path: string): NamesFailures {
@@ -144,20 +144,20 @@ function namesFailures(path: string): NamesFailures {
 
 type SqliteExecutor = {
   rows(sql: string, params: readonly Param[]): readonly Row[]
-  /** BEGIN IMMEDIATE to COMMIT; throws after a rollback. */
+  /** Runs from BEGIN IMMEDIATE to COMMIT; throws after a rollback. */
   transaction<T>(body: () => T): T
-  /** A savepoint within a transaction. */
+  /** Runs in a savepoint within a transaction. */
   separate<T>(body: () => T): T
-  /** All reads of `body` see one state. */
+  /** Lets all reads of `body` see one state. */
   snapshot<T>(body: () => T): T
-  /** A number that changes when another process has committed. */
+  /** Returns a number that changes when another process commits. */
   changesOfOthers(): number
   close(): void
 }
 
 type Prepared = Statement<Row, Param[]>
 
-/** Filters of lists make many texts; those after the first few hundred are prepared anew each time. */
+/** Filters of lists make many texts; after this many each further text is prepared every time. */
 const mostPrepared = 400
 
 function createSqliteExecutor(db: Database): SqliteExecutor {
@@ -217,8 +217,8 @@ function createSqliteExecutor(db: Database): SqliteExecutor {
 }
 
 /**
- * SQLite plans a statement anew for each value that is bound behind `=`, because 0 and 1 are thought to be frequent; planning a join takes
- * five times as long as running it. A sign in front of the value changes nothing else.
+ * Puts a sign before each value behind `=`, which changes nothing else: SQLite plans a statement again for each such value, because it
+ * assumes that 0 and 1 are frequent, and planning a join takes five times as long as running it.
  */
 function plannedOnce(sql: string): string {
   return sql.replaceAll('= ?', '= +?')

@@ -1,41 +1,41 @@
-/** Runs commands on one PostgreSQL connection. A statement that answers no rows goes out together with the one after it, at last with COMMIT. */
+/** Runs commands on one PostgreSQL connection. A statement that returns no rows is sent together with the one after it, the last with COMMIT. */
 
 import { errnoOf, errorText } from '../../kit/errors.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../contract/store-port.ts'
-import { ALONE, ANNOUNCE } from './batch-marks.ts'
+import { ANNOUNCE, EXCLUSIVE } from './batch-marks.ts'
 
-/** What we use of a connection of Bun.SQL. */
-export type Connection = { unsafe(text: string, values?: unknown[]): PromiseLike<unknown> }
-/** `commit` goes out at once, behind what is under way; `unsafe('COMMIT')` would wait for the answers. */
-export type Reserved = Connection & { commit(): PromiseLike<unknown> }
+/** The part of a Bun.SQL connection that the store uses. */
+export type PostgresConnection = { unsafe(text: string, values?: unknown[]): PromiseLike<unknown> }
+/** `commit` is sent at once, behind the statements before it; `unsafe('COMMIT')` would wait for their answers. */
+export type ReservedConnection = PostgresConnection & { commit(): PromiseLike<unknown> }
 
 export type Session = {
-  /** Sends without waiting: if it fails, the next `rows` or `settled` rejects. */
+  /** Sends without waiting: if the statement fails, the next `rows` or `settled` rejects. */
   send(sql: string, params?: readonly Param[]): void
   rows(sql: string, params?: readonly Param[]): Promise<readonly Row[]>
   /** Waits for everything that was sent. */
   settled(): Promise<void>
-  /** Whether anything was sent that may have changed rows. */
+  /** Tells whether anything was sent that may have changed rows. */
   hasWritten(): boolean
-  /** Runs a command to its end. What it sent last may still be under way. */
+  /** Runs a command to its end. Its last statements may still be running. */
   follow<T>(command: Command<T>, during?: During): Promise<T>
 }
 
 export type During = {
   readonly announced?: (topic: string) => void
   /** Resolves when the others of the command's batch have ended. */
-  readonly alone?: () => Promise<void>
+  readonly exclusive?: () => Promise<void>
 }
 
-export function createSession(connection: Connection, textOf: (sql: string) => string): Session {
+export function createSession(connection: PostgresConnection, textOf: (sql: string) => string): Session {
   let sent: PromiseLike<unknown>[] = []
   let hasWritten = false
 
   function query(sql: string, params: readonly Param[]): PromiseLike<unknown> {
     hasWritten ||= !/^\s*SELECT\b/i.test(sql)
     const answer = Promise.resolve(connection.unsafe(textOf(sql), [...params]))
-    // Whoever waits for it gets the error; nobody may be waiting yet.
+    // `rows` or `settled` rejects with the error later; until then it must not count as unhandled.
     answer.catch(() => undefined)
     return answer
   }
@@ -48,7 +48,7 @@ export function createSession(connection: Connection, textOf: (sql: string) => s
     const waiting = sent
     sent = []
     const outcomes = await Promise.allSettled(waiting)
-    // After the first error the others say only that the transaction is aborted.
+    // After the first error the others only report that the transaction is aborted.
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
   }
 
@@ -58,16 +58,16 @@ export function createSession(connection: Connection, textOf: (sql: string) => s
     return rowsOf(await answer)
   }
 
-  async function follow<T>(command: Command<T>, { announced, alone }: During = {}): Promise<T> {
+  async function follow<T>(command: Command<T>, { announced, exclusive }: During = {}): Promise<T> {
     for (let step = command.next([]); ; ) {
       if (step.done) return step.value
       const [sql, params = []] = step.value
       if (answersRows(sql)) step = command.next(await rows(sql, params))
       else {
         if (sql === ANNOUNCE) announced?.(String(params[0]))
-        else if (sql === ALONE) await alone?.()
+        else if (sql === EXCLUSIVE) await exclusive?.()
         else send(sql, params)
-        // At once, so that nothing of another command comes between it and the next one.
+        // Without a pause, so that no statement of another command comes between it and the next one.
         step = command.next([])
       }
     }
@@ -80,7 +80,7 @@ function answersRows(sql: string): boolean {
   return /^\s*(?:SELECT|WITH)\b/i.test(sql) || /\bRETURNING\b/i.test(sql)
 }
 
-/** int8 arrives as bigint; our numbers are all below 2^53. */
+/** Converts rows. int8 arrives as bigint; our numbers are all below 2^53. */
 function rowsOf(answer: unknown): readonly Row[] {
   if (!Array.isArray(answer)) return []
   return answer.map((row: Record<string, unknown>) => {
@@ -97,14 +97,14 @@ function plainOf(value: unknown): string | number | null {
 }
 
 type PostgresFailure = {
-  /** conflict: rolled back by the server, run it again. away: no connection, or the server ends. other: the statement or the disk. */
+  /** conflict: the server rolled back, run it again. away: no connection, or the server ends. other: the statement or the disk. */
   readonly kind: 'conflict' | 'away' | 'other'
   readonly message: string
 }
 
-/** SQLSTATE of serialization failures, deadlocks and waits for locks that took too long. */
+/** Lists the SQLSTATE of serialization failures, deadlocks and waits for locks that took too long. */
 const conflicts = new Set(['40001', '40P01', '55P03'])
-/** Connection exceptions, the server shutting down or starting, a session ended for idling in a transaction. */
+/** Matches connection exceptions, a server that stops or starts, and a session that ended because it was idle in a transaction. */
 const away = /^(?:08...|57P0[1-5]|25P03|53300)$/
 
 export function postgresFailure(error: unknown): PostgresFailure | undefined {
@@ -116,7 +116,7 @@ export function postgresFailure(error: unknown): PostgresFailure | undefined {
   return state === '' ? undefined : { kind: 'other', message: `${message} (SQLSTATE ${state})` }
 }
 
-/** Then nothing that was sent behind the statement has happened. */
+/** Tells whether the server itself reports the error: then no statement behind it has happened. */
 export function isSaidByServer(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(sqlStateOf(error))
 }
@@ -133,7 +133,7 @@ function isConnectionError(code: string): boolean {
   )
 }
 
-/** What a caller of the plane is told. Errors that are no failures of the database pass unchanged. */
+/** Returns the refusal for a caller of the plane. Errors that are not failures of the database pass unchanged. */
 export function asRefusal(error: unknown, target: string): unknown {
   const failure = error instanceof PlaneRefusal ? undefined : postgresFailure(error)
   if (!failure) return error

@@ -1,9 +1,9 @@
-/** Looks at PostgreSQL every two seconds: whether it answers, what its clock says, and whether an announcement was lost. */
+/** Checks PostgreSQL every two seconds: whether it answers, what its clock shows, and whether an announcement was lost. */
 
 export type PostgresWatch = {
   start(): Promise<void>
   stop(): void
-  /** An announcement arrived. */
+  /** Notes that an announcement arrived. */
   heard(): void
   answered(): void
   failed(): void
@@ -15,23 +15,23 @@ export type PostgresWatchOptions = {
   readonly sql: { unsafe(text: string): PromiseLike<unknown> }
   readonly now: () => number
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
-  /** Events were written and nobody announced them. */
+  /** Called when events were written without an announcement. */
   readonly missed: () => void
-  /** It took the question and does not answer: everybody else would wait as well. */
+  /** Called when a query gets no answer, since all other queries would wait as well. */
   readonly silent: () => void
 }
 
 const everyMs = 2_000
-/** Longer than any pause of a database that works. */
+/** A working database never pauses for so long. */
 const silentMs = 8_000
-/** For an answer that arrived while this process itself was stopped. */
+/** An answer that arrived while this process itself was stopped is read in this time. */
 const readMs = 500
-/** Clocks of one machine differ by less, and time must not jump because a query took long. */
+/** Clocks of one machine differ by less, and the time must not jump because a query took long. */
 const sameClockMs = 250
 
-const look = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at, (SELECT value FROM sequences WHERE name = 'events')::float8 AS events`
+const healthText = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at, (SELECT value FROM sequences WHERE name = 'events')::float8 AS events`
 
-type State = {
+type WatchState = {
   events: number
   hasHeard: boolean
   isReachable: boolean
@@ -41,11 +41,11 @@ type State = {
 }
 
 export function watchPostgres({ sql, now, log, missed, silent }: PostgresWatchOptions): PostgresWatch {
-  const state: State = { events: 0, hasHeard: false, isReachable: true, isStopped: false, skewMs: 0 }
+  const state: WatchState = { events: 0, hasHeard: false, isReachable: true, isStopped: false, skewMs: 0 }
 
-  async function lookOnce(): Promise<void> {
+  async function checkOnce(): Promise<void> {
     const before = now()
-    const answer = await answered(sql.unsafe(look))
+    const answer = await answered(sql.unsafe(healthText))
     const row: unknown = Array.isArray(answer) ? answer[0] : undefined
     const [at, events] = [numberIn(row, 'at'), numberIn(row, 'events')]
     compareClocks(at - (before + now()) / 2)
@@ -71,20 +71,20 @@ export function watchPostgres({ sql, now, log, missed, silent }: PostgresWatchOp
     log('warn', 'the clock of this machine differs from the database, whose time counts', { skew_ms: state.skewMs })
   }
 
-  function lookLater(): void {
-    state.timer = setTimeout(() => void lookAgain(), everyMs)
+  function checkLater(): void {
+    state.timer = setTimeout(() => void checkAgain(), everyMs)
   }
 
-  async function lookAgain(): Promise<void> {
-    await lookOnce().catch(() => {
+  async function checkAgain(): Promise<void> {
+    await checkOnce().catch(() => {
       state.isReachable = false
     })
-    if (!state.isStopped) lookLater()
+    if (!state.isStopped) checkLater()
   }
 
   async function start(): Promise<void> {
-    await lookOnce()
-    lookLater()
+    await checkOnce()
+    checkLater()
   }
 
   return {

@@ -34,7 +34,7 @@ function server(failure: (sql: string, times: number) => Error | undefined = () 
   const writer = createPostgresWriter({
     reserved: (work) => work({ session: () => createSession({ unsafe: receive }, createTextOf()), commit }),
     notify: (own, topics) => own.send(`NOTIFY ${topics.size}`),
-    told: () => {},
+    notifyListeners: () => {},
     random: () => 0,
   })
   return { writer, sent, log }

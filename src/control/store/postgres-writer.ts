@@ -1,55 +1,55 @@
 /**
- * Writes to PostgreSQL: the commands that wait are one transaction. All daemons write one after another, behind one advisory lock: events get
- * their ids in commit order anyway, and a command needs to fear nobody's changes between its statements.
+ * Writes to PostgreSQL: the waiting commands form one transaction. All daemons write one after another, behind one advisory lock: events get
+ * their ids in commit order anyway, and no other daemon changes anything between the statements of a command.
  */
 
-import type { Beside, Command } from '../contract/store-port.ts'
+import type { BatchKey, Command } from '../contract/store-port.ts'
 import { createTurns } from './batch-marks.ts'
 import { type During, isSaidByServer, postgresFailure, type Session } from './postgres-session.ts'
 
 type PostgresWriter = {
-  write<T>(command: () => Command<T>, beside?: Beside): Promise<T>
-  /** Resolves when nothing is being written. */
+  write<T>(command: () => Command<T>, batchKey?: BatchKey): Promise<T>
+  /** Resolves when no command is being written. */
   idle(): Promise<void>
 }
 
 type PostgresWriterOptions = {
   /** Reserves the one connection for writing while `work` runs. */
-  readonly reserved: <T>(work: (writing: Writing) => Promise<T>) => Promise<T>
-  /** Adds what tells the other daemons, before the commit. */
+  readonly reserved: <T>(work: (writing: WriteConnection) => Promise<T>) => Promise<T>
+  /** Adds what notifies the other daemons, before the commit. */
   readonly notify: (session: Session, topics: ReadonlySet<string>) => void
-  /** Tells this daemon's listeners, after the commit. */
-  readonly told: (topics: ReadonlySet<string>) => void
+  /** Notifies this daemon's listeners, after the commit. */
+  readonly notifyListeners: (topics: ReadonlySet<string>) => void
   readonly random: () => number
 }
 
 /** Each command has a session of its own on the one connection. */
-type Writing = { readonly session: () => Session; readonly commit: () => PromiseLike<unknown> }
+type WriteConnection = { readonly session: () => Session; readonly commit: () => PromiseLike<unknown> }
 
 const groupSize = 64
-/** How long conflicts and lost connections before the commit are tried again. */
+/** Conflicts and lost connections before the commit are retried for this long. */
 const tryAgainMs = 6_000
 
-/** `group` is taken when the lock is held: whoever came while it was waited for is in it. */
-type Attempt = { group?: readonly Waiting[]; isCommitting: boolean; isSeparate: boolean }
+/** `group` is set once the lock is held, so it includes the commands that came while the lock was awaited. */
+type GroupAttempt = { group?: readonly QueuedCommand[]; isCommitting: boolean; isSeparate: boolean }
 
-export function createPostgresWriter({ reserved, notify, told, random }: PostgresWriterOptions): PostgresWriter {
-  const waiting: Waiting[] = []
+export function createPostgresWriter({ reserved, notify, notifyListeners, random }: PostgresWriterOptions): PostgresWriter {
+  const waiting: QueuedCommand[] = []
   const state: { pumping?: Promise<void> | undefined } = {}
   const take = () => waiting.splice(0, groupSize)
 
-  function write<T>(command: () => Command<T>, beside?: Beside): Promise<T> {
+  function write<T>(command: () => Command<T>, batchKey?: BatchKey): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    const run: Waiting['run'] = async (own, during) => {
+    const run: QueuedCommand['run'] = async (own, during) => {
       const value = await own.follow(command(), during)
       return () => resolve(value)
     }
-    waiting.push({ run, fail: reject, beside })
+    waiting.push({ run, fail: reject, batchKey })
     state.pumping ??= pump()
     return promise
   }
 
-  /** Everything that is asked while one group is written is the next group. */
+  /** Writes groups, each of the commands that came while the one before was written. */
   async function pump(): Promise<void> {
     await Promise.resolve()
     while (waiting.length > 0) await commitGroup()
@@ -57,18 +57,18 @@ export function createPostgresWriter({ reserved, notify, told, random }: Postgre
   }
 
   async function commitGroup(): Promise<void> {
-    const attempt: Attempt = { isCommitting: false, isSeparate: false }
+    const attempt: GroupAttempt = { isCommitting: false, isSeparate: false }
     const topics = new Set<string>()
     try {
       const settle = await tryAgain(attempt, topics)
-      told(topics)
+      notifyListeners(topics)
       for (const answer of settle) answer()
     } catch (error) {
       for (const { fail } of attempt.group ?? take()) fail(error)
     }
   }
 
-  async function tryAgain(attempt: Attempt, topics: Set<string>): Promise<readonly (() => void)[]> {
+  async function tryAgain(attempt: GroupAttempt, topics: Set<string>): Promise<readonly (() => void)[]> {
     const end = performance.now() + tryAgainMs
     for (let tries = 1; ; tries += 1) {
       try {
@@ -83,7 +83,7 @@ export function createPostgresWriter({ reserved, notify, told, random }: Postgre
     }
   }
 
-  async function once({ session, commit }: Writing, attempt: Attempt, topics: Set<string>): Promise<readonly (() => void)[]> {
+  async function once({ session, commit }: WriteConnection, attempt: GroupAttempt, topics: Set<string>): Promise<readonly (() => void)[]> {
     const own = session()
     const transaction = createTransaction(session, (topic) => topics.add(topic))
     try {
@@ -92,7 +92,7 @@ export function createPostgresWriter({ reserved, notify, told, random }: Postgre
       const settle = await (attempt.isSeparate ? transaction.separately(attempt.group) : transaction.together(attempt.group))
       notify(own, topics)
       attempt.isCommitting = true
-      // It goes out together with what the commands sent last; if one of these fails, the server makes a rollback of it.
+      // COMMIT is sent together with the last statements of the commands; if one of them fails, the server rolls back instead.
       const [committed] = await Promise.allSettled([commit()])
       await transaction.assertDone(own).catch((error: unknown) => notDone(error, attempt))
       if (committed.status === 'rejected') throw committed.reason
@@ -106,33 +106,33 @@ export function createPostgresWriter({ reserved, notify, told, random }: Postgre
   return { write, idle: async () => await state.pumping }
 }
 
-/** Which command it was is found out by running them separately. Without a word of the server nobody knows how far it came. */
-function notDone(error: unknown, attempt: Attempt): never {
+/** Runs the commands separately to find the failing one. Without an answer of the server nobody knows how far it came. */
+function notDone(error: unknown, attempt: GroupAttempt): never {
   if (isSaidByServer(error)) attempt.isCommitting = false
   throw postgresFailure(error)?.kind === 'other' && !attempt.isSeparate ? new HasFailed() : error
 }
 
-/** After COMMIT was sent nobody knows whether it happened, unless the server says that it did not. */
+/** Refuses a repeat once COMMIT was sent and may have happened, unless the server reports that it did not. */
 function canRepeat(error: unknown, isCommitting: boolean): boolean {
   const kind = postgresFailure(error)?.kind
   return kind === 'conflict' || (kind === 'away' && !isCommitting)
 }
 
 /**
- * Runs a group of commands in one transaction: first those that may beside each other, whose statements share the way to the database; a group
- * in which one fails after it wrote is run again, one command after the other and each behind a savepoint.
+ * Holds a command until its group runs. One transaction runs the group: first in batches whose statements share the way to the database; a
+ * group in which a command fails after it wrote runs again, one command after the other, each behind a savepoint.
  */
-type Waiting = {
-  /** @returns what tells the caller, after the commit */
+type QueuedCommand = {
+  /** @returns a function that tells the caller, after the commit */
   readonly run: (session: Session, during: During) => Promise<() => void>
   readonly fail: (error: unknown) => void
-  readonly beside: Beside | undefined
+  readonly batchKey: BatchKey | undefined
 }
 
-/** A command of the group failed and may have written: only savepoints can undo its part. */
+/** Reports that a command of the group failed and may have written: only savepoints can undo its part. */
 class HasFailed extends Error {}
 
-/** The number of the advisory lock, which every daemon of a database must share. */
+/** Every daemon of a database must use this number for the advisory lock. */
 const WRITING = 3_100_001
 
 type Answers = Promise<readonly (() => void)[]>
@@ -141,9 +141,9 @@ type Transaction = {
   /** Resolves when this daemon is the one that writes. */
   begin(): Promise<void>
   /** @throws HasFailed */
-  together(group: readonly Waiting[]): Answers
-  separately(group: readonly Waiting[]): Answers
-  /** Waits for what the commands and `own` sent last. */
+  together(group: readonly QueuedCommand[]): Answers
+  separately(group: readonly QueuedCommand[]): Answers
+  /** Waits for the last statements of the commands and of `own`. */
   assertDone(own: Session): Promise<void>
 }
 
@@ -154,11 +154,11 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
     await session().rows(`BEGIN; SELECT pg_advisory_xact_lock(${WRITING})`)
   }
 
-  async function together(group: readonly Waiting[]): Answers {
+  async function together(group: readonly QueuedCommand[]): Answers {
     const settle: (() => void)[] = []
     for (const batch of batchesOf(group)) {
       const turns = createTurns(batch.length)
-      const outcomes = await Promise.allSettled(batch.map((one) => attempted(one, turns.alone).finally(turns.ended)))
+      const outcomes = await Promise.allSettled(batch.map((one) => attempted(one, turns.exclusive).finally(turns.ended)))
       for (const outcome of outcomes) {
         if (outcome.status === 'rejected') throw outcome.reason
         settle.push(outcome.value)
@@ -167,10 +167,10 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
     return settle
   }
 
-  async function attempted({ run, fail }: Waiting, alone: () => Promise<void>): Promise<() => void> {
+  async function attempted({ run, fail }: QueuedCommand, exclusive: () => Promise<void>): Promise<() => void> {
     const own = session()
     try {
-      const answer = await run(own, { announced, alone })
+      const answer = await run(own, { announced, exclusive })
       ended.push(own)
       return answer
     } catch (error) {
@@ -187,14 +187,14 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
     if (failures.length > 0) throw failures.find(isSaidByServer) ?? failures[0]
   }
 
-  async function separately(group: readonly Waiting[]): Answers {
+  async function separately(group: readonly QueuedCommand[]): Answers {
     const settle: (() => void)[] = []
     for (const one of group) settle.push(await behindSavepoint(one))
     return settle
   }
 
-  /** What one command throws undoes only its own writes; what the database throws about the transaction ends the group. */
-  async function behindSavepoint({ run, fail }: Waiting): Promise<() => void> {
+  /** Undoes only the writes of a command that throws; an error of the database about the transaction ends the group. */
+  async function behindSavepoint({ run, fail }: QueuedCommand): Promise<() => void> {
     const own = session()
     const topics: string[] = []
     await own.rows('SAVEPOINT command')
@@ -215,11 +215,11 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
   return { begin, together, separately, assertDone }
 }
 
-/** Commands of one kind are one batch, as long as their keys differ; every other command is a batch by itself. */
-function batchesOf(group: readonly Waiting[]): readonly (readonly Waiting[])[] {
-  const batches: { readonly kind: string | undefined; readonly keys: Set<string>; readonly all: Waiting[] }[] = []
+/** Puts commands of one kind into one batch, as long as their keys differ; every other command is a batch by itself. */
+function batchesOf(group: readonly QueuedCommand[]): readonly (readonly QueuedCommand[])[] {
+  const batches: { readonly kind: string | undefined; readonly keys: Set<string>; readonly all: QueuedCommand[] }[] = []
   for (const one of group) {
-    const { kind, key = '' } = one.beside ?? {}
+    const { kind, key = '' } = one.batchKey ?? {}
     const open = kind === undefined ? undefined : batches.find((batch) => batch.kind === kind && !batch.keys.has(key))
     if (open) {
       open.keys.add(key)

@@ -3,11 +3,11 @@
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Engine } from '../contract/store-port.ts'
 
-/** One entry a version, only ever appended; each statement runs once, in one transaction a version. */
+/** Holds one entry for each version and is only ever appended to; each statement runs once, in one transaction for each version. */
 export const migrations: readonly (readonly string[])[] = [
   [
     `CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
-    // The last number given to each kind of record. The row of events is locked until the commit, so ids are in commit order.
+    // `value` is the last number of each kind of record. The row of events is locked until the commit, so ids are in commit order.
     `CREATE TABLE sequences (name TEXT PRIMARY KEY, value BIGINT NOT NULL)`,
     `CREATE TABLE tasks (
       id BIGINT PRIMARY KEY, title TEXT NOT NULL, description TEXT NOT NULL, role TEXT NOT NULL, agent_id TEXT, priority SMALLINT NOT NULL,
@@ -15,7 +15,7 @@ export const migrations: readonly (readonly string[])[] = [
       created_by TEXT NOT NULL, version BIGINT NOT NULL, attempt INTEGER NOT NULL, max_attempts INTEGER NOT NULL, failures INTEGER NOT NULL,
       available_at BIGINT NOT NULL, queue_at BIGINT NOT NULL, lease_digest TEXT, lease_ms BIGINT, run_id BIGINT, parent_id BIGINT, budget_tokens BIGINT,
       tokens_used BIGINT NOT NULL, tokens_reserved BIGINT NOT NULL, cancel_requested SMALLINT NOT NULL, open_dependencies INTEGER NOT NULL, result TEXT, error TEXT, ended_at BIGINT)`,
-    // queue_at: created_at less a bonus for its priority, so one index gives the order and old tasks of low priority come up.
+    // queue_at is created_at less a bonus for its priority, so one index gives the order and old tasks of low priority come first in the end.
     `CREATE INDEX tasks_queue ON tasks (role, queue_at, id) WHERE status = 'pending' AND agent_id IS NULL`,
     `CREATE INDEX tasks_of_agents ON tasks (agent_id, role, queue_at, id) WHERE status = 'pending' AND agent_id IS NOT NULL`,
     // A pending task that may not run yet has this queue_at, so that a claim does not look at it. The columns of the condition come first: without
@@ -62,7 +62,7 @@ export const migrations: readonly (readonly string[])[] = [
       id BIGINT PRIMARY KEY, run_id BIGINT NOT NULL, task_id BIGINT NOT NULL, day TEXT NOT NULL, role TEXT NOT NULL, agent_id TEXT NOT NULL, tokens BIGINT NOT NULL,
       state TEXT NOT NULL, spent BIGINT, purpose TEXT NOT NULL, model TEXT NOT NULL, created_at BIGINT NOT NULL, settled_at BIGINT)`,
     `CREATE INDEX reservations_open ON reservations (run_id) WHERE state = 'open'`,
-    // Every token that was ever counted, with its reason: the sum of a day's rows is the day's spend.
+    // Every counted token has a row with its reason: the sum of a day's rows is the day's spend.
     `CREATE TABLE ledger (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, day TEXT NOT NULL, role TEXT, agent_id TEXT NOT NULL, task_id BIGINT, run_id BIGINT, tokens BIGINT NOT NULL, reason TEXT NOT NULL, model TEXT NOT NULL)`,
     `CREATE INDEX ledger_by_day ON ledger (day, role)`,
     `CREATE TABLE activity (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, event_type TEXT NOT NULL, agent_id TEXT NOT NULL, task_id BIGINT, run_id BIGINT, body TEXT NOT NULL)`,
@@ -75,16 +75,16 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX replies_by_time ON replies (at)`,
     `CREATE TABLE schedules (
       id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, draft TEXT NOT NULL, enabled SMALLINT NOT NULL, next_at BIGINT, last_fired_at BIGINT, last_task_id BIGINT, created_at BIGINT NOT NULL)`,
-    // Written before the task is made, so that a due time is never fired twice.
+    // A row is written before its task is created, so that a due time never fires twice.
     `CREATE TABLE fired (schedule_id BIGINT NOT NULL, due_at BIGINT NOT NULL, task_id BIGINT, at BIGINT NOT NULL, PRIMARY KEY (schedule_id, due_at))`,
     `CREATE TABLE hostd_calls (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, op TEXT NOT NULL, params TEXT NOT NULL, caller TEXT NOT NULL, ok SMALLINT NOT NULL, exit_code INTEGER, output TEXT NOT NULL)`,
   ],
   [
-    // For the limits of what one agent may leave open.
+    // These indexes count what one agent may leave open.
     `CREATE INDEX tasks_open_of_creators ON tasks (created_by) WHERE ended_at IS NULL AND substr(created_by, 1, 6) IN ('agent ', 'shared')`,
     `CREATE INDEX approvals_open_of_agents ON approvals (agent_id) WHERE state = 'pending'`,
     `CREATE INDEX events_by_type ON events (type, id)`,
-    // For lists in the order of the queue; claims have their own, smaller indexes.
+    // Lists in the order of the queue use this index; claims have their own, smaller indexes.
     `CREATE INDEX tasks_by_place ON tasks (queue_at, id)`,
     // Where a task with labels stands in the queue, so that a claim with labels reads only what has the label: the queue is the role, or
     // "ROLE AGENT" for a task of one agent alone, and NULL unless the task is pending.
@@ -95,14 +95,14 @@ export const migrations: readonly (readonly string[])[] = [
     `UPDATE labels SET queue_at = (SELECT queue_at FROM tasks WHERE tasks.id = labels.task_id),
       queue = (SELECT CASE WHEN status <> 'pending' THEN NULL WHEN agent_id IS NULL THEN role ELSE role || ' ' || agent_id END
         FROM tasks WHERE tasks.id = labels.task_id)`,
-    // What the deletion of old records has to know of each.
+    // The deletion of old records needs these columns.
     `ALTER TABLE sessions ADD COLUMN at BIGINT NOT NULL DEFAULT 0`,
     `UPDATE sessions SET at = COALESCE((SELECT began_at FROM runs WHERE runs.id = sessions.run_id), (SELECT MAX(at) FROM events), 0)`,
     `ALTER TABLE hostd_calls ADD COLUMN task_id BIGINT`,
   ],
 ]
 
-/** @returns the version of the tables afterwards. @throws PlaneRefusal when a newer version wrote them. */
+/** Creates missing tables and columns. @returns the version of the tables afterwards. @throws PlaneRefusal when a newer version wrote them */
 export function* bringUpToDate(engine: Engine): Command<number> {
   // Two daemons may start at once, and CREATE TABLE IF NOT EXISTS alone is not safe against that in PostgreSQL.
   if (engine === 'postgres') yield ['SELECT pg_advisory_xact_lock(3100)']
@@ -115,7 +115,7 @@ export function* bringUpToDate(engine: Engine): Command<number> {
   return migrations.length
 }
 
-/** In SQLite only INTEGER makes the key the number of the row itself; BIGINT would keep a second tree for it. */
+/** Adapts the key: in SQLite only INTEGER makes it the number of the row itself; BIGINT would keep a second tree for it. */
 function own(engine: Engine, statement: string): string {
   return engine === 'sqlite' ? statement.replace('id BIGINT PRIMARY KEY', 'id INTEGER PRIMARY KEY') : statement
 }

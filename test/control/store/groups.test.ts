@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import type { Command } from '../../../src/control/contract/store-port.ts'
-import { amount, nextId } from '../../../src/control/plane/command.ts'
+import { nextId, queryNumber } from '../../../src/control/plane/command.ts'
 import { eventsLast } from '../../../src/control/plane/events.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { all, anna, draft, taskPlane } from '../support/task-plane.ts'
@@ -14,7 +14,7 @@ forEachEngine('groups of commands', (open, engine) => {
   function steps(log: string[], name: string): () => Command<void> {
     return function* () {
       log.push(`${name} begins`)
-      for (let count = 0; count < 3; count += 1) yield* amount('SELECT 1 AS value')
+      for (let count = 0; count < 3; count += 1) yield* queryNumber('SELECT 1 AS value')
       log.push(`${name} ends`)
     }
   }
@@ -92,15 +92,15 @@ forEachEngine('groups of commands', (open, engine) => {
   test('a command that goes on alone waits until the others of its batch have ended or wait as well', async () => {
     const store = await open()
     const log: string[] = []
-    const alone = (name: string) =>
+    const exclusive = (name: string) =>
       function* (): Command<void> {
-        yield* amount('SELECT 1 AS value')
-        yield* store.alone()
+        yield* queryNumber('SELECT 1 AS value')
+        yield* store.exclusive()
         yield* steps(log, name)()
       }
     await Promise.all([
-      store.write(alone('x'), beside('1')),
-      store.write(alone('y'), beside('2')),
+      store.write(exclusive('x'), beside('1')),
+      store.write(exclusive('y'), beside('2')),
       store.write(steps(log, 'plain'), beside('3')),
     ])
     const alones = log.filter((entry) => !entry.startsWith('plain'))

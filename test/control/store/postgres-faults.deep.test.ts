@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { PlaneRefusal } from '../../../src/control/contract/plane-refusal.ts'
 import type { Store } from '../../../src/control/contract/store-port.ts'
-import { amount, nextId } from '../../../src/control/plane/command.ts'
+import { nextId, queryNumber } from '../../../src/control/plane/command.ts'
 import { openPostgres } from '../../../src/control/store/open-postgres.ts'
 import { cleaned } from '../support/cleaned.ts'
 import { hasPostgres } from '../support/postgres.ts'
@@ -20,7 +20,7 @@ describe.if(hasPostgres())('PostgreSQL', () => {
     return store
   }
 
-  const settings = (store: Store) => store.read(() => amount('SELECT count(*) AS value FROM settings'))
+  const settings = (store: Store) => store.read(() => queryNumber('SELECT count(*) AS value FROM settings'))
 
   function write(store: Store, name: string): Promise<void> {
     return store.write(function* () {
@@ -106,7 +106,7 @@ describe.if(hasPostgres())('PostgreSQL', () => {
     expect(acknowledged.length).toBeGreaterThan(80)
     expect(kept).toBeGreaterThanOrEqual(acknowledged.length)
     expect(kept).toBeLessThanOrEqual(acknowledged.length + unknown.length)
-    expect(await store.read(() => amount("SELECT value FROM sequences WHERE name = 'runs'"))).toBe(kept)
+    expect(await store.read(() => queryNumber("SELECT value FROM sequences WHERE name = 'runs'"))).toBe(kept)
   }, 120_000)
 
   test('a server that is killed and started again is used again, and meanwhile requests are refused in time', async () => {
@@ -147,15 +147,15 @@ describe.if(hasPostgres())('PostgreSQL', () => {
     const [one, two] = [await opened(url), await opened(url)]
     const { promise, resolve } = Promise.withResolvers<void>()
     const held = Promise.withResolvers<void>()
-    const first = one.exclusively('schedules', () => {
+    const first = one.withLock('schedules', () => {
       held.resolve()
       return promise
     })
     await held.promise
-    expect(await two.exclusively('schedules', async () => 'done')).toBeUndefined()
-    expect(await two.exclusively('other', async () => 'done')).toBe('done')
+    expect(await two.withLock('schedules', async () => 'done')).toBeUndefined()
+    expect(await two.withLock('other', async () => 'done')).toBe('done')
     resolve()
     await first
-    expect(await two.exclusively('schedules', async () => 'done')).toBe('done')
+    expect(await two.withLock('schedules', async () => 'done')).toBe('done')
   })
 })

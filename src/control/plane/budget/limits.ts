@@ -1,9 +1,9 @@
-/** Knows the limits: what the operator set, the day that a token counts in, the budgets that it counts in, and which of them has too little left. */
+/** Computes the limits: what the operator set, the day and the budgets that a token counts in, and which of them has too little left. */
 
 import { type BudgetSettings, budgetSettings } from '../../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import { first, int, intOrNull, marks, type PlaneContext, text } from '../command.ts'
+import { int, intOrNull, marks, type PlaneContext, queryOne, text } from '../command.ts'
 
 export type BudgetDay = {
   /** YYYY-MM-DD */
@@ -12,7 +12,7 @@ export type BudgetDay = {
   readonly endsAt: number
 }
 
-/** A day has 23 or 25 hours where the clocks change; where a day has no midnight it begins at its first moment. */
+/** Returns the day of a time. It has 23 or 25 hours where the clocks change; where a day has no midnight it begins at its first moment. */
 export function budgetDayOf(now: number, zone: string): BudgetDay {
   const local = Temporal.Instant.fromEpochMilliseconds(Math.floor(now)).toZonedDateTimeISO(zone)
   const begin = local.startOfDay()
@@ -24,13 +24,13 @@ export function budgetDayOf(now: number, zone: string): BudgetDay {
   }
 }
 
-/** The names of `count` days up to `day`, oldest first. */
+/** Returns the names of `count` days up to `day`, oldest first. */
 export function daysUpTo(day: string, count: number): readonly string[] {
   const last = Temporal.PlainDate.from(day)
   return Array.from({ length: count }, (_, at) => last.subtract({ days: count - 1 - at }).toString())
 }
 
-/** Temporal would also take the zone out of a whole time, such as 2026-01-01T00:00[Europe/Berlin]. */
+/** Asks Intl, because Temporal would also accept the zone inside a whole time, such as 2026-01-01T00:00[Europe/Berlin]. */
 export function isTimeZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone })
@@ -43,11 +43,11 @@ export function isTimeZone(zone: string): boolean {
 const unlimited: BudgetSettings = { daily_tokens: null, allocation: {}, timezone: 'UTC' }
 
 export function* readBudgetSettings(): Command<BudgetSettings> {
-  const row = yield* first('SELECT value FROM settings WHERE name = ?', ['budget'])
+  const row = yield* queryOne('SELECT value FROM settings WHERE name = ?', ['budget'])
   return settingsOf(row ? text(row, 'value') : null)
 }
 
-/** `value`: what the table has under `budget`. */
+/** Parses the value that the settings have under `budget`. */
 export function settingsOf(value: string | null): BudgetSettings {
   return value === null ? unlimited : budgetSettings.parse(JSON.parse(value))
 }
@@ -59,7 +59,7 @@ export function* writeBudgetSettings(settings: BudgetSettings): Command<void> {
   ]
 }
 
-/** The day that tokens spent now belong to. */
+/** Returns the day in which tokens that are spent now count. */
 export function* currentDay(context: Pick<PlaneContext, 'now'>): Command<BudgetDay> {
   const { timezone } = yield* readBudgetSettings()
   return budgetDayOf(context.now(), timezone)
@@ -75,11 +75,11 @@ export type Scope = {
 }
 
 export function* scopesOf(payer: Payer, settings: BudgetSettings): Command<readonly Scope[]> {
-  const agent = payer.agentId === null ? undefined : yield* first('SELECT daily_tokens FROM agents WHERE id = ?', [payer.agentId])
+  const agent = payer.agentId === null ? undefined : yield* queryOne('SELECT daily_tokens FROM agents WHERE id = ?', [payer.agentId])
   return scopesFor(payer, settings, agent ? intOrNull(agent, 'daily_tokens') : null)
 }
 
-/** From the smallest to the whole. `daily`: the limit of the agent. */
+/** Returns the budgets from the smallest to the whole. `daily` is the limit of the agent. */
 export function scopesFor({ role, agentId }: Payer, settings: BudgetSettings, daily: number | null): readonly Scope[] {
   return [
     ...(agentId === null ? [] : [{ name: `agent:${agentId}`, limit: daily }]),
@@ -88,7 +88,7 @@ export function scopesFor({ role, agentId }: Payer, settings: BudgetSettings, da
   ]
 }
 
-/** A role may be named like something that every object has. */
+/** Reads own fields only: a role may have the name of a field that every object has. */
 function roleLimit({ allocation }: BudgetSettings, role: string): number | null {
   return Object.hasOwn(allocation, role) ? (allocation[role] ?? null) : null
 }
@@ -99,7 +99,7 @@ function scopeNamesOf({ role, agentId }: Payer): readonly string[] {
 
 type DayChange = { readonly day: string; readonly payer: Payer; readonly spent: number; readonly reserved: number }
 
-/** Adds to the rows of all scopes, and makes them when this is the first token of the day. */
+/** Adds to the rows of all scopes, and creates them for the first token of the day. */
 export function* changeDay({ day, payer, spent, reserved }: DayChange): Command<void> {
   const names = scopeNamesOf(payer)
   yield [
@@ -129,13 +129,13 @@ export type Shortage = {
   readonly spent: number
   readonly reserved: number
   readonly asked: number
-  /** For the budgets of a day. */
+  /** Only the budgets of a day have it. */
   readonly nextDayAt?: number
 }
 
 /**
- * `soon`: only open reservations are in the way, so the same request may be granted in a moment. `too_much`: more than the limit itself, while
- * something is left. `spent`: nothing helps but the next day or a higher limit: the task waits for that.
+ * `soon`: only open reservations are in the way, so the same request may succeed in a moment. `too_much`: the request exceeds the limit
+ * itself, while something is left. `spent`: only the next day or a higher limit helps, so the task waits.
  */
 type ShortageKind = 'soon' | 'too_much' | 'spent'
 

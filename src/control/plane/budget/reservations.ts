@@ -4,7 +4,7 @@ import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { BudgetSettings, Reservation, ReserveRequest, Settled, SettleRequest } from '../../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import { amount, first, int, intOrNull, marks, nextId, numberOf, type PlaneContext, text } from '../command.ts'
+import { int, intOrNull, marks, nextId, numberOf, type PlaneContext, queryNumber, queryOne, text } from '../command.ts'
 import { recordEvent } from '../events.ts'
 import {
   budgetDayOf,
@@ -21,15 +21,15 @@ import {
   usedToday,
 } from './limits.ts'
 
-export type Reserving = {
+export type ReserveCall = {
   readonly caller: Extract<Caller, { readonly kind: 'run' }>
   readonly request: ReserveRequest
 }
 
-export type Reserved = { readonly ok: true; readonly reservation: Reservation } | { readonly ok: false; readonly shortage: Shortage }
+export type ReserveOutcome = { readonly ok: true; readonly reservation: Reservation } | { readonly ok: false; readonly shortage: Shortage }
 
-/** With a shortage nothing has changed. @throws PlaneRefusal lease_lost, too_many */
-export function* reserveTokens(context: PlaneContext, { caller, request: { tokens, purpose } }: Reserving): Command<Reserved> {
+/** Reserves tokens, or changes nothing and returns the shortage. @throws PlaneRefusal lease_lost, too_many */
+export function* reserveTokens(context: PlaneContext, { caller, request: { tokens, purpose } }: ReserveCall): Command<ReserveOutcome> {
   const [taskId, runId] = [numberOf(caller.taskId), numberOf(caller.runId)]
   const task = yield* reserveInTask(context, { taskId, runId, tokens })
   if ('shortage' in task) return { ok: false, shortage: task.shortage }
@@ -47,29 +47,29 @@ export function* reserveTokens(context: PlaneContext, { caller, request: { token
   return { ok: true, reservation: { reservation_id: `RSV-${id}`, tokens, budget_remaining: Number.isFinite(left) ? left : null } }
 }
 
-/** More than any runner asks at once: all of them are closed in one transaction when the run ends, while everybody else waits. */
+/** No runner asks for this many at once. The end of the run closes all of them in one transaction, while every other command waits. */
 const mostOpen = 256
 
 function* assertFewOpen(runId: number): Command<void> {
-  const open = yield* amount("SELECT COUNT(*) AS value FROM reservations WHERE run_id = ? AND state = 'open'", [runId])
+  const open = yield* queryNumber("SELECT COUNT(*) AS value FROM reservations WHERE run_id = ? AND state = 'open'", [runId])
   if (open >= mostOpen)
     throw new PlaneRefusal('too_many', `this run has ${open} open reservations; settle some of them first`, { retry_after_ms: 1_000 })
 }
 
-/** One statement checks the lease, checks the task's own budget, and locks the task before any other row. */
+/** Checks the lease and the task's own budget, and locks the task before any other row, in one statement. */
 function* reserveInTask(
   context: PlaneContext,
   { taskId, runId, tokens }: { readonly taskId: number; readonly runId: number; readonly tokens: number },
 ): Command<{ readonly row: Row } | { readonly shortage: Shortage }> {
   const columns = 'role, budget_tokens, tokens_used, tokens_reserved'
   const isHeld = "id = ? AND run_id = ? AND status = 'running' AND available_at > ?"
-  const row = yield* first(
+  const row = yield* queryOne(
     `UPDATE tasks SET tokens_reserved = tokens_reserved + ? WHERE ${isHeld}
       AND (budget_tokens IS NULL OR tokens_used + tokens_reserved + ? <= budget_tokens) RETURNING ${columns}`,
     [tokens, taskId, runId, context.now(), tokens],
   )
   if (row) return { row }
-  const task = yield* first(`SELECT ${columns} FROM tasks WHERE ${isHeld}`, [taskId, runId, context.now()])
+  const task = yield* queryOne(`SELECT ${columns} FROM tasks WHERE ${isHeld}`, [taskId, runId, context.now()])
   if (!task) throw new PlaneRefusal('lease_lost', 'this run no longer has the lease of its task; nothing was reserved, stop the run')
   const [spent, reserved] = [int(task, 'tokens_used'), int(task, 'tokens_reserved')]
   return { shortage: { scope: 'task', limit: int(task, 'budget_tokens'), spent, reserved, asked: tokens } }
@@ -80,10 +80,10 @@ function leftOfTask(row: Row): number {
   return limit === null ? Number.POSITIVE_INFINITY : limit - int(row, 'tokens_used') - int(row, 'tokens_reserved')
 }
 
-type InScopes = { readonly scopes: readonly Scope[]; readonly day: string; readonly tokens: number }
+type ScopeReservation = { readonly scopes: readonly Scope[]; readonly day: string; readonly tokens: number }
 
-/** @returns what is left in the scope with the least; Infinity without a limit */
-function* reserveInScopes(asked: InScopes): Command<{ readonly left: number } | { readonly shortage: Shortage }> {
+/** Reserves in every budget, or in none. @returns what is left in the budget with the least; Infinity without a limit */
+function* reserveInScopes(asked: ScopeReservation): Command<{ readonly left: number } | { readonly shortage: Shortage }> {
   const { scopes, day, tokens } = asked
   const taken = new Map(yield* takeFrom(asked))
   const fresh = yield* beginRows({ ...asked, scopes: scopes.filter(({ name }) => !taken.has(name)) })
@@ -101,8 +101,8 @@ function leftOf(limit: number | null, { spent, reserved }: Used): number {
   return limit === null ? Number.POSITIVE_INFINITY : limit - spent - reserved
 }
 
-/** The condition and the change are one statement. @returns the scopes that had enough left, with what they have used now */
-function* takeFrom({ scopes, day, tokens }: InScopes): Command<ReadonlyMap<string, Used>> {
+/** Checks and changes the rows in one statement. @returns the budgets that had enough left, with what they have used now */
+function* takeFrom({ scopes, day, tokens }: ScopeReservation): Command<ReadonlyMap<string, Used>> {
   if (scopes.length === 0) return new Map()
   const limits = scopes.map(() => 'WHEN ? THEN ?').join(' ')
   const rows = yield [
@@ -116,8 +116,8 @@ function* takeFrom({ scopes, day, tokens }: InScopes): Command<ReadonlyMap<strin
   return new Map(rows.map((row) => [text(row, 'scope'), usedOf(row)]))
 }
 
-/** @returns the scopes that had no row today, and have one now */
-function* beginRows({ scopes, day }: InScopes): Command<readonly Scope[]> {
+/** Creates missing rows. @returns the budgets that had no row today */
+function* beginRows({ scopes, day }: ScopeReservation): Command<readonly Scope[]> {
   if (scopes.length === 0) return []
   const rows = yield [
     `INSERT INTO budget_days (day, scope, spent, reserved) VALUES ${scopes.map(() => '(?, ?, 0, 0)').join(', ')}
@@ -160,9 +160,7 @@ function* insertReservation(context: PlaneContext, { payer, taskId, runId, token
   return id
 }
 
-/**
- * Counts all that a lost run had reserved as spent, because nobody can say how much of it was. The caller holds the lock of the run's task.
- */
+/** Counts all that a lost run had reserved as spent, because nobody can tell how much of it was. The caller holds the lock of the run's task. */
 export function* forfeitRun(context: PlaneContext, runId: number): Command<void> {
   const rows = yield [
     "UPDATE reservations SET state = 'forfeited', spent = tokens, settled_at = ? WHERE run_id = ? AND state = 'open' RETURNING *",
@@ -176,9 +174,10 @@ export function* forfeitRun(context: PlaneContext, runId: number): Command<void>
 }
 
 /**
- * Counts the total of a run: the ledger adds what exceeds the tokens that it has of this run already, and changes `tokens_used` of the run and
- * of its task. A reservation that is settled later counts only where the sum of all reservations exceeds the total. Nothing is counted twice,
- * and nothing is lost when a report comes late. `run`: its columns id, task_id, agent_id, role and tokens_used, read or changed in this command.
+ * Counts the total that a run reports: adds to the ledger what exceeds the tokens already counted for the run, and raises `tokens_used` of
+ * the run and its task. A reservation that is settled later counts only where the sum of all reservations exceeds the total, so no token
+ * counts twice and a late report loses none. `run` has the columns id, task_id, agent_id, role and tokens_used, read or changed in this
+ * command.
  */
 export function* reportTotal(context: PlaneContext, run: Row, total: number): Command<void> {
   const tokens = Math.max(0, total - int(run, 'tokens_used'))
@@ -191,7 +190,7 @@ export function* reportTotal(context: PlaneContext, run: Row, total: number): Co
   yield* countSpent(context, { payer, day, tokens, reason: 'reported', taskId, runId })
 }
 
-/** For a run that ends and says what it spent: what is still reserved becomes free. */
+/** Frees what is still reserved when a run ends and reports what it spent. */
 export function* closeReservations(
   context: PlaneContext,
   { runId, taskId }: { readonly runId: number; readonly taskId: number },
@@ -208,11 +207,11 @@ export function* closeReservations(
 }
 
 /**
- * Adds the cost of a reservation to its run and task. `held`: what the reservation had taken of the task's own budget until now.
- * @returns the tokens that the ledger does not have yet: less than `tokens` after a run that reported more than it had settled
+ * Adds the cost of a reservation to its run and task. `held` is what the reservation holds of the task's own budget. @returns the tokens that
+ * the ledger does not have yet: less than `tokens` after a run that reported more than it had settled
  */
 function* addSettled({ runId, taskId, tokens, held }: SettledCost): Command<number> {
-  const run = yield* first('UPDATE runs SET tokens_settled = tokens_settled + ? WHERE id = ? RETURNING tokens_settled, tokens_used', [
+  const run = yield* queryOne('UPDATE runs SET tokens_settled = tokens_settled + ? WHERE id = ? RETURNING tokens_settled, tokens_used', [
     tokens,
     runId,
   ])
@@ -225,17 +224,17 @@ function* addSettled({ runId, taskId, tokens, held }: SettledCost): Command<numb
 
 type SettledCost = { readonly runId: number; readonly taskId: number; readonly tokens: number; readonly held: number }
 
-type Charged = { readonly role: string; readonly agentId: string | null; readonly taskId: number | null }
+type BudgetQuery = { readonly role: string; readonly agentId: string | null; readonly taskId: number | null }
 
-/** The tokens that may still be reserved: the least of the budgets of all, of the role, of the agent and of the task; null: no limit. */
-export function* remainingFor(context: PlaneContext, { role, agentId, taskId }: Charged): Command<number | null> {
+/** Returns the tokens that may still be reserved: the least that the budgets of all, of the role, of the agent and of the task leave; null without a limit. */
+export function* remainingFor(context: PlaneContext, { role, agentId, taskId }: BudgetQuery): Command<number | null> {
   const settings = yield* readBudgetSettings()
   const left = yield* leastLeft(context, settings, yield* scopesOf({ role, agentId }, settings))
   const ofTask = taskId === null ? null : yield* remainingOfTask(taskId)
   return ofTask === null || left === null ? (ofTask ?? left) : Math.min(left, ofTask)
 }
 
-/** Returns the least that is left of the budgets with a limit; null: none has one. */
+/** Returns the least that the limited budgets leave; null when none has a limit. */
 export function* leastLeft({ now }: PlaneContext, settings: BudgetSettings, scopes: readonly Scope[]): Command<number | null> {
   const limited = scopes.flatMap(({ name, limit }) => (limit === null ? [] : [{ name, limit }]))
   if (limited.length === 0) return null
@@ -252,12 +251,12 @@ export function* leastLeft({ now }: PlaneContext, settings: BudgetSettings, scop
 }
 
 function* remainingOfTask(taskId: number): Command<number | null> {
-  const row = yield* first('SELECT budget_tokens, tokens_used, tokens_reserved FROM tasks WHERE id = ?', [taskId])
+  const row = yield* queryOne('SELECT budget_tokens, tokens_used, tokens_reserved FROM tasks WHERE id = ?', [taskId])
   const limit = row ? intOrNull(row, 'budget_tokens') : null
   return row && limit !== null ? Math.max(0, limit - int(row, 'tokens_used') - int(row, 'tokens_reserved')) : null
 }
 
-/** By day, so that all commands lock the rows of several days in one order. */
+/** Sorts by day, so that all commands lock the rows of several days in the same order. */
 function inOrder(rows: readonly Row[]): readonly Row[] {
   return [...rows].sort((a, b) => text(a, 'day').localeCompare(text(b, 'day')) || int(a, 'id') - int(b, 'id'))
 }
@@ -274,9 +273,9 @@ function reservationOf(row: Row): OpenReservation {
 }
 
 /**
- * The true cost is counted also when it is more than was reserved, and when it comes after the run has ended: tokens that were spent are never
- * left out. After a lost lease the whole reservation has been counted already; then only what exceeds it is added.
- * @throws PlaneRefusal not_found for a reservation of another run; conflict when it was settled with another number
+ * Counts the true cost, also when it exceeds the reservation or arrives after the run has ended. After a lost lease the whole reservation
+ * counts already, so only the excess is added. @throws PlaneRefusal not_found for a reservation of another run; conflict when it was settled
+ * with another number
  */
 export function* settleTokens(
   context: PlaneContext,
@@ -308,33 +307,33 @@ function* settleRow(
 
 function* ownReservation({ id, runId }: { readonly id: string; readonly runId: number }): Command<Row> {
   const number = /^RSV-\d{1,15}$/.test(id) ? numberOf(id) : 0
-  const row = yield* first('SELECT * FROM reservations WHERE id = ? AND run_id = ?', [number, runId])
+  const row = yield* queryOne('SELECT * FROM reservations WHERE id = ? AND run_id = ?', [number, runId])
   if (row) return row
   throw new PlaneRefusal('not_found', `this run has no reservation "${id}"`)
 }
 
-/** A repeated request is answered as the first one. */
+/** Lets a repeated request get the first answer. */
 function assertSameNumber(row: Row, { tokens }: SettleRequest): void {
   if (int(row, 'spent') === tokens) return
   throw new PlaneRefusal('conflict', `this reservation was settled with ${int(row, 'spent')} tokens; it cannot become ${tokens}`)
 }
 
-type Spent = {
+type SpendEntry = {
   readonly payer: Payer
   readonly day: string
   readonly tokens: number
-  /** settled: a reservation with its true cost; forfeited: one whose run was lost; reported: what an agent said beyond both. */
+  /** `settled`: a reservation with its true cost; `forfeited`: a reservation whose run was lost; `reported`: what an agent reports beyond both. */
   readonly reason: 'settled' | 'forfeited' | 'reported'
   readonly taskId?: number | null
   readonly runId?: number | null
   readonly model?: string
-  /** How much a reservation had held until now. */
+  /** The tokens that the reservation held until now. */
   readonly freed?: number
 }
 
 export function* countSpent(
   context: Pick<PlaneContext, 'now'>,
-  { payer, day, tokens, reason, taskId = null, runId = null, model = '', freed = 0 }: Spent,
+  { payer, day, tokens, reason, taskId = null, runId = null, model = '', freed = 0 }: SpendEntry,
 ): Command<void> {
   if (tokens !== 0 || freed !== 0) yield* changeDay({ day, payer, spent: tokens, reserved: -freed })
   if (tokens === 0) return
@@ -346,19 +345,22 @@ export function* countSpent(
 
 export const usualMostReported = 100_000_000
 
-type Report = {
+type TokenReport = {
   readonly caller: Caller
   readonly agentId: string
   readonly tokens: number
-  /** What is settled: as much as was reserved is believed, because a budget had granted it. */
+  /** A settlement may report as much as its reservation has, because a budget granted that. */
   readonly reservation?: string
 }
 
-/** Such a number would end the day's budget of a whole fleet. The operator hears of it, and nothing is counted. For use before the command that counts. @throws PlaneRefusal bad_request */
-export async function assertBelievable(context: PlaneContext, report: Report): Promise<void> {
+/**
+ * Refuses a number that would use up the day's budget of a whole fleet: records an event for the operator and counts nothing. The caller
+ * checks before the command that counts. @throws PlaneRefusal bad_request
+ */
+export async function assertReportLimit(context: PlaneContext, report: TokenReport): Promise<void> {
   const most = context.options.mostTokensOfReport ?? usualMostReported
   if (report.tokens <= most || report.tokens <= (await grantedTo(context, report))) return
-  await context.store.write(() => tellOperator(context, report, most))
+  await context.store.write(() => recordRefusedReport(context, report, most))
   const why = `no run can report more than ${most} tokens (CONTROLPLANE_REPORT_TOKENS), and this report says ${report.tokens}`
   throw new PlaneRefusal('bad_request', `${why}; nothing was counted: report what was spent, or have an operator raise the setting`, {
     most,
@@ -366,23 +368,23 @@ export async function assertBelievable(context: PlaneContext, report: Report): P
   })
 }
 
-async function grantedTo({ store }: PlaneContext, { reservation }: Report): Promise<number> {
+async function grantedTo({ store }: PlaneContext, { reservation }: TokenReport): Promise<number> {
   if (reservation === undefined) return 0
-  return await store.read(() => amount('SELECT tokens AS value FROM reservations WHERE id = ?', [numberOf(reservation)]))
+  return await store.read(() => queryNumber('SELECT tokens AS value FROM reservations WHERE id = ?', [numberOf(reservation)]))
 }
 
 const type = 'budget.report_refused'
-/** An agent that goes on lying makes no flood of events. */
+/** An agent that keeps reporting wrong numbers makes one event in this time. */
 const againMs = 600_000
 
-function* tellOperator(context: PlaneContext, { caller, agentId, tokens }: Report, most: number): Command<void> {
+function* recordRefusedReport(context: PlaneContext, { caller, agentId, tokens }: TokenReport, most: number): Command<void> {
   const since = context.now() - againMs
-  const told = yield* first('SELECT id FROM events WHERE type = ? AND at > ? AND agent_id = ? ORDER BY id DESC LIMIT 1', [
+  const earlier = yield* queryOne('SELECT id FROM events WHERE type = ? AND at > ? AND agent_id = ? ORDER BY id DESC LIMIT 1', [
     type,
     since,
     agentId,
   ])
-  if (told) return
+  if (earlier) return
   const run = caller.kind === 'run' ? { taskId: numberOf(caller.taskId), runId: numberOf(caller.runId), role: caller.role } : {}
   yield* recordEvent(context, { type, actor: signatureOf(caller), agentId, ...run, data: { reported: tokens, most } })
 }

@@ -1,4 +1,4 @@
-/** Takes the seed's three posts: a completion ends a task, an approval request asks an operator, an error escalates. */
+/** Takes the three posts of the Clawdie protocol ("the seed"): a completion ends a task, an approval request asks an operator, an error escalates. */
 
 import { sha256 } from '../../../kit/sha256.ts'
 import { type ActivityPost, type ActivityReply, activityReply } from '../../contract/activity-shapes.ts'
@@ -7,26 +7,26 @@ import type { Plane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { type TaskDraft, taskDraft } from '../../contract/task-shapes.ts'
-import { type Asker, openQuestions, operationDigest, requestApproval, sameQuestion } from '../approvals.ts'
+import { openQuestions, operationDigest, type QuestionOwner, requestApproval, sameQuestion } from '../approvals.ts'
 import { currentDay } from '../budget/limits.ts'
-import { assertBelievable, countSpent, reportTotal } from '../budget/reservations.ts'
-import { amount, first, idOf, idOrNull, int, nextId, numberOf, object, type PlaneContext, text } from '../command.ts'
+import { assertReportLimit, countSpent, reportTotal } from '../budget/reservations.ts'
+import { idOf, idOrNull, int, nextId, numberOf, object, type PlaneContext, queryNumber, queryOne, text } from '../command.ts'
 import { recordEvent } from '../events.ts'
 import { assertFewOpenTasks, createTask } from '../tasks/create-task.ts'
 import { completeTask } from '../tasks/end-task.ts'
-import { besideRuns, hasEnded, lockLease, lockTask, readTask, requireReadable } from '../tasks/task-change.ts'
+import { hasEnded, lockLease, lockTask, readTask, requireReadable, runBatchKey } from '../tasks/task-change.ts'
 
-/** Each post is one transaction: it happens wholly or not at all. */
+/** Handles each post in one transaction: completely or not at all. */
 export function createActivity(context: PlaneContext): Plane['activity'] {
   return async (caller, post) => {
     assertOwnName(caller, post.agent_id)
-    await assertBelievable(context, { caller, agentId: post.agent_id, tokens: tokensOf(post) })
-    const beside = post.event_type === 'task_completed' ? besideRuns(caller) : undefined
-    return await context.store.write(() => handle(context, { caller, post }), beside)
+    await assertReportLimit(context, { caller, agentId: post.agent_id, tokens: tokensOf(post) })
+    const batchKey = post.event_type === 'task_completed' ? runBatchKey(caller) : undefined
+    return await context.store.write(() => handle(context, { caller, post }), batchKey)
   }
 }
 
-/** The tokens that an approval request estimates are counted nowhere. */
+/** Returns the tokens that a post reports. The estimate of an approval request counts nowhere. */
 function tokensOf(post: ActivityPost): number {
   if (post.event_type === 'task_completed') return post.result.tokens_used
   return post.event_type === 'error' ? post.tokens_used : 0
@@ -41,16 +41,16 @@ function* handle(
   return yield* postError(context, { caller, post })
 }
 
-/** Only the shared secret and operators may speak for any agent. @throws PlaneRefusal forbidden */
+/** Lets only the shared secret and operators post for any agent. @throws PlaneRefusal forbidden */
 function assertOwnName(caller: Caller, agentId: string): void {
   if (caller.kind === 'seed' || caller.kind === 'operator' || caller.id === agentId) return
   throw new PlaneRefusal('forbidden', `${signatureOf(caller)} cannot post activity as agent ${agentId}`)
 }
 
-type Completion = Posted<'task_completed'>
+type CompletionPost = PostOf<'task_completed'>
 
-/** @throws PlaneRefusal not_found, forbidden; lease_lost, also for the shared secret while a run has the task; conflict for an ended task */
-function* postCompletion(context: PlaneContext, posted: Completion): Command<ActivityReply> {
+/** Completes a task. @throws PlaneRefusal not_found, forbidden; lease_lost, also for the shared secret while a run has the task; conflict for an ended task */
+function* postCompletion(context: PlaneContext, posted: CompletionPost): Command<ActivityReply> {
   const { caller, post } = posted
   const task = yield* lockTask(context, numberOf(post.task_id))
   const earlier = hasEnded(task) ? yield* sameCompletion(posted) : undefined
@@ -67,8 +67,8 @@ function* postCompletion(context: PlaneContext, posted: Completion): Command<Act
   return yield* keepActivity(context, posted, { taskId: int(task, 'id') })
 }
 
-/** A run completes its task once, so any second completion of it is the first one again; others must say the same. */
-function* sameCompletion({ caller, post }: Completion): Command<ActivityReply | undefined> {
+/** Returns the reply to the same completion: any second one of a run, since a run completes its task once; one with the same content of any other caller. */
+function* sameCompletion({ caller, post }: CompletionPost): Command<ActivityReply | undefined> {
   const rows = yield [
     "SELECT run_id, agent_id, body FROM activity WHERE task_id = ? AND event_type = 'task_completed' ORDER BY id DESC LIMIT 1",
     [numberOf(post.task_id)],
@@ -81,10 +81,10 @@ function* sameCompletion({ caller, post }: Completion): Command<ActivityReply | 
   return isSame ? activityReply.parse(reply) : undefined
 }
 
-type Unclaimed = { readonly task: Row; readonly agentId: string; readonly tokens: number }
+type CostWithoutRun = { readonly task: Row; readonly agentId: string; readonly tokens: number }
 
-/** A client of the seed does a task without claiming it: there is no run whose account could be closed. */
-function* countWithoutRun(context: PlaneContext, { task, agentId, tokens }: Unclaimed): Command<void> {
+/** Counts the tokens of a client that does tasks without claiming them, so that there is no run to count them for. */
+function* countWithoutRun(context: PlaneContext, { task, agentId, tokens }: CostWithoutRun): Command<void> {
   if (tokens === 0) return
   const taskId = int(task, 'id')
   yield ['UPDATE tasks SET tokens_used = tokens_used + ? WHERE id = ?', [tokens, taskId]]
@@ -93,18 +93,19 @@ function* countWithoutRun(context: PlaneContext, { task, agentId, tokens }: Uncl
   yield* countSpent(context, { payer, day, tokens, reason: 'reported', taskId })
 }
 
-type Request = Posted<'approval_request'>
+type ApprovalPost = PostOf<'approval_request'>
 
-/** An operator cannot answer more than this of one agent. */
+/** One operator cannot answer more questions of one agent. */
 const mostOpen = 100
-/** Above this the shared secret asks no more, whoever asked before. */
+/** The shared secret asks no more questions once all agents together have this many. */
 const mostOpenInAll = 1_000
 
 /**
- * With a run token the task waits from here on, and the run is over. Without one nobody says which task waits, so `task_id` is only a
- * reference. The same question again gets the approval that it got before. @throws PlaneRefusal lease_lost, forbidden, not_found, too_many
+ * Asks an operator. With a run token the task waits from here on and the run has ended; without one `task_id` is only a reference, because
+ * nobody names the task that waits. A repeated question gets the approval of the first. @throws PlaneRefusal lease_lost, forbidden,
+ * not_found, too_many
  */
-function* postApprovalRequest(context: PlaneContext, posted: Request): Command<ActivityReply> {
+function* postApprovalRequest(context: PlaneContext, posted: ApprovalPost): Command<ActivityReply> {
   const { caller, post } = posted
   const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : yield* namedTask(posted)
   if (caller.kind === 'run' && post.task_id !== undefined && numberOf(post.task_id) !== taskId)
@@ -128,23 +129,23 @@ function* postApprovalRequest(context: PlaneContext, posted: Request): Command<A
   return yield* keepActivity(context, posted, { taskId, approvalId })
 }
 
-function* earlierApproval({ caller, post }: Request, taskId: number | null): Command<number | undefined> {
+function* earlierApproval({ caller, post }: ApprovalPost, taskId: number | null): Command<number | undefined> {
   const question = { operation: post.operation, details: post.details ?? {} }
   if (caller.kind === 'run') {
     const row = yield* sameQuestion({ ...question, runId: caller.runId })
     return row && int(row, 'id')
   }
-  const row = yield* first(
+  const row = yield* queryOne(
     `SELECT id FROM approvals WHERE state = 'pending' AND agent_id = ? AND digest = ? AND run_id IS NULL AND COALESCE(task_id, 0) = ? LIMIT 1`,
     [post.agent_id, operationDigest(question.operation, question.details), taskId ?? 0],
   )
   return row && int(row, 'id')
 }
 
-function* assertFewOpen(caller: Caller, asker: Asker): Command<void> {
+function* assertFewOpen(caller: Caller, asker: QuestionOwner): Command<void> {
   const open = yield* openQuestions({ asker, most: mostOpen })
   if (open >= mostOpen) throw tooMany(`${open} questions ${asker.isKnown ? `of agent ${asker.agentId}` : 'of unknown agents'}`)
-  // Whoever has the shared secret may ask in any name.
+  // The shared secret may ask in any name, so its questions have a common limit too.
   const all = caller.kind === 'seed' ? yield* openQuestions({ most: mostOpenInAll }) : 0
   if (all >= mostOpenInAll) throw tooMany(`${all} questions of all agents`)
 }
@@ -153,11 +154,11 @@ function tooMany(what: string): PlaneRefusal {
   return new PlaneRefusal('too_many', `${what} wait for an operator; wait for their answers`, { retry_after_ms: 60_000 })
 }
 
-type ErrorPost = Posted<'error'>
+type ErrorPost = PostOf<'error'>
 
 const orchestrator = 'orchestrator'
 
-/** The task itself goes on: the run ends it, or gives it back. @throws PlaneRefusal lease_lost, forbidden, not_found */
+/** Records an error; the task stays with its run, which ends or releases it. @throws PlaneRefusal lease_lost, forbidden, not_found */
 function* postError(context: PlaneContext, posted: ErrorPost): Command<ActivityReply> {
   const { caller, post } = posted
   const role = yield* roleOfAgent(caller, post.agent_id)
@@ -168,7 +169,7 @@ function* postError(context: PlaneContext, posted: ErrorPost): Command<ActivityR
     ...{ type: 'agent.error', actor: signatureOf(caller), taskId, runId: runNumberOf(caller), agentId: post.agent_id, role },
     data: { error_message, action_taken },
   })
-  // What the orchestrator itself cannot do has nobody above it but an operator, who sees the event.
+  // Above the orchestrator there is only the operator, who sees the event.
   const escalationId = role === orchestrator ? null : yield* escalate(context, { caller, post, taskId, role })
   return yield* keepActivity(context, posted, { taskId, escalationId })
 }
@@ -180,15 +181,18 @@ function* ownTask(context: PlaneContext, { caller, post }: ErrorPost): Command<n
   return int(yield* lockLease(context, caller, caller.taskId), 'id')
 }
 
-type Erring = ErrorPost & { readonly taskId: number | null; readonly role: string | null }
+type ErrorReport = ErrorPost & { readonly taskId: number | null; readonly role: string | null }
 
-/** Of a run it is the total until now; of anybody else it is what this error cost, and no word about a task that a run holds. */
-function* countTokens(context: PlaneContext, { caller, post, taskId, role }: Erring): Command<void> {
+/**
+ * Counts the tokens of an error: for a run they are its total until now, for anyone else the cost of this error, which does not touch a task
+ * that a run has.
+ */
+function* countTokens(context: PlaneContext, { caller, post, taskId, role }: ErrorReport): Command<void> {
   const { tokens_used: tokens, agent_id: agentId } = post
   const runId = runNumberOf(caller)
   if (tokens === 0) return
   if (runId !== null && taskId !== null) {
-    const run = yield* first('SELECT * FROM runs WHERE id = ?', [runId])
+    const run = yield* queryOne('SELECT * FROM runs WHERE id = ?', [runId])
     if (run) yield* reportTotal(context, run, tokens)
     return
   }
@@ -199,28 +203,31 @@ function* countTokens(context: PlaneContext, { caller, post, taskId, role }: Err
 
 const isOpen = "status IN ('pending', 'running', 'awaiting_approval', 'budget_blocked', 'blocked')"
 
-/** An error that an open task of the orchestrator is about already makes no second one. @returns the id of the task */
-function* escalate(context: PlaneContext, erring: Erring): Command<string> {
+/** Creates a task for the orchestrator, unless an open one is about the same error. @returns the id of the task */
+function* escalate(context: PlaneContext, erring: ErrorReport): Command<string> {
   const draft = escalationOf(erring)
-  const open = yield* first(`SELECT id FROM tasks WHERE role = ? AND ${isOpen} AND context = ? ORDER BY id LIMIT 1`, [
+  const open = yield* queryOne(`SELECT id FROM tasks WHERE role = ? AND ${isOpen} AND context = ? ORDER BY id LIMIT 1`, [
     orchestrator,
     JSON.stringify(draft.context),
   ])
   if (open) return idOf('TASK', int(open, 'id'))
   yield* assertFewEscalations(erring)
-  // Whoever has the shared secret may speak in any name.
+  // The shared secret may post in any name, so its open tasks have a common limit too.
   if (erring.caller.kind === 'seed') yield* assertFewOpenTasks(context, erring.caller, 1)
   return (yield* createTask(context, erring.caller, draft)).task_id
 }
 
-/** The orchestrator cannot work on more than this of one agent. */
+/** One orchestrator cannot work on more escalations of one agent. */
 const mostEscalations = 100
 
-/** What the shared secret reports in the name of an agent must not hold that agent up, and names that nobody added count as one. */
-function* assertFewEscalations({ caller, post: { agent_id: agentId }, role }: Erring): Command<void> {
+/**
+ * Limits the open escalations of an agent. Posts with the shared secret in the name of an agent do not count against the agent's own, and all
+ * names that no operator added share one count.
+ */
+function* assertFewEscalations({ caller, post: { agent_id: agentId }, role }: ErrorReport): Command<void> {
   const begin = `{"escalation":{"agent_id":${JSON.stringify(agentId)},`
   const whose = role === null ? 'context LIKE ?' : 'SUBSTR(context, 1, ?) = ?'
-  const open = yield* amount(
+  const open = yield* queryNumber(
     `SELECT COUNT(*) AS value FROM tasks WHERE role = ? AND ${isOpen} AND created_by ${caller.kind === 'seed' ? '=' : '<>'} ? AND ${whose}`,
     [orchestrator, sharedSecret, ...(role === null ? ['{"escalation":{"agent_id":"%","role":null,%'] : [begin.length, begin])],
   )
@@ -234,11 +241,11 @@ function* assertFewEscalations({ caller, post: { agent_id: agentId }, role }: Er
     )
 }
 
-/** As signatureOf spells it. */
+/** This is what signatureOf returns for the shared secret. */
 const sharedSecret = 'shared secret'
 const longestTitle = 200
 
-function escalationOf({ caller, post, taskId, role }: Erring): TaskDraft {
+function escalationOf({ caller, post, taskId, role }: ErrorReport): TaskDraft {
   const { agent_id, error_message, action_taken } = post
   const title = `Escalation from ${agent_id}: ${error_message.replaceAll(/\s+/g, ' ').trim()}`
   const parent = idOrNull('TASK', taskId)
@@ -253,7 +260,7 @@ function escalationOf({ caller, post, taskId, role }: Erring): TaskDraft {
   })
 }
 
-type Posted<T extends ActivityPost['event_type'] = ActivityPost['event_type']> = {
+type PostOf<T extends ActivityPost['event_type'] = ActivityPost['event_type']> = {
   readonly caller: Caller
   readonly post: Extract<ActivityPost, { readonly event_type: T }>
 }
@@ -262,18 +269,18 @@ function runNumberOf(caller: Caller): number | null {
   return caller.kind === 'run' ? numberOf(caller.runId) : null
 }
 
-type Outcome = { readonly taskId?: number | null; readonly approvalId?: number | null; readonly escalationId?: string | null }
+type PostOutcome = { readonly taskId?: number | null; readonly approvalId?: number | null; readonly escalationId?: string | null }
 
-/** Tells equal posts from others; the output of a completion is kept in the result of its task. */
+/** Returns a digest that only equal posts share. The result of the task stores the output of a completion. */
 function postDigest(post: ActivityPost): string {
   return sha256(JSON.stringify(post))
 }
 
-/** The reply is kept with the digest of the post, so that a repeated post is answered as the first one. */
+/** Stores the reply with the digest of the post, so that a repeated post gets the first reply. */
 function* keepActivity(
   context: PlaneContext,
-  { caller, post }: Posted,
-  { taskId = null, approvalId = null, escalationId = null }: Outcome,
+  { caller, post }: PostOf,
+  { taskId = null, approvalId = null, escalationId = null }: PostOutcome,
 ): Command<ActivityReply> {
   const id = yield* nextId('activity')
   const reply: ActivityReply = {
@@ -290,15 +297,15 @@ function* keepActivity(
   return reply
 }
 
-/** The role of an agent; null for one that was never added. */
+/** Returns the role of an agent; null for one that no operator added. */
 function* roleOfAgent(caller: Caller, agentId: string): Command<string | null> {
   if (caller.kind === 'run' || caller.kind === 'agent') return caller.role
-  const row: Row | undefined = yield* first('SELECT role FROM agents WHERE id = ?', [agentId])
+  const row: Row | undefined = yield* queryOne('SELECT role FROM agents WHERE id = ?', [agentId])
   return row ? text(row, 'role') : null
 }
 
-/** A task that somebody without its lease writes about; an agent only about those that it may read. @throws PlaneRefusal not_found, forbidden */
-function* namedTask({ caller, post }: Posted): Command<number | null> {
+/** Finds the task that a post without a lease names; an agent may name only tasks that it may read. @throws PlaneRefusal not_found, forbidden */
+function* namedTask({ caller, post }: PostOf): Command<number | null> {
   if (post.task_id === undefined) return null
   const task = yield* readTask(post.task_id)
   if (caller.kind === 'agent') requireReadable(caller, task)

@@ -1,4 +1,4 @@
-/** Answers the three questions of the seed's heartbeat: am I active and what may I spend, what is there to do, what was approved. */
+/** Answers the three questions of a heartbeat of the Clawdie protocol ("the seed"): am I active and what may I spend, what should I do, what was approved. */
 
 import type { SeedApprovals, SeedState, SeedTask } from '../../contract/activity-shapes.ts'
 import { assertSelf, type Caller } from '../../contract/caller.ts'
@@ -9,7 +9,7 @@ import { budgetDayOf, readBudgetSettings, type Used, unused, usedToday } from '.
 import { flag, idOf, idOrNull, int, intOrNull, numberOf, object, type PlaneContext, text, textOrNull } from '../command.ts'
 import { priorityOf } from '../tasks/task-change.ts'
 
-/** The seed has no pages: the first so many, in the order of the queue. */
+/** The protocol has no pages, so it gets the first rows in the order of the queue. */
 const mostRows = 200
 
 export function createSeedPlane(context: PlaneContext): SeedPlane {
@@ -17,8 +17,8 @@ export function createSeedPlane(context: PlaneContext): SeedPlane {
   return {
     state: async () => await store.read(() => readState(context)),
     async tasks(caller, role) {
-      const wanted = roleOf(caller, role)
-      return { tasks: await store.read(() => readTasks(context, { caller, role: wanted })) }
+      const ownRole = roleOf(caller, role)
+      return { tasks: await store.read(() => readTasks(context, { caller, role: ownRole })) }
     },
     async approvals(caller, agentId) {
       if (agentId !== undefined && caller.kind !== 'seed') assertSelf(caller, agentId, 'read its approvals')
@@ -35,14 +35,17 @@ function* readState(context: PlaneContext): Command<SeedState> {
   return { agents: agents.map(seedAgent), budget: seedBudget(settings, (yield* usedToday(day, ['*'])).get('*') ?? unused) }
 }
 
-/** An agent reads the queue of its own role. @throws PlaneRefusal forbidden */
+/** Returns the role to read: an agent reads the queue of its own role. @throws PlaneRefusal forbidden */
 function roleOf(caller: Caller, role: string | undefined): string | undefined {
   if (caller.kind === 'operator' || caller.kind === 'seed') return role
   if (role === undefined || role === caller.role) return caller.role
   throw new PlaneRefusal('forbidden', `agent ${caller.id} has role ${caller.role} and does not read the tasks of role ${role}`)
 }
 
-/** Only what may be done now: a client of the seed works on everything that it is given, so it must not get what somebody else is doing. */
+/**
+ * Returns only tasks that may start now: a client of this protocol works on everything that it receives, so it must not receive a task that
+ * another worker does.
+ */
 function* readTasks(
   context: PlaneContext,
   { caller, role }: { readonly caller: Caller; readonly role: string | undefined },
@@ -57,7 +60,7 @@ function* readTasks(
   return [...(yield* ownTask(caller)), ...rows.map(seedTask)]
 }
 
-/** A run that asks what is assigned to it finds its own task first. */
+/** Returns the task of a run first, when the run asks for its tasks. */
 function* ownTask(caller: Caller): Command<readonly SeedTask[]> {
   if (caller.kind !== 'run') return []
   const rows = yield [
@@ -67,7 +70,7 @@ function* ownTask(caller: Caller): Command<readonly SeedTask[]> {
   return rows.map(seedTask)
 }
 
-/** Approved ones as long as they may be used. */
+/** Returns pending approvals, and approved ones that may still be used. */
 function* readApprovals(context: PlaneContext, agentId: string | undefined): Command<SeedApprovals> {
   const [own, params]: [string, Param[]] = agentId === undefined ? ['', []] : ['AND agent_id = ?', [agentId]]
   const inState = `SELECT * FROM approvals WHERE state = ? AND expires_at > ? ${own} ORDER BY id LIMIT ${mostRows}`
@@ -82,12 +85,12 @@ function seedTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
-/** A paused agent is told that its heartbeat is off: the seed asks "am I active?" with this field. */
+/** Reports a paused agent as one whose heartbeat is off: that field answers "am I active?". */
 function seedAgent(row: Row): SeedState['agents'][number] {
   return { id: text(row, 'id'), role: text(row, 'role'), heartbeat_enabled: flag(row, 'heartbeat_enabled') && !flag(row, 'paused') }
 }
 
-/** The seed knows no budget without a limit: it is the highest limit that can be set. */
+/** The protocol has no budget without a limit, so it gets the highest limit that can be set. */
 const noLimit = 1_000_000_000_000
 
 function seedBudget(

@@ -3,26 +3,26 @@
 import { sha256 } from '../../../kit/sha256.ts'
 import { type Caller, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import type { Beside, Command, Param, Row } from '../../contract/store-port.ts'
+import type { BatchKey, Command, Param, Row } from '../../contract/store-port.ts'
 import type { Beat, Claim, ClaimRequest, ReleaseRequest } from '../../contract/task-shapes.ts'
 import { scopesFor, settingsOf } from '../budget/limits.ts'
 import { leastLeft, remainingFor } from '../budget/reservations.ts'
-import { first, flag, idOf, int, intOrNull, marks, type PlaneContext, take, taken, text, textOrNull } from '../command.ts'
+import { flag, idOf, int, intOrNull, lastNumber, marks, type PlaneContext, queryOne, reserveNumber, text, textOrNull } from '../command.ts'
 import { blockTask, type EndOfRun, endTask, requeueTask } from './end-task.ts'
 import { fullTask, lockLease, moveLabels, readyQueueAt, readyTopic, recordTask, taskOf } from './task-change.ts'
 
-/** Why there was nothing: `paused` and `budget` concern the agent and its role, so the tasks stay for others. */
-type NoClaim = 'empty' | 'paused' | 'budget' | 'gone'
+/** Says why there was no task: `paused` and `budget` concern the agent and its role, so the tasks stay for others. */
+type NoClaim = 'empty' | 'paused' | 'budget' | 'disconnected'
 export type ClaimOutcome = { readonly claim: Claim } | { readonly none: NoClaim; readonly wakes: number }
 
-export type Claiming = { readonly caller: Caller; readonly request: ClaimRequest; readonly gone: AbortSignal }
+export type ClaimCall = { readonly caller: Caller; readonly request: ClaimRequest; readonly disconnected: AbortSignal }
 
-/** @throws PlaneRefusal forbidden, not_found for an unknown agent, unauthorized when the key was revoked while the claim waited */
-export function* claimTask(context: PlaneContext, claiming: Claiming): Command<ClaimOutcome> {
-  const { caller, request, gone } = claiming
-  // A command may wait for its turn; whoever went away meanwhile gets nothing.
-  if (gone.aborted) return { none: 'gone', wakes: 0 }
-  const agent = yield* lookAtAgent(context, caller, request)
+/** Claims a task. @throws PlaneRefusal forbidden, not_found for an unknown agent, unauthorized when the key was revoked while the claim waited */
+export function* claimTask(context: PlaneContext, call: ClaimCall): Command<ClaimOutcome> {
+  const { caller, request, disconnected } = call
+  // The command may have waited for its turn: a client that left meanwhile gets no task.
+  if (disconnected.aborted) return { none: 'disconnected', wakes: 0 }
+  const agent = yield* readClaimant(context, caller, request)
   const wakes = int(agent, 'wakes')
   if (flag(agent, 'paused')) return { none: 'paused', wakes }
   const settings = settingsOf(textOrNull(agent, 'budget'))
@@ -37,36 +37,40 @@ export function* claimTask(context: PlaneContext, claiming: Claiming): Command<C
   return { claim: yield* begin(context, task, { ...lease, caller, token }) }
 }
 
-/** Each takes its task with one statement, so no claim stands in the way of another. */
-export function besideClaims(): Beside {
+/** Lets all claims share a batch: each takes its task with one statement. */
+export function claimBatchKey(): BatchKey {
   return { kind: 'claim', key: crypto.randomUUID() }
 }
 
-type Wanted = { readonly role: string; readonly agentId: string; readonly labels: readonly string[] }
+type ClaimQuery = { readonly role: string; readonly agentId: string; readonly labels: readonly string[] }
 
-/** The literals are those of the indexes' conditions, so that both engines use them. Delayed tasks have a larger queue_at. */
+/** The literals repeat the conditions of the indexes, so that both engines use them. Delayed tasks have a larger queue_at. */
 const isDueNow = 'queue_at < 1000000000000000'
 const inRole = "SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND"
 const order = 'ORDER BY queue_at, id LIMIT 1'
 
 /**
- * Of the tasks that anyone in the role may take, and those for this agent alone, the one that has waited longest. `SELECT id` before it and the
- * parameters of `candidateParams` make an expression of it.
+ * Selects the task that has waited longest, of those that anyone in the role may take and those for this agent alone. With `SELECT id` before
+ * it and the parameters of `candidateParams` it is an expression.
  */
 const candidate = `FROM tasks WHERE id IN ((${inRole} agent_id IS NULL AND ${isDueNow} ${order}), (${inRole} agent_id = ? AND ${isDueNow} ${order})) ${order}`
 
-/** A waiting worker counts as seen about as often as it asks anew. */
+/** A waiting worker counts as seen about as often as it asks again. */
 const seenEveryMs = 10_000
 
-const look = `SELECT role, paused, wakes, last_seen_at, daily_tokens, (SELECT value FROM settings WHERE name = 'budget') AS budget,
+const claimantText = `SELECT role, paused, wakes, last_seen_at, daily_tokens, (SELECT value FROM settings WHERE name = 'budget') AS budget,
   (SELECT COUNT(*) FROM agent_keys WHERE id = ? AND revoked_at IS NULL) AS keys, (SELECT id ${candidate}) AS candidate
   FROM agents WHERE id = ?`
 
-/** All that a claim has to know beforehand, in one statement; `candidate` is the task that it would get now. */
-function* lookAtAgent(context: PlaneContext, caller: Caller, { agent_id, role, labels }: ClaimRequest): Command<Row> {
+/** Reads all that a claim needs to know beforehand in one statement; `candidate` is the task that it would get now. */
+function* readClaimant(context: PlaneContext, caller: Caller, { agent_id, role, labels }: ClaimRequest): Command<Row> {
   requireClaimer(caller, agent_id)
   const keyId = caller.kind === 'agent' ? (caller.keyId ?? null) : null
-  const agent = yield* first(withLabels(look, labels), [keyId, ...candidateParams({ role, agentId: agent_id, labels }), agent_id])
+  const agent = yield* queryOne(withLabels(claimantText, labels), [
+    keyId,
+    ...candidateParams({ role, agentId: agent_id, labels }),
+    agent_id,
+  ])
   if (keyId !== null && (!agent || int(agent, 'keys') === 0))
     throw new PlaneRefusal('unauthorized', `this key of agent ${caller.id} was revoked`)
   if (!agent) throw new PlaneRefusal('not_found', `there is no agent "${agent_id}"; add it with "braidclaw control agent add"`)
@@ -82,9 +86,9 @@ function requireClaimer(caller: Caller, agentId: string): void {
   throw new PlaneRefusal('forbidden', `only the key of agent "${agentId}" claims tasks for it`)
 }
 
-type Beginning = Lease & { readonly caller: Caller; readonly token: string }
+type NewRun = NewLease & { readonly caller: Caller; readonly token: string }
 
-function* begin(context: PlaneContext, task: Row, { caller, request, digest, token }: Beginning): Command<Claim> {
+function* begin(context: PlaneContext, task: Row, { caller, request, digest, token }: NewRun): Command<Claim> {
   const [runId, attempt] = [int(task, 'run_id'), int(task, 'attempt')]
   yield [
     `INSERT INTO runs (id, task_id, agent_id, role, attempt, state, token_digest, began_at, last_beat_at, tokens_used, tokens_settled, log_bytes, log_truncated)
@@ -96,44 +100,44 @@ function* begin(context: PlaneContext, task: Row, { caller, request, digest, tok
   return { task: full, run_id: idOf('RUN', runId), attempt, lease_until: full.available_at, run_token: token }
 }
 
-type Lease = { readonly request: ClaimRequest; readonly digest: string }
+type NewLease = { readonly request: ClaimRequest; readonly digest: string }
 
-const takeCandidate = `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${taken.runs}, available_at = ?, lease_digest = ?, lease_ms = ?,
+const takeCandidate = `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${lastNumber.runs}, available_at = ?, lease_digest = ?, lease_ms = ?,
   cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
   WHERE id = (SELECT id ${candidate}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
   RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`
 
 /**
- * Leases the first task, unless its own budget is spent: one statement finds and changes it, so claims need no turns. @returns undefined also
+ * Leases the first task, unless its own budget is spent. One statement finds and changes it, so claims need no turns. @returns undefined also
  * when that task has no budget left
  */
-function* takeBest({ now, options }: PlaneContext, { request, digest }: Lease): Command<Row | undefined> {
+function* takeBest({ now, options }: PlaneContext, { request, digest }: NewLease): Command<Row | undefined> {
   const { role, agent_id: agentId, labels, lease_s: seconds } = request
   const leaseMs = Math.min(seconds ?? options.leaseSeconds, options.leaseSeconds) * 1_000
-  yield* take('runs')
+  yield* reserveNumber('runs')
   const params = [now() + leaseMs, digest, leaseMs, now(), ...candidateParams({ role, agentId, labels })]
-  const leased = yield* first(withLabels(takeCandidate, labels), params)
+  const leased = yield* queryOne(withLabels(takeCandidate, labels), params)
   if (leased) yield* moveLabels([leased])
   return leased
 }
 
-/** An empty queue may still have expired leases, and tasks whose time has come since the last tick. */
-function* takeAfterSweep(context: PlaneContext, lease: Lease): Command<Row | undefined> {
+/** Looks for expired leases, and for tasks whose time has come since the last tick, when the queue is empty. */
+function* takeAfterSweep(context: PlaneContext, lease: NewLease): Command<Row | undefined> {
   const due = yield* nextDue()
   const isDue = due !== null && due <= context.now()
-  if (!isDue && !(yield* findCandidate(wanted(lease.request)))) return undefined
-  yield* context.store.alone()
+  if (!isDue && !(yield* findCandidate(queryOf(lease.request)))) return undefined
+  yield* context.store.exclusive()
   if (isDue) yield* sweep(context)
   return yield* takeAffordable(context, lease)
 }
 
-/** Tasks that one claim puts aside: the next claim goes on with the others. */
+/** One claim blocks at most this many tasks; the next claim continues with the others. */
 const mostAside = 100
 
-/** A task whose own budget is spent waits under that name, and the next one is looked at. */
-function* takeAffordable(context: PlaneContext, lease: Lease): Command<Row | undefined> {
+/** Blocks each task whose own budget is spent, and tries the next one. */
+function* takeAffordable(context: PlaneContext, lease: NewLease): Command<Row | undefined> {
   for (let aside = 0; aside < mostAside; aside += 1) {
-    const task = yield* findCandidate(wanted(lease.request))
+    const task = yield* findCandidate(queryOf(lease.request))
     const leased = task && (yield* takeBest(context, lease))
     if (!task || leased) return leased
     const error = `its own budget of ${int(task, 'budget_tokens')} tokens is spent`
@@ -142,35 +146,38 @@ function* takeAffordable(context: PlaneContext, lease: Lease): Command<Row | und
   return undefined
 }
 
-function wanted({ role, agent_id: agentId, labels }: ClaimRequest): Wanted {
+function queryOf({ role, agent_id: agentId, labels }: ClaimRequest): ClaimQuery {
   return { role, agentId, labels }
 }
 
-function* findCandidate({ role, agentId, labels }: Wanted): Command<Row | undefined> {
-  return yield* first(withLabels(`SELECT id, budget_tokens ${candidate}`, labels), candidateParams({ role, agentId, labels }))
+function* findCandidate({ role, agentId, labels }: ClaimQuery): Command<Row | undefined> {
+  return yield* queryOne(withLabels(`SELECT id, budget_tokens ${candidate}`, labels), candidateParams({ role, agentId, labels }))
 }
 
-/** Returns a text that contains `candidate` for a claim that asks for these labels. Most ask for none, and a text that stays one is found faster. */
+/**
+ * Returns a text that contains `candidate` for a claim that asks for these labels. Most claims ask for none, and the database finds a text
+ * that stays the same faster.
+ */
 function withLabels(text: string, asked: readonly string[]): string {
   if (asked.length === 0) return text
   const one = labelled(distinct(asked))
   return text.replace(candidate, () => `FROM tasks WHERE id IN ((${one}), (${one})) ${order}`)
 }
 
-function candidateParams({ role, agentId, labels: asked }: Wanted): readonly Param[] {
+function candidateParams({ role, agentId, labels: asked }: ClaimQuery): readonly Param[] {
   const labels = distinct(asked)
   if (labels.length === 0) return [role, role, agentId]
   return [...labelledParams(labels, role), ...labelledParams(labels, `${role} ${agentId}`)]
 }
 
-/** A task has each label once. */
+/** Removes repeated labels: a task has each label once. */
 function distinct(labels: readonly string[]): readonly string[] {
   return [...new Set(labels)]
 }
 
 /**
- * Reads what has the first label, in the order of the queue; CROSS JOIN keeps SQLite from beginning with the tasks. The row of the task
- * decides: another claim of the same moment may have taken it.
+ * Reads the tasks with the first label in the order of the queue; CROSS JOIN keeps SQLite from starting with the tasks. The row of the task
+ * decides, because another claim of the same moment may have taken it.
  */
 function labelled([, ...others]: readonly string[]): string {
   const rest = `(SELECT count(*) FROM labels AS more WHERE more.task_id = place.task_id AND more.label IN (${marks(others)})) = ?`
@@ -187,8 +194,8 @@ const baseBackOffMs = 2_000
 const mostBackOffMs = 15 * 60_000
 
 /**
- * The lease lasts from now for as long as it did at the claim; of a cancelled task it is extended once. No event: beats come too often.
- * @throws PlaneRefusal lease_lost
+ * Extends the lease from now by its length at the claim; the lease of a cancelled task only once. It records no event, because beats are too
+ * frequent. @throws PlaneRefusal lease_lost
  */
 export function* beatLease(context: PlaneContext, caller: Caller, id: string): Command<Beat> {
   const task = yield* lockLease(context, caller, id)
@@ -200,15 +207,15 @@ export function* beatLease(context: PlaneContext, caller: Caller, id: string): C
   return { lease_until: new Date(until).toISOString(), cancel_requested: flag(task, 'cancel_requested'), budget_remaining: remaining }
 }
 
-/** A run that was told of the cancel by an earlier beat has the rest of that lease to end, so that none can go on for ever. */
+/** Tells whether an earlier beat reported the cancel. The run then has the rest of that lease to end, so that none can continue for ever. */
 function* wasTold(task: Row): Command<boolean> {
-  const run = yield* first('SELECT last_beat_at FROM runs WHERE id = ?', [int(task, 'run_id')])
+  const run = yield* queryOne('SELECT last_beat_at FROM runs WHERE id = ?', [int(task, 'run_id')])
   return run !== undefined && int(run, 'last_beat_at') > int(task, 'updated_at')
 }
 
 type Release = { readonly caller: Caller; readonly id: string; readonly request: ReleaseRequest }
 
-/** @throws PlaneRefusal lease_lost; conflict for `cancelled` when nobody cancelled the task */
+/** Releases the lease of a run. @throws PlaneRefusal lease_lost; conflict for `cancelled` when no operator cancelled the task */
 export function* releaseLease(context: PlaneContext, { caller, id, request }: Release): Command<Row> {
   const task = yield* lockLease(context, caller, id)
   const { outcome, error = null, tokens_used } = request
@@ -222,7 +229,7 @@ export function* releaseLease(context: PlaneContext, { caller, id, request }: Re
   return yield* tryAgain(context, task, { actor, failures, error, run: { state: 'released', error, ...total }, type: 'task.released' })
 }
 
-type Again = {
+type NextAttempt = {
   readonly actor: string
   readonly failures: number
   readonly error: string | null
@@ -230,8 +237,8 @@ type Again = {
   readonly type: string
 }
 
-/** A task that somebody cancelled is not tried again; one whose attempts are used up is dead. A failure that counts is followed by a back-off. */
-function* tryAgain(context: PlaneContext, task: Row, { actor, failures, error, run, type }: Again): Command<Row> {
+/** Ends a cancelled task, and one whose attempts are used up; returns any other to the queue, behind a back-off when the failure counts. */
+function* tryAgain(context: PlaneContext, task: Row, { actor, failures, error, run, type }: NextAttempt): Command<Row> {
   if (flag(task, 'cancel_requested'))
     return yield* endTask(context, task, { status: 'cancelled', actor, run: { ...run, state: 'cancelled' }, error })
   const counts = failures > int(task, 'failures')
@@ -247,30 +254,30 @@ function* countFailure(task: Row, failures: number): Command<void> {
   yield ['UPDATE tasks SET failures = ? WHERE id = ?', [failures, int(task, 'id')]]
 }
 
-/** The lease was the wait: an expired one counts as a failure, and the task is claimable at once. */
+/** Counts an expired lease as a failure and makes the task claimable at once: the lease was the wait. */
 function* expireLease(context: PlaneContext, task: Row): Command<Row> {
   const error = `the lease of ${idOf('RUN', int(task, 'run_id'))} expired without a beat`
   const failures = int(task, 'failures') + 1
   return yield* tryAgain(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })
 }
 
-/** Full jitter: a random time up to min(15 minutes, 2 s · 2^failures), so that tasks that failed together do not come back together. */
+/** Returns a random time up to min(15 minutes, 2 s · 2^failures), so that tasks that failed together do not return together. */
 function backOffMs(failures: number, random: () => number): number {
   return Math.floor(random() * Math.min(mostBackOffMs, baseBackOffMs * 2 ** failures))
 }
 
-/** Small, so that claims get between two sweeps when thousands of leases expired at once. */
+/** Small, so that claims run between two sweeps when thousands of leases expired at once. */
 const atOnce = 50
 
-type Swept = {
-  /** When the next one is due; null: nothing is. In the past: there is more to do already. */
+type SweepResult = {
+  /** When the next task is due; null when none is. A past time means that there is more to do already. */
   readonly nextAt: number | null
 }
 
-/** The delayed tasks' condition must be the literal of its index. */
+/** This condition must be the literal of its index. */
 const delayed = "status = 'pending' AND queue_at = 1000000000000000"
 
-export function* sweep(context: PlaneContext): Command<Swept> {
+export function* sweep(context: PlaneContext): Command<SweepResult> {
   const now = context.now()
   yield* shortenLeases(context)
   const expired = yield [`SELECT * FROM tasks WHERE status = 'running' AND available_at <= ? ORDER BY available_at LIMIT ${atOnce}`, [now]]
@@ -285,13 +292,13 @@ export function* sweep(context: PlaneContext): Command<Swept> {
   return { nextAt: yield* nextDue() }
 }
 
-/** No lease is longer than the longest one: this one was given before the clock was set back. Its holder extends it with the next beat. */
+/** Shortens leases that are longer than the longest one, which were given before the clock was set back. Their holders extend them with the next beat. */
 function* shortenLeases({ now, options }: PlaneContext): Command<void> {
   const longest = now() + options.leaseSeconds * 1_000
   yield ["UPDATE tasks SET available_at = ? + lease_ms WHERE status = 'running' AND available_at > ?", [now(), longest]]
 }
 
-/** When the next lease expires or the next delayed task may run. ORDER BY and not min(): so that SQLite takes the small indexes. */
+/** Returns when the next lease expires or the next delayed task may run. It uses ORDER BY instead of min(), so that SQLite takes the small indexes. */
 function* nextDue(): Command<number | null> {
   const rows = yield [
     `SELECT * FROM (SELECT available_at FROM tasks WHERE status = 'running' ORDER BY available_at LIMIT 1) AS lease

@@ -1,26 +1,26 @@
-/** Creates tasks: each with its labels, what it depends on and its place in the queue. */
+/** Creates tasks, each with its labels, its dependencies and its place in the queue. */
 
 import { type Caller, signatureOf } from '../../contract/caller.ts'
 import type { Once } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import type { Beside, Command, Param, Row } from '../../contract/store-port.ts'
+import type { BatchKey, Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
-import { amount, first, int, numberOf, type PlaneContext, take, taken, text } from '../command.ts'
+import { int, lastNumber, numberOf, type PlaneContext, queryNumber, queryOne, reserveNumber, text } from '../command.ts'
 import { keepNeeds, type Needs, readNeeds } from './dependencies.ts'
 import { announceReady, keepLabels, queueAt, rankOf, readTask, recordTask, taskOf } from './task-change.ts'
 
-type Created = { readonly task: Task; readonly replayed: boolean }
-type Creating = { readonly caller: Caller; readonly draft: TaskDraft; readonly once?: Once | undefined }
+type CreateResult = { readonly task: Task; readonly replayed: boolean }
+type CreateCall = { readonly caller: Caller; readonly draft: TaskDraft; readonly once?: Once | undefined }
 
-/** @throws PlaneRefusal idempotency_mismatch when the key came with another request before; too_many */
-export function* createTaskOnce(context: PlaneContext, { caller, draft, once }: Creating): Command<Created> {
+/** Creates a task once for each key. @throws PlaneRefusal idempotency_mismatch when the key came with another request before; too_many */
+export function* createTaskOnce(context: PlaneContext, { caller, draft, once }: CreateCall): Command<CreateResult> {
   requireCreator(caller)
   if (!once) return { task: yield* createCounted(context, caller, draft), replayed: false }
   const owner = ownerOf(caller)
-  const kept = yield* first('SELECT digest, body FROM replies WHERE owner = ? AND key = ?', [owner, once.key])
-  if (kept && kept.digest !== once.digest)
+  const stored = yield* queryOne('SELECT digest, body FROM replies WHERE owner = ? AND key = ?', [owner, once.key])
+  if (stored && stored.digest !== once.digest)
     throw new PlaneRefusal('idempotency_mismatch', `Idempotency-Key "${once.key}" was used for another request; use a new key`)
-  if (kept) return { task: taskShape.parse(JSON.parse(text(kept, 'body'))), replayed: true }
+  if (stored) return { task: taskShape.parse(JSON.parse(text(stored, 'body'))), replayed: true }
   const task = yield* createCounted(context, caller, draft)
   yield [
     'INSERT INTO replies (owner, key, digest, status, body, at) VALUES (?, ?, ?, 201, ?, ?)',
@@ -29,34 +29,37 @@ export function* createTaskOnce(context: PlaneContext, { caller, draft, once }: 
   return { task, replayed: false }
 }
 
-/** Not for a request that was answered before. */
+/** Counts only requests that were not answered before. */
 function* createCounted(context: PlaneContext, caller: Caller, draft: TaskDraft): Command<Task> {
   yield* assertFewOpenTasks(context, caller, 1)
   return yield* createTask(context, caller, draft)
 }
 
-/** A task that waits for others must not miss that one of them ends. The open tasks of an agent are counted, so its creates take turns. */
-export function besideCreates(caller: Caller, draft: TaskDraft, once: Once | undefined): Beside | undefined {
+/**
+ * Returns no key for a task with dependencies, which must not miss that one of them ends. Creates of one agent share a key, so that they take
+ * turns and the count of its open tasks is exact.
+ */
+export function createBatchKey(caller: Caller, draft: TaskDraft, once: Once | undefined): BatchKey | undefined {
   if (draft.depends_on.length > 0) return undefined
   if (caller.kind === 'agent') return { kind: 'create', key: ownerOf(caller) }
   return { kind: 'create', key: once ? `${ownerOf(caller)} ${once.key}` : crypto.randomUUID() }
 }
 
-/** Agents create tasks for any role, so that they can hand work on; a run token and the shared secret create none. */
+/** Lets agents create tasks for any role, so that they can delegate work; a run token and the shared secret create none. */
 export function requireCreator(caller: Caller): void {
   if (caller.kind === 'operator' || caller.kind === 'agent') return
   throw new PlaneRefusal('forbidden', 'only an operator or an agent with its own key may create tasks')
 }
 
 const ownerOf = (caller: Caller) => `${caller.kind} ${caller.id}`
-const keptMs = 24 * 3_600_000
+const storedMs = 24 * 3_600_000
 
-/** Keys are remembered for a day. */
+/** Deletes keys after a day. */
 export function* forgetReplies(context: PlaneContext): Command<void> {
-  yield ['DELETE FROM replies WHERE at < ?', [context.now() - keptMs]]
+  yield ['DELETE FROM replies WHERE at < ?', [context.now() - storedMs]]
 }
 
-/** `actor`: who is recorded as its creator, when that is not the caller. @throws PlaneRefusal bad_request for an unknown parent or need */
+/** Creates a task. `actor` is recorded as its creator when that is not the caller. @throws PlaneRefusal bad_request for an unknown parent or dependency */
 export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDraft, actor = signatureOf(caller)): Command<Task> {
   if (draft.parent_task_id !== undefined) yield* readTask(draft.parent_task_id)
   const needs = yield* readNeeds(context, draft.depends_on)
@@ -77,7 +80,7 @@ const columns = [
 ]
 type Columns = Readonly<Record<(typeof columns)[number], Param>>
 const places = columns.map(() => '?').join(', ')
-const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${taken.tasks}, ${places}) RETURNING *`
+const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${lastNumber.tasks}, ${places}) RETURNING *`
 
 function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Columns {
   const now = context.now()
@@ -113,8 +116,8 @@ function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Col
 }
 
 function* insertTask(values: Columns): Command<Row> {
-  yield* take('tasks')
-  const row = yield* first(
+  yield* reserveNumber('tasks')
+  const row = yield* queryOne(
     insertText,
     columns.map((name) => values[name]),
   )
@@ -124,18 +127,19 @@ function* insertTask(values: Columns): Command<Row> {
 
 export const usualOpenTasks = 1_000
 
-/** The conditions of the index `tasks_open_of_creators`; counts no further than the limit, and only within that index. */
+/** Repeats the conditions of the index `tasks_open_of_creators`, so that the count reads only that index, up to the limit. */
 const openOf = "ended_at IS NULL AND substr(created_by, 1, 6) IN ('agent ', 'shared') AND created_by = ?"
 
 /**
- * An agent that loops, or that a text misleads, cannot fill the board. Operators are exempt; a run creates only escalations, which have a
- * limit of their own. Creates of one agent take turns (`besideCreates`), so the count is exact. @throws PlaneRefusal too_many
+ * Keeps an agent that loops, or that a text misleads, from creating tasks without end. Operators are exempt; a run creates only escalations,
+ * which have a limit of their own. The count is exact because creates of one agent take turns (`createBatchKey`). @throws PlaneRefusal
+ * too_many
  */
 export function* assertFewOpenTasks({ options }: PlaneContext, caller: Caller, more: number): Command<void> {
   if (caller.kind !== 'agent' && caller.kind !== 'seed') return
   const limit = options.openTasksOfAgent ?? usualOpenTasks
   const counted = `SELECT COUNT(*) AS value FROM (SELECT 1 FROM tasks WHERE ${openOf} LIMIT ?) AS counted`
-  const open = yield* amount(counted, [signatureOf(caller), limit])
+  const open = yield* queryNumber(counted, [signatureOf(caller), limit])
   if (open + more <= limit) return
   const asked = more === 1 ? 'it may have no more' : `${more} more are above that`
   throw new PlaneRefusal(

@@ -1,19 +1,19 @@
-/** Keeps tasks waiting for the tasks they depend on, wakes them when the last one completed, and says so when one never will. */
+/** Makes tasks wait for the tasks they depend on, wakes them when the last one completes, and records when one never will. */
 
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
-import { first, idOf, int, marks, numberOf, type PlaneContext, text } from '../command.ts'
+import { idOf, int, marks, numberOf, type PlaneContext, queryOne, text } from '../command.ts'
 import { announceReady, changeTask, hasEnded, lockTask, priorityOf, queueAt, recordTask } from './task-change.ts'
 
 export type Needs = {
   readonly numbers: readonly number[]
-  /** How many of them have not completed. */
+  /** Counts those that have not completed. */
   readonly open: number
-  /** `needs TASK-003, which failed`: why the task waits for longer than it should. */
+  /** Explains why the task waits for longer than it should: `needs TASK-003, which failed`. */
   readonly problem: string | null
 }
 
-/** Locks the tasks that a task depends on, so that none of them ends between this look and the commit. @throws PlaneRefusal */
+/** Locks the tasks that a task depends on, so that none of them ends before the commit. @throws PlaneRefusal */
 export function* readNeeds(context: PlaneContext, ids: readonly string[]): Command<Needs> {
   if (ids.length === 0) return { numbers: [], open: 0, problem: null }
   const numbers = [...new Set(ids.map(numberOf))].sort((a, b) => a - b)
@@ -26,12 +26,12 @@ export function* readNeeds(context: PlaneContext, ids: readonly string[]): Comma
   return { numbers, open: open.length, problem: hopeless ? problemOf(hopeless) : null }
 }
 
-/** All that wait for a task go on in the transaction in which it completes, while everybody else waits. */
+/** The transaction that completes a task wakes all that wait for it, while every other command waits. */
 const mostDependents = 10_000
 
 function* refuseCrowd(numbers: readonly number[]): Command<void> {
   if (numbers.length === 0) return
-  const crowded = yield* first(`SELECT needs FROM dependencies WHERE needs IN (${marks(numbers)}) GROUP BY needs HAVING COUNT(*) >= ?`, [
+  const crowded = yield* queryOne(`SELECT needs FROM dependencies WHERE needs IN (${marks(numbers)}) GROUP BY needs HAVING COUNT(*) >= ?`, [
     ...numbers,
     mostDependents,
   ])
@@ -47,29 +47,29 @@ export function* keepNeeds(taskNumber: number, numbers: readonly number[]): Comm
   ]
 }
 
-/** @throws PlaneRefusal dependency_cycle, when one of `needs` waits for the task itself, over however many tasks. */
+/** @throws PlaneRefusal dependency_cycle, when one of `needs` waits for the task itself, directly or through other tasks */
 export function* refuseCycle(taskNumber: number, needs: readonly number[]): Command<void> {
   if (needs.length === 0) return
-  const found = yield* first(
+  const cycle = yield* queryOne(
     `WITH RECURSIVE reached (id) AS (
       SELECT id FROM tasks WHERE id IN (${marks(needs)})
       UNION SELECT d.needs FROM dependencies d JOIN reached r ON d.task_id = r.id)
     SELECT id FROM reached WHERE id = ?`,
     [...needs, taskNumber],
   )
-  if (!found) return
+  if (!cycle) return
   const id = idOf('TASK', taskNumber)
   throw new PlaneRefusal('dependency_cycle', `${id} would wait for itself: a task of depends_on waits for ${id} already`)
 }
 
-/** Called when a task completed: those that waited for it alone are claimable now. */
+/** Makes the tasks claimable that waited only for this completed task. */
 export function* releaseDependents(context: PlaneContext, row: Row, actor: string): Command<void> {
   const dependents = yield ['SELECT task_id FROM dependencies WHERE needs = ? ORDER BY task_id', [int(row, 'id')]]
   for (const dependent of dependents) yield* countDown(context, int(dependent, 'task_id'), actor)
 }
 
 function* countDown(context: PlaneContext, number: number, actor: string): Command<void> {
-  const dependent = yield* first(
+  const dependent = yield* queryOne(
     'UPDATE tasks SET open_dependencies = open_dependencies - 1 WHERE id = ? AND open_dependencies > 0 RETURNING *',
     [number],
   )
@@ -86,7 +86,7 @@ function* unblock(context: PlaneContext, row: Row, actor: string): Command<void>
   yield* announceReady(context, pending)
 }
 
-/** Called when a task failed, died or was cancelled: those that wait for it go on waiting, by name, until somebody retries or edits. */
+/** Records in each waiting task that this one failed, died or was cancelled; it continues to wait until an operator retries or edits a task. */
 export function* warnDependents(context: PlaneContext, row: Row, actor: string): Command<void> {
   const dependents = yield [
     `SELECT t.id FROM dependencies d JOIN tasks t ON t.id = d.task_id WHERE d.needs = ? AND t.status = 'blocked' ORDER BY t.id`,
@@ -98,7 +98,7 @@ export function* warnDependents(context: PlaneContext, row: Row, actor: string):
   }
 }
 
-/** Called when a task that had ended is tried again: however it had ended, nobody waits in vain for it any more. */
+/** Removes these warnings when an operator tries an ended task again. */
 export function* clearDependentWarnings(context: PlaneContext, row: Row): Command<void> {
   const begin = problemBegin(row)
   yield [
@@ -108,7 +108,7 @@ export function* clearDependentWarnings(context: PlaneContext, row: Row): Comman
   ]
 }
 
-/** Replaces what a task depends on. @returns the columns that change with it. */
+/** Replaces what a task depends on. @returns the columns that change with it */
 export function* replaceNeeds(
   context: PlaneContext,
   row: Row,

@@ -1,19 +1,19 @@
-/** Keeps what a run does to the world: an intent before it, the result after it; an operator says what became of those in doubt. */
+/** Records what a run does to the world: an intent before it and the result after it. An operator decides about those in doubt. */
 
 import { type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import { type Effect, type EffectReply, type EffectRequest, effect, type ResolveRequest } from '../../contract/task-shapes.ts'
-import { amount, first, flag, idOf, int, numberOf, type PlaneContext, text, time, timeOrNull } from '../command.ts'
+import { flag, idOf, int, numberOf, type PlaneContext, queryNumber, queryOne, text, time, timeOrNull } from '../command.ts'
 import { blockTask, endTask, requeueTask } from './end-task.ts'
 import { lockLease, lockTask, recordTask } from './task-change.ts'
 
 type EffectOf = { readonly caller: Caller; readonly id: string }
 
 /**
- * `new`: do it now, then report it. `done`: it happened, here is its result. `in_doubt`: it was begun and nobody knows whether it happened; the
- * task waits for an operator and this run's lease has ended. One that is idempotent may be begun again and again.
- * @throws PlaneRefusal lease_lost, conflict for a key that was given up, too_many
+ * Begins an effect. `new`: do it now, then report it. `done`: it happened, here is its result. `in_doubt`: an earlier run began it and nobody
+ * knows whether it happened; the task waits for an operator and this run's lease has ended. An idempotent effect may begin any number of
+ * times. @throws PlaneRefusal lease_lost, conflict for a key that an operator gave up, too_many
  */
 export function* beginEffect(context: PlaneContext, { caller, id }: EffectOf, request: EffectRequest): Command<EffectReply> {
   const task = yield* lockLease(context, caller, id)
@@ -28,7 +28,7 @@ export function* beginEffect(context: PlaneContext, { caller, id }: EffectOf, re
   return { state: 'in_doubt' }
 }
 
-/** Only the run that began an effect knows its result; told twice, the first result stays. @throws PlaneRefusal lease_lost, not_found */
+/** Stores the result, which only the run that began the effect knows; a second report gets the first result. @throws PlaneRefusal lease_lost, not_found */
 export function* endEffect(context: PlaneContext, { caller, id }: EffectOf, key: string, result: unknown): Command<EffectReply> {
   const task = yield* lockLease(context, caller, id)
   const known = yield* findEffect(context, task, key)
@@ -44,14 +44,14 @@ export function* endEffect(context: PlaneContext, { caller, id }: EffectOf, key:
 }
 
 function* findEffect(context: PlaneContext, task: Row, key: string): Command<Row | undefined> {
-  return yield* first(`SELECT * FROM effects WHERE task_id = ? AND key = ?${context.dialect.forUpdate}`, [int(task, 'id'), key])
+  return yield* queryOne(`SELECT * FROM effects WHERE task_id = ? AND key = ?${context.dialect.forUpdate}`, [int(task, 'id'), key])
 }
 
-/** They are listed all at once. */
+/** One list shows all of them. */
 const mostEffects = 1_000
 
 function* noteIntent(context: PlaneContext, task: Row, { key, idempotent, description }: EffectRequest): Command<EffectReply> {
-  if ((yield* amount('SELECT COUNT(*) AS value FROM effects WHERE task_id = ?', [int(task, 'id')])) >= mostEffects)
+  if ((yield* queryNumber('SELECT COUNT(*) AS value FROM effects WHERE task_id = ?', [int(task, 'id')])) >= mostEffects)
     throw new PlaneRefusal('too_many', `a task has at most ${mostEffects} effects, done ones included; give the rest to other tasks`)
   yield [
     "INSERT INTO effects (task_id, key, run_id, idempotent, description, state, begun_at) VALUES (?, ?, ?, ?, ?, 'intent', ?)",
@@ -88,13 +88,14 @@ function effectOf(row: Row): Effect {
   }
 }
 
-type Resolving = { readonly caller: Caller; readonly id: string; readonly request: ResolveRequest }
+type ResolveCall = { readonly caller: Caller; readonly id: string; readonly request: ResolveRequest }
 
 /**
- * done: the result is kept and the task goes on. redo: forgets the intent, so the next run does it. give_up: fails the task. It goes on once
- * nothing of it is in doubt. @throws PlaneRefusal conflict when nothing is in doubt, not_found for the key
+ * Applies an operator's decision. done: stores the result. redo: deletes the intent, so the next run does it. give_up: fails the task.
+ * Otherwise the task continues once none of its effects is in doubt. @throws PlaneRefusal conflict when none is in doubt, not_found for the
+ * key
  */
-export function* resolveEffects(context: PlaneContext, { caller, id, request }: Resolving): Command<Row> {
+export function* resolveEffects(context: PlaneContext, { caller, id, request }: ResolveCall): Command<Row> {
   onlyOperator(caller, 'resolve effects')
   const task = yield* lockTask(context, numberOf(id))
   if (task.status !== 'blocked' || task.blocked_reason !== 'in_doubt')
@@ -135,5 +136,5 @@ function resolution(context: PlaneContext, number: number, key: string, { outcom
 }
 
 function* isStillInDoubt(number: number): Command<boolean> {
-  return (yield* amount("SELECT count(*) AS value FROM effects WHERE task_id = ? AND state = 'in_doubt'", [number])) > 0
+  return (yield* queryNumber("SELECT count(*) AS value FROM effects WHERE task_id = ? AND state = 'in_doubt'", [number])) > 0
 }

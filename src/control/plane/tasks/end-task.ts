@@ -1,11 +1,11 @@
-/** Ends tasks, parks them under a name, and returns them to the queue. */
+/** Ends tasks, blocks them for a reason, and returns them to the queue. */
 
 import { type Caller, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { closeReservations, forfeitRun, reportTotal } from '../budget/reservations.ts'
-import { first, flag, idOf, int, intOrNull, numberOf, type PlaneContext, text } from '../command.ts'
+import { flag, idOf, int, intOrNull, numberOf, type PlaneContext, queryOne, text } from '../command.ts'
 import { releaseDependents, warnDependents } from './dependencies.ts'
 import {
   announceReady,
@@ -20,11 +20,11 @@ import {
   recordTask,
 } from './task-change.ts'
 
-/** A number, or an id such as TASK-001. */
+/** Accepts a number or an id such as TASK-001. */
 type TaskRef = number | string
 const refOf = (task: TaskRef) => (typeof task === 'number' ? task : numberOf(task))
 
-type Ending = {
+type TaskEnd = {
   readonly status: 'completed' | 'failed' | 'dead' | 'cancelled'
   readonly actor: string
   readonly run: EndOfRun
@@ -35,8 +35,8 @@ type Ending = {
 const concerned = `(SELECT COUNT(*) FROM approvals WHERE task_id = tasks.id AND state = 'pending') AS questions,
   (SELECT COUNT(*) FROM dependencies WHERE needs = tasks.id) AS dependents`
 
-/** The one place where tasks end: the run and its account, the waiting questions and the dependents follow in the same transaction. */
-export function* endTask(context: PlaneContext, task: Row, { status, actor, run, result = null, error = null }: Ending): Command<Row> {
+/** Ends a task, together with its run and account, its open questions and its dependents, in the same transaction; nothing else ends tasks. */
+export function* endTask(context: PlaneContext, task: Row, { status, actor, run, result = null, error = null }: TaskEnd): Command<Row> {
   const agentId = yield* endRun(context, task, run)
   const columns = {
     status,
@@ -57,18 +57,18 @@ export function* endTask(context: PlaneContext, task: Row, { status, actor, run,
 
 type Completion = {
   readonly caller: Caller
-  /** Its row, locked by this command. */
+  /** The row of the task, locked by this command. */
   readonly task: Row
   readonly skill?: string | null | undefined
-  /** The agent's word: `failed`, `failure` and `error` fail the task, every other word completes it. */
+  /** The word of the agent: `failed`, `failure` and `error` fail the task, every other word completes it. */
   readonly status: string
   readonly output: string
   readonly tokensUsed: number
 }
 
 /**
- * Ends a task as its agent says. With a run token the lease must be in force; any other credential must not take a task out of the hands of
- * a run that holds it. @throws PlaneRefusal lease_lost, conflict, forbidden, not_found
+ * Ends a task as its agent reports. With a run token the lease must be in force; no other credential may end a task that a run has. @throws
+ * PlaneRefusal lease_lost, conflict, forbidden, not_found
  */
 export function* completeTask(context: PlaneContext, completion: Completion): Command<Row> {
   const { caller, task, skill, status, output, tokensUsed } = completion
@@ -87,7 +87,10 @@ export function* completeTask(context: PlaneContext, completion: Completion): Co
   })
 }
 
-/** A task that waits for an operator's answer ends by that answer, by a run that reads it, or by an operator. */
+/**
+ * Refuses other credentials while a run has the task. A task that waits for an operator's answer ends by that answer, by a run that reads it,
+ * or by an operator.
+ */
 function assertUnleased(context: PlaneContext, task: Row, caller: Caller): void {
   if (caller.kind === 'agent' && !isFor(task, caller))
     throw new PlaneRefusal('forbidden', `${idOf('TASK', int(task, 'id'))} is not a task of yours`)
@@ -105,13 +108,13 @@ type Requeue = {
   readonly type: string
   readonly actor: string
   readonly run: EndOfRun
-  /** When it may run again; in the past: at once. */
+  /** When it may run again; a past time means at once. */
   readonly availableAt: number
   readonly failures: number
   readonly error?: string | null
 }
 
-/** Returns a task to the queue, behind its back-off; a task that somebody cancelled ends instead. */
+/** Returns a task to the queue, behind its back-off; a cancelled task ends instead. */
 export function* requeueTask(
   context: PlaneContext,
   task: Row,
@@ -160,10 +163,7 @@ export function* wakeTask(context: PlaneContext, taskId: TaskRef, actor = 'contr
 type ParkedStatus = 'awaiting_approval' | 'budget_blocked' | 'blocked'
 type ParkedBy = { readonly actor?: string; readonly error?: string | null }
 
-/**
- * Parks a task under a name until somebody acts. A run that has it ends as `waiting`: its token is worth nothing from then on. Leaves a task
- * that has ended alone.
- */
+/** Blocks a task until somebody acts. Its run ends as `waiting`, and the run's token is no longer in force. It does nothing to an ended task. */
 export function* blockTask(
   context: PlaneContext,
   taskId: TaskRef,
@@ -187,21 +187,21 @@ export type EndOfRun = {
   readonly state: RunState
   readonly error?: string | null | undefined
   readonly skill?: string | null | undefined
-  /** What the run says it spent in all; without it, what it had reserved counts as spent. */
+  /** The total that the run reports; without it, what the run had reserved counts as spent. */
   readonly total?: number | undefined
 }
 
-/** The columns of a task that has no lease. */
+/** These columns mark a task without a lease. */
 export const noLease = { lease_digest: null, lease_ms: null } as const
 
 const ofRun = `id, task_id, agent_id, role, tokens_used,
   (SELECT COUNT(*) FROM reservations WHERE run_id = runs.id AND state = 'open') AS open_reservations`
 
-/** Does nothing unless the task is running. The caller changes the task. @returns the agent that had it */
+/** Ends the run of a running task; the caller changes the task. @returns the agent that had it */
 function* endRun(context: PlaneContext, task: Row, { state, error = null, skill = null, total }: EndOfRun): Command<string | undefined> {
   const runId = task.status === 'running' ? intOrNull(task, 'run_id') : null
   if (runId === null) return undefined
-  const ended = yield* first(
+  const ended = yield* queryOne(
     `UPDATE runs SET state = ?, ended_at = ?, error = ?, skill = COALESCE(?, skill) WHERE id = ? AND state = 'running' RETURNING ${ofRun}`,
     [state, context.now(), error, skill, runId],
   )
@@ -213,7 +213,7 @@ function* endRun(context: PlaneContext, task: Row, { state, error = null, skill 
   return text(ended, 'agent_id')
 }
 
-/** Questions of a task that has ended need no answer any more. */
+/** Cancels the open questions of an ended task. */
 function* cancelQuestions(context: PlaneContext, task: Row): Command<void> {
   yield [
     "UPDATE approvals SET state = 'cancelled', decided_at = ?, note = ? WHERE task_id = ? AND state = 'pending'",

@@ -15,7 +15,7 @@ export type TaskPage = {
 
 type Filter = { readonly where: readonly string[]; readonly params: readonly Param[] }
 
-/** An agent sees the tasks of its role and those for itself. @throws PlaneRefusal forbidden */
+/** Lists tasks. An agent sees those of its role and those for itself. @throws PlaneRefusal forbidden */
 export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> {
   const scope = scopeOf(caller, query)
   const { rows, next } = yield* page(both(scope, filterOf(query)), query)
@@ -26,7 +26,7 @@ export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> 
   }
 }
 
-/** What the counts are of: the filters that a page's reader does not change all the time. */
+/** Returns the filters that the counts have in common: those that a reader of the page seldom changes. */
 function scopeOf(caller: Caller, { role, agent_id }: TaskQuery): Filter {
   const asked = both(only('role', role), only('agent_id', agent_id))
   if (caller.kind === 'operator') return asked
@@ -36,7 +36,7 @@ function scopeOf(caller: Caller, { role, agent_id }: TaskQuery): Filter {
   return both(asked, { where: ['(role = ? OR agent_id = ?)'], params: [caller.role, caller.id] })
 }
 
-/** What the database finds without reading texts. */
+/** Returns the conditions that need no reading of texts. */
 function filterOf({ status, blocked_reason, open, label, parent_task_id }: TaskQuery): Filter {
   const ended = "('completed', 'failed', 'dead', 'cancelled')"
   return [
@@ -62,17 +62,20 @@ function like(q: string): string {
   return `%${q.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
 }
 
-/** `next`: the number of the last task that was looked at, when there are more behind it. */
-type Page = { readonly rows: readonly Row[]; readonly next?: number }
+/** `next` is the number of the last task that this page searched, when more follow. */
+type RowPage = { readonly rows: readonly Row[]; readonly next?: number }
 
-/** What a list shows of a task whose long texts nobody asked for. */
+/** A list shows these columns when the reader needs no long texts. */
 const briefColumns = `id, title, '' AS description, role, agent_id, priority, status, blocked_reason, labels, '{}' AS context, created_at, updated_at,
   created_by, version, attempt, max_attempts, available_at, run_id, parent_id, budget_tokens, tokens_used, cancel_requested, NULL AS result, error,
   ended_at`
 const size = 'LENGTH(description) + LENGTH(context) + COALESCE(LENGTH(result), 0)'
 
-/** One row more than asked tells whether there is a next page. A search may answer fewer than asked, or none, and still have a next page. */
-function* page(filter: Filter, query: TaskQuery): Command<Page> {
+/**
+ * Reads one row more than requested, which tells whether there is a next page. A search may return fewer than requested, or none, and still
+ * have a next page.
+ */
+function* page(filter: Filter, query: TaskQuery): Command<RowPage> {
   const order = query.order === 'queue' ? 'queue_at, id' : 'id DESC'
   const asked = both(filter, yield* afterOf(query))
   const end = query.q ? yield* endOfLook(asked, order) : undefined
@@ -84,10 +87,10 @@ function* page(filter: Filter, query: TaskQuery): Command<Page> {
   return last ? { rows, next: int(last, 'id') } : { rows }
 }
 
-/** Whose texts one page reads: a search for what is nowhere must not read a million texts in one go. */
+/** One page of a search reads the texts of this many tasks: a search for an absent text must not read a million at once. */
 const mostLookedAt = 10_000
 
-/** The last task whose texts this page reads, when there are more behind it. */
+/** Returns the last task whose texts this page reads, when more follow. */
 function* endOfLook({ where, params }: Filter, order: string): Command<Row | undefined> {
   const behind = `SELECT id, queue_at FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT 2 OFFSET ${mostLookedAt - 1}`
   const [last, more] = yield [behind, params]
@@ -108,10 +111,10 @@ function conditionOf(where: readonly string[]): string {
   return where.length === 0 ? '' : ` WHERE ${where.join(' AND ')}`
 }
 
-/** A page with more ends early: an agent may report a million characters with each task. */
+/** A page with more characters ends early: an agent may report a million with each task. */
 const mostCharacters = 2_097_152
 
-/** The first rows that are not too large together, at least one. */
+/** Reads the first rows that are not too large together, at least one. */
 function* wholeRows(found: readonly Row[]): Command<readonly Row[]> {
   let characters = 0
   const ids = found.map((row) => int(row, 'id'))

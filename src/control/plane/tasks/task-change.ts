@@ -1,11 +1,10 @@
-/** Locks one task, checks the lease of a run that writes to it, changes its row and records the change: every change of a task goes through here. */
+/** Locks a task, checks the lease of a run that writes to it, changes its row and records the change: every change of a task uses this file. */
 
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
-import type { Beside, Command, Param, Row } from '../../contract/store-port.ts'
+import type { BatchKey, Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
 import {
-  first,
   flag,
   idOf,
   idOrNull,
@@ -16,6 +15,7 @@ import {
   object,
   objectOrNull,
   type PlaneContext,
+  queryOne,
   strings,
   text,
   textOrNull,
@@ -26,12 +26,12 @@ import { recordEvent } from '../events.ts'
 
 /** @throws PlaneRefusal not_found */
 export function* lockTask(context: PlaneContext, number: number): Command<Row> {
-  const row = yield* first(`SELECT * FROM tasks WHERE id = ?${context.dialect.forUpdate}`, [number])
+  const row = yield* queryOne(`SELECT * FROM tasks WHERE id = ?${context.dialect.forUpdate}`, [number])
   if (!row) throw new PlaneRefusal('not_found', `there is no task ${idOf('TASK', number)}`)
   return row
 }
 
-/** @returns the row afterwards, and what else `returning` asks for. The columns come from our own code, never from a request. */
+/** Changes columns, whose names come from our own code, never from a request. @returns the new row, and what else `returning` asks for */
 export function* changeTask(
   context: PlaneContext,
   number: number,
@@ -39,7 +39,7 @@ export function* changeTask(
   returning = '*',
 ): Command<Row> {
   const names = Object.keys(columns)
-  const row = yield* first(
+  const row = yield* queryOne(
     `UPDATE tasks SET ${names.map((name) => `${name} = ?, `).join('')}version = version + 1, updated_at = ? WHERE id = ? RETURNING ${returning}`,
     [...Object.values(columns), context.now(), number],
   )
@@ -48,7 +48,7 @@ export function* changeTask(
   return row
 }
 
-/** What decides where a task stands in the queue. */
+/** These columns decide the place of a task in the queue. */
 const moves = new Set(['status', 'queue_at', 'role', 'agent_id'])
 
 type TaskHappening = {
@@ -58,7 +58,7 @@ type TaskHappening = {
   readonly agentId?: string
 }
 
-/** Records what happened to a task. The last run is named as long as the task has one. */
+/** Records what happened to a task, with its last run. */
 export function* recordTask(context: PlaneContext, row: Row, { type, actor, data, agentId }: TaskHappening): Command<void> {
   yield* recordEvent(context, {
     type,
@@ -71,17 +71,17 @@ export function* recordTask(context: PlaneContext, row: Row, { type, actor, data
   })
 }
 
-/** Wakes workers that wait for a task of this role. */
+/** Names the topic that wakes workers that wait for a task of this role. */
 export function readyTopic(role: string): string {
   return `tasks:${role}`
 }
 
-/** Wakes them when the task may be claimed. */
+/** Wakes these workers when the task may be claimed. */
 export function* announceReady(context: PlaneContext, row: Row): Command<void> {
   if (row.status === 'pending') yield* context.store.announce(readyTopic(text(row, 'role')))
 }
 
-/** The task as it travels, with what it depends on and who has it. `agentId`: when the caller knows who has it. */
+/** Returns the task as the API sends it, with its dependencies and the agent that has it. `agentId` saves a query when the caller knows the agent. */
 export function* fullTask(row: Row, agentId?: string): Command<Task> {
   const needs = yield ['SELECT needs FROM dependencies WHERE task_id = ? ORDER BY needs', [int(row, 'id')]]
   return taskOf(
@@ -93,17 +93,20 @@ export function* fullTask(row: Row, agentId?: string): Command<Task> {
 
 function* holderOf(row: Row): Command<string | null> {
   if (row.status !== 'running') return null
-  const run = yield* first('SELECT agent_id FROM runs WHERE id = ?', [int(row, 'run_id')])
+  const run = yield* queryOne('SELECT agent_id FROM runs WHERE id = ?', [int(row, 'run_id')])
   return run ? text(run, 'agent_id') : null
 }
 
 export function* readTask(id: string): Command<Row> {
-  const row = yield* first('SELECT * FROM tasks WHERE id = ?', [numberOf(id)])
+  const row = yield* queryOne('SELECT * FROM tasks WHERE id = ?', [numberOf(id)])
   if (!row) throw new PlaneRefusal('not_found', `there is no task ${id}`)
   return row
 }
 
-/** An agent reads the tasks of its role and its own; a run reads its own task. The server checks routes; this makes the plane safe without it. @throws PlaneRefusal */
+/**
+ * Lets an agent read the tasks of its role and its own, and a run its own task. The server checks routes; this protects the plane without the
+ * server. @throws PlaneRefusal
+ */
 export function requireReadable(caller: Caller, row: Row): void {
   if (caller.kind === 'operator') return
   const id = idOf('TASK', int(row, 'id'))
@@ -122,7 +125,7 @@ type Priority = TaskDraft['priority']
 
 const { status: statusShape, blocked_reason: reasonShape } = taskShape.shape
 
-/** Each hour of waiting is worth as much as an hour of bonus: a task of low priority comes up in the end. */
+/** An hour of bonus counts as much as an hour of waiting, so a task of low priority runs in the end. */
 const bonusMs: Readonly<Record<Priority, number>> = { low: -3_600_000, medium: 0, high: 3_600_000, urgent: 10_800_000 }
 const ranks: readonly Priority[] = ['low', 'medium', 'high', 'urgent']
 
@@ -134,7 +137,7 @@ export function priorityOf(row: Row): Priority {
   return ranks[int(row, 'priority')] ?? 'medium'
 }
 
-/** Stands in `queue_at` of a pending task that may not run yet: the claim's range of the index ends before it. */
+/** Marks in `queue_at` a pending task that may not run yet; a claim reads the index only up to this value. */
 const DELAYED = 1_000_000_000_000_000
 
 type QueuePlace = { readonly createdAt: number; readonly priority: Priority; readonly availableAt: number; readonly now: number }
@@ -143,10 +146,10 @@ export function queueAt({ createdAt, priority, availableAt, now }: QueuePlace): 
   return availableAt > now ? DELAYED : createdAt - bonusMs[priority]
 }
 
-/** The expression of `queueAt` for a task whose time has come. */
+/** Computes `queueAt` in SQL for a task whose time has come. */
 export const readyQueueAt = `created_at - CASE priority WHEN 0 THEN ${bonusMs.low} WHEN 2 THEN ${bonusMs.high} WHEN 3 THEN ${bonusMs.urgent} ELSE 0 END`
 
-/** `needs`: the numbers of the tasks that it depends on. `agentId`: who has it now. */
+/** `needs` holds the numbers of the tasks that it depends on, `agentId` the agent that has it now. */
 export function taskOf(row: Row, needs: readonly number[] = [], agentId: string | null = null): Task {
   const isRunning = row.status === 'running'
   return {
@@ -181,19 +184,19 @@ export function taskOf(row: Row, needs: readonly number[] = [], agentId: string 
   }
 }
 
-/** The queue is the role, or "ROLE AGENT" for a task of one agent alone; a task that is not pending stands in none. */
+/** The queue is the role, or "ROLE AGENT" for a task of one agent alone; a task that is not pending is in no queue. */
 const place = `UPDATE labels SET queue_at = (SELECT queue_at FROM tasks WHERE tasks.id = labels.task_id),
   queue = (SELECT CASE WHEN status <> 'pending' THEN NULL WHEN agent_id IS NULL THEN role ELSE role || ' ' || agent_id END
     FROM tasks WHERE tasks.id = labels.task_id)`
 
-/** For a task that has none yet: its row says where it stands. */
+/** Adds the labels of a task that has none yet; the row of the task says where it stands. */
 export function* keepLabels(task: Row, labels: readonly string[]): Command<void> {
   if (labels.length === 0) return
   for (const label of new Set(labels)) yield ['INSERT INTO labels (task_id, label) VALUES (?, ?)', [int(task, 'id'), label]]
   yield* moveLabels([task])
 }
 
-/** After the status, the role, the agent or the place in the queue of tasks has changed; `tasks`: their columns id and labels. */
+/** Moves the labels after the status, the role, the agent or the place in the queue of tasks has changed; `tasks` have the columns id and labels. */
 export function* moveLabels(tasks: readonly Row[]): Command<void> {
   const ids = tasks.filter((task) => text(task, 'labels') !== '[]').map((task) => int(task, 'id'))
   if (ids.length > 0) yield [`${place} WHERE task_id IN (${marks(ids)})`, ids]
@@ -205,9 +208,9 @@ export function* replaceLabels(task: Row, labels: readonly string[]): Command<vo
 }
 
 /**
- * Locks the task of a run token. An expired lease is lost even when nobody has taken the task since: whoever could not beat in time may
- * have been stopped for any length of time, and must not act on what it knew before.
- * @throws PlaneRefusal forbidden for another task or credential, lease_lost
+ * Locks the task of a run token. An expired lease is lost even when no other run has the task: a run that could not beat in time may have
+ * been stopped for any length of time, and must not act on what it knew before. @throws PlaneRefusal forbidden for another task or
+ * credential, lease_lost
  */
 export function* lockLease(context: PlaneContext, caller: Caller, id: string): Command<Row> {
   const run = runCallerOf(caller, numberOf(id))
@@ -224,17 +227,17 @@ function runCallerOf(caller: Caller, number: number): RunCaller {
   throw new PlaneRefusal('forbidden', `this run token is for ${caller.taskId}, not for ${idOf('TASK', number)}`)
 }
 
-/** As `lockLease`, for a row that is locked already. */
+/** Checks the lease like `lockLease`, for a locked row. */
 export function assertLease(context: PlaneContext, row: Row, caller: Caller): void {
   if (!hasLease(context, row, runCallerOf(caller, int(row, 'id')))) throw leaseLost(row)
 }
 
-/** What a run writes to its task needs nobody else's: runs of different tasks write beside each other. */
-export function besideRuns(caller: Caller): Beside | undefined {
+/** Lets writes of runs of different tasks share a batch, because each touches only its own task. */
+export function runBatchKey(caller: Caller): BatchKey | undefined {
   return caller.kind === 'run' ? { kind: 'run', key: caller.taskId } : undefined
 }
 
-/** The number of a run belongs to one claim only, and so to one token. */
+/** Compares the number of the run, which belongs to one claim only, and so to one token. */
 function hasLease(context: PlaneContext, row: Row, caller: RunCaller): boolean {
   return isLeased(context, row) && int(row, 'run_id') === numberOf(caller.runId) && int(row, 'attempt') === caller.attempt
 }

@@ -1,21 +1,20 @@
-/** Serves tasks: each method is one command, and so one transaction; operators edit, cancel and retry them here. */
+/** Serves tasks: each method is one command, and so one transaction; operators edit, cancel and retry tasks here. */
 
 import { type Caller, onlyOperator, signatureOf } from '../../contract/caller.ts'
 import type { TaskPlane } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskDraft, TaskPatch } from '../../contract/task-shapes.ts'
-import { assertBelievable } from '../budget/reservations.ts'
-import { first, idOf, int, intOrNull, numberOf, type PlaneContext, text } from '../command.ts'
+import { assertReportLimit } from '../budget/reservations.ts'
+import { idOf, int, intOrNull, numberOf, type PlaneContext, queryOne, text } from '../command.ts'
 import { beatLease, releaseLease, sweep } from './claim-task.ts'
-import { assertFewOpenTasks, besideCreates, createTask, createTaskOnce, forgetReplies, requireCreator } from './create-task.ts'
+import { assertFewOpenTasks, createBatchKey, createTask, createTaskOnce, forgetReplies, requireCreator } from './create-task.ts'
 import { clearDependentWarnings, replaceNeeds } from './dependencies.ts'
 import { beginEffect, endEffect, listEffects, resolveEffects } from './effects.ts'
 import { endTask, requeueTask } from './end-task.ts'
 import { listTasks } from './list-tasks.ts'
 import {
   announceReady,
-  besideRuns,
   changeTask,
   fullTask,
   hasEnded,
@@ -28,31 +27,32 @@ import {
   recordTask,
   replaceLabels,
   requireReadable,
+  runBatchKey,
 } from './task-change.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 
-/** `tick`: the part of `Plane.tick` that concerns tasks. */
+/** `tick` is the part of `Plane.tick` that concerns tasks. */
 export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Promise<void> } {
   const { read, write } = context.store
   const waiting = createWaitingClaims(context)
   return {
-    create: (caller, draft, once) => write(() => createTaskOnce(context, { caller, draft, once }), besideCreates(caller, draft, once)),
+    create: (caller, draft, once) => write(() => createTaskOnce(context, { caller, draft, once }), createBatchKey(caller, draft, once)),
     createMany: (caller, drafts) => write(() => createAll(context, caller, drafts)),
     get: (caller, id) => read(() => getTask(caller, id)),
     list: (caller, query) => read(() => listTasks(caller, query)),
     edit: (caller, id, patch, version) => write(() => shown(editTask(context, { caller, id, patch, version }))),
-    claim: (caller, request, gone) => waiting.claim({ caller, request, gone }),
-    beat: (caller, id) => write(() => beatLease(context, caller, id), besideRuns(caller)),
+    claim: (caller, request, disconnected) => waiting.claim({ caller, request, disconnected }),
+    beat: (caller, id) => write(() => beatLease(context, caller, id), runBatchKey(caller)),
     async release(caller, id, request) {
-      if (caller.kind === 'run') await assertBelievable(context, { caller, agentId: caller.id, tokens: request.tokens_used ?? 0 })
-      return await write(() => shown(releaseLease(context, { caller, id, request })), besideRuns(caller))
+      if (caller.kind === 'run') await assertReportLimit(context, { caller, agentId: caller.id, tokens: request.tokens_used ?? 0 })
+      return await write(() => shown(releaseLease(context, { caller, id, request })), runBatchKey(caller))
     },
     cancel: (caller, id, note) => write(() => shown(cancelTask(context, { caller, id, note }))),
     retry: (caller, id, note) => write(() => shown(retryTask(context, { caller, id, note }))),
     resolve: (caller, id, request) => write(() => shown(resolveEffects(context, { caller, id, request }))),
     effects: (caller, id) => read(() => effectsOf(caller, id)),
-    beginEffect: (caller, id, request) => write(() => beginEffect(context, { caller, id }, request), besideRuns(caller)),
-    endEffect: (caller, id, key, result) => write(() => endEffect(context, { caller, id }, key, result), besideRuns(caller)),
+    beginEffect: (caller, id, request) => write(() => beginEffect(context, { caller, id }, request), runBatchKey(caller)),
+    endEffect: (caller, id, key, result) => write(() => endEffect(context, { caller, id }, key, result), runBatchKey(caller)),
     tick: () => tick(context),
   }
 }
@@ -84,7 +84,7 @@ function* effectsOf(caller: Caller, id: string) {
   return yield* listEffects(numberOf(id))
 }
 
-/** Several sweeps, while there is more to do than one takes. */
+/** Sweeps several times, while there is more to do than one sweep takes. */
 async function tick(context: PlaneContext): Promise<void> {
   for (let rounds = 0; rounds < 20; rounds += 1) {
     const { nextAt } = await context.store.write(() => sweep(context))
@@ -93,12 +93,12 @@ async function tick(context: PlaneContext): Promise<void> {
   await context.store.write(() => forgetReplies(context))
 }
 
-/** Changes a task that has not ended: what it says, who may take it, when, after which other tasks, and whether an operator holds it back. */
+/** Changes an open task: its texts, who may take it, when, after which other tasks, and whether an operator blocks it. */
 type Edit = { readonly caller: Caller; readonly id: string; readonly patch: TaskPatch; readonly version?: number | undefined }
 
 type Columns = Record<string, Param>
 
-/** @throws PlaneRefusal version_conflict when somebody changed the task since; conflict when it is running or has ended */
+/** @throws PlaneRefusal version_conflict when the task changed since that version; conflict when it is running or has ended */
 function* editTask(context: PlaneContext, { caller, id, patch, version }: Edit): Command<Row> {
   onlyOperator(caller, 'edit tasks')
   const task = yield* lockTask(context, numberOf(id))
@@ -151,7 +151,7 @@ function textColumns(patch: TaskPatch): Columns {
   }
 }
 
-/** Of a running task `available_at` is the lease, so its place in the queue is that of a task whose time has come. */
+/** Computes the place in the queue. `available_at` of a running task is its lease, so its place is that of a task whose time has come. */
 function placeColumns(context: PlaneContext, task: Row, patch: TaskPatch): Columns {
   const now = context.now()
   const priority = patch.priority ?? priorityOf(task)
@@ -161,13 +161,13 @@ function placeColumns(context: PlaneContext, task: Row, patch: TaskPatch): Colum
   return { priority: rankOf(priority), ...place, ...(task.status === 'running' ? {} : { available_at: availableAt }) }
 }
 
-/** A task that an operator holds back may have a question open: let go, it waits for the answer. */
+/** Tells whether a task that an operator blocked has an open question: once released, it waits for the answer. */
 function* hasQuestion(task: Row): Command<boolean> {
   const open = "SELECT id FROM approvals WHERE task_id = ? AND run_id IS NOT NULL AND state = 'pending' LIMIT 1"
-  return task.blocked_reason === 'operator' && (yield* first(open, [int(task, 'id')])) !== undefined
+  return task.blocked_reason === 'operator' && (yield* queryOne(open, [int(task, 'id')])) !== undefined
 }
 
-/** What the task waits for now: an operator, other tasks, its budget, or nothing. An effect in doubt is settled by resolve alone. */
+/** Computes what the task waits for now: an operator, other tasks, its budget, or nothing. Only resolve settles an effect in doubt. */
 function statusColumns(task: Row, { patch, isAsking }: { readonly patch: TaskPatch; readonly isAsking: boolean }): Columns {
   if (task.status === 'running') return {}
   const isInDoubt = task.status === 'blocked' && task.blocked_reason === 'in_doubt'
@@ -184,20 +184,20 @@ function statusColumns(task: Row, { patch, isAsking }: { readonly patch: TaskPat
     : { status: 'pending', blocked_reason: null, ...(task.status === 'pending' ? {} : { error: null }) }
 }
 
-/** A higher budget of its own lets a task go on; the budgets of the day wake it themselves. */
+/** Tells whether a higher budget of its own lets the task continue; the budgets of the day wake it themselves. */
 function isAffordable(task: Row, patch: TaskPatch): boolean {
   if (patch.budget_tokens === undefined) return false
   const budget = intOrNull(task, 'budget_tokens')
   return budget === null || int(task, 'tokens_used') + int(task, 'tokens_reserved') < budget
 }
 
-type Steering = { readonly caller: Caller; readonly id: string; readonly note: string }
+type TaskDecision = { readonly caller: Caller; readonly id: string; readonly note: string }
 
 /**
- * A task that runs is told with its next beat, and ends when it is released or its lease expires. A dead one is put away: nobody wants it
- * any more. @throws PlaneRefusal conflict
+ * Cancels a task. A running task learns it with its next beat, and ends when the run releases it or its lease expires. A dead task becomes
+ * cancelled, because nobody needs it any more. @throws PlaneRefusal conflict
  */
-function* cancelTask(context: PlaneContext, { caller, id, note }: Steering): Command<Row> {
+function* cancelTask(context: PlaneContext, { caller, id, note }: TaskDecision): Command<Row> {
   onlyOperator(caller, 'cancel tasks')
   const task = yield* lockTask(context, numberOf(id))
   if (hasEnded(task) && task.status !== 'dead') throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')} already`)
@@ -210,15 +210,15 @@ function* cancelTask(context: PlaneContext, { caller, id, note }: Steering): Com
   return asked
 }
 
-/** Its error and the end of its runs stay as they are, and whoever depends on it knows since it died. */
+/** Cancels a dead task. Its error and its runs stay, and its dependents have known since it died. */
 function* putAway(context: PlaneContext, task: Row, actor: string): Command<Row> {
   const cancelled = yield* changeTask(context, int(task, 'id'), { status: 'cancelled' })
   yield* recordTask(context, cancelled, { type: 'task.cancelled', actor })
   return cancelled
 }
 
-/** Ended tasks start anew with all their attempts; one behind its back-off runs at once. @throws PlaneRefusal conflict */
-function* retryTask(context: PlaneContext, { caller, id, note }: Steering): Command<Row> {
+/** Gives an ended task all its attempts again, and runs a task behind a back-off at once. @throws PlaneRefusal conflict */
+function* retryTask(context: PlaneContext, { caller, id, note }: TaskDecision): Command<Row> {
   onlyOperator(caller, 'retry tasks')
   const task = yield* lockTask(context, numberOf(id))
   if (!canRetry(task)) throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')}: there is nothing to retry`)

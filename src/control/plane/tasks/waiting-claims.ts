@@ -4,38 +4,38 @@ import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
 import type { Claim } from '../../contract/task-shapes.ts'
-import { amount, int, type PlaneContext, text } from '../command.ts'
-import { besideClaims, type Claiming, type ClaimOutcome, claimTask, releaseLease, sweep } from './claim-task.ts'
+import { int, type PlaneContext, queryNumber, text } from '../command.ts'
+import { type ClaimCall, type ClaimOutcome, claimBatchKey, claimTask, releaseLease, sweep } from './claim-task.ts'
 import { readyTopic } from './task-change.ts'
 
 type WaitingClaims = {
-  /** Resolves with undefined after `wait_ms`, when the agent is woken, and for a caller that has gone. */
-  claim(claiming: Claiming): Promise<Claim | undefined>
+  /** Resolves with undefined after `wait_ms`, when an operator wakes the agent, and when the caller disconnects. */
+  claim(call: ClaimCall): Promise<Claim | undefined>
 }
 
-/** Announcements may be lost, and tasks of other daemons may be unlocked without one. */
-const lookAgainMs = 1_000
-/** How often an attempt is made anew because something was announced meanwhile; after that the next look finds it. */
+/** The queue is checked this often, because announcements may be lost and other daemons may unlock tasks without one. */
+const checkEveryMs = 1_000
+/** An attempt repeats this often because of announcements meanwhile; after that the next check finds the task. */
 const mostAttempts = 3
 
 export function createWaitingClaims(context: PlaneContext): WaitingClaims {
   const { store } = context
-  const roles = new Map<string, Role>()
+  const roles = new Map<string, WaitingRole>()
   let isPlanned = false
 
-  const attempt = (claiming: Claiming) => store.write(() => claimTask(context, claiming), besideClaims())
+  const attempt = (call: ClaimCall) => store.write(() => claimTask(context, call), claimBatchKey())
   const serveAll = () => {
     for (const { queue } of roles.values()) void queue.serve()
   }
 
-  function openRole(name: string): Role {
-    const queue = createRoleQueue({ role: name, attempt, look: () => store.read(() => readReady(name)), log: context.options.log })
+  function openRole(name: string): WaitingRole {
+    const queue = createRoleQueue({ role: name, attempt, readReady: () => store.read(() => readyOf(name)), log: context.options.log })
     const role = { queue, close: store.listen(readyTopic(name), () => void queue.serve()), claims: 0 }
     roles.set(name, role)
     return role
   }
 
-  /** The last claim removes its role: anybody may name any, and each would stay in memory. */
+  /** Runs work in the queue of a role. The last claim removes the queue: clients may name any role, and each would stay in memory. */
   async function inRole<T>(name: string, work: (queue: RoleQueue) => Promise<T>): Promise<T> {
     const role = roles.get(name) ?? openRole(name)
     role.claims += 1
@@ -56,56 +56,55 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
     serveAll()
   }
 
-  /** Runs only while somebody waits. */
-  function lookAgain(ms: number): void {
+  /** Plans a check while a claim waits. */
+  function checkLater(ms: number): void {
     if (isPlanned) return
     isPlanned = true
-    setTimeout(() => void look(), Math.min(lookAgainMs, Math.max(10, ms)))
+    setTimeout(() => void sweepAndServe(), Math.min(checkEveryMs, Math.max(10, ms)))
   }
 
-  async function look(): Promise<void> {
+  async function sweepAndServe(): Promise<void> {
     isPlanned = false
     if (![...roles.values()].some(({ queue }) => queue.size() > 0)) return
     const swept = await store.write(() => sweep(context)).catch(() => undefined)
     serveAll()
-    lookAgain(swept?.nextAt ? swept.nextAt - context.now() : lookAgainMs)
+    checkLater(swept?.nextAt ? swept.nextAt - context.now() : checkEveryMs)
   }
 
-  async function claimNow(claiming: Claiming): Promise<Claim | undefined> {
-    const outcome = await attempt(claiming)
-    return 'claim' in outcome ? await deliver(context, outcome.claim, claiming) : undefined
+  async function claimNow(call: ClaimCall): Promise<Claim | undefined> {
+    const outcome = await attempt(call)
+    return 'claim' in outcome ? await deliver(context, outcome.claim, call) : undefined
   }
 
-  async function claimIn(queue: RoleQueue, claiming: Claiming): Promise<Claim | undefined> {
-    const { gone } = claiming
+  async function claimIn(queue: RoleQueue, call: ClaimCall): Promise<Claim | undefined> {
+    const { disconnected } = call
     const wakes: number[] = []
     for (let tries = 1; ; tries += 1) {
       const before = queue.announcements()
-      const outcome = await attempt(claiming)
-      if ('claim' in outcome) return await deliver(context, outcome.claim, claiming)
-      if (outcome.none === 'gone' || gone.aborted) return undefined
+      const outcome = await attempt(call)
+      if ('claim' in outcome) return await deliver(context, outcome.claim, call)
+      if (outcome.none === 'disconnected' || disconnected.aborted) return undefined
       wakes.push(outcome.wakes)
-      // What was announced while this attempt was under way may have come after its look.
+      // An announcement during this attempt may have come after it read the queue.
       if (queue.announcements() === before || tries === mostAttempts) break
     }
-    lookAgain(lookAgainMs)
-    const granted = await queue.wait(claiming, wakes[0] ?? 0)
-    return granted && (await deliver(context, granted, claiming))
+    checkLater(checkEveryMs)
+    const granted = await queue.wait(call, wakes[0] ?? 0)
+    return granted && (await deliver(context, granted, call))
   }
 
   store.listen('tasks', serveAll)
   store.listen('agents', () => void checkWakes().catch(() => undefined))
   return {
-    claim: (claiming) =>
-      claiming.request.wait_ms === 0 ? claimNow(claiming) : inRole(claiming.request.role, (queue) => claimIn(queue, claiming)),
+    claim: (call) => (call.request.wait_ms === 0 ? claimNow(call) : inRole(call.request.role, (queue) => claimIn(queue, call))),
   }
 }
 
-type Role = { readonly queue: RoleQueue; readonly close: () => void; claims: number }
+type WaitingRole = { readonly queue: RoleQueue; readonly close: () => void; claims: number }
 
-/** A lease that nobody will receive goes back at once, and the attempt does not count. */
-async function deliver(context: PlaneContext, claim: Claim, { request, gone }: Claiming): Promise<Claim | undefined> {
-  if (!gone.aborted) return claim
+/** Releases the lease at once when its client has left, without counting the attempt. */
+async function deliver(context: PlaneContext, claim: Claim, { request, disconnected }: ClaimCall): Promise<Claim | undefined> {
+  if (!disconnected.aborted) return claim
   const { task, run_id: runId, attempt } = claim
   const caller: Caller = { kind: 'run', id: request.agent_id, role: request.role, taskId: task.task_id, runId, attempt }
   await context.store.write(() => releaseLease(context, { caller, id: task.task_id, request: { outcome: 'now' } }))
@@ -114,53 +113,53 @@ async function deliver(context: PlaneContext, claim: Claim, { request, gone }: C
 
 /** Keeps the waiting workers of one role, first come first served, and tries for as many of them as there are tasks. */
 type RoleQueue = {
-  wait(claiming: Claiming, wakes: number): Promise<Claim | undefined>
-  /** Called when something may be claimable. Never rejects. */
+  wait(call: ClaimCall, wakes: number): Promise<Claim | undefined>
+  /** Tries the waiting claims after something may have become claimable. Never rejects. */
   serve(): Promise<void>
   size(): number
-  /** Grows with each call of `serve`. */
+  /** Counts the calls of `serve`. */
   announcements(): number
-  /** Lets those return without a task whose agent was told to come back. */
+  /** Returns the claims of agents that an operator woke, without a task. */
   sendBack(wakes: ReadonlyMap<string, number>): void
 }
 
 type RoleQueueOptions = {
   readonly role: string
-  readonly attempt: (claiming: Claiming) => Promise<ClaimOutcome>
-  readonly look: () => Promise<Ready>
+  readonly attempt: (call: ClaimCall) => Promise<ClaimOutcome>
+  readonly readReady: () => Promise<Ready>
   readonly log: PlaneContext['options']['log']
 }
 
 type Waiter = {
-  readonly claiming: Claiming
+  readonly call: ClaimCall
   readonly wakes: number
   readonly settle: (claim: Claim | undefined) => void
   readonly fail: (error: unknown) => void
-  /** While a try is under way, the try decides. */
+  /** While a try is running, the try decides. */
   isTrying: boolean
   isLeaving: boolean
 }
 
-/** Tries that share a commit. */
+/** This many tries share a commit. */
 const atOnce = 32
 
-function createRoleQueue({ role, attempt, look, log }: RoleQueueOptions): RoleQueue {
+function createRoleQueue({ role, attempt, readReady, log }: RoleQueueOptions): RoleQueue {
   const waiters = new Set<Waiter>()
   const state = { announced: 0, isServing: false }
 
-  async function wait(claiming: Claiming, wakes: number): Promise<Claim | undefined> {
+  async function wait(call: ClaimCall, wakes: number): Promise<Claim | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<Claim | undefined>()
-    const waiter: Waiter = { claiming, wakes, settle: resolve, fail: reject, isTrying: false, isLeaving: false }
+    const waiter: Waiter = { call, wakes, settle: resolve, fail: reject, isTrying: false, isLeaving: false }
     const leave = () => leaveEmpty(waiter)
-    const timer = setTimeout(leave, claiming.request.wait_ms)
-    claiming.gone.addEventListener('abort', leave)
+    const timer = setTimeout(leave, call.request.wait_ms)
+    call.disconnected.addEventListener('abort', leave)
     waiters.add(waiter)
     try {
       return await promise
     } finally {
       waiters.delete(waiter)
       clearTimeout(timer)
-      claiming.gone.removeEventListener('abort', leave)
+      call.disconnected.removeEventListener('abort', leave)
     }
   }
 
@@ -176,7 +175,7 @@ function createRoleQueue({ role, attempt, look, log }: RoleQueueOptions): RoleQu
     try {
       for (let seen = -1; seen !== state.announced && waiters.size > 0; ) {
         seen = state.announced
-        await serveOnce(await look())
+        await serveOnce(await readReady())
       }
     } catch (error) {
       log('warn', 'waiting claims could not be served; they are tried again', { role, error: String(error) })
@@ -186,14 +185,14 @@ function createRoleQueue({ role, attempt, look, log }: RoleQueueOptions): RoleQu
   }
 
   async function serveOnce({ ready, own }: Ready): Promise<void> {
-    await Promise.all([...waiters].filter(({ claiming }) => own.has(claiming.request.agent_id)).map(tryFor))
+    await Promise.all([...waiters].filter(({ call }) => own.has(call.request.agent_id)).map(tryFor))
     const inOrder = [...waiters]
     for (let left = ready, at = 0; left > 0 && at < inOrder.length; ) {
       const group = inOrder.slice(at, at + Math.min(left, atOnce))
       at += group.length
       const outcomes = await Promise.all(group.map(tryFor))
       left -= outcomes.filter((outcome) => outcome === 'granted').length
-      // One that takes any task of the role found none, so nobody else will.
+      // A claim that takes any task of the role found none, so no other will.
       if (outcomes.includes('none for all')) return
     }
   }
@@ -201,7 +200,7 @@ function createRoleQueue({ role, attempt, look, log }: RoleQueueOptions): RoleQu
   async function tryFor(waiter: Waiter): Promise<'granted' | 'none' | 'none for all'> {
     if (waiter.isLeaving || !waiters.has(waiter)) return 'none'
     waiter.isTrying = true
-    const outcome = await attempt(waiter.claiming).catch((error: unknown) => ({ error }))
+    const outcome = await attempt(waiter.call).catch((error: unknown) => ({ error }))
     waiter.isTrying = false
     if ('claim' in outcome) {
       waiter.settle(outcome.claim)
@@ -209,13 +208,13 @@ function createRoleQueue({ role, attempt, look, log }: RoleQueueOptions): RoleQu
     }
     if ('error' in outcome && !isOutage(outcome.error)) waiter.fail(outcome.error)
     if (waiter.isLeaving) waiter.settle(undefined)
-    const isPlain = waiter.claiming.request.labels.length === 0
+    const isPlain = waiter.call.request.labels.length === 0
     return 'none' in outcome && outcome.none === 'empty' && isPlain ? 'none for all' : 'none'
   }
 
   function sendBack(wakes: ReadonlyMap<string, number>): void {
     for (const waiter of waiters) {
-      const now = wakes.get(waiter.claiming.request.agent_id)
+      const now = wakes.get(waiter.call.request.agent_id)
       if (now !== undefined && now !== waiter.wakes) leaveEmpty(waiter)
     }
   }
@@ -223,22 +222,22 @@ function createRoleQueue({ role, attempt, look, log }: RoleQueueOptions): RoleQu
   return { wait, serve, size: () => waiters.size, announcements: () => state.announced, sendBack }
 }
 
-/** The database is away for a moment: those who wait go on waiting. */
+/** Recognizes an outage of the database, through which claims keep waiting. */
 function isOutage(error: unknown): boolean {
   return error instanceof PlaneRefusal && error.code === 'unavailable'
 }
 
 type Ready = {
-  /** Tasks that anyone of the role may take; counted no further than `most`. */
+  /** Counts, up to `most`, the tasks that anyone of the role may take. */
   readonly ready: number
-  /** Agents for whom alone a task waits. */
+  /** Names the agents that have a task for them alone. */
   readonly own: ReadonlySet<string>
 }
 
 const most = 512
 
-function* readReady(role: string): Command<Ready> {
-  const ready = yield* amount(
+function* readyOf(role: string): Command<Ready> {
+  const ready = yield* queryNumber(
     `SELECT count(*) AS value FROM
       (SELECT 1 FROM tasks WHERE status = 'pending' AND role = ? AND agent_id IS NULL AND queue_at < 1000000000000000 LIMIT ${most}) AS ready`,
     [role],
@@ -250,7 +249,7 @@ function* readReady(role: string): Command<Ready> {
   return { ready, own: new Set(rows.map((row) => text(row, 'agent_id'))) }
 }
 
-/** How often each agent was told to come back. */
+/** Reads how often operators woke each agent. */
 function* wakesOf(): Command<ReadonlyMap<string, number>> {
   const rows = yield ['SELECT id, wakes FROM agents']
   return new Map(rows.map((row) => [text(row, 'id'), int(row, 'wakes')]))

@@ -1,4 +1,4 @@
-/** Takes what agents report, and tells what happened: page by page, or as it happens. */
+/** Takes the reports of agents, and serves events page by page or as a stream. */
 
 import { z } from '@hono/zod-openapi'
 import type { ApiEnv } from '../../../http/api.ts'
@@ -31,7 +31,7 @@ export function activityRoutes(app: ControlApi, server: ControlServer, quick: Qu
     body: activityPost,
     asks: 'What happened',
     answer: async (post, { caller }) => {
-      // A completion needs a task, and each task has one.
+      // Each completion ends a task, so completions need no limit.
       if (post.event_type !== 'task_completed') reports.take(caller)
       return { status: 200, body: await plane.activity(caller, post) }
     },
@@ -60,17 +60,17 @@ export function activityRoutes(app: ControlApi, server: ControlServer, quick: Qu
   )
 }
 
-/** How long somebody whose credential was revoked may still be told something, in ms. */
+/** A stream ends at most this many ms after its credential was revoked. */
 const recheckMs = 700
 
-type Streamed = {
+type StreamInput = {
   readonly caller: Caller
   readonly env: ApiEnv<Caller>['Bindings']
   readonly query: Parameters<EventPlane['follow']>[1]
 }
 
-/** Sends events to one client, at the pace at which it reads, for as long as its credential is in force. */
-function streamEvents({ plane, stopping, counters, log }: ControlServer, { caller, env, query }: Streamed): Response {
+/** Sends events to one client, as fast as it reads, while its credential is in force. */
+function streamEvents({ plane, stopping, counters, log }: ControlServer, { caller, env, query }: StreamInput): Response {
   const ended = counters.began('stream', caller)
   const stream = openEventStream({ connection: env.connection, opening: true })
   const over = new AbortController()
@@ -96,7 +96,7 @@ async function pass(events: AsyncIterable<ControlEvent>, stream: EventStream): P
   }
 }
 
-/** Looks at times whether the credential is still in force; a look that fails ends the stream, and the client asks again. */
+/** Checks repeatedly whether the credential is still in force; a failing check ends the stream, and the client asks again. */
 async function watchCredential(isInForce: () => Promise<boolean>, over: AbortController): Promise<void> {
   while (!over.signal.aborted) {
     await sleep(recheckMs, over.signal)

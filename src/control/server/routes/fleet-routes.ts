@@ -32,7 +32,7 @@ const receipts = z.array(
   z.object({ agent_id: z.string(), receipts: z.nullable(z.record(z.string(), z.unknown())), reported_at: z.nullable(z.string()) }),
 )
 
-/** As the seed answers; the plane gives it in exactly this order of keys. */
+/** Repeats the seed's answer; the plane returns its keys in exactly this order. */
 const seedState = z.object({
   agents: z.array(z.object({ id: z.string(), role: z.string(), heartbeat_enabled: z.boolean() })),
   budget: z.object({
@@ -180,7 +180,7 @@ export function agentRoutes(app: ControlApi, { plane, now }: ControlServer): voi
 const newOperator = z.strictObject({ name })
 const madeKey = { params: agentAt, body: [nothing, 'Nothing'], gives: [newAgentKey, 'The key'], status: 201, replay: 'secret' } as const
 
-/** Makes and revokes secrets, each shown once: the keys of agents and the tokens of operators; and says whose a secret is. */
+/** Makes and revokes secrets, each shown once: the keys of agents and the tokens of operators; and names the owner of a secret. */
 export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
   const { fleet, access } = plane
   addRoute(app, 'get', '/whoami', {

@@ -43,7 +43,7 @@ export function runRoutes(app: ControlApi, { plane }: ControlServer): void {
 }
 
 const piece = z.strictObject({ at: z.int().min(0).max(1e12), piece: z.string().max(1_048_576) })
-const kept = z.object({ log_bytes: z.int(), log_truncated: z.boolean() })
+const logState = z.object({ log_bytes: z.int(), log_truncated: z.boolean() })
 const upload = z.strictObject({
   digest: z.string().regex(/^[0-9a-f]{64}$/, 'a digest is the SHA-256 of the bytes in 64 hex digits'),
   body: z.base64().max(1_500_000),
@@ -85,7 +85,7 @@ export function runFileRoutes(app: ControlApi, server: ControlServer): void {
     summary: 'Append to the log; a piece that was sent before is stored once',
     params: runAt,
     body: [piece, 'The byte where it begins, and the text'],
-    gives: [kept, 'How long the log is now'],
+    gives: [logState, 'How long the log is now'],
     replay: 'none',
     answer: ({ caller, params, body }) => runs.appendLog(caller, params.id, body.at, body.piece),
   })

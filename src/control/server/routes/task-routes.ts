@@ -42,7 +42,7 @@ const page = z.object({ tasks: z.array(task), next: z.nullable(z.string()), coun
 const batch = z.strictObject({ tasks: z.array(taskDraft).min(1).max(1_000) })
 const ifMatch = z.object({ 'if-match': z.optional(z.string().max(64)) })
 
-/** As the seed answers; the plane gives it in exactly this order of keys. */
+/** Repeats the seed's answer; the plane returns its keys in exactly this order. */
 const seedTasks = z.object({
   tasks: z.array(
     z.object({
@@ -131,7 +131,7 @@ function onceOf(asked: QuickAsked<Caller>) {
   return key === undefined ? undefined : { key, digest: requestDigest({ method: 'POST', path }, body) }
 }
 
-/** @throws HttpError 400 for what is neither a version nor "*" */
+/** @throws HttpError 400 for anything but a version or "*" */
 function versionOf(ifMatch: string | undefined): number | undefined {
   if (ifMatch === undefined || ifMatch === '*') return undefined
   const [, digits] = /^(?:"(\d{1,15})"|(\d{1,15}))$/.exec(ifMatch)?.filter((part) => part !== undefined) ?? []
@@ -173,10 +173,10 @@ export function claimRoutes(app: ControlApi, server: ControlServer, quick: Quick
   })
 }
 
-type Asked = { readonly request: Parameters<ControlServer['plane']['tasks']['claim']>[1]; readonly connection: Connection }
+type ClientClaim = { readonly request: Parameters<ControlServer['plane']['tasks']['claim']>[1]; readonly connection: Connection }
 
-/** A task that was claimed when the client had left already goes back at once. */
-async function claimFor(server: ControlServer, caller: Caller, asked: Asked): Promise<Claim | undefined> {
+/** Releases a task at once when its client left before the claim ended. */
+async function claimFor(server: ControlServer, caller: Caller, asked: ClientClaim): Promise<Claim | undefined> {
   const { request, connection } = asked
   const { tasks } = server.plane
   const claimed = await (request.wait_ms === 0 ? tasks.claim(caller, request, connection.gone) : waitFor(server, caller, asked))
@@ -185,11 +185,11 @@ async function claimFor(server: ControlServer, caller: Caller, asked: Asked): Pr
   return undefined
 }
 
-/** A client that leaves ends the wait. */
+/** Waits for a task until the client leaves. */
 async function waitFor(
   { plane, stopping, counters }: ControlServer,
   caller: Caller,
-  { request, connection }: Asked,
+  { request, connection }: ClientClaim,
 ): Promise<Claim | undefined> {
   const ended = counters.began('poll', caller)
   connection.stay()
@@ -268,13 +268,13 @@ const approvalPage = z.object({ approvals: z.array(approval), next: z.nullable(z
 const use = z.strictObject({ digest: z.optional(z.string().regex(/^[0-9a-f]{64}$/, 'a digest is 64 hex digits')) })
 
 const asked = { approval_id: z.string(), operation: z.string() }
-/** As the seed answers; the plane gives it in exactly this order of keys. */
+/** Repeats the seed's answer; the plane returns its keys in exactly this order. */
 const seedApprovals = z.object({
   pending: z.array(z.object({ ...asked, task_id: z.nullable(z.string()), estimated_tokens: z.int(), operator_approved: z.literal(false) })),
   approved: z.array(z.object({ ...asked, operator_approved: z.literal(true), approved_at: z.string() })),
 })
 
-/** Lists questions to operators, takes their decisions, and gives an approved operation to the one who may use it. */
+/** Lists questions to operators, takes their decisions, and returns an approved operation to the caller that may use it. */
 export function approvalRoutes(app: ControlApi, { plane }: ControlServer): void {
   const query = approvalListQuery()
   addRoute(app, 'get', '/approvals', {
