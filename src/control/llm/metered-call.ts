@@ -10,7 +10,7 @@ import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
 import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf, type Upstream } from './upstream-call.ts'
-import { fieldsOf, type JsonFields, type ModelRequest, type Tally, type Wire } from './wires.ts'
+import { fieldsOf, type JsonFields, type RequestFacts, type Tally, type Wire } from './wires.ts'
 
 export type MeteredCall = {
   readonly deps: PassThroughDeps
@@ -31,24 +31,24 @@ const usualOutput = 16_384
 const mostOutput = 1e8
 
 export async function meteredCall(call: MeteredCall): Promise<Response> {
-  const asked = call.wire.asked(call.body)
+  const facts = call.wire.factsOf(call.body)
   assertCountable(call.body)
   const input = estimatedInput(call.body)
-  const reserved = await reserveFor(call, asked, input)
+  const reserved = await reserveFor(call, facts, input)
   const ended = new AbortController()
   const stopped = AbortSignal.any([call.connection.gone, ended.signal])
   const unwatch = watchRun(call.deps, call.secret, (why) => ended.abort(why))
-  const seen: Tally = { input: 0, output: 0, bytes: 0, whole: false, ended: false }
+  const tally: Tally = { input: 0, output: 0, bytes: 0, whole: false, ended: false }
   const model = modelOf(call)
   const finish = async (tokens: number) => {
     unwatch()
     await reserved.settle(tokens, model)
   }
-  const settle = () => finish(tokensOf(seen, { input, output: reserved.output }))
+  const settle = () => finish(tokensOf(tally, { input, output: reserved.output }))
   const broke = (error: unknown) => call.deps.log('warn', 'llm.upstream', { vendor: call.wire.vendor, error: String(error) })
-  const relay = { wire: call.wire, asked, seen, stopped, settle, redact: redactorOf(call.upstream), headers: {}, broke }
+  const relay = { wire: call.wire, facts, tally, stopped, settle, redact: redactorOf(call.upstream), headers: {}, broke }
   try {
-    const body = limitedBody(call, reserved.output / asked.answers)
+    const body = limitedBody(call, reserved.output / facts.answers)
     const answer = await askUpstream({ ...call, method: 'POST', body, signal: stopped })
     const headers = clientHeaders(answer.headers)
     if (!answer.ok) return await refused({ ...relay, headers }, answer, finish)
@@ -68,19 +68,19 @@ function modelOf({ body }: Pick<MeteredCall, 'body'>): string {
 
 async function reserveFor(
   { deps, wire, body, caller, upstream, connection }: MeteredCall,
-  asked: ModelRequest,
+  facts: RequestFacts,
   input: number,
 ): Promise<CallReservation> {
   const model = modelOf({ body })
-  const longest = asked.output ?? Math.min(usualOutput, (await catalogueFacts(upstream.baseUrl, model))?.maxOutputTokens ?? usualOutput)
+  const longest = facts.output ?? Math.min(usualOutput, (await catalogueFacts(upstream.baseUrl, model))?.maxOutputTokens ?? usualOutput)
   const failed = (error: unknown) => deps.log('warn', 'llm.settle', { run: caller.runId, error: String(error) })
   const charge = {
     caller,
     input,
-    output: Math.min(longest * asked.answers, mostOutput),
+    output: Math.min(longest * facts.answers, mostOutput),
     purpose: `${wire.path.slice(1)} ${model}`.slice(0, 200),
   }
-  return await reserveCall({ budget: deps.plane.budget, sleep: deps.sleep, failed }, { ...charge, gone: connection.gone })
+  return await reserveCall({ budget: deps.plane.budget, sleep: deps.sleep, failed }, { ...charge, disconnected: connection.gone })
 }
 
 /** @throws PlaneRefusal budget_exceeded when the API refuses an answer as short as the budget allows */
@@ -118,7 +118,7 @@ type Charge = {
   /** Limits the tokens of the answer. */
   readonly output: number
   readonly purpose: string
-  readonly gone: AbortSignal
+  readonly disconnected: AbortSignal
 }
 
 type CallReservation = {
@@ -147,7 +147,7 @@ async function reserveCall(deps: MeterDeps, charge: Charge): Promise<CallReserva
       // A refused reservation ends the run, so the call first asks how much is left.
       return await reserve(deps, charge, outputFor(charge, await deps.budget.remaining(charge.caller)))
     } catch (error) {
-      if (!isHeldByOthers(error) || tries >= retries.tries || charge.gone.aborted) throw error
+      if (!isHeldByOthers(error) || tries >= retries.tries || charge.disconnected.aborted) throw error
       await deps.sleep(retries.ms)
     }
   }
@@ -213,11 +213,11 @@ function pictureOf({ image_url, source, file_id }: JsonFields): unknown {
  * Computes the cost of a call: the vendor's count when it is final; what the answer showed when it ended without one. Otherwise nobody knows
  * what the vendor wrote, or thought without showing it, so all that was reserved counts.
  */
-function tokensOf(seen: Tally, reserved: { readonly input: number; readonly output: number }): number {
-  const counted = seen.input + seen.output
-  const output = Math.max(seen.output, Math.ceil(seen.bytes / bytesPerOutputToken), seen.ended ? 0 : reserved.output)
-  const atLeast = Math.max(seen.input, reserved.input) + output
-  return Math.min(seen.whole && counted > 0 ? counted : atLeast, mostTokens)
+function tokensOf(tally: Tally, reserved: { readonly input: number; readonly output: number }): number {
+  const counted = tally.input + tally.output
+  const output = Math.max(tally.output, Math.ceil(tally.bytes / bytesPerOutputToken), tally.ended ? 0 : reserved.output)
+  const atLeast = Math.max(tally.input, reserved.input) + output
+  return Math.min(tally.whole && counted > 0 ? counted : atLeast, mostTokens)
 }
 
 /** @throws HttpError 400 for a document that the request only names */

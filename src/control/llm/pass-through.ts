@@ -44,7 +44,7 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
     try {
       const secret = runTokenOf(request.headers)
       const caller = await assertRuns(deps, secret)
-      return await limited(caller, () => pass({ request, connection, target: known(target, request), caller, secret }))
+      return await limited(caller, () => pass({ request, connection, target: assertKnown(target, request), caller, secret }))
     } catch (error) {
       return errorAnswer(target.vendor, slowedDown(known5xx(deps, error), connection))
     }
@@ -101,7 +101,7 @@ function targetOf({ url, method, headers }: Request): Target {
   return { vendor, path: /^\/models(?:\/[\w.:@-]{1,200}){0,3}$/.test(path) ? path : '', method: method === 'GET' ? 'GET' : 'POST' }
 }
 
-function known(target: Target, { method, url }: Request): Target {
+function assertKnown(target: Target, { method, url }: Request): Target {
   if (target.path === '' || method !== target.method)
     throw new HttpError(
       404,
@@ -112,8 +112,8 @@ function known(target: Target, { method, url }: Request): Target {
 }
 
 function upstreamFor({ upstreams }: PassThroughDeps, vendor: Vendor): Upstream {
-  const found = upstreams[vendor]
-  if (found) return found
+  const upstream = upstreams[vendor]
+  if (upstream) return upstream
   const name = vendor.toUpperCase()
   throw new HttpError(
     503,
@@ -141,7 +141,7 @@ const longestMs = 60_000
 
 async function freeCall({ deps, request, connection, upstream, path, method, vendor, text }: FreeCall): Promise<Response> {
   const signal = AbortSignal.any([connection.gone, AbortSignal.timeout(longestMs)])
-  const answer = await asked().catch((error: unknown) => {
+  const answer = await ask().catch((error: unknown) => {
     deps.log('warn', 'llm.upstream', { vendor, error: String(error) })
     return undefined
   })
@@ -149,7 +149,7 @@ async function freeCall({ deps, request, connection, upstream, path, method, ven
   const body = redactorOf(upstream)((await readText(answer, maxDocumentBytes)).text)
   return new Response(body, { status: answer.status, headers: { ...quiet, ...clientHeaders(answer.headers) } })
 
-  async function asked(): Promise<Response> {
+  async function ask(): Promise<Response> {
     return await askUpstream({ deps, request, upstream, path, method, body: text, signal })
   }
 }

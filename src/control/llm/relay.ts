@@ -4,12 +4,12 @@ import { quiet } from '../../http/http-error.ts'
 import { parseJson } from '../../kit/json.ts'
 import { type EventBlock, readBlocks } from './stream-blocks.ts'
 import { maxDocumentBytes, readText } from './upstream-call.ts'
-import { errorAnswer, type Failure, failureOf, fieldsOf, type ModelRequest, type Tally, type Wire } from './wires.ts'
+import { errorAnswer, type Failure, failureOf, fieldsOf, type RequestFacts, type Tally, type Wire } from './wires.ts'
 
 export type Relay = {
   readonly wire: Wire
-  readonly asked: ModelRequest
-  readonly seen: Tally
+  readonly facts: RequestFacts
+  readonly tally: Tally
   /** Aborts, with the reason, when the run may not continue or the client disconnects. */
   readonly stopped: AbortSignal
   /** Called before the client has the end of the answer; only the first call counts. */
@@ -21,13 +21,13 @@ export type Relay = {
 }
 
 /** Passes on a document unchanged. One that is not an object of JSON counts by its bytes. */
-export async function relayDocument({ wire, seen, settle, redact, headers }: Relay, upstream: Response): Promise<Response> {
+export async function relayDocument({ wire, tally, settle, redact, headers }: Relay, upstream: Response): Promise<Response> {
   const { text, isWhole, bytes } = await readText(upstream, maxDocumentBytes)
   if (!isWhole) throw new RangeError(`the model answered with more than ${maxDocumentBytes} bytes`)
   const value = fieldsOf(parseJson(text))
-  if (Object.keys(value).length === 0) seen.bytes = bytes
-  wire.note(seen, value)
-  seen.ended = true
+  if (Object.keys(value).length === 0) tally.bytes = bytes
+  wire.note(tally, value)
+  tally.ended = true
   await settle()
   return new Response(redact(text), { status: upstream.status, headers: { ...quiet, ...headers } })
 }
@@ -39,21 +39,21 @@ export function relayStream(relay: Relay, upstream: Response): Response {
   /** Settles before it passes on the last event, because the client may act on that. */
   async function passed(block: EventBlock): Promise<string | Uint8Array | undefined> {
     const value = fieldsOf(parseJson(block.data))
-    relay.wire.note(relay.seen, value)
+    relay.wire.note(relay.tally, value)
     if (relay.wire.isLast(block.data, value)) {
-      relay.seen.ended = true
+      relay.tally.ended = true
       await relay.settle()
     }
-    if (relay.wire.isExtra(value, relay.asked)) return undefined
+    if (relay.wire.isExtra(value, relay.facts)) return undefined
     const text = relay.redact(block.data)
     return text === block.data ? block.bytes : relay.redact(new TextDecoder().decode(block.bytes))
   }
 
   async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     const piece = reader ? await reader.read() : { done: true as const, value: undefined }
-    const found = piece.done ? [blocks.rest()] : blocks.take(piece.value)
+    const blocksOfPiece = piece.done ? [blocks.rest()] : blocks.take(piece.value)
     const out: Uint8Array[] = []
-    for (const block of found) {
+    for (const block of blocksOfPiece) {
       const bytes = block && (await passed(block))
       if (bytes !== undefined) out.push(typeof bytes === 'string' ? new TextEncoder().encode(bytes) : bytes)
     }

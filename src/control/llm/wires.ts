@@ -7,7 +7,7 @@ import type { Vendor } from './upstream-call.ts'
 
 export type JsonFields = { readonly [name: string]: unknown }
 
-export type ModelRequest = {
+export type RequestFacts = {
   readonly stream: boolean
   /** The longest answer that the request permits, in tokens. */
   readonly output: number | undefined
@@ -25,15 +25,15 @@ export type Wire = {
   /** Below the version of the API. */
   readonly path: string
   /** @throws HttpError 400 for what cannot be metered */
-  readonly asked: (body: JsonFields) => ModelRequest
+  readonly factsOf: (body: JsonFields) => RequestFacts
   /** Returns the request with an answer of at most `output` tokens; undefined when the API refuses so few. */
   readonly limited: (body: JsonFields, output: number, address: string) => JsonFields | undefined
   /** Takes a whole answer, or one event of a stream. */
-  readonly note: (seen: Tally, value: JsonFields) => void
+  readonly note: (tally: Tally, value: JsonFields) => void
   /** Tells whether this is the last event, after which the client may send its next request. */
   readonly isLast: (data: string, value: JsonFields) => boolean
   /** Tells whether this event exists only because the pass-through asked for it. */
-  readonly isExtra: (value: JsonFields, asked: ModelRequest) => boolean
+  readonly isExtra: (value: JsonFields, facts: RequestFacts) => boolean
   /** Returns the event that ends a stream with a failure. */
   readonly stopped: (failure: Failure) => string
 }
@@ -48,16 +48,16 @@ function countOf(value: unknown): number {
 }
 
 /** Raises the counts, because an event may repeat what an earlier one reported. */
-function noteCounts(seen: Tally, { input, output }: { readonly input: number; readonly output: number }): void {
-  seen.input = Math.max(seen.input, input)
-  seen.output = Math.max(seen.output, output)
+function noteCounts(tally: Tally, { input, output }: { readonly input: number; readonly output: number }): void {
+  tally.input = Math.max(tally.input, input)
+  tally.output = Math.max(tally.output, output)
 }
 
 /** Adds a text of the answer. Counts that came before it were not the final ones. */
-function noteText(seen: Tally, text: unknown): void {
+function noteText(tally: Tally, text: unknown): void {
   const bytes = textBytes(text)
-  seen.bytes += bytes
-  if (bytes > 0) seen.whole = false
+  tally.bytes += bytes
+  if (bytes > 0) tally.whole = false
 }
 
 /** Computes the output from the total too: some vendors count hidden thinking only there. */
@@ -92,7 +92,7 @@ function answersOf(name: string, n: unknown, most: number): number {
 export const chatCompletions: Wire = {
   vendor: 'openai',
   path: '/chat/completions',
-  asked(body) {
+  factsOf(body) {
     // Some servers write this many answers and show the best of them.
     answersOf('best_of', body.best_of, 1)
     return {
@@ -108,14 +108,14 @@ export const chatCompletions: Wire = {
     const counts = body.stream === true ? { stream_options: { ...fieldsOf(body.stream_options), include_usage: true } } : {}
     return { ...rest, [limitName(body, address)]: output, ...counts }
   },
-  note(seen, { usage, choices }) {
+  note(tally, { usage, choices }) {
     const counts = fieldsOf(usage)
     const input = countOf(counts.prompt_tokens)
-    noteCounts(seen, { input, output: outputOf(counts, { input: 'prompt_tokens', output: 'completion_tokens' }) })
+    noteCounts(tally, { input, output: outputOf(counts, { input: 'prompt_tokens', output: 'completion_tokens' }) })
     const all = (Array.isArray(choices) ? choices : []).map(fieldsOf)
-    for (const { delta, message } of all) noteText(seen, delta ?? message)
+    for (const { delta, message } of all) noteText(tally, delta ?? message)
     // Some servers count in each chunk; only an answer that ends has the final count.
-    if (input > 0 && all.every(hasEnded)) seen.whole = true
+    if (input > 0 && all.every(hasEnded)) tally.whole = true
   },
   isLast: (data) => data === '[DONE]',
   isExtra: ({ choices, usage }, { wantsCounts }) => !wantsCounts && isObject(usage) && Array.isArray(choices) && choices.length === 0,
@@ -139,7 +139,7 @@ const ends: readonly unknown[] = ['response.completed', 'response.incomplete', '
 export const openAiResponses: Wire = {
   vendor: 'openai',
   path: '/responses',
-  asked(body) {
+  factsOf(body) {
     for (const [name, why] of Object.entries(unmetered))
       if (body[name] !== undefined && body[name] !== null && body[name] !== false)
         throw new HttpError(400, 'unsupported_parameter', `${name}: ${why}`)
@@ -147,14 +147,14 @@ export const openAiResponses: Wire = {
   },
   /** The API requires at least 16. */
   limited: (body, output) => (output < 16 ? undefined : { ...body, max_output_tokens: output }),
-  note(seen, value) {
+  note(tally, value) {
     const response = value.object === 'response' ? value : fieldsOf(value.response)
     const usage = fieldsOf(response.usage)
     const input = countOf(usage.input_tokens)
-    noteCounts(seen, { input, output: outputOf(usage, { input: 'input_tokens', output: 'output_tokens' }) })
-    if (value.object === 'response') noteText(seen, value.output)
-    if (typeof value.type === 'string' && value.type.endsWith('.delta')) noteText(seen, value.delta)
-    if (input > 0 && isWhole(value)) seen.whole = true
+    noteCounts(tally, { input, output: outputOf(usage, { input: 'input_tokens', output: 'output_tokens' }) })
+    if (value.object === 'response') noteText(tally, value.output)
+    if (typeof value.type === 'string' && value.type.endsWith('.delta')) noteText(tally, value.delta)
+    if (input > 0 && isWhole(value)) tally.whole = true
   },
   isLast: (_, { type }) => ends.includes(type) || type === 'error',
   isExtra: () => false,
@@ -174,7 +174,7 @@ const leastThinking = 1024
 export const anthropicMessages: Wire = {
   vendor: 'anthropic',
   path: '/messages',
-  asked(body) {
+  factsOf(body) {
     return { stream: body.stream === true, output: countOf(body.max_tokens) || undefined, answers: 1, wantsCounts: true }
   },
   limited(body, output) {
@@ -184,14 +184,14 @@ export const anthropicMessages: Wire = {
     if (output < 2 * leastThinking) return undefined
     return { ...body, max_tokens: output, thinking: { ...thinking, budget_tokens: Math.floor(output / 2) } }
   },
-  note(seen, value) {
+  note(tally, value) {
     const { type, message, usage, delta, content_block, content } = value
     const counts = totalOf(fieldsOf(type === 'message_start' ? fieldsOf(message).usage : usage))
-    noteCounts(seen, counts)
-    if (type === 'message') noteText(seen, content)
-    if (type === 'content_block_start') noteText(seen, content_block)
-    if (type === 'content_block_delta') noteText(seen, delta)
-    if ((type === 'message' || type === 'message_delta') && counts.output > 0 && seen.input > 0) seen.whole = true
+    noteCounts(tally, counts)
+    if (type === 'message') noteText(tally, content)
+    if (type === 'content_block_start') noteText(tally, content_block)
+    if (type === 'content_block_delta') noteText(tally, delta)
+    if ((type === 'message' || type === 'message_delta') && counts.output > 0 && tally.input > 0) tally.whole = true
   },
   isLast: (_, { type }) => type === 'message_stop' || type === 'error',
   isExtra: () => false,

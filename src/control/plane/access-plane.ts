@@ -13,10 +13,10 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
   const { store } = context
   return {
     async callerOf(secret) {
-      const found = await store.read(() => callerOfSecret(context, secret))
-      const key = found?.usedKey
+      const identified = await store.read(() => callerOfSecret(context, secret))
+      const key = identified?.usedKey
       if (key !== undefined) await store.write(() => noteUse(context, key))
-      return found?.caller
+      return identified?.caller
     },
     identityOf: (caller) => identityOf(context, caller),
     operator: async (id) => await store.read(() => operatorInForce(id)),
@@ -145,8 +145,8 @@ async function identityOf(context: PlaneContext, caller: Caller): Promise<Identi
 async function planeId({ store, randomBytes }: PlaneContext): Promise<string> {
   const existing = await store.read(readPlaneId)
   if (existing !== undefined) return existing
-  const made = Buffer.from(randomBytes(8)).toString('hex')
-  return await store.write(() => keepPlaneId(made))
+  const id = Buffer.from(randomBytes(8)).toString('hex')
+  return await store.write(() => storePlaneId(id))
 }
 
 function* readPlaneId(): Command<string | undefined> {
@@ -155,9 +155,9 @@ function* readPlaneId(): Command<string | undefined> {
 }
 
 /** Stores the id unless another daemon stored one at the same time. */
-function* keepPlaneId(made: string): Command<string> {
-  yield ["INSERT INTO settings (name, value) VALUES ('plane_id', ?) ON CONFLICT (name) DO NOTHING", [made]]
-  return (yield* readPlaneId()) ?? made
+function* storePlaneId(id: string): Command<string> {
+  yield ["INSERT INTO settings (name, value) VALUES ('plane_id', ?) ON CONFLICT (name) DO NOTHING", [id]]
+  return (yield* readPlaneId()) ?? id
 }
 
 function* listOperators(): Command<readonly OperatorToken[]> {
@@ -171,16 +171,16 @@ function operatorOf(row: Row): OperatorToken {
 type NewOperator = { readonly name: string; readonly actor: string; readonly secret?: string | undefined }
 
 function* addOperator(context: PlaneContext, { name, actor, secret }: NewOperator): Command<NewOperatorToken> {
-  const made = secret === undefined ? newSecret(context, 'cpo') : { secret, digest: sha256(secret) }
+  const token = secret === undefined ? newSecret(context, 'cpo') : { secret, digest: sha256(secret) }
   const row = yield* queryOne('INSERT INTO operators (id, name, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
     newSecretId(context, 'op'),
     name,
-    made.digest,
+    token.digest,
     context.now(),
   ])
   if (!row) throw new Error('INSERT … RETURNING answered no row')
   yield* recordEvent(context, { type: 'operator.added', actor, data: { id: text(row, 'id'), name } })
-  return { ...operatorOf(row), token: made.secret }
+  return { ...operatorOf(row), token: token.secret }
 }
 
 /** @throws PlaneRefusal not_found; conflict for the last operator */

@@ -33,9 +33,9 @@ export function createApprovalPlane(context: PlaneContext): ApprovalPlane {
   const { store } = context
   return {
     async get(caller, id) {
-      const found = approvalOf(await store.read(() => readApproval(id)))
-      assertSelf(caller, found.agent_id, `read ${id}`)
-      return found
+      const result = approvalOf(await store.read(() => readApproval(id)))
+      assertSelf(caller, result.agent_id, `read ${id}`)
+      return result
     },
     list: async (caller, query) => await store.read(() => listApprovals(caller, query)),
     async decide(caller, id, request) {

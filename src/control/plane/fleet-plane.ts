@@ -141,10 +141,10 @@ function* editAgent(context: PlaneContext, { actor, id, patch }: By<{ readonly p
 
 /** Sets the columns that have a value. Their names come from our own code and from checked requests, never from outside. */
 function* setColumns(id: string, columns: Readonly<Record<string, Param | undefined>>): Command<Row | undefined> {
-  const given = Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
-  if (given.length === 0) return undefined
-  const sets = given.map(([name]) => `${name} = ?`).join(', ')
-  return yield* queryOne(`UPDATE agents SET ${sets} WHERE id = ? RETURNING *`, [...given.map(([, value]) => value), id])
+  const present = Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  if (present.length === 0) return undefined
+  const sets = present.map(([name]) => `${name} = ?`).join(', ')
+  return yield* queryOne(`UPDATE agents SET ${sets} WHERE id = ? RETURNING *`, [...present.map(([, value]) => value), id])
 }
 
 /** Gives a paused agent no new task; its running task continues. To stop that one too, an operator cancels it. */

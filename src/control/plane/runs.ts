@@ -70,9 +70,9 @@ function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: R
     ['runs.state = ?', state],
     ['runs.id < ?', after === undefined ? undefined : numberOf(after)],
   ])
-  const found = yield* readRuns(`${where} ORDER BY runs.id DESC LIMIT ?`, [...params, limit + 1])
-  const runs = found.slice(0, limit)
-  return { runs, next: found.length > limit ? (runs.at(-1)?.run_id ?? null) : null }
+  const rows = yield* readRuns(`${where} ORDER BY runs.id DESC LIMIT ?`, [...params, limit + 1])
+  const runs = rows.slice(0, limit)
+  return { runs, next: rows.length > limit ? (runs.at(-1)?.run_id ?? null) : null }
 }
 
 type Delivery = Parameters<RunPlane['deliver']>[2]
@@ -138,9 +138,9 @@ function checkedBytes({ name, digest, body }: NewArtifact): number {
   const bytes = Buffer.from(body, 'base64')
   if (bytes.toString('base64') !== body) throw new PlaneRefusal('bad_request', `the content of "${name}" is not base64`)
   if (bytes.length > mostBytes) throw new PlaneRefusal('too_large', `an artifact has at most 1 MiB; "${name}" has ${bytes.length} bytes`)
-  const found = sha256(bytes)
-  if (found !== digest)
-    throw new PlaneRefusal('bad_request', `the content of "${name}" has the digest ${found}, not the one that was given; send it again`)
+  const actual = sha256(bytes)
+  if (actual !== digest)
+    throw new PlaneRefusal('bad_request', `the content of "${name}" has the digest ${actual}, not the one that was given; send it again`)
   return bytes.length
 }
 
@@ -373,9 +373,9 @@ function* withArtifacts(rows: readonly Row[]): Command<readonly ListedRun[]> {
 /** @throws PlaneRefusal not_found */
 function* readRun(id: string): Command<Run> {
   const row = yield* queryOne(`SELECT ${listed}, runs.manifest ${withTitle} WHERE runs.id = ?`, [numberOf(id)])
-  const [found] = row ? yield* withArtifacts([row]) : []
-  if (!row || !found) throw noRun(id)
-  return { ...found, manifest: objectOrNull(row, 'manifest') }
+  const [listedRun] = row ? yield* withArtifacts([row]) : []
+  if (!row || !listedRun) throw noRun(id)
+  return { ...listedRun, manifest: objectOrNull(row, 'manifest') }
 }
 
 function noRun(id: string): PlaneRefusal {

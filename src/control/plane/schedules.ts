@@ -130,10 +130,10 @@ async function fireOne(context: PlaneContext, number: number): Promise<void> {
 
 /** @returns whether there may be more to do */
 function* takeStep(context: PlaneContext, number: number): Command<boolean> {
-  const found = yield* lockDue(context, number)
-  if (!found) return false
-  const { row, timing } = found
-  const step = yield* stepOf(context, found)
+  const due = yield* lockDue(context, number)
+  if (!due) return false
+  const { row, timing } = due
+  const step = yield* stepOf(context, due)
   if (step.do === 'nothing') return false
   if (step.do === 'rewind') {
     yield* setNext(number, nextDue(timing, step.checked))
@@ -185,8 +185,8 @@ function* createDueTask(context: PlaneContext, { row, due, passedOver }: DueTask
   const { task } = draftOf(row)
   const schedule = { schedule_id: scheduleId(id), name: text(row, 'name'), due_at: new Date(due).toISOString(), passed_over: passedOver }
   const draft = { ...task, context: { ...task.context, schedule } }
-  const made = yield* createTask(context, { kind: 'operator', id: 'schedules', name: 'schedules' }, draft, actor)
-  const taskId = numberOf(made.task_id)
+  const created = yield* createTask(context, { kind: 'operator', id: 'schedules', name: 'schedules' }, draft, actor)
+  const taskId = numberOf(created.task_id)
   yield ['UPDATE fired SET task_id = ? WHERE schedule_id = ? AND due_at = ?', [taskId, id, due]]
   yield ['UPDATE schedules SET last_fired_at = ?, last_task_id = ? WHERE id = ?', [now, taskId, id]]
   yield* recordEvent(context, { type: 'schedule.fired', actor, taskId, role: task.role, data: schedule })
@@ -209,14 +209,14 @@ function* recordSkipped(context: PlaneContext, { row, step }: SkippedTime): Comm
 }
 
 function* passOver(context: PlaneContext, { number, error }: { readonly number: number; readonly error: string }): Command<void> {
-  const found = yield* lockDue(context, number)
-  if (!found) return
-  yield* setNext(number, nextDue(found.timing, context.now()))
-  const data = { schedule_id: scheduleId(number), name: text(found.row, 'name'), error }
+  const due = yield* lockDue(context, number)
+  if (!due) return
+  yield* setNext(number, nextDue(due.timing, context.now()))
+  const data = { schedule_id: scheduleId(number), name: text(due.row, 'name'), error }
   yield* recordEvent(context, {
     type: 'schedule.failed',
-    actor: `schedule ${text(found.row, 'name')}`,
-    role: draftOf(found.row).task.role,
+    actor: `schedule ${text(due.row, 'name')}`,
+    role: draftOf(due.row).task.role,
     data,
   })
 }

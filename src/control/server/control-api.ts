@@ -106,8 +106,8 @@ export function pageRoutes(app: ControlApi, { plane, secure, now, counters }: Co
     async (c) => {
       const { token } = c.req.valid('json')
       const caller = await c.env.attempt(async () => {
-        const found = await plane.access.callerOf(token)
-        return found?.kind === 'operator' ? found : undefined
+        const owner = await plane.access.callerOf(token)
+        return owner?.kind === 'operator' ? owner : undefined
       })
       const operator = caller && (await plane.access.operator(caller.id))
       if (!caller || !operator) throw unauthorized('this is no operator token in force')

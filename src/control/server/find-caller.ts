@@ -76,8 +76,8 @@ const ofProxies = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip|t
 /** Refuses requests that a proxy passed on, even from a proxy on this machine: they come from elsewhere. */
 function isNear({ address, headers }: SeedSender, networks: readonly string[]): boolean {
   if ([...headers.keys()].some((name) => ofProxies.test(name))) return false
-  const found = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ''))
-  return found !== undefined && networks.some((network) => contains(network, found))
+  const parsed = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ''))
+  return parsed !== undefined && networks.some((network) => contains(network, parsed))
 }
 
 /** @throws Error unless it is a network */

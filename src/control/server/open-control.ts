@@ -167,11 +167,11 @@ export function createReplyStore({ store, now, daemon }: ReplyStoreOptions): Rep
 
   function* begin({ owner, key, digest }: RequestName): Command<Begun> {
     const values = [owner, key, digest, answering, daemon, now()]
-    const made = yield [
+    const inserted = yield [
       'INSERT INTO replies (owner, key, digest, status, body, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (owner, key) DO NOTHING RETURNING key',
       values,
     ]
-    if (made.length > 0) return { state: 'new' }
+    if (inserted.length > 0) return { state: 'new' }
     const [row] = yield ['SELECT digest, status, body, at FROM replies WHERE owner = ? AND key = ?', [owner, key]]
     return row ? stateOf(row, { owner, key, digest }) : { state: 'elsewhere' }
   }

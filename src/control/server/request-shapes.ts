@@ -61,9 +61,9 @@ export const nothing = z.strictObject({})
 export const removed = z.object({ removed: z.literal(true) })
 
 /** Tells whether a request is one of the seed's, which asks for nothing but the seed's own parameter. */
-export function isSeedQuery(given: Readonly<Record<string, string>>, known: readonly string[], own: string): boolean {
-  if (given.view !== undefined) return given.view === 'seed'
-  return Object.keys(given).every((name) => name === own || !known.includes(name))
+export function isSeedQuery(query: Readonly<Record<string, string>>, known: readonly string[], own: string): boolean {
+  if (query.view !== undefined) return query.view === 'seed'
+  return Object.keys(query).every((name) => name === own || !known.includes(name))
 }
 
 /** Restricts the shared secret to the answers of the seed's routes. @throws HttpError 403 */

@@ -149,8 +149,8 @@ export function createTextOf(): (sql: string) => string {
 /** Numbers each `?` that is not between quotes. */
 function numbered(sql: string): string {
   let count = 0
-  return sql.replace(/'(?:[^']|'')*'|\?/g, (found) => {
-    if (found !== '?') return found
+  return sql.replace(/'(?:[^']|'')*'|\?/g, (match) => {
+    if (match !== '?') return match
     count += 1
     return `$${count}`
   })

@@ -107,11 +107,11 @@ export function* bringUpToDate(engine: Engine): Command<number> {
   // Two daemons may start at once, and CREATE TABLE IF NOT EXISTS alone is not safe against that in PostgreSQL.
   if (engine === 'postgres') yield ['SELECT pg_advisory_xact_lock(3100)']
   yield ['CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)']
-  const found = yield* schemaVersion()
-  if (found > migrations.length) throw newer(found)
-  for (const statement of migrations.slice(found).flat()) yield [own(engine, statement)]
-  if (found === 0) yield ['INSERT INTO schema_version (version) VALUES (?)', [migrations.length]]
-  else if (found < migrations.length) yield ['UPDATE schema_version SET version = ?', [migrations.length]]
+  const version = yield* schemaVersion()
+  if (version > migrations.length) throw newer(version)
+  for (const statement of migrations.slice(version).flat()) yield [own(engine, statement)]
+  if (version === 0) yield ['INSERT INTO schema_version (version) VALUES (?)', [migrations.length]]
+  else if (version < migrations.length) yield ['UPDATE schema_version SET version = ?', [migrations.length]]
   return migrations.length
 }
 
@@ -125,8 +125,8 @@ function* schemaVersion(): Command<number> {
   return Number(row?.version ?? 0)
 }
 
-function newer(found: number): PlaneRefusal {
-  const why = `its tables have version ${found}, this program knows up to ${migrations.length}`
+function newer(version: number): PlaneRefusal {
+  const why = `its tables have version ${version}, this program knows up to ${migrations.length}`
   return new PlaneRefusal('unavailable', `the database was written by a newer BraidClaw (${why}); update BraidClaw`, {
     storage: 'newer_schema',
   })

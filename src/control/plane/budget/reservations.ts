@@ -37,13 +37,13 @@ export function* reserveTokens(context: PlaneContext, { caller, request: { token
   const payer = { role: text(task.row, 'role'), agentId: caller.id }
   const settings = yield* readBudgetSettings()
   const day = budgetDayOf(context.now(), settings.timezone)
-  const taken = yield* reserveInScopes({ scopes: yield* scopesOf(payer, settings), day: day.day, tokens })
-  if ('shortage' in taken) {
+  const inScopes = yield* reserveInScopes({ scopes: yield* scopesOf(payer, settings), day: day.day, tokens })
+  if ('shortage' in inScopes) {
     yield ['UPDATE tasks SET tokens_reserved = tokens_reserved - ? WHERE id = ?', [tokens, taskId]]
-    return { ok: false, shortage: { ...taken.shortage, nextDayAt: day.endsAt } }
+    return { ok: false, shortage: { ...inScopes.shortage, nextDayAt: day.endsAt } }
   }
   const id = yield* insertReservation(context, { payer, taskId, runId, tokens, purpose, day: day.day })
-  const left = Math.min(taken.left, leftOfTask(task.row))
+  const left = Math.min(inScopes.left, leftOfTask(task.row))
   return { ok: true, reservation: { reservation_id: `RSV-${id}`, tokens, budget_remaining: Number.isFinite(left) ? left : null } }
 }
 
@@ -83,18 +83,18 @@ function leftOfTask(row: Row): number {
 type ScopeReservation = { readonly scopes: readonly Scope[]; readonly day: string; readonly tokens: number }
 
 /** Reserves in every budget, or in none. @returns what is left in the budget with the least; Infinity without a limit */
-function* reserveInScopes(asked: ScopeReservation): Command<{ readonly left: number } | { readonly shortage: Shortage }> {
-  const { scopes, day, tokens } = asked
-  const taken = new Map(yield* takeFrom(asked))
-  const fresh = yield* beginRows({ ...asked, scopes: scopes.filter(({ name }) => !taken.has(name)) })
-  for (const [name, used] of yield* takeFrom({ ...asked, scopes: fresh })) taken.set(name, used)
-  const short = scopes.find(({ name }) => !taken.has(name))
+function* reserveInScopes(reservation: ScopeReservation): Command<{ readonly left: number } | { readonly shortage: Shortage }> {
+  const { scopes, day, tokens } = reservation
+  const reserved = new Map(yield* reserveIfLeft(reservation))
+  const fresh = yield* beginRows({ ...reservation, scopes: scopes.filter(({ name }) => !reserved.has(name)) })
+  for (const [name, used] of yield* reserveIfLeft({ ...reservation, scopes: fresh })) reserved.set(name, used)
+  const short = scopes.find(({ name }) => !reserved.has(name))
   if (short?.limit !== undefined && short.limit !== null) {
-    yield* returnTokens({ names: [...taken.keys()], day, tokens })
+    yield* returnTokens({ names: [...reserved.keys()], day, tokens })
     const used = (yield* usedToday(day, [short.name])).get(short.name) ?? unused
     return { shortage: { scope: short.name, limit: short.limit, ...used, asked: tokens } }
   }
-  return { left: Math.min(...scopes.map(({ name, limit }) => leftOf(limit, taken.get(name) ?? unused))) }
+  return { left: Math.min(...scopes.map(({ name, limit }) => leftOf(limit, reserved.get(name) ?? unused))) }
 }
 
 function leftOf(limit: number | null, { spent, reserved }: Used): number {
@@ -102,7 +102,7 @@ function leftOf(limit: number | null, { spent, reserved }: Used): number {
 }
 
 /** Checks and changes the rows in one statement. @returns the budgets that had enough left, with what they have used now */
-function* takeFrom({ scopes, day, tokens }: ScopeReservation): Command<ReadonlyMap<string, Used>> {
+function* reserveIfLeft({ scopes, day, tokens }: ScopeReservation): Command<ReadonlyMap<string, Used>> {
   if (scopes.length === 0) return new Map()
   const limits = scopes.map(() => 'WHEN ? THEN ?').join(' ')
   const rows = yield [
@@ -124,8 +124,8 @@ function* beginRows({ scopes, day }: ScopeReservation): Command<readonly Scope[]
       ON CONFLICT (day, scope) DO NOTHING RETURNING scope`,
     scopes.flatMap(({ name }) => [day, name]),
   ]
-  const made = new Set(rows.map((row) => text(row, 'scope')))
-  return scopes.filter(({ name }) => made.has(name))
+  const inserted = new Set(rows.map((row) => text(row, 'scope')))
+  return scopes.filter(({ name }) => inserted.has(name))
 }
 
 function* returnTokens({

@@ -141,10 +141,10 @@ export function* assertFewOpenTasks({ options }: PlaneContext, caller: Caller, m
   const counted = `SELECT COUNT(*) AS value FROM (SELECT 1 FROM tasks WHERE ${openOf} LIMIT ?) AS counted`
   const open = yield* queryNumber(counted, [signatureOf(caller), limit])
   if (open + more <= limit) return
-  const asked = more === 1 ? 'it may have no more' : `${more} more are above that`
+  const excess = more === 1 ? 'it may have no more' : `${more} more are above that`
   throw new PlaneRefusal(
     'too_many',
-    `${signatureOf(caller)} has created ${open} tasks that have not ended, of ${limit} at a time (CONTROLPLANE_AGENT_OPEN_TASKS); ${asked}: wait until some have ended`,
+    `${signatureOf(caller)} has created ${open} tasks that have not ended, of ${limit} at a time (CONTROLPLANE_AGENT_OPEN_TASKS); ${excess}: wait until some have ended`,
     { open, limit, retry_after_ms: 60_000 },
   )
 }

@@ -17,11 +17,11 @@ type EffectOf = { readonly caller: Caller; readonly id: string }
  */
 export function* beginEffect(context: PlaneContext, { caller, id }: EffectOf, request: EffectRequest): Command<EffectReply> {
   const task = yield* lockLease(context, caller, id)
-  const known = yield* findEffect(context, task, request.key)
-  if (!known) return yield* noteIntent(context, task, request)
-  if (known.state === 'done') return { state: 'done', result: resultOf(known) }
-  if (known.state === 'given_up') throw new PlaneRefusal('conflict', `effect "${request.key}" was given up by an operator`)
-  if (flag(known, 'idempotent')) return yield* beginAgain(context, task, request)
+  const effectRow = yield* findEffect(context, task, request.key)
+  if (!effectRow) return yield* noteIntent(context, task, request)
+  if (effectRow.state === 'done') return { state: 'done', result: resultOf(effectRow) }
+  if (effectRow.state === 'given_up') throw new PlaneRefusal('conflict', `effect "${request.key}" was given up by an operator`)
+  if (flag(effectRow, 'idempotent')) return yield* beginAgain(context, task, request)
   yield ["UPDATE effects SET state = 'in_doubt' WHERE task_id = ? AND key = ?", [int(task, 'id'), request.key]]
   const error = `effect "${request.key}" was begun and its result is not known; say what happened with "braidclaw control task resolve"`
   yield* blockTask(context, int(task, 'id'), 'blocked', 'in_doubt', { actor: signatureOf(caller), error })
@@ -31,10 +31,10 @@ export function* beginEffect(context: PlaneContext, { caller, id }: EffectOf, re
 /** Stores the result, which only the run that began the effect knows; a second report gets the first result. @throws PlaneRefusal lease_lost, not_found */
 export function* endEffect(context: PlaneContext, { caller, id }: EffectOf, key: string, result: unknown): Command<EffectReply> {
   const task = yield* lockLease(context, caller, id)
-  const known = yield* findEffect(context, task, key)
-  if (!known) throw new PlaneRefusal('not_found', `${id} has no effect "${key}"; begin it before it happens`)
-  if (known.state === 'done') return { state: 'done', result: resultOf(known) }
-  if (int(known, 'run_id') !== int(task, 'run_id'))
+  const effectRow = yield* findEffect(context, task, key)
+  if (!effectRow) throw new PlaneRefusal('not_found', `${id} has no effect "${key}"; begin it before it happens`)
+  if (effectRow.state === 'done') return { state: 'done', result: resultOf(effectRow) }
+  if (int(effectRow, 'run_id') !== int(task, 'run_id'))
     throw new PlaneRefusal('in_doubt', `effect "${key}" was begun by another run; begin it first`)
   yield [
     "UPDATE effects SET state = 'done', result = ?, done_at = ? WHERE task_id = ? AND key = ?",
@@ -61,8 +61,8 @@ function* noteIntent(context: PlaneContext, task: Row, { key, idempotent, descri
 }
 
 function* beginAgain(context: PlaneContext, task: Row, { key }: EffectRequest): Command<EffectReply> {
-  const begun = [int(task, 'run_id'), context.now(), int(task, 'id'), key]
-  yield ["UPDATE effects SET state = 'intent', run_id = ?, begun_at = ? WHERE task_id = ? AND key = ?", begun]
+  const params = [int(task, 'run_id'), context.now(), int(task, 'id'), key]
+  yield ["UPDATE effects SET state = 'intent', run_id = ?, begun_at = ? WHERE task_id = ? AND key = ?", params]
   return { state: 'new' }
 }
 

@@ -28,12 +28,12 @@ export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> 
 
 /** Returns the filters that the counts have in common: those that a reader of the page seldom changes. */
 function scopeOf(caller: Caller, { role, agent_id }: TaskQuery): Filter {
-  const asked = both(only('role', role), only('agent_id', agent_id))
-  if (caller.kind === 'operator') return asked
+  const requested = both(only('role', role), only('agent_id', agent_id))
+  if (caller.kind === 'operator') return requested
   if (caller.kind !== 'agent') throw new PlaneRefusal('forbidden', 'only an operator or an agent with its own key may list tasks')
   if (role !== undefined && role !== caller.role)
     throw new PlaneRefusal('forbidden', `agent "${caller.id}" lists tasks of "${caller.role}" only`)
-  return both(asked, { where: ['(role = ? OR agent_id = ?)'], params: [caller.role, caller.id] })
+  return both(requested, { where: ['(role = ? OR agent_id = ?)'], params: [caller.role, caller.id] })
 }
 
 /** Returns the conditions that need no reading of texts. */
@@ -77,9 +77,9 @@ const size = 'LENGTH(description) + LENGTH(context) + COALESCE(LENGTH(result), 0
  */
 function* page(filter: Filter, query: TaskQuery): Command<RowPage> {
   const order = query.order === 'queue' ? 'queue_at, id' : 'id DESC'
-  const asked = both(filter, yield* afterOf(query))
-  const end = query.q ? yield* endOfLook(asked, order) : undefined
-  const { where, params } = [asked, query.q ? textFilter(query.q) : none, end ? upTo(end, query) : none].reduce(both)
+  const behind = both(filter, yield* afterOf(query))
+  const end = query.q ? yield* endOfSearch(behind, order) : undefined
+  const { where, params } = [behind, query.q ? textFilter(query.q) : none, end ? upTo(end, query) : none].reduce(both)
   const columns = query.brief ? briefColumns : `id, ${size} AS size`
   const found = yield [`SELECT ${columns} FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT ?`, [...params, query.limit + 1]]
   const rows = query.brief ? found.slice(0, query.limit) : yield* wholeRows(found.slice(0, query.limit))
@@ -88,11 +88,11 @@ function* page(filter: Filter, query: TaskQuery): Command<RowPage> {
 }
 
 /** One page of a search reads the texts of this many tasks: a search for an absent text must not read a million at once. */
-const mostLookedAt = 10_000
+const mostSearched = 10_000
 
 /** Returns the last task whose texts this page reads, when more follow. */
-function* endOfLook({ where, params }: Filter, order: string): Command<Row | undefined> {
-  const behind = `SELECT id, queue_at FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT 2 OFFSET ${mostLookedAt - 1}`
+function* endOfSearch({ where, params }: Filter, order: string): Command<Row | undefined> {
+  const behind = `SELECT id, queue_at FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT 2 OFFSET ${mostSearched - 1}`
   const [last, more] = yield [behind, params]
   return more && last
 }
@@ -122,11 +122,11 @@ function* wholeRows(found: readonly Row[]): Command<readonly Row[]> {
     characters += int(row, 'size')
     return at > 0 && characters > mostCharacters
   })
-  const shown = over < 0 ? ids : ids.slice(0, over)
-  if (shown.length === 0) return []
-  const rows = yield [`SELECT * FROM tasks WHERE id IN (${marks(shown)})`, shown]
+  const fitting = over < 0 ? ids : ids.slice(0, over)
+  if (fitting.length === 0) return []
+  const rows = yield [`SELECT * FROM tasks WHERE id IN (${marks(fitting)})`, fitting]
   const byId = new Map(rows.map((row) => [int(row, 'id'), row]))
-  return shown.map((id) => byId.get(id)).filter((row) => row !== undefined)
+  return fitting.map((id) => byId.get(id)).filter((row) => row !== undefined)
 }
 
 function* afterOf({ after, order }: TaskQuery): Command<Filter> {

@@ -40,16 +40,16 @@ export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Pr
     createMany: (caller, drafts) => write(() => createAll(context, caller, drafts)),
     get: (caller, id) => read(() => getTask(caller, id)),
     list: (caller, query) => read(() => listTasks(caller, query)),
-    edit: (caller, id, patch, version) => write(() => shown(editTask(context, { caller, id, patch, version }))),
+    edit: (caller, id, patch, version) => write(() => fullTaskAfter(editTask(context, { caller, id, patch, version }))),
     claim: (caller, request, disconnected) => waiting.claim({ caller, request, disconnected }),
     beat: (caller, id) => write(() => beatLease(context, caller, id), runBatchKey(caller)),
     async release(caller, id, request) {
       if (caller.kind === 'run') await assertReportLimit(context, { caller, agentId: caller.id, tokens: request.tokens_used ?? 0 })
-      return await write(() => shown(releaseLease(context, { caller, id, request })), runBatchKey(caller))
+      return await write(() => fullTaskAfter(releaseLease(context, { caller, id, request })), runBatchKey(caller))
     },
-    cancel: (caller, id, note) => write(() => shown(cancelTask(context, { caller, id, note }))),
-    retry: (caller, id, note) => write(() => shown(retryTask(context, { caller, id, note }))),
-    resolve: (caller, id, request) => write(() => shown(resolveEffects(context, { caller, id, request }))),
+    cancel: (caller, id, note) => write(() => fullTaskAfter(cancelTask(context, { caller, id, note }))),
+    retry: (caller, id, note) => write(() => fullTaskAfter(retryTask(context, { caller, id, note }))),
+    resolve: (caller, id, request) => write(() => fullTaskAfter(resolveEffects(context, { caller, id, request }))),
     effects: (caller, id) => read(() => effectsOf(caller, id)),
     beginEffect: (caller, id, request) => write(() => beginEffect(context, { caller, id }, request), runBatchKey(caller)),
     endEffect: (caller, id, key, result) => write(() => endEffect(context, { caller, id }, key, result), runBatchKey(caller)),
@@ -57,7 +57,7 @@ export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Pr
   }
 }
 
-function* shown(change: Command<Row>): Command<Task> {
+function* fullTaskAfter(change: Command<Row>): Command<Task> {
   return yield* fullTask(yield* change)
 }
 
@@ -205,9 +205,9 @@ function* cancelTask(context: PlaneContext, { caller, id, note }: TaskDecision):
   if (task.status === 'dead') return yield* putAway(context, task, actor)
   if (!isLeased(context, task))
     return yield* endTask(context, task, { status: 'cancelled', actor, run: { state: 'lost' }, error: note || null })
-  const asked = yield* changeTask(context, int(task, 'id'), { cancel_requested: 1, error: note || null })
-  yield* recordTask(context, asked, { type: 'task.cancel_requested', actor, data: { note } })
-  return asked
+  const cancelling = yield* changeTask(context, int(task, 'id'), { cancel_requested: 1, error: note || null })
+  yield* recordTask(context, cancelling, { type: 'task.cancel_requested', actor, data: { note } })
+  return cancelling
 }
 
 /** Cancels a dead task. Its error and its runs stay, and its dependents have known since it died. */

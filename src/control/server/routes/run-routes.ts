@@ -77,8 +77,8 @@ export function runFileRoutes(app: ControlApi, server: ControlServer): void {
       const range = from === undefined && to === undefined ? rangeOf(c.req.valid('header').range, log_bytes) : undefined
       if (range === 'none') return rangeResponse({ total: log_bytes })
       const part = range ?? { from: Math.min(from ?? 0, log_bytes), to: Math.min(to ?? log_bytes, log_bytes) }
-      const found = await runs.log(c.var.caller, id, part.from, Math.max(part.from, part.to))
-      return rangeResponse({ total: log_bytes, bytes: found.bytes, from: range?.from })
+      const log = await runs.log(c.var.caller, id, part.from, Math.max(part.from, part.to))
+      return rangeResponse({ total: log_bytes, bytes: log.bytes, from: range?.from })
     },
   )
   addRoute(app, 'post', '/runs/{id}/log', {

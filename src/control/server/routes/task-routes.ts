@@ -103,9 +103,9 @@ export function taskRoutes(app: ControlApi, { plane }: ControlServer, quick: Qui
       responses: { 200: json(task, 'The task; its version is the entity tag') },
     }),
     async (c) => {
-      const found = await plane.tasks.get(c.var.caller, c.req.valid('param').id)
-      c.header('etag', `"${found.version}"`)
-      return c.json(plain(found), 200)
+      const current = await plane.tasks.get(c.var.caller, c.req.valid('param').id)
+      c.header('etag', `"${current.version}"`)
+      return c.json(plain(current), 200)
     },
   )
   app.openapi(
