@@ -281,7 +281,7 @@ function watchRun(deps: WatchDeps, secret: string, stop: (why: unknown) => void)
     } catch (error) {
       if (isRefusal(error)) return end(error)
       state.blindSince += checkEveryMs
-      if (state.blindSince >= blindMs) end(new PlaneRefusal('unavailable', 'the control plane cannot see whether this run may go on'))
+      if (state.blindSince >= blindMs) end(new PlaneRefusal('unavailable', 'the control plane cannot check whether this run may continue'))
     }
   }
 

@@ -136,7 +136,7 @@ function upstreamOf(vendor: Vendor, url = '', key = ''): Upstream | undefined {
 function versioned(url: string, vendor: Vendor): string {
   const parsed = URL.parse(url)
   if (parsed === null || !['http:', 'https:'].includes(parsed.protocol))
-    throw new TypeError(`CONTROLPLANE_${vendor.toUpperCase()}_URL: ${JSON.stringify(url)} is no http(s) URL`)
+    throw new TypeError(`CONTROLPLANE_${vendor.toUpperCase()}_URL: ${JSON.stringify(url)} is not an http(s) URL`)
   const base = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
   return /\/v\d+[a-z]*$/.test(base) ? base : `${base}/v1`
 }

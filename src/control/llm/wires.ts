@@ -86,7 +86,7 @@ const mostAnswers = 128
 function answersOf(name: string, n: unknown, most: number): number {
   if (n === undefined || n === null) return 1
   if (typeof n === 'number' && Number.isInteger(n) && n >= 1 && n <= most) return n
-  throw new HttpError(400, 'unsupported_parameter', `${name}: ${JSON.stringify(n).slice(0, 80)} is no whole number from 1 to ${most}`)
+  throw new HttpError(400, 'unsupported_parameter', `${name}: ${JSON.stringify(n).slice(0, 80)} is not a whole number from 1 to ${most}`)
 }
 
 export const chatCompletions: Wire = {
@@ -128,7 +128,7 @@ function hasEnded({ message, finish_reason }: JsonFields): boolean {
 
 /** These parameters move a part of the input or of the work out of the request, where the plane cannot count it beforehand. */
 const unmetered: { readonly [name: string]: string } = {
-  background: 'an answer that goes on without a connection cannot be metered',
+  background: 'an answer that continues without a connection cannot be metered',
   previous_response_id: 'the earlier answer would be input that is not in the request; send the whole input',
   conversation: 'the conversation would be input that is not in the request; send the whole input',
   prompt: 'the stored prompt would be input that is not in the request; send the whole input',

@@ -136,7 +136,7 @@ function tokenOver(row: Row): PlaneRefusal {
 /** @throws PlaneRefusal forbidden for the shared secret, which belongs to no one */
 async function identityOf(context: PlaneContext, caller: Caller): Promise<Identity> {
   const { kind, id } = caller
-  if (kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret is no credential of an agent or an operator')
+  if (kind === 'seed') throw new PlaneRefusal('forbidden', 'the shared secret is not a credential of an agent or an operator')
   const role = caller.kind === 'agent' || caller.kind === 'run' ? caller.role : null
   return { kind, id, role, control_plane: await planeId(context) }
 }

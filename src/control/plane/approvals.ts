@@ -267,13 +267,9 @@ function* useApproval(context: PlaneContext, { caller, id, digest }: UseCall): C
   assertOwn(caller, row)
   assertUsable(context, row)
   if (digest !== undefined && digest !== row.digest)
-    throw new PlaneRefusal(
-      'conflict',
-      `${id} permits "${text(row, 'operation')}", and not what is about to be done; ask for a new approval`,
-      {
-        approved_digest: row.digest,
-      },
-    )
+    throw new PlaneRefusal('conflict', `${id} permits "${text(row, 'operation')}", and this is another operation; ask for a new approval`, {
+      approved_digest: row.digest,
+    })
   const now = context.now()
   yield ["UPDATE approvals SET state = 'used', used_at = ?, used_by = ? WHERE id = ?", [now, signatureOf(caller), int(row, 'id')]]
   yield* recordUse(context, { row, caller })
@@ -293,7 +289,7 @@ function assertOwn(caller: Caller, row: Row): void {
   const isOwnAgent = (caller.kind === 'run' || caller.kind === 'agent') && caller.id === row.agent_id
   const isAllowed = taskId === null ? isOwnAgent : isOwnTask
   if (!isAllowed)
-    throw new PlaneRefusal('conflict', `${idOf('APPR', int(row, 'id'))} was given to ${ownerOf(row)}, not to ${signatureOf(caller)}`)
+    throw new PlaneRefusal('conflict', `${idOf('APPR', int(row, 'id'))} belongs to ${ownerOf(row)}, not to ${signatureOf(caller)}`)
 }
 
 function ownerOf(row: Row): string {

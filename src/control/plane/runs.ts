@@ -140,7 +140,7 @@ function checkedBytes({ name, digest, body }: NewArtifact): number {
   if (bytes.length > mostBytes) throw new PlaneRefusal('too_large', `an artifact has at most 1 MiB; "${name}" has ${bytes.length} bytes`)
   const actual = sha256(bytes)
   if (actual !== digest)
-    throw new PlaneRefusal('bad_request', `the content of "${name}" has the digest ${actual}, not the one that was given; send it again`)
+    throw new PlaneRefusal('bad_request', `the content of "${name}" has the digest ${actual}, not the one in the request; send it again`)
   return bytes.length
 }
 

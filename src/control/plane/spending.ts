@@ -89,7 +89,7 @@ export function* changeBudget(
   { operator, patch }: { readonly operator: Caller; readonly patch: BudgetPatch },
 ): Command<Budget> {
   if (patch.timezone !== undefined && !isTimeZone(patch.timezone))
-    throw new PlaneRefusal('bad_request', `timezone "${patch.timezone}" is no time zone; write one like Europe/Ljubljana or UTC`)
+    throw new PlaneRefusal('bad_request', `timezone "${patch.timezone}" is not a time zone; write one like Europe/Ljubljana or UTC`)
   const before = yield* readBudgetSettings()
   const settings = { ...before, ...patch }
   yield* writeBudgetSettings(settings)

@@ -110,7 +110,7 @@ export function pageRoutes(app: ControlApi, { plane, secure, now, counters }: Co
         return owner?.kind === 'operator' ? owner : undefined
       })
       const operator = caller && (await plane.access.operator(caller.id))
-      if (!caller || !operator) throw unauthorized('this is no operator token in force')
+      if (!caller || !operator) throw unauthorized('this is not an operator token in force')
       const expires = now() + sessionSeconds * 1000
       c.header('set-cookie', beginSession({ id: caller.id, digest: operator.digest, expires }, { name: c.env.cookie, secure }))
       return c.json({ id: caller.id, name: caller.name, ...whole, expires }, 200)
@@ -128,7 +128,7 @@ export function pageRoutes(app: ControlApi, { plane, secure, now, counters }: Co
       method: 'delete',
       path: '/session',
       summary: 'Log out',
-      responses: { 200: json(z.object({ ended: z.literal(true) }), 'The cookie is gone') },
+      responses: { 200: json(z.object({ ended: z.literal(true) }), 'The cookie is deleted') },
     }),
     (c) => {
       c.header('set-cookie', endSession({ name: c.env.cookie, secure }))

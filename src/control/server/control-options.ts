@@ -49,7 +49,7 @@ function wholeOf(env: ControlEnvironment, name: string, { usual, least, most }: 
   const value = textOf(env, name)
   if (value === undefined) return usual
   if (/^\d{1,13}$/.test(value) && Number(value) >= least && Number(value) <= most) return Number(value)
-  throw new Error(`${name}: ${JSON.stringify(value)} is no whole number from ${least} to ${most}`)
+  throw new Error(`${name}: ${JSON.stringify(value)} is not a whole number from ${least} to ${most}`)
 }
 
 /** Reads a URL that has a password, so no message shows it. */

@@ -86,5 +86,5 @@ function assertNetwork(network: string): string {
   const address = parseAddress(base)
   const isRight = address !== undefined && /^\d{1,3}$/.test(length) && Number(length) <= address.bits
   if (isRight) return network
-  throw new Error(`--compat-from: ${JSON.stringify(network)} is no network; write it as 10.0.0.0/24 or fd00::/64`)
+  throw new Error(`--compat-from: ${JSON.stringify(network)} is not a network; write it as 10.0.0.0/24 or fd00::/64`)
 }

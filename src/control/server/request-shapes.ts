@@ -11,7 +11,7 @@ import { effectKey, name, runId, taskId, taskQuery } from '../contract/task-shap
 export function whole(most: number) {
   return z
     .string()
-    .regex(/^\d{1,15}$/, 'this is no whole number')
+    .regex(/^\d{1,15}$/, 'this is not a whole number')
     .transform(Number)
     .pipe(z.int().max(most))
 }
@@ -19,7 +19,7 @@ export function whole(most: number) {
 export function limit(usual = 50, most = 200) {
   return z
     .string()
-    .regex(/^[1-9]\d{0,8}$/, 'this is no whole number above 0')
+    .regex(/^[1-9]\d{0,8}$/, 'this is not a whole number above 0')
     .transform(Number)
     .pipe(z.int().max(most))
     .default(usual)
@@ -32,7 +32,7 @@ export const runAt = z.object({ id: runId })
 export const artifactAt = z.object({ id: runId, name })
 export const agentAt = z.object({ id: name })
 /** The plane makes ids of letters, digits, "_" and "-". */
-const madeId = z.string().regex(/^[\w-]{1,64}$/, 'this is no id')
+const madeId = z.string().regex(/^[\w-]{1,64}$/, 'this is not an id')
 export const keyAt = z.object({ id: name, keyId: madeId })
 export const madeAt = z.object({ id: madeId })
 

@@ -109,7 +109,7 @@ test('when the control plane cannot see the run for ten seconds, the call ends',
   const metered = started(() => sends([sse({ choices: [] })], 'hold'), { sleep: (ms) => Bun.sleep(ms / 100) })
   const answer = await metered.post('/messages', { ...ask, stream: true })
   metered.plane.state.broken = true
-  expect(await answer.text()).toContain('cannot see whether this run may go on')
+  expect(await answer.text()).toContain('cannot check whether this run may continue')
   expect(metered.plane.settled.length).toBe(1)
 })
 

@@ -20,10 +20,10 @@ export function* beginEffect(context: PlaneContext, { caller, id }: EffectOf, re
   const effectRow = yield* findEffect(context, task, request.key)
   if (!effectRow) return yield* noteIntent(context, task, request)
   if (effectRow.state === 'done') return { state: 'done', result: resultOf(effectRow) }
-  if (effectRow.state === 'given_up') throw new PlaneRefusal('conflict', `effect "${request.key}" was given up by an operator`)
+  if (effectRow.state === 'given_up') throw new PlaneRefusal('conflict', `an operator gave up effect "${request.key}"`)
   if (flag(effectRow, 'idempotent')) return yield* beginAgain(context, task, request)
   yield ["UPDATE effects SET state = 'in_doubt' WHERE task_id = ? AND key = ?", [int(task, 'id'), request.key]]
-  const error = `effect "${request.key}" was begun and its result is not known; say what happened with "braidclaw control task resolve"`
+  const error = `effect "${request.key}" has begun and its result is not known; report what happened with "braidclaw control task resolve"`
   yield* blockTask(context, int(task, 'id'), 'blocked', 'in_doubt', { actor: signatureOf(caller), error })
   return { state: 'in_doubt' }
 }

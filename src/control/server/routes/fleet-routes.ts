@@ -65,7 +65,7 @@ export function hostRoutes(app: ControlApi, server: ControlServer): void {
   addRoute(app, 'post', '/hostd', {
     summary: 'Call an operation of the host',
     body: [hostdBody, 'The operation and its parameters'],
-    gives: [hostdAnswer, 'What it said'],
+    gives: [hostdAnswer, 'The result'],
     others: { 503: 'There is no hostd' },
     async answer({ caller, body, env }) {
       // An operation takes as long as its catalogue allows.
@@ -127,7 +127,7 @@ export function agentRoutes(app: ControlApi, { plane, now }: ControlServer): voi
   addRoute(app, 'delete', '/agents/{id}', {
     summary: 'Remove an agent with its keys; what it did stays recorded',
     params: agentAt,
-    gives: [removed, 'It is gone'],
+    gives: [removed, 'It is removed'],
     others: { 409: 'It holds a task' },
     answer: async ({ caller, params }) => {
       await fleet.remove(caller, params.id)
@@ -150,7 +150,7 @@ export function agentRoutes(app: ControlApi, { plane, now }: ControlServer): voi
       answer: ({ caller, params }) => fleet[what](caller, params.id),
     })
   addRoute(app, 'post', '/agents/{id}/report', {
-    summary: 'What a worker says of itself and of its receipts',
+    summary: 'The report of a worker about itself and its receipts',
     params: agentAt,
     body: [report, 'The report'],
     gives: [agent, 'The agent, with what an operator decided about it'],
@@ -246,7 +246,7 @@ export function budgetRoutes(app: ControlApi, { plane }: ControlServer): void {
     answer: ({ caller, query }) => plane.budget.ledger(caller, query),
   })
   addRoute(app, 'put', '/budget', {
-    summary: 'Set limits or the time zone; what is absent stays; tasks that waited for budget go on',
+    summary: 'Set limits or the time zone; absent fields keep their value; tasks that waited for budget continue',
     body: [budgetPatch, 'What changes'],
     gives: [budget, 'The budget now'],
     answer: ({ caller, body }) => plane.budget.set(caller, body),
@@ -293,7 +293,7 @@ export function scheduleRoutes(app: ControlApi, { plane }: ControlServer): void 
   addRoute(app, 'delete', '/schedules/{id}', {
     summary: 'Remove a schedule; its tasks stay',
     params: madeAt,
-    gives: [removed, 'It is gone'],
+    gives: [removed, 'It is removed'],
     answer: async ({ caller, params }) => {
       await schedules.remove(caller, params.id)
       return { removed: true } as const

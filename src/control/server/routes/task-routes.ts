@@ -136,7 +136,11 @@ function versionOf(ifMatch: string | undefined): number | undefined {
   if (ifMatch === undefined || ifMatch === '*') return undefined
   const [, digits] = /^(?:"(\d{1,15})"|(\d{1,15}))$/.exec(ifMatch)?.filter((part) => part !== undefined) ?? []
   if (digits !== undefined) return Number(digits)
-  throw new HttpError(400, 'bad_request', `If-Match: ${JSON.stringify(ifMatch)} is no version of a task; send the number of its "version"`)
+  throw new HttpError(
+    400,
+    'bad_request',
+    `If-Match: ${JSON.stringify(ifMatch)} is not a version of a task; send the number of its "version"`,
+  )
 }
 
 export function claimRoutes(app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>): void {
@@ -206,7 +210,7 @@ function holderOf({ task, run_id, attempt }: Claim, agentId: string): Caller {
 
 export function decisionRoutes(app: ControlApi, { plane }: ControlServer): void {
   addRoute(app, 'post', '/tasks/{id}/cancel', {
-    summary: 'Cancel a task; a running one is told with its next beat',
+    summary: 'Cancel a task; a running one learns it with its next beat',
     params: taskAt,
     body: [note, 'Why'],
     gives: [task, 'The task now'],
@@ -294,7 +298,7 @@ export function approvalRoutes(app: ControlApi, { plane }: ControlServer): void 
     answer: ({ caller, params }) => plane.approvals.get(caller, params.id),
   })
   addRoute(app, 'post', '/approvals/{id}/decision', {
-    summary: 'Approve, reject or ask for another plan; the task that waits goes on in the same transaction',
+    summary: 'Approve, reject or ask for another plan; the waiting task continues in the same transaction',
     params: approvalAt,
     body: [decisionRequest, 'The decision'],
     gives: [approval, 'It counts'],
