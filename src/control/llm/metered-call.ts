@@ -54,7 +54,7 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
     if (!answer.ok) return await refused({ ...relay, headers }, answer, finish)
     return await pass({ ...relay, headers }, answer)
   } catch (error) {
-    // Nobody knows whether the vendor worked on a request that broke, unless it was never sent.
+    // The vendor may have worked on a request that broke, unless it was never sent.
     await (isUnsent(error) ? finish(0) : settle())
     if (error instanceof HttpError || error instanceof PlaneRefusal) throw error
     return brokenResponse(relay, error)

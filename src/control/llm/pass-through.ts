@@ -44,7 +44,7 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
     try {
       const secret = runTokenOf(request.headers)
       const caller = await assertRuns(deps, secret)
-      return await limited(caller, () => pass({ request, connection, target: assertKnown(target, request), caller, secret }))
+      return await withCallLimit(caller, () => pass({ request, connection, target: assertKnown(target, request), caller, secret }))
     } catch (error) {
       return errorAnswer(target.vendor, slowedDown(known5xx(deps, error), connection))
     }
@@ -68,7 +68,7 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
   }
 
   /** Counts a call only until its answer begins: a stream uses no more than its connection. */
-  async function limited<T>({ runId }: RunCaller, work: () => Promise<T>): Promise<T> {
+  async function withCallLimit<T>({ runId }: RunCaller, work: () => Promise<T>): Promise<T> {
     const count = running.get(runId) ?? 0
     if (count >= maxCallsPerRun) throw new HttpError(429, 'too_many', `${runId} asks ${count} models at once; wait for an answer`)
     running.set(runId, count + 1)

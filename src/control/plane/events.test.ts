@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { Row, Store } from '../contract/store-port.ts'
 import { createEventHub } from './events.ts'
 
-/** A store with events 1 to `last`, whose reads end when the test says so. */
+/** Makes a store with events 1 to `last`, whose reads wait until the test answers them. */
 function slowStore() {
   const state = { last: 0, reads: 0, listening: 0, tell: () => {} }
   const pending: (() => void)[] = []

@@ -60,7 +60,7 @@ function mayGo(row: Row, before: number): boolean {
 type OldRecords = {
   /** Names the setting that stores the progress. */
   readonly name: string
-  /** Small enough that no command waits for one step. */
+  /** Keeps a step so small that no command waits for it. */
   readonly atOnce: number
   /**
    * Reads the next records behind a number in the order of their ids: `id`; `since`, which grows with the id; `at`, their own age, null while

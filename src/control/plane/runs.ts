@@ -189,17 +189,14 @@ function* readSessionLines(agentId: string, limit: number): Command<readonly Ses
 
 const mostOutput = 65_536
 
-type Note = Plane['noteHostd']
+type HostdCall = Parameters<Plane['noteHostd']>[1]
 
-/** Keeps a receipt of each hostd operation that was proxied. */
-export async function noteHostd(context: PlaneContext, caller: Parameters<Note>[0], call: Parameters<Note>[1]): Promise<void> {
-  await context.store.write(() => keepCall(context, { caller, call }))
+/** Keeps a receipt of each hostd operation that the plane passed on. */
+export async function noteHostd(context: PlaneContext, caller: Caller, call: HostdCall): Promise<void> {
+  await context.store.write(() => storeCall(context, caller, call))
 }
 
-function* keepCall(
-  context: PlaneContext,
-  { caller, call }: { readonly caller: Parameters<Note>[0]; readonly call: Parameters<Note>[1] },
-): Command<void> {
+function* storeCall(context: PlaneContext, caller: Caller, call: HostdCall): Command<void> {
   const id = yield* nextId('hostd_calls')
   const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : null
   const { op, params, ok, exitCode, output } = call

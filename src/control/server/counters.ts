@@ -75,7 +75,7 @@ function createShares() {
   }
 }
 
-/** An agent has far less to report, and a disk fills far faster than in a night. */
+/** Allows far more than an agent reports, and far less than would fill a disk in a night. */
 const rate = { perSecond: 20, burst: 1_000 }
 
 type ReportRate = {

@@ -58,7 +58,7 @@ export function createListeners(): Listeners {
 
   function listen(topic: string, listener: () => void): () => void {
     const listeners = byTopic.get(topic) ?? new Set()
-    // A new function each time, because the same callback may listen twice.
+    // Wraps the callback, because the same one may listen twice.
     const own = () => listener()
     byTopic.set(topic, listeners.add(own))
     return () => {

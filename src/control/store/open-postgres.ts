@@ -157,7 +157,7 @@ function numbered(sql: string): string {
 }
 
 type PostgresPools = {
-  /** For single statements; the pool chooses a connection. */
+  /** Sends single statements; the pool chooses a connection. */
   readonly reading: PostgresConnection
   readonly watching: PostgresConnection
   /** Reserves one connection of a pool for `work`. */

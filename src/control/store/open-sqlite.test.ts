@@ -98,7 +98,7 @@ test('refuses what does not fit on the disk, keeps what it acknowledged, and goe
   const answers = await Promise.allSettled([store.write(() => setting('a', big)), store.write(() => setting('b', 'small'))])
   expect(answers[0]?.status).toBe('rejected')
   expect(await storageOf(store.write(() => setting('c', big)))).toContain('full: database')
-  // What the group of two said is what the database holds.
+  // The database holds exactly what the group of two acknowledged.
   expect(await count(store)).toBe(answers[1]?.status === 'fulfilled' ? 2 : 1)
   await limit(100_000)
   await store.write(() => setting('d', big))

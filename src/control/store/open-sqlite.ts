@@ -155,15 +155,15 @@ type SqliteExecutor = {
   close(): void
 }
 
-type Prepared = Statement<Row, Param[]>
+type PreparedStatement = Statement<Row, Param[]>
 
 /** Filters of lists make many texts; after this many each further text is prepared every time. */
 const mostPrepared = 400
 
 function createSqliteExecutor(db: Database): SqliteExecutor {
-  const prepared = new Map<string, Prepared>()
+  const prepared = new Map<string, PreparedStatement>()
 
-  function prepare(sql: string): Prepared {
+  function prepare(sql: string): PreparedStatement {
     const statement = db.prepare<Row, Param[]>(plannedOnce(sql))
     if (prepared.size < mostPrepared) prepared.set(sql, statement)
     return statement

@@ -19,10 +19,10 @@ export type Session = {
   /** Tells whether anything was sent that may have changed rows. */
   hasWritten(): boolean
   /** Runs a command to its end. Its last statements may still be running. */
-  follow<T>(command: Command<T>, during?: During): Promise<T>
+  follow<T>(command: Command<T>, during?: CommandHooks): Promise<T>
 }
 
-export type During = {
+export type CommandHooks = {
   readonly announced?: (topic: string) => void
   /** Resolves when the others of the command's batch have ended. */
   readonly exclusive?: () => Promise<void>
@@ -58,7 +58,7 @@ export function createSession(connection: PostgresConnection, textOf: (sql: stri
     return rowsOf(await answer)
   }
 
-  async function follow<T>(command: Command<T>, { announced, exclusive }: During = {}): Promise<T> {
+  async function follow<T>(command: Command<T>, { announced, exclusive }: CommandHooks = {}): Promise<T> {
     for (let step = command.next([]); ; ) {
       if (step.done) return step.value
       const [sql, params = []] = step.value
@@ -67,7 +67,7 @@ export function createSession(connection: PostgresConnection, textOf: (sql: stri
         if (sql === ANNOUNCE) announced?.(String(params[0]))
         else if (sql === EXCLUSIVE) await exclusive?.()
         else send(sql, params)
-        // Without a pause, so that no statement of another command comes between it and the next one.
+        // Continues without a pause, so that no statement of another command comes in between.
         step = command.next([])
       }
     }

@@ -15,7 +15,7 @@ class Lost extends Error {
   readonly code = 'ERR_POSTGRES_CONNECTION_CLOSED'
 }
 
-/** A server that answers in order, when it is told to: to a statement for which `failure` has an error with that. */
+/** Makes a server that answers in order; a statement for which `failure` returns an error gets that error. */
 function server(failure: (sql: string, times: number) => Error | undefined = () => undefined) {
   const [sent, log]: [string[], string[]] = [[], []]
   const state = { answering: Promise.resolve() }

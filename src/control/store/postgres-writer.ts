@@ -5,7 +5,7 @@
 
 import type { BatchKey, Command } from '../contract/store-port.ts'
 import { createTurns } from './batch-marks.ts'
-import { type During, isSaidByServer, postgresFailure, type Session } from './postgres-session.ts'
+import { type CommandHooks, isSaidByServer, postgresFailure, type Session } from './postgres-session.ts'
 
 type PostgresWriter = {
   write<T>(command: () => Command<T>, batchKey?: BatchKey): Promise<T>
@@ -124,7 +124,7 @@ function canRepeat(error: unknown, isCommitting: boolean): boolean {
  */
 type QueuedCommand = {
   /** @returns a function that tells the caller, after the commit */
-  readonly run: (session: Session, during: During) => Promise<() => void>
+  readonly run: (session: Session, during: CommandHooks) => Promise<() => void>
   readonly fail: (error: unknown) => void
   readonly batchKey: BatchKey | undefined
 }

@@ -266,7 +266,7 @@ function backOffMs(failures: number, random: () => number): number {
   return Math.floor(random() * Math.min(mostBackOffMs, baseBackOffMs * 2 ** failures))
 }
 
-/** Small, so that claims run between two sweeps when thousands of leases expired at once. */
+/** Keeps sweeps small, so that claims run between them when thousands of leases expired at once. */
 const atOnce = 50
 
 type SweepResult = {

@@ -44,14 +44,14 @@ export function* changeTask(
     [...Object.values(columns), context.now(), number],
   )
   if (!row) throw new PlaneRefusal('not_found', `there is no task ${idOf('TASK', number)}`)
-  if (names.some((name) => moves.has(name))) yield* moveLabels([row])
+  if (names.some((name) => queueColumns.has(name))) yield* moveLabels([row])
   return row
 }
 
 /** These columns decide the place of a task in the queue. */
-const moves = new Set(['status', 'queue_at', 'role', 'agent_id'])
+const queueColumns = new Set(['status', 'queue_at', 'role', 'agent_id'])
 
-type TaskHappening = {
+type TaskEvent = {
   readonly type: string
   readonly actor: string
   readonly data?: Record<string, unknown>
@@ -59,7 +59,7 @@ type TaskHappening = {
 }
 
 /** Records what happened to a task, with its last run. */
-export function* recordTask(context: PlaneContext, row: Row, { type, actor, data, agentId }: TaskHappening): Command<void> {
+export function* recordTask(context: PlaneContext, row: Row, { type, actor, data, agentId }: TaskEvent): Command<void> {
   yield* recordEvent(context, {
     type,
     actor,

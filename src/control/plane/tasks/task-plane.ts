@@ -205,9 +205,9 @@ function* cancelTask(context: PlaneContext, { caller, id, note }: TaskDecision):
   if (task.status === 'dead') return yield* putAway(context, task, actor)
   if (!isLeased(context, task))
     return yield* endTask(context, task, { status: 'cancelled', actor, run: { state: 'lost' }, error: note || null })
-  const cancelling = yield* changeTask(context, int(task, 'id'), { cancel_requested: 1, error: note || null })
-  yield* recordTask(context, cancelling, { type: 'task.cancel_requested', actor, data: { note } })
-  return cancelling
+  const marked = yield* changeTask(context, int(task, 'id'), { cancel_requested: 1, error: note || null })
+  yield* recordTask(context, marked, { type: 'task.cancel_requested', actor, data: { note } })
+  return marked
 }
 
 /** Cancels a dead task. Its error and its runs stay, and its dependents have known since it died. */

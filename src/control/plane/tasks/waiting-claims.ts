@@ -173,8 +173,8 @@ function createRoleQueue({ role, attempt, readReady, log }: RoleQueueOptions): R
     if (state.isServing || waiters.size === 0) return
     state.isServing = true
     try {
-      for (let seen = -1; seen !== state.announced && waiters.size > 0; ) {
-        seen = state.announced
+      for (let served = -1; served !== state.announced && waiters.size > 0; ) {
+        served = state.announced
         await serveOnce(await readReady())
       }
     } catch (error) {
