@@ -52,7 +52,7 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
     const answer = await askUpstream({ ...call, method: 'POST', body, signal: stopped })
     const headers = clientHeaders(answer.headers)
     if (!answer.ok) return await refused({ ...relay, headers }, answer, finish)
-    return await pass({ ...relay, headers }, answer)
+    return await relayAnswer({ ...relay, headers }, answer)
   } catch (error) {
     // The vendor may have worked on a request that broke, unless it was never sent.
     await (isUnsent(error) ? finish(0) : settle())
@@ -90,7 +90,7 @@ function limitedBody({ wire, body, upstream }: MeteredCall, output: number): str
   throw new PlaneRefusal('budget_exceeded', `the budget leaves ${Math.floor(output)} tokens for an answer: too few for this request`)
 }
 
-async function pass(relay: Relay, answer: Response): Promise<Response> {
+async function relayAnswer(relay: Relay, answer: Response): Promise<Response> {
   const isStream = /^text\/event-stream\b/i.test(answer.headers.get('content-type') ?? '')
   return isStream ? relayStream(relay, answer) : await relayDocument(relay, answer)
 }

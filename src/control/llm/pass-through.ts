@@ -44,25 +44,25 @@ export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
     try {
       const secret = runTokenOf(request.headers)
       const caller = await assertRuns(deps, secret)
-      return await withCallLimit(caller, () => pass({ request, connection, target: assertKnown(target, request), caller, secret }))
+      return await withCallLimit(caller, () => passOn({ request, connection, target: assertKnown(target, request), caller, secret }))
     } catch (error) {
-      return errorAnswer(target.vendor, slowedDown(known5xx(deps, error), connection))
+      return errorAnswer(target.vendor, limitWrongTokens(describeFailure(deps, error), connection))
     }
   }
 
   /** Slows down callers that try many tokens; a caller with a right one is never refused for that. */
-  function slowedDown(failure: Failure, { address }: Connection): Failure {
+  function limitWrongTokens(failure: Failure, { address }: Connection): Failure {
     const wait = failure.status === 401 ? wrong.take(address) : undefined
     if (wait === undefined) return failure
     return { status: 429, code: 'too_many', message: `too many wrong tokens; try again in ${wait} s`, retryAfterS: wait }
   }
 
-  async function pass({ request, connection, target, caller, secret }: RunnerRequest): Promise<Response> {
+  async function passOn({ request, connection, target, caller, secret }: RunnerRequest): Promise<Response> {
     const upstream = upstreamFor(deps, target.vendor)
     const text = target.method === 'POST' ? (await readJsonBody(request, bodyLimits)).text : ''
     connection.stay()
     const call = { deps, request, connection, upstream, path: target.path, text }
-    if (!target.wire) return await freeCall({ ...call, method: target.method, vendor: target.vendor })
+    if (!target.wire) return await unmeteredCall({ ...call, method: target.method, vendor: target.vendor })
     const metered: MeteredCall = { ...call, wire: target.wire, body: fieldsOf(JSON.parse(text)), caller, secret }
     return await meteredCall(metered)
   }
@@ -123,7 +123,7 @@ function upstreamFor({ upstreams }: PassThroughDeps, vendor: Vendor): Upstream {
 }
 
 /** Logs a bug, and hides its text from the caller. */
-function known5xx({ log }: PassThroughDeps, error: unknown): Failure {
+function describeFailure({ log }: PassThroughDeps, error: unknown): Failure {
   try {
     return failureOf(error)
   } catch (bug) {
@@ -132,14 +132,14 @@ function known5xx({ log }: PassThroughDeps, error: unknown): Failure {
   }
 }
 
-type FreeCall = Pick<MeteredCall, 'deps' | 'request' | 'connection' | 'upstream' | 'path' | 'text'> & {
+type UnmeteredCall = Pick<MeteredCall, 'deps' | 'request' | 'connection' | 'upstream' | 'path' | 'text'> & {
   readonly method: 'GET' | 'POST'
   readonly vendor: Vendor
 }
 
 const longestMs = 60_000
 
-async function freeCall({ deps, request, connection, upstream, path, method, vendor, text }: FreeCall): Promise<Response> {
+async function unmeteredCall({ deps, request, connection, upstream, path, method, vendor, text }: UnmeteredCall): Promise<Response> {
   const signal = AbortSignal.any([connection.gone, AbortSignal.timeout(longestMs)])
   const answer = await ask().catch((error: unknown) => {
     deps.log('warn', 'llm.upstream', { vendor, error: String(error) })

@@ -55,8 +55,8 @@ type KnownCaller = { readonly caller: Caller; readonly usedKey?: string }
  */
 function* callerOfSecret(context: PlaneContext, secret: string): Command<KnownCaller | undefined> {
   const digest = sha256(secret)
-  if (secret.startsWith('cpr_')) return yield* runOf(context, digest)
-  if (secret.startsWith('cpa_')) return yield* agentOf(context, digest)
+  if (secret.startsWith('cpr_')) return yield* callerOfRunToken(context, digest)
+  if (secret.startsWith('cpa_')) return yield* callerOfKey(context, digest)
   const row = yield* queryOne('SELECT id, name FROM operators WHERE digest = ? AND revoked_at IS NULL', [digest])
   return row && { caller: { kind: 'operator', id: text(row, 'id'), name: text(row, 'name') } }
 }
@@ -64,7 +64,7 @@ function* callerOfSecret(context: PlaneContext, secret: string): Command<KnownCa
 /** The plane writes the last use of a key at most once a minute. */
 const noteUseMs = 60_000
 
-function* agentOf(context: PlaneContext, digest: string): Command<KnownCaller | undefined> {
+function* callerOfKey(context: PlaneContext, digest: string): Command<KnownCaller | undefined> {
   const row = yield* queryOne(
     `SELECT agent_keys.id AS key_id, agent_keys.last_used_at AS last_used_at, agents.id AS id, agents.role AS role FROM agent_keys
       JOIN agents ON agents.id = agent_keys.agent_id WHERE agent_keys.digest = ? AND agent_keys.revoked_at IS NULL`,
@@ -83,7 +83,7 @@ const answerAgainMs = 3_600_000
  * Accepts the token of a run while its lease is in force, and for a while after a run that ended by itself, so that it can repeat a post
  * whose answer was lost; every write checks the lease again. @throws PlaneRefusal lease_lost for the token of any other run
  */
-function* runOf(context: PlaneContext, digest: string): Command<KnownCaller | undefined> {
+function* callerOfRunToken(context: PlaneContext, digest: string): Command<KnownCaller | undefined> {
   const row = yield* queryOne(
     `SELECT runs.id AS id, runs.task_id AS task_id, runs.agent_id AS agent_id, runs.role AS role, runs.attempt AS attempt, runs.state AS state,
       runs.ended_at AS ended_at, tasks.run_id AS run_id, tasks.status AS status, tasks.available_at AS available_at

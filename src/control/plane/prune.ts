@@ -15,13 +15,13 @@ const mostMs = 250
 export async function pruneOld(context: PlaneContext): Promise<void> {
   const { store, options, now } = context
   const days = options.retentionDays ?? 0
-  if (days === 0 || !(await store.write(() => takeTurn(context)))) return
+  if (days === 0 || !(await store.write(() => isOurTurn(context)))) return
   const [before, until] = [now() - days * dayMs, now() + mostMs]
   for (const records of oldRecords)
     for (let steps = 1; (await store.write(() => pruneSome(records, before))) && steps < mostSteps && now() < until; steps += 1);
 }
 
-function* takeTurn(context: PlaneContext): Command<boolean> {
+function* isOurTurn(context: PlaneContext): Command<boolean> {
   const now = context.now()
   yield ["INSERT INTO settings (name, value) VALUES ('pruned_at', '0') ON CONFLICT (name) DO NOTHING"]
   const row = yield* queryOne(`SELECT value FROM settings WHERE name = 'pruned_at'${context.dialect.forUpdate}`)
@@ -42,7 +42,7 @@ function* pruneSome({ name, atOnce, next, remove }: OldRecords, before: number):
   const rows = yield next(after, atOnce)
   const until = rows.findIndex((row) => int(row, 'since') >= before)
   const some = until < 0 ? rows : rows.slice(0, until)
-  const ids = some.filter((row) => mayGo(row, before)).map((row) => int(row, 'id'))
+  const ids = some.filter((row) => isDeletable(row, before)).map((row) => int(row, 'id'))
   if (ids.length > 0) yield* remove(ids)
   const last = some.length === atOnce ? some.at(-1) : undefined
   yield [
@@ -52,7 +52,7 @@ function* pruneSome({ name, atOnce, next, remove }: OldRecords, before: number):
   return last !== undefined
 }
 
-function mayGo(row: Row, before: number): boolean {
+function isDeletable(row: Row, before: number): boolean {
   const at = intOrNull(row, 'at')
   return at !== null && at < before && int(row, 'is_open') === 0
 }

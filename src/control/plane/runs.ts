@@ -276,16 +276,16 @@ type LogWait = { readonly access: RunAccess; readonly from: number; readonly sig
 /** Resolves once the log is longer than `from`, the run has ended, or the signal aborts. */
 async function logGrows({ store }: Pick<PlaneContext, 'store'>, { access, from, signal }: LogWait): Promise<void> {
   const row = await store.read(() => ownRun(access))
-  const announced = announcements(store, logTopic(int(row, 'id')), signal)
+  const announcement = announcements(store, logTopic(int(row, 'id')), signal)
   try {
     while (!signal.aborted) {
-      const turn = announced.next()
+      const turn = announcement.next()
       const now = await store.read(() => ownRun(access))
       if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running') return
       await turn
     }
   } finally {
-    announced.end()
+    announcement.end()
   }
 }
 
@@ -342,10 +342,10 @@ function* readPieces({ run, from, to }: { readonly run: number; readonly from: n
       AND at_byte >= COALESCE((SELECT MAX(at_byte) FROM run_logs WHERE run_id = ? AND at_byte <= ?), 0) ORDER BY at_byte`,
     [run, to, run, from],
   ]
-  return Buffer.concat(rows.map((row) => cut(row, { from, to })))
+  return Buffer.concat(rows.map((row) => cutPiece(row, { from, to })))
 }
 
-function cut(row: Row, { from, to }: { readonly from: number; readonly to: number }): Uint8Array {
+function cutPiece(row: Row, { from, to }: { readonly from: number; readonly to: number }): Uint8Array {
   const at = int(row, 'at_byte')
   return bytesOfPiece(text(row, 'piece')).subarray(Math.max(0, from - at), Math.max(0, to - at))
 }

@@ -224,12 +224,12 @@ const atOnce = 500
 
 /** @returns how many tasks were woken */
 export function* wakeBlocked(context: PlaneContext, actor: string): Command<number> {
-  const ids = (yield* payable(context)).map((row) => int(row, 'id'))
+  const ids = (yield* affordableTasks(context)).map((row) => int(row, 'id'))
   for (let at = 0; at < ids.length; at += atOnce) yield* wakeSome(context, ids.slice(at, at + atOnce), actor)
   return ids.length
 }
 
-function* payable(context: PlaneContext): Command<readonly Row[]> {
+function* affordableTasks(context: PlaneContext): Command<readonly Row[]> {
   const rows = yield [
     `SELECT id, role, agent_id FROM tasks WHERE status = 'budget_blocked'
       AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens) ORDER BY id${context.dialect.forUpdate}`,
@@ -242,15 +242,15 @@ function* payable(context: PlaneContext): Command<readonly Row[]> {
 }
 
 /** A task that waits for budget has no lease, and no cancel request, which would have ended it. */
-const woken = { status: 'pending', blocked_reason: null, error: null, result: null, ended_at: null, ...noLease }
-const columns = Object.keys(woken)
+const wokenColumns = { status: 'pending', blocked_reason: null, error: null, result: null, ended_at: null, ...noLease }
+const columns = Object.keys(wokenColumns)
 
 function* wakeSome(context: PlaneContext, ids: readonly number[], actor: string): Command<void> {
   const now = context.now()
   const rows = yield [
     `UPDATE tasks SET ${columns.map((name) => `${name} = ?`).join(', ')}, available_at = ?, queue_at = ${readyQueueAt},
       version = version + 1, updated_at = ? WHERE id IN (${marks(ids)}) RETURNING id, title, status, role, agent_id, run_id`,
-    [...Object.values(woken), now, now, ...ids],
+    [...Object.values(wokenColumns), now, now, ...ids],
   ]
   const data = { available_at: new Date(now).toISOString() }
   for (const row of rows.toSorted((a, b) => int(a, 'id') - int(b, 'id')))

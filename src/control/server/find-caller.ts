@@ -66,7 +66,7 @@ export function createSeedAccess({ secret, from }: SeedAccessOptions): SeedAcces
   const right = Buffer.from(sha256(secret))
   return (sender) => {
     if (!crypto.timingSafeEqual(Buffer.from(sha256(sender.secret)), right)) return undefined
-    return isNear(sender, networks) ? sharedSecret : undefined
+    return isFromAllowedNetwork(sender, networks) ? sharedSecret : undefined
   }
 }
 
@@ -74,7 +74,7 @@ export function createSeedAccess({ secret, from }: SeedAccessOptions): SeedAcces
 const ofProxies = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip|true-client-ip|x-client-ip)$/
 
 /** Refuses requests that a proxy passed on, even from a proxy on this machine: they come from elsewhere. */
-function isNear({ address, headers }: SeedSender, networks: readonly string[]): boolean {
+function isFromAllowedNetwork({ address, headers }: SeedSender, networks: readonly string[]): boolean {
   if ([...headers.keys()].some((name) => ofProxies.test(name))) return false
   const parsed = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ''))
   return parsed !== undefined && networks.some((network) => contains(network, parsed))

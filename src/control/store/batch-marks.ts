@@ -3,7 +3,7 @@
 import type { Command } from '../contract/store-port.ts'
 
 /** An executor that runs commands in batches does not send this text to the database: it waits for the others. */
-export const EXCLUSIVE = '-- alone'
+export const EXCLUSIVE = '-- exclusive'
 
 /** Waits until the command is the only one of its batch. What it has read before may have changed. */
 export function* exclusive(): Command<void> {

@@ -62,11 +62,11 @@ const UNFINISHED = 'copy_unfinished'
 export async function copyStore({ from, to, copied = () => {} }: Copy): Promise<readonly TableDigest[]> {
   await to.write(() => prepareTarget())
   for (const table of tables()) copied(table.name, await copyTable(from, to, table))
-  await to.write(() => forgetUnfinished())
+  await to.write(() => clearUnfinished())
   const [source, target] = [await digests(from), await digests(to)]
   const different = differences(source, target)
   if (different.length === 0) return target
-  await to.write(() => noteUnfinished())
+  await to.write(() => markUnfinished())
   throw new PlaneRefusal(
     'conflict',
     `the copy differs from its source in ${different.join(', ')}; stop the daemon of the source and copy again`,
@@ -76,20 +76,20 @@ export async function copyStore({ from, to, copied = () => {} }: Copy): Promise<
 function* prepareTarget(): Command<void> {
   const [unfinished] = yield ['SELECT value FROM settings WHERE name = ?', [UNFINISHED]]
   if (unfinished) for (const table of tables()) yield [`DELETE FROM ${table.name}`]
-  for (const table of tables()) yield* refuseRows(table)
-  yield* noteUnfinished()
+  for (const table of tables()) yield* assertEmpty(table)
+  yield* markUnfinished()
 }
 
-function* refuseRows({ name }: Table): Command<void> {
+function* assertEmpty({ name }: Table): Command<void> {
   const [row] = yield [`SELECT 1 AS found FROM ${name} LIMIT 1`]
   if (row) throw new PlaneRefusal('conflict', `the target is not empty: its table "${name}" has rows; copy into a new database`)
 }
 
-function* noteUnfinished(): Command<void> {
+function* markUnfinished(): Command<void> {
   yield ["INSERT INTO settings (name, value) VALUES (?, '1') ON CONFLICT (name) DO UPDATE SET value = '1'", [UNFINISHED]]
 }
 
-function* forgetUnfinished(): Command<void> {
+function* clearUnfinished(): Command<void> {
   yield ['DELETE FROM settings WHERE name = ?', [UNFINISHED]]
 }
 

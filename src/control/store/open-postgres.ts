@@ -26,7 +26,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
   const textOf = createTextOf()
   const listeners = createListeners()
   const origin = crypto.randomUUID().slice(0, 8)
-  const pools = createPostgresPools({ url, channel: CHANNEL, heard: (payload) => heard(payload), listening: listeners.notifyAll })
+  const pools = createPostgresPools({ url, channel: CHANNEL, received: (payload) => received(payload), listening: listeners.notifyAll })
   const watch = watchPostgres({ sql: pools.watching, now, log, missed: listeners.notifyAll, silent: pools.renew })
 
   const writer = createPostgresWriter({
@@ -39,7 +39,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     random,
   })
 
-  const named = async <T>(work: () => Promise<T>): Promise<T> => {
+  const withRefusals = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       const value = await work()
       watch.answered()
@@ -52,7 +52,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
   }
 
   /** Runs a command without a transaction while it sends one statement, which sees one state by itself; a second statement starts it again in a transaction. */
-  async function reads<T>(command: () => Command<T>): Promise<T> {
+  async function read<T>(command: () => Command<T>): Promise<T> {
     const quick = command()
     const first = quick.next([])
     if (first.done) return first.value
@@ -83,9 +83,9 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     })
   }
 
-  function heard(payload: string): void {
+  function received(payload: string): void {
     const [from, ...topics] = payload.split(' ')
-    watch.heard()
+    watch.announced()
     if (from !== origin) listeners.notify(topics)
   }
 
@@ -101,19 +101,19 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     await pools.close(1)
   }
 
-  await named(open).catch(async (error: unknown) => {
+  await withRefusals(open).catch(async (error: unknown) => {
     await pools.close(0)
     throw error
   })
 
   return {
     dialect,
-    write: (command, batchKey) => named(() => writer.write(command, batchKey)),
-    read: (command) => named(() => reads(command)),
+    write: (command, batchKey) => withRefusals(() => writer.write(command, batchKey)),
+    read: (command) => withRefusals(() => read(command)),
     listen: listeners.listen,
     announce,
     exclusive,
-    withLock: (lock, work) => named(() => withLock(lock, work)),
+    withLock: (lock, work) => withRefusals(() => withLock(lock, work)),
     skewMs: watch.skewMs,
     get reachable() {
       return watch.isReachable()
@@ -171,7 +171,7 @@ type PostgresPools = {
 type PostgresPoolsOptions = {
   readonly url: string
   readonly channel: string
-  readonly heard: (payload: string) => void
+  readonly received: (payload: string) => void
   /** Called after each connection, because announcements before it are lost. */
   readonly listening: () => void
 }
@@ -193,7 +193,7 @@ const sizes = { reading: 6, writing: 1, locking: 2, watching: 2 }
 type Pools = Readonly<Record<keyof typeof sizes, Bun.SQL>>
 
 /** Replaces all connections when no answers arrive over them. */
-function createPostgresPools({ url, channel, heard, listening }: PostgresPoolsOptions): PostgresPools {
+function createPostgresPools({ url, channel, received, listening }: PostgresPoolsOptions): PostgresPools {
   const pool = (max: number) => new Bun.SQL({ url, max, bigint: true, connectionTimeout: 5, connection: limits })
   const open = (): Pools => ({
     reading: pool(sizes.reading),
@@ -215,13 +215,14 @@ function createPostgresPools({ url, channel, heard, listening }: PostgresPoolsOp
   }
 
   async function listen(): Promise<void> {
-    await state.pools.watching.listen(channel, heard, listening)
+    await state.pools.watching.listen(channel, received, listening)
     state.isListening = true
   }
 
   /** Tries until it succeeds or these connections are replaced as well; from then on Bun reconnects by itself. */
   async function listenAgain(own: Pools): Promise<void> {
-    while (state.pools === own && !(await own.watching.listen(channel, heard, listening).catch(() => undefined))) await Bun.sleep(againMs)
+    while (state.pools === own && !(await own.watching.listen(channel, received, listening).catch(() => undefined)))
+      await Bun.sleep(againMs)
   }
 
   function renew(): void {

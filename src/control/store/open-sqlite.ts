@@ -22,10 +22,10 @@ const dialect: Dialect = { engine: 'sqlite', forUpdate: '' }
 
 /** @throws PlaneRefusal `unavailable` with `details.storage`: corrupt, read_only, full, unreadable, locked or newer_schema. */
 export async function openSqlite({ path, log, stuckMs = 5_000 }: SqliteOptions): Promise<Store> {
-  const named = namesFailures(path)
-  const db = await named(() => openFile(path, log))
+  const withRefusals = refusalsFor(path)
+  const db = await withRefusals(() => openFile(path, log))
   try {
-    const store = storeOver(db, named, stuckMs)
+    const store = storeOver(db, withRefusals, stuckMs)
     await store.write(() => bringUpToDate('sqlite'))
     return store
   } catch (error) {
@@ -48,7 +48,7 @@ function openFile(path: string, log: SqliteOptions['log']): Database {
   }
 }
 
-function storeOver(db: Database, named: NamesFailures, stuckMs: number): Store {
+function storeOver(db: Database, withRefusals: WithRefusals, stuckMs: number): Store {
   const executor = createSqliteExecutor(db)
   const listeners = createListeners()
   const locks = new Set<string>()
@@ -69,7 +69,7 @@ function storeOver(db: Database, named: NamesFailures, stuckMs: number): Store {
       topics.clear()
       return follow(executor, command(), topics)
     }
-    const value = await named(() => queue.add(run))
+    const value = await withRefusals(() => queue.add(run))
     listeners.notify(topics)
     return value
   }
@@ -95,12 +95,12 @@ function storeOver(db: Database, named: NamesFailures, stuckMs: number): Store {
   return {
     dialect,
     write,
-    read: (command) => named(() => readOf(executor, command)),
+    read: (command) => withRefusals(() => readOf(executor, command)),
     listen: listeners.listen,
     announce,
     exclusive,
     withLock,
-    vacuumInto: (path) => named(() => vacuumInto(path)),
+    vacuumInto: (path) => withRefusals(() => vacuumInto(path)),
     get reachable() {
       return true
     },
@@ -128,9 +128,9 @@ function follow<T>(executor: SqliteExecutor, command: Command<T>, topics: Set<st
 }
 
 /** Turns errors of SQLite and the file system into a refusal that names the file and what to do. */
-type NamesFailures = <T>(work: () => T | Promise<T>) => Promise<T>
+type WithRefusals = <T>(work: () => T | Promise<T>) => Promise<T>
 
-function namesFailures(path: string): NamesFailures {
+function refusalsFor(path: string): WithRefusals {
   return async (work) => {
     try {
       return await work()

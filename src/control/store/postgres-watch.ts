@@ -4,7 +4,7 @@ export type PostgresWatch = {
   start(): Promise<void>
   stop(): void
   /** Notes that an announcement arrived. */
-  heard(): void
+  announced(): void
   answered(): void
   failed(): void
   isReachable(): boolean
@@ -33,7 +33,7 @@ const healthText = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float
 
 type WatchState = {
   events: number
-  hasHeard: boolean
+  isAnnounced: boolean
   isReachable: boolean
   isStopped: boolean
   skewMs: number
@@ -41,7 +41,7 @@ type WatchState = {
 }
 
 export function watchPostgres({ sql, now, log, missed, silent }: PostgresWatchOptions): PostgresWatch {
-  const state: WatchState = { events: 0, hasHeard: false, isReachable: true, isStopped: false, skewMs: 0 }
+  const state: WatchState = { events: 0, isAnnounced: false, isReachable: true, isStopped: false, skewMs: 0 }
 
   async function checkOnce(): Promise<void> {
     const before = now()
@@ -49,9 +49,9 @@ export function watchPostgres({ sql, now, log, missed, silent }: PostgresWatchOp
     const row: unknown = Array.isArray(answer) ? answer[0] : undefined
     const [at, events] = [numberIn(row, 'at'), numberIn(row, 'events')]
     compareClocks(at - (before + now()) / 2)
-    if (events !== state.events && !state.hasHeard) missed()
+    if (events !== state.events && !state.isAnnounced) missed()
     state.events = events
-    state.hasHeard = false
+    state.isAnnounced = false
     state.isReachable = true
   }
 
@@ -93,8 +93,8 @@ export function watchPostgres({ sql, now, log, missed, silent }: PostgresWatchOp
       state.isStopped = true
       clearTimeout(state.timer)
     },
-    heard: () => {
-      state.hasHeard = true
+    announced: () => {
+      state.isAnnounced = true
     },
     answered: () => {
       state.isReachable = true

@@ -28,7 +28,7 @@ type WriteConnection = { readonly session: () => Session; readonly commit: () =>
 
 const groupSize = 64
 /** Conflicts and lost connections before the commit are retried for this long. */
-const tryAgainMs = 6_000
+const retryMs = 6_000
 
 /** `group` is set once the lock is held, so it includes the commands that came while the lock was awaited. */
 type GroupAttempt = { group?: readonly QueuedCommand[]; isCommitting: boolean; isSeparate: boolean }
@@ -60,7 +60,7 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
     const attempt: GroupAttempt = { isCommitting: false, isSeparate: false }
     const topics = new Set<string>()
     try {
-      const settle = await tryAgain(attempt, topics)
+      const settle = await commitWithRetry(attempt, topics)
       notifyListeners(topics)
       for (const answer of settle) answer()
     } catch (error) {
@@ -68,13 +68,13 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
     }
   }
 
-  async function tryAgain(attempt: GroupAttempt, topics: Set<string>): Promise<readonly (() => void)[]> {
-    const end = performance.now() + tryAgainMs
+  async function commitWithRetry(attempt: GroupAttempt, topics: Set<string>): Promise<readonly (() => void)[]> {
+    const end = performance.now() + retryMs
     for (let tries = 1; ; tries += 1) {
       try {
         topics.clear()
         attempt.isCommitting = false
-        return await reserved((writing) => once(writing, attempt, topics))
+        return await reserved((writing) => runGroup(writing, attempt, topics))
       } catch (error) {
         if (error instanceof HasFailed) attempt.isSeparate = true
         else if (performance.now() > end || !canRepeat(error, attempt.isCommitting)) throw error
@@ -83,7 +83,11 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
     }
   }
 
-  async function once({ session, commit }: WriteConnection, attempt: GroupAttempt, topics: Set<string>): Promise<readonly (() => void)[]> {
+  async function runGroup(
+    { session, commit }: WriteConnection,
+    attempt: GroupAttempt,
+    topics: Set<string>,
+  ): Promise<readonly (() => void)[]> {
     const own = session()
     const transaction = createTransaction(session, (topic) => topics.add(topic))
     try {
@@ -94,7 +98,7 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
       attempt.isCommitting = true
       // COMMIT is sent together with the last statements of the commands; if one of them fails, the server rolls back instead.
       const [committed] = await Promise.allSettled([commit()])
-      await transaction.assertDone(own).catch((error: unknown) => notDone(error, attempt))
+      await transaction.assertDone(own).catch((error: unknown) => throwNotDone(error, attempt))
       if (committed.status === 'rejected') throw committed.reason
       return settle
     } catch (error) {
@@ -107,7 +111,7 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
 }
 
 /** Runs the commands separately to find the failing one. Without an answer of the server nobody knows how far it came. */
-function notDone(error: unknown, attempt: GroupAttempt): never {
+function throwNotDone(error: unknown, attempt: GroupAttempt): never {
   if (isSaidByServer(error)) attempt.isCommitting = false
   throw postgresFailure(error)?.kind === 'other' && !attempt.isSeparate ? new HasFailed() : error
 }
@@ -158,7 +162,7 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
     const settle: (() => void)[] = []
     for (const batch of batchesOf(group)) {
       const turns = createTurns(batch.length)
-      const outcomes = await Promise.allSettled(batch.map((one) => attempted(one, turns.exclusive).finally(turns.ended)))
+      const outcomes = await Promise.allSettled(batch.map((one) => tryCommand(one, turns.exclusive).finally(turns.ended)))
       for (const outcome of outcomes) {
         if (outcome.status === 'rejected') throw outcome.reason
         settle.push(outcome.value)
@@ -167,7 +171,7 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
     return settle
   }
 
-  async function attempted({ run, fail }: QueuedCommand, exclusive: () => Promise<void>): Promise<() => void> {
+  async function tryCommand({ run, fail }: QueuedCommand, exclusive: () => Promise<void>): Promise<() => void> {
     const own = session()
     try {
       const answer = await run(own, { announced, exclusive })

@@ -108,15 +108,15 @@ export function* bringUpToDate(engine: Engine): Command<number> {
   if (engine === 'postgres') yield ['SELECT pg_advisory_xact_lock(3100)']
   yield ['CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)']
   const version = yield* schemaVersion()
-  if (version > migrations.length) throw newer(version)
-  for (const statement of migrations.slice(version).flat()) yield [own(engine, statement)]
+  if (version > migrations.length) throw newerSchema(version)
+  for (const statement of migrations.slice(version).flat()) yield [adaptToEngine(engine, statement)]
   if (version === 0) yield ['INSERT INTO schema_version (version) VALUES (?)', [migrations.length]]
   else if (version < migrations.length) yield ['UPDATE schema_version SET version = ?', [migrations.length]]
   return migrations.length
 }
 
 /** Adapts the key: in SQLite only INTEGER makes it the number of the row itself; BIGINT would keep a second tree for it. */
-function own(engine: Engine, statement: string): string {
+function adaptToEngine(engine: Engine, statement: string): string {
   return engine === 'sqlite' ? statement.replace('id BIGINT PRIMARY KEY', 'id INTEGER PRIMARY KEY') : statement
 }
 
@@ -125,7 +125,7 @@ function* schemaVersion(): Command<number> {
   return Number(row?.version ?? 0)
 }
 
-function newer(version: number): PlaneRefusal {
+function newerSchema(version: number): PlaneRefusal {
   const why = `its tables have version ${version}, this program knows up to ${migrations.length}`
   return new PlaneRefusal('unavailable', `the database was written by a newer BraidClaw (${why}); update BraidClaw`, {
     storage: 'newer_schema',

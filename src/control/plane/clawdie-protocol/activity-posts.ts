@@ -64,7 +64,7 @@ function* postCompletion(context: PlaneContext, posted: CompletionPost): Command
     tokensUsed: post.result.tokens_used,
   })
   if (task.status !== 'running') yield* countWithoutRun(context, { task, agentId: post.agent_id, tokens: post.result.tokens_used })
-  return yield* keepActivity(context, posted, { taskId: int(task, 'id') })
+  return yield* storeActivity(context, posted, { taskId: int(task, 'id') })
 }
 
 /** Returns the reply to the same completion: any second one of a run, since a run completes its task once; one with the same content of any other caller. */
@@ -111,7 +111,7 @@ function* postApprovalRequest(context: PlaneContext, posted: ApprovalPost): Comm
   if (caller.kind === 'run' && post.task_id !== undefined && numberOf(post.task_id) !== taskId)
     throw new PlaneRefusal('forbidden', `this run token is for ${caller.taskId}, not for ${post.task_id}`)
   const earlier = yield* earlierApproval(posted, taskId)
-  if (earlier !== undefined) return yield* keepActivity(context, posted, { taskId, approvalId: earlier })
+  if (earlier !== undefined) return yield* storeActivity(context, posted, { taskId, approvalId: earlier })
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
   const role = yield* roleOfAgent(caller, post.agent_id)
   yield* assertFewOpen(caller, { agentId: post.agent_id, isRun: caller.kind === 'run', isKnown: role !== null })
@@ -126,7 +126,7 @@ function* postApprovalRequest(context: PlaneContext, posted: ApprovalPost): Comm
     estimatedTokens: post.estimated_tokens,
     details: post.details ?? {},
   })
-  return yield* keepActivity(context, posted, { taskId, approvalId })
+  return yield* storeActivity(context, posted, { taskId, approvalId })
 }
 
 function* earlierApproval({ caller, post }: ApprovalPost, taskId: number | null): Command<number | undefined> {
@@ -171,7 +171,7 @@ function* postError(context: PlaneContext, posted: ErrorPost): Command<ActivityR
   })
   // Above the orchestrator there is only the operator, who sees the event.
   const escalationId = role === orchestrator ? null : yield* escalate(context, { caller, post, taskId, role })
-  return yield* keepActivity(context, posted, { taskId, escalationId })
+  return yield* storeActivity(context, posted, { taskId, escalationId })
 }
 
 function* ownTask(context: PlaneContext, { caller, post }: ErrorPost): Command<number | null> {
@@ -277,7 +277,7 @@ function postDigest(post: ActivityPost): string {
 }
 
 /** Stores the reply with the digest of the post, so that a repeated post gets the first reply. */
-function* keepActivity(
+function* storeActivity(
   context: PlaneContext,
   { caller, post }: PostOf,
   { taskId = null, approvalId = null, escalationId = null }: PostOutcome,

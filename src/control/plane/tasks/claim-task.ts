@@ -31,18 +31,16 @@ export function* claimTask(context: PlaneContext, call: ClaimCall): Command<Clai
   if (left === 0) return { none: 'budget', wakes }
   const token = `cpr_${Buffer.from(context.randomBytes(32)).toString('base64url')}`
   const lease = { request, digest: sha256(token) }
-  const quick = agent.candidate === null ? undefined : yield* takeBest(context, lease)
-  const task = quick ?? (yield* takeAfterSweep(context, lease))
+  const quick = agent.candidate === null ? undefined : yield* leaseCandidate(context, lease)
+  const task = quick ?? (yield* leaseAfterSweep(context, lease))
   if (!task) return { none: 'empty', wakes }
-  return { claim: yield* begin(context, task, { ...lease, caller, token }) }
+  return { claim: yield* startRun(context, task, { ...lease, caller, token }) }
 }
 
 /** Lets all claims share a batch: each takes its task with one statement. */
 export function claimBatchKey(): BatchKey {
   return { kind: 'claim', key: crypto.randomUUID() }
 }
-
-type ClaimQuery = { readonly role: string; readonly agentId: string; readonly labels: readonly string[] }
 
 /** The literals repeat the conditions of the indexes, so that both engines use them. Delayed tasks have a larger queue_at. */
 const isDueNow = 'queue_at < 1000000000000000'
@@ -63,14 +61,11 @@ const claimantText = `SELECT role, paused, wakes, last_seen_at, daily_tokens, (S
   FROM agents WHERE id = ?`
 
 /** Reads all that a claim needs to know beforehand in one statement; `candidate` is the task that it would get now. */
-function* readClaimant(context: PlaneContext, caller: Caller, { agent_id, role, labels }: ClaimRequest): Command<Row> {
+function* readClaimant(context: PlaneContext, caller: Caller, request: ClaimRequest): Command<Row> {
+  const { agent_id, role, labels } = request
   requireClaimer(caller, agent_id)
   const keyId = caller.kind === 'agent' ? (caller.keyId ?? null) : null
-  const agent = yield* queryOne(withLabels(claimantText, labels), [
-    keyId,
-    ...candidateParams({ role, agentId: agent_id, labels }),
-    agent_id,
-  ])
+  const agent = yield* queryOne(withLabels(claimantText, labels), [keyId, ...candidateParams(request), agent_id])
   if (keyId !== null && (!agent || int(agent, 'keys') === 0))
     throw new PlaneRefusal('unauthorized', `this key of agent ${caller.id} was revoked`)
   if (!agent) throw new PlaneRefusal('not_found', `there is no agent "${agent_id}"; add it with "braidclaw control agent add"`)
@@ -88,7 +83,7 @@ function requireClaimer(caller: Caller, agentId: string): void {
 
 type NewRun = NewLease & { readonly caller: Caller; readonly token: string }
 
-function* begin(context: PlaneContext, task: Row, { caller, request, digest, token }: NewRun): Command<Claim> {
+function* startRun(context: PlaneContext, task: Row, { caller, request, digest, token }: NewRun): Command<Claim> {
   const [runId, attempt] = [int(task, 'run_id'), int(task, 'attempt')]
   yield [
     `INSERT INTO runs (id, task_id, agent_id, role, attempt, state, token_digest, began_at, last_beat_at, tokens_used, tokens_settled, log_bytes, log_truncated)
@@ -102,7 +97,7 @@ function* begin(context: PlaneContext, task: Row, { caller, request, digest, tok
 
 type NewLease = { readonly request: ClaimRequest; readonly digest: string }
 
-const takeCandidate = `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${lastNumber.runs}, available_at = ?, lease_digest = ?, lease_ms = ?,
+const leaseText = `UPDATE tasks SET status = 'running', attempt = attempt + 1, run_id = ${lastNumber.runs}, available_at = ?, lease_digest = ?, lease_ms = ?,
   cancel_requested = 0, error = NULL, version = version + 1, updated_at = ?
   WHERE id = (SELECT id ${candidate}) AND (budget_tokens IS NULL OR tokens_used + tokens_reserved < budget_tokens)
   RETURNING *, (SELECT COUNT(*) FROM dependencies WHERE task_id = tasks.id) AS needs`
@@ -111,34 +106,33 @@ const takeCandidate = `UPDATE tasks SET status = 'running', attempt = attempt + 
  * Leases the first task, unless its own budget is spent. One statement finds and changes it, so claims need no turns. @returns undefined also
  * when that task has no budget left
  */
-function* takeBest({ now, options }: PlaneContext, { request, digest }: NewLease): Command<Row | undefined> {
-  const { role, agent_id: agentId, labels, lease_s: seconds } = request
-  const leaseMs = Math.min(seconds ?? options.leaseSeconds, options.leaseSeconds) * 1_000
+function* leaseCandidate({ now, options }: PlaneContext, { request, digest }: NewLease): Command<Row | undefined> {
+  const leaseMs = Math.min(request.lease_s ?? options.leaseSeconds, options.leaseSeconds) * 1_000
   yield* reserveNumber('runs')
-  const params = [now() + leaseMs, digest, leaseMs, now(), ...candidateParams({ role, agentId, labels })]
-  const leased = yield* queryOne(withLabels(takeCandidate, labels), params)
+  const params = [now() + leaseMs, digest, leaseMs, now(), ...candidateParams(request)]
+  const leased = yield* queryOne(withLabels(leaseText, request.labels), params)
   if (leased) yield* moveLabels([leased])
   return leased
 }
 
 /** Looks for expired leases, and for tasks whose time has come since the last tick, when the queue is empty. */
-function* takeAfterSweep(context: PlaneContext, lease: NewLease): Command<Row | undefined> {
+function* leaseAfterSweep(context: PlaneContext, lease: NewLease): Command<Row | undefined> {
   const due = yield* nextDue()
   const isDue = due !== null && due <= context.now()
-  if (!isDue && !(yield* findCandidate(queryOf(lease.request)))) return undefined
+  if (!isDue && !(yield* findCandidate(lease.request))) return undefined
   yield* context.store.exclusive()
   if (isDue) yield* sweep(context)
-  return yield* takeAffordable(context, lease)
+  return yield* leaseAffordable(context, lease)
 }
 
 /** One claim blocks at most this many tasks; the next claim continues with the others. */
-const mostAside = 100
+const mostBlocked = 100
 
 /** Blocks each task whose own budget is spent, and tries the next one. */
-function* takeAffordable(context: PlaneContext, lease: NewLease): Command<Row | undefined> {
-  for (let aside = 0; aside < mostAside; aside += 1) {
-    const task = yield* findCandidate(queryOf(lease.request))
-    const leased = task && (yield* takeBest(context, lease))
+function* leaseAffordable(context: PlaneContext, lease: NewLease): Command<Row | undefined> {
+  for (let blocked = 0; blocked < mostBlocked; blocked += 1) {
+    const task = yield* findCandidate(lease.request)
+    const leased = task && (yield* leaseCandidate(context, lease))
     if (!task || leased) return leased
     const error = `its own budget of ${int(task, 'budget_tokens')} tokens is spent`
     yield* blockTask(context, int(task, 'id'), 'budget_blocked', null, { error })
@@ -146,26 +140,22 @@ function* takeAffordable(context: PlaneContext, lease: NewLease): Command<Row | 
   return undefined
 }
 
-function queryOf({ role, agent_id: agentId, labels }: ClaimRequest): ClaimQuery {
-  return { role, agentId, labels }
-}
-
-function* findCandidate({ role, agentId, labels }: ClaimQuery): Command<Row | undefined> {
-  return yield* queryOne(withLabels(`SELECT id, budget_tokens ${candidate}`, labels), candidateParams({ role, agentId, labels }))
+function* findCandidate(request: ClaimRequest): Command<Row | undefined> {
+  return yield* queryOne(withLabels(`SELECT id, budget_tokens ${candidate}`, request.labels), candidateParams(request))
 }
 
 /**
  * Returns a text that contains `candidate` for a claim that asks for these labels. Most claims ask for none, and the database finds a text
  * that stays the same faster.
  */
-function withLabels(text: string, asked: readonly string[]): string {
-  if (asked.length === 0) return text
-  const one = labelled(distinct(asked))
+function withLabels(text: string, labels: readonly string[]): string {
+  if (labels.length === 0) return text
+  const one = labelled(distinct(labels))
   return text.replace(candidate, () => `FROM tasks WHERE id IN ((${one}), (${one})) ${order}`)
 }
 
-function candidateParams({ role, agentId, labels: asked }: ClaimQuery): readonly Param[] {
-  const labels = distinct(asked)
+function candidateParams({ role, agent_id: agentId, labels: repeated }: ClaimRequest): readonly Param[] {
+  const labels = distinct(repeated)
   if (labels.length === 0) return [role, role, agentId]
   return [...labelledParams(labels, role), ...labelledParams(labels, `${role} ${agentId}`)]
 }
@@ -199,7 +189,7 @@ const mostBackOffMs = 15 * 60_000
  */
 export function* beatLease(context: PlaneContext, caller: Caller, id: string): Command<Beat> {
   const task = yield* lockLease(context, caller, id)
-  const isOver = flag(task, 'cancel_requested') && (yield* wasTold(task))
+  const isOver = flag(task, 'cancel_requested') && (yield* knowsCancel(task))
   const until = isOver ? int(task, 'available_at') : context.now() + int(task, 'lease_ms')
   yield ['UPDATE tasks SET available_at = ? WHERE id = ?', [until, int(task, 'id')]]
   yield ['UPDATE runs SET last_beat_at = ? WHERE id = ?', [context.now(), int(task, 'run_id')]]
@@ -208,7 +198,7 @@ export function* beatLease(context: PlaneContext, caller: Caller, id: string): C
 }
 
 /** Tells whether an earlier beat reported the cancel. The run then has the rest of that lease to end, so that none can continue for ever. */
-function* wasTold(task: Row): Command<boolean> {
+function* knowsCancel(task: Row): Command<boolean> {
   const run = yield* queryOne('SELECT last_beat_at FROM runs WHERE id = ?', [int(task, 'run_id')])
   return run !== undefined && int(run, 'last_beat_at') > int(task, 'updated_at')
 }
@@ -226,7 +216,7 @@ export function* releaseLease(context: PlaneContext, { caller, id, request }: Re
   if (outcome === 'cancelled' && !flag(task, 'cancel_requested'))
     throw new PlaneRefusal('conflict', `${id} was not cancelled; release it with another outcome`)
   const failures = int(task, 'failures') + (outcome === 'now' ? 0 : 1)
-  return yield* tryAgain(context, task, { actor, failures, error, run: { state: 'released', error, ...total }, type: 'task.released' })
+  return yield* retryOrEnd(context, task, { actor, failures, error, run: { state: 'released', error, ...total }, type: 'task.released' })
 }
 
 type NextAttempt = {
@@ -238,7 +228,7 @@ type NextAttempt = {
 }
 
 /** Ends a cancelled task, and one whose attempts are used up; returns any other to the queue, behind a back-off when the failure counts. */
-function* tryAgain(context: PlaneContext, task: Row, { actor, failures, error, run, type }: NextAttempt): Command<Row> {
+function* retryOrEnd(context: PlaneContext, task: Row, { actor, failures, error, run, type }: NextAttempt): Command<Row> {
   if (flag(task, 'cancel_requested'))
     return yield* endTask(context, task, { status: 'cancelled', actor, run: { ...run, state: 'cancelled' }, error })
   const counts = failures > int(task, 'failures')
@@ -258,7 +248,7 @@ function* countFailure(task: Row, failures: number): Command<void> {
 function* expireLease(context: PlaneContext, task: Row): Command<Row> {
   const error = `the lease of ${idOf('RUN', int(task, 'run_id'))} expired without a beat`
   const failures = int(task, 'failures') + 1
-  return yield* tryAgain(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })
+  return yield* retryOrEnd(context, task, { actor: 'clock', failures, error, run: { state: 'lost', error }, type: 'task.lease_expired' })
 }
 
 /** Returns a random time up to min(15 minutes, 2 s · 2^failures), so that tasks that failed together do not return together. */

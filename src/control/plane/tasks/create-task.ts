@@ -6,8 +6,8 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { BatchKey, Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
 import { int, lastNumber, numberOf, type PlaneContext, queryNumber, queryOne, reserveNumber, text } from '../command.ts'
-import { keepNeeds, type Needs, readNeeds } from './dependencies.ts'
-import { announceReady, keepLabels, queueAt, rankOf, readTask, recordTask, taskOf } from './task-change.ts'
+import { type Needs, readNeeds, storeNeeds } from './dependencies.ts'
+import { announceReady, queueAt, rankOf, readTask, recordTask, storeLabels, taskOf } from './task-change.ts'
 
 type CreateResult = { readonly task: Task; readonly replayed: boolean }
 type CreateCall = { readonly caller: Caller; readonly draft: TaskDraft; readonly once?: Once | undefined }
@@ -55,7 +55,7 @@ const ownerOf = (caller: Caller) => `${caller.kind} ${caller.id}`
 const storedMs = 24 * 3_600_000
 
 /** Deletes keys after a day. */
-export function* forgetReplies(context: PlaneContext): Command<void> {
+export function* deleteOldReplies(context: PlaneContext): Command<void> {
   yield ['DELETE FROM replies WHERE at < ?', [context.now() - storedMs]]
 }
 
@@ -64,8 +64,8 @@ export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDr
   if (draft.parent_task_id !== undefined) yield* readTask(draft.parent_task_id)
   const needs = yield* readNeeds(context, draft.depends_on)
   const row = yield* insertTask(columnsOf(context, { draft, needs, actor }))
-  yield* keepLabels(row, draft.labels)
-  yield* keepNeeds(int(row, 'id'), needs.numbers)
+  yield* storeLabels(row, draft.labels)
+  yield* storeNeeds(int(row, 'id'), needs.numbers)
   yield* recordTask(context, row, { type: 'task.created', actor })
   yield* announceReady(context, row)
   return taskOf(row, needs.numbers)

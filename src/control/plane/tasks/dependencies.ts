@@ -21,7 +21,7 @@ export function* readNeeds(context: PlaneContext, ids: readonly string[]): Comma
   const missing = numbers.find((number) => !rows.some((row) => int(row, 'id') === number))
   if (missing !== undefined) throw new PlaneRefusal('bad_request', `depends_on: there is no task ${idOf('TASK', missing)}`)
   const open = rows.filter((row) => row.status !== 'completed')
-  yield* refuseCrowd(open.map((row) => int(row, 'id')))
+  yield* assertFewDependents(open.map((row) => int(row, 'id')))
   const hopeless = open.find(hasEnded)
   return { numbers, open: open.length, problem: hopeless ? problemOf(hopeless) : null }
 }
@@ -29,7 +29,7 @@ export function* readNeeds(context: PlaneContext, ids: readonly string[]): Comma
 /** The transaction that completes a task wakes all that wait for it, while every other command waits. */
 const mostDependents = 10_000
 
-function* refuseCrowd(numbers: readonly number[]): Command<void> {
+function* assertFewDependents(numbers: readonly number[]): Command<void> {
   if (numbers.length === 0) return
   const crowded = yield* queryOne(`SELECT needs FROM dependencies WHERE needs IN (${marks(numbers)}) GROUP BY needs HAVING COUNT(*) >= ?`, [
     ...numbers,
@@ -39,7 +39,7 @@ function* refuseCrowd(numbers: readonly number[]): Command<void> {
     throw new PlaneRefusal('too_many', `depends_on: ${mostDependents} tasks wait for ${idOf('TASK', int(crowded, 'needs'))} already`)
 }
 
-export function* keepNeeds(taskNumber: number, numbers: readonly number[]): Command<void> {
+export function* storeNeeds(taskNumber: number, numbers: readonly number[]): Command<void> {
   if (numbers.length === 0) return
   yield [
     `INSERT INTO dependencies (task_id, needs) VALUES ${numbers.map(() => '(?, ?)').join(', ')}`,
@@ -48,7 +48,7 @@ export function* keepNeeds(taskNumber: number, numbers: readonly number[]): Comm
 }
 
 /** @throws PlaneRefusal dependency_cycle, when one of `needs` waits for the task itself, directly or through other tasks */
-export function* refuseCycle(taskNumber: number, needs: readonly number[]): Command<void> {
+export function* assertNoCycle(taskNumber: number, needs: readonly number[]): Command<void> {
   if (needs.length === 0) return
   const cycle = yield* queryOne(
     `WITH RECURSIVE reached (id) AS (
@@ -116,10 +116,10 @@ export function* replaceNeeds(
 ): Command<Readonly<Record<string, string | number | null>>> {
   const number = int(row, 'id')
   const needs = yield* readNeeds(context, ids)
-  yield* refuseCycle(number, needs.numbers)
+  yield* assertNoCycle(number, needs.numbers)
   yield* lockTask(context, number)
   yield ['DELETE FROM dependencies WHERE task_id = ?', [number]]
-  yield* keepNeeds(number, needs.numbers)
+  yield* storeNeeds(number, needs.numbers)
   return { open_dependencies: needs.open, error: needs.problem }
 }
 

@@ -18,7 +18,7 @@ type EffectOf = { readonly caller: Caller; readonly id: string }
 export function* beginEffect(context: PlaneContext, { caller, id }: EffectOf, request: EffectRequest): Command<EffectReply> {
   const task = yield* lockLease(context, caller, id)
   const effectRow = yield* findEffect(context, task, request.key)
-  if (!effectRow) return yield* noteIntent(context, task, request)
+  if (!effectRow) return yield* insertIntent(context, task, request)
   if (effectRow.state === 'done') return { state: 'done', result: resultOf(effectRow) }
   if (effectRow.state === 'given_up') throw new PlaneRefusal('conflict', `an operator gave up effect "${request.key}"`)
   if (flag(effectRow, 'idempotent')) return yield* beginAgain(context, task, request)
@@ -50,7 +50,7 @@ function* findEffect(context: PlaneContext, task: Row, key: string): Command<Row
 /** One list shows all of them. */
 const mostEffects = 1_000
 
-function* noteIntent(context: PlaneContext, task: Row, { key, idempotent, description }: EffectRequest): Command<EffectReply> {
+function* insertIntent(context: PlaneContext, task: Row, { key, idempotent, description }: EffectRequest): Command<EffectReply> {
   if ((yield* queryNumber('SELECT COUNT(*) AS value FROM effects WHERE task_id = ?', [int(task, 'id')])) >= mostEffects)
     throw new PlaneRefusal('too_many', `a task has at most ${mostEffects} effects, done ones included; give the rest to other tasks`)
   yield [

@@ -18,7 +18,7 @@ type Filter = { readonly where: readonly string[]; readonly params: readonly Par
 /** Lists tasks. An agent sees those of its role and those for itself. @throws PlaneRefusal forbidden */
 export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> {
   const scope = scopeOf(caller, query)
-  const { rows, next } = yield* page(both(scope, filterOf(query)), query)
+  const { rows, next } = yield* page(allOf(scope, filterOf(query)), query)
   return {
     tasks: yield* withDetails(rows),
     next: next === undefined ? null : idOf('TASK', next),
@@ -28,34 +28,34 @@ export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> 
 
 /** Returns the filters that the counts have in common: those that a reader of the page seldom changes. */
 function scopeOf(caller: Caller, { role, agent_id }: TaskQuery): Filter {
-  const requested = both(only('role', role), only('agent_id', agent_id))
+  const requested = allOf(equals('role', role), equals('agent_id', agent_id))
   if (caller.kind === 'operator') return requested
   if (caller.kind !== 'agent') throw new PlaneRefusal('forbidden', 'only an operator or an agent with its own key may list tasks')
   if (role !== undefined && role !== caller.role)
     throw new PlaneRefusal('forbidden', `agent "${caller.id}" lists tasks of "${caller.role}" only`)
-  return both(requested, { where: ['(role = ? OR agent_id = ?)'], params: [caller.role, caller.id] })
+  return allOf(requested, { where: ['(role = ? OR agent_id = ?)'], params: [caller.role, caller.id] })
 }
 
 /** Returns the conditions that need no reading of texts. */
 function filterOf({ status, blocked_reason, open, label, parent_task_id }: TaskQuery): Filter {
   const ended = "('completed', 'failed', 'dead', 'cancelled')"
   return [
-    only('status', status),
-    only('blocked_reason', blocked_reason),
-    open === undefined ? none : { where: [`status ${open ? 'NOT IN' : 'IN'} ${ended}`], params: [] },
-    label === undefined ? none : { where: ['id IN (SELECT task_id FROM labels WHERE label = ?)'], params: [label] },
-    parent_task_id === undefined ? none : { where: ['parent_id = ?'], params: [numberOf(parent_task_id)] },
-  ].reduce(both, none)
+    equals('status', status),
+    equals('blocked_reason', blocked_reason),
+    open === undefined ? noFilter : { where: [`status ${open ? 'NOT IN' : 'IN'} ${ended}`], params: [] },
+    label === undefined ? noFilter : { where: ['id IN (SELECT task_id FROM labels WHERE label = ?)'], params: [label] },
+    parent_task_id === undefined ? noFilter : { where: ['parent_id = ?'], params: [numberOf(parent_task_id)] },
+  ].reduce(allOf, noFilter)
 }
 
-const none: Filter = { where: [], params: [] }
+const noFilter: Filter = { where: [], params: [] }
 
-function both(one: Filter, other: Filter): Filter {
+function allOf(one: Filter, other: Filter): Filter {
   return { where: [...one.where, ...other.where], params: [...one.params, ...other.params] }
 }
 
-function only(column: string, value: string | undefined): Filter {
-  return value === undefined ? none : { where: [`${column} = ?`], params: [value] }
+function equals(column: string, value: string | undefined): Filter {
+  return value === undefined ? noFilter : { where: [`${column} = ?`], params: [value] }
 }
 
 function like(q: string): string {
@@ -77,13 +77,13 @@ const size = 'LENGTH(description) + LENGTH(context) + COALESCE(LENGTH(result), 0
  */
 function* page(filter: Filter, query: TaskQuery): Command<RowPage> {
   const order = query.order === 'queue' ? 'queue_at, id' : 'id DESC'
-  const behind = both(filter, yield* afterOf(query))
+  const behind = allOf(filter, yield* afterOf(query))
   const end = query.q ? yield* endOfSearch(behind, order) : undefined
-  const { where, params } = [behind, query.q ? textFilter(query.q) : none, end ? upTo(end, query) : none].reduce(both)
+  const { where, params } = [behind, query.q ? textFilter(query.q) : noFilter, end ? upTo(end, query) : noFilter].reduce(allOf)
   const columns = query.brief ? briefColumns : `id, ${size} AS size`
-  const found = yield [`SELECT ${columns} FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT ?`, [...params, query.limit + 1]]
-  const rows = query.brief ? found.slice(0, query.limit) : yield* wholeRows(found.slice(0, query.limit))
-  const last = rows.length < found.length ? rows.at(-1) : end
+  const listed = yield [`SELECT ${columns} FROM tasks${conditionOf(where)} ORDER BY ${order} LIMIT ?`, [...params, query.limit + 1]]
+  const rows = query.brief ? listed.slice(0, query.limit) : yield* wholeRows(listed.slice(0, query.limit))
+  const last = rows.length < listed.length ? rows.at(-1) : end
   return last ? { rows, next: int(last, 'id') } : { rows }
 }
 
@@ -115,10 +115,10 @@ function conditionOf(where: readonly string[]): string {
 const mostCharacters = 2_097_152
 
 /** Reads the first rows that are not too large together, at least one. */
-function* wholeRows(found: readonly Row[]): Command<readonly Row[]> {
+function* wholeRows(listed: readonly Row[]): Command<readonly Row[]> {
   let characters = 0
-  const ids = found.map((row) => int(row, 'id'))
-  const over = found.findIndex((row, at) => {
+  const ids = listed.map((row) => int(row, 'id'))
+  const over = listed.findIndex((row, at) => {
     characters += int(row, 'size')
     return at > 0 && characters > mostCharacters
   })
@@ -130,7 +130,7 @@ function* wholeRows(found: readonly Row[]): Command<readonly Row[]> {
 }
 
 function* afterOf({ after, order }: TaskQuery): Command<Filter> {
-  if (after === undefined) return none
+  if (after === undefined) return noFilter
   if (order === 'newest') return { where: ['id < ?'], params: [numberOf(after)] }
   const place = int(yield* readTask(after), 'queue_at')
   return { where: ['(queue_at > ? OR (queue_at = ? AND id > ?))'], params: [place, place, numberOf(after)] }

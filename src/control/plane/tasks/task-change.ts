@@ -190,7 +190,7 @@ const place = `UPDATE labels SET queue_at = (SELECT queue_at FROM tasks WHERE ta
     FROM tasks WHERE tasks.id = labels.task_id)`
 
 /** Adds the labels of a task that has none yet; the row of the task says where it stands. */
-export function* keepLabels(task: Row, labels: readonly string[]): Command<void> {
+export function* storeLabels(task: Row, labels: readonly string[]): Command<void> {
   if (labels.length === 0) return
   for (const label of new Set(labels)) yield ['INSERT INTO labels (task_id, label) VALUES (?, ?)', [int(task, 'id'), label]]
   yield* moveLabels([task])
@@ -204,7 +204,7 @@ export function* moveLabels(tasks: readonly Row[]): Command<void> {
 
 export function* replaceLabels(task: Row, labels: readonly string[]): Command<void> {
   yield ['DELETE FROM labels WHERE task_id = ?', [int(task, 'id')]]
-  yield* keepLabels(task, labels)
+  yield* storeLabels(task, labels)
 }
 
 /**

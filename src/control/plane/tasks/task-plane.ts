@@ -8,7 +8,7 @@ import type { Task, TaskDraft, TaskPatch } from '../../contract/task-shapes.ts'
 import { assertReportLimit } from '../budget/reservations.ts'
 import { idOf, int, intOrNull, numberOf, type PlaneContext, queryOne, text } from '../command.ts'
 import { beatLease, releaseLease, sweep } from './claim-task.ts'
-import { assertFewOpenTasks, createBatchKey, createTask, createTaskOnce, forgetReplies, requireCreator } from './create-task.ts'
+import { assertFewOpenTasks, createBatchKey, createTask, createTaskOnce, deleteOldReplies, requireCreator } from './create-task.ts'
 import { clearDependentWarnings, replaceNeeds } from './dependencies.ts'
 import { beginEffect, endEffect, listEffects, resolveEffects } from './effects.ts'
 import { endTask, requeueTask } from './end-task.ts'
@@ -90,7 +90,7 @@ async function tick(context: PlaneContext): Promise<void> {
     const { nextAt } = await context.store.write(() => sweep(context))
     if (nextAt === null || nextAt > context.now()) break
   }
-  await context.store.write(() => forgetReplies(context))
+  await context.store.write(() => deleteOldReplies(context))
 }
 
 /** Changes an open task: its texts, who may take it, when, after which other tasks, and whether an operator blocks it. */
@@ -102,8 +102,8 @@ type Columns = Record<string, Param>
 function* editTask(context: PlaneContext, { caller, id, patch, version }: Edit): Command<Row> {
   onlyOperator(caller, 'edit tasks')
   const task = yield* lockTask(context, numberOf(id))
-  refuseStale(task, version)
-  refuseEdit(task, patch)
+  assertVersion(task, version)
+  assertEditable(task, patch)
   const changed = {
     ...textColumns(patch),
     ...placeColumns(context, task, patch),
@@ -118,7 +118,7 @@ function* editTask(context: PlaneContext, { caller, id, patch, version }: Edit):
   return edited
 }
 
-function refuseStale(task: Row, version: number | undefined): void {
+function assertVersion(task: Row, version: number | undefined): void {
   if (version === undefined || version === int(task, 'version')) return
   const id = idOf('TASK', int(task, 'id'))
   throw new PlaneRefusal(
@@ -130,7 +130,7 @@ function refuseStale(task: Row, version: number | undefined): void {
   )
 }
 
-function refuseEdit(task: Row, patch: TaskPatch): void {
+function assertEditable(task: Row, patch: TaskPatch): void {
   const id = idOf('TASK', int(task, 'id'))
   if (hasEnded(task)) throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')}; retry it, or create another task`)
   const others = Object.keys(patch).filter((field) => field !== 'priority' && field !== 'labels')
@@ -202,7 +202,7 @@ function* cancelTask(context: PlaneContext, { caller, id, note }: TaskDecision):
   const task = yield* lockTask(context, numberOf(id))
   if (hasEnded(task) && task.status !== 'dead') throw new PlaneRefusal('conflict', `${id} is ${text(task, 'status')} already`)
   const actor = signatureOf(caller)
-  if (task.status === 'dead') return yield* putAway(context, task, actor)
+  if (task.status === 'dead') return yield* cancelDead(context, task, actor)
   if (!isLeased(context, task))
     return yield* endTask(context, task, { status: 'cancelled', actor, run: { state: 'lost' }, error: note || null })
   const marked = yield* changeTask(context, int(task, 'id'), { cancel_requested: 1, error: note || null })
@@ -211,7 +211,7 @@ function* cancelTask(context: PlaneContext, { caller, id, note }: TaskDecision):
 }
 
 /** Cancels a dead task. Its error and its runs stay, and its dependents have known since it died. */
-function* putAway(context: PlaneContext, task: Row, actor: string): Command<Row> {
+function* cancelDead(context: PlaneContext, task: Row, actor: string): Command<Row> {
   const cancelled = yield* changeTask(context, int(task, 'id'), { status: 'cancelled' })
   yield* recordTask(context, cancelled, { type: 'task.cancelled', actor })
   return cancelled
