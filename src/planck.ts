@@ -164,8 +164,8 @@ function openAsk(name: string, usualMs: number): Ask {
   const sleeper = new Int32Array(new SharedArrayBuffer(4))
   return (text, timeoutMs = usualMs) => {
     const asking = talk.ask(text, timeoutMs)
-    let found = asking.look()
-    for (; typeof found === 'number'; found = asking.look()) Atomics.wait(sleeper, 0, 0, found)
+    let found = asking.poll()
+    for (; typeof found === 'number'; found = asking.poll()) Atomics.wait(sleeper, 0, 0, found)
     if (found.ok) return found.answer
     tell(`${name}: ${found.why}`)
     return undefined

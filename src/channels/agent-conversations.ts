@@ -75,7 +75,7 @@ export function createAgentConversations(options: ConversationsOptions) {
     return worded(isComposed(setup, agentProfile) ? await soulOf(setup, agentProfile) : recall.system())
   }
 
-  /** Leaves out the context files, the summary and the pins: they say what the operator told the agent. */
+  /** Leaves out the context files, the summary and the pins: they come from the operator. */
   async function soulAlone(): Promise<Past> {
     return worded((await soulOf(setup, agentProfile, { alone: true })) || recall.soul())
   }

@@ -39,9 +39,9 @@ export function createAnswers({ log, answering, questions }: AnswerOptions) {
     try {
       const at = await answering(message)
       message.taken?.(at.conversation.id)
-      const told = await showWorking(message, () => toldOf(at, message))
-      await message.answer(told.text)
-      if (told.remembered !== undefined) compact(at)
+      const reply = await showWorking(message, () => replyTo(at, message))
+      await message.answer(reply.text)
+      if (reply.remembered !== undefined) compact(at)
     } catch (error) {
       log('error', 'turn failed', { from, channel, why: errorText(error) })
       await message.answer('[failed; the log of the daemon says why]')
@@ -50,23 +50,23 @@ export function createAnswers({ log, answering, questions }: AnswerOptions) {
     }
   }
 
-  async function toldOf({ conversation }: AnsweringConversation, message: AdmittedMessage): Promise<Reply> {
+  async function replyTo({ conversation }: AnsweringConversation, message: AdmittedMessage): Promise<ChannelReply> {
     const { from, channel, access } = message
-    const seen: { result?: string } = {}
+    const report: { result?: string } = {}
     const text = message.complete ? await message.complete({ conversation, access }) : message.text
     if (text === undefined) return { text: '[stopped]' }
     const jobs = await jobsCommand(text, conversation, from)
     if (jobs !== undefined) return { text: jobs }
-    const asked = text.trim() === '/continue' ? await continueTurn(conversation).catch(refusalOf) : { prompt: text }
-    if (typeof asked === 'string') return { text: `[${asked}]` }
+    const turn = text.trim() === '/continue' ? await continueTurn(conversation).catch(refusalOf) : { prompt: text }
+    if (typeof turn === 'string') return { text: `[${turn}]` }
     const ending = await takeTurn({
       conversation,
-      ...asked,
-      show: (event) => note(seen, event),
+      ...turn,
+      show: (event) => note(report, event),
       onGate: message.asks ? (gateId, proposal) => questions.ask(message, { conversation, gateId, proposal }) : refusedBy(conversation),
     })
     if (ending.code !== 'answered') log('warn', 'turn not answered', { from, channel, code: ending.code, why: ending.message })
-    return replyOf({ ending, ...seen, open: conversation.unanswered() })
+    return replyOf({ ending, ...report, open: conversation.unanswered() })
   }
 
   /** Compacts in parallel with the next turn: a summary takes model time, and people must not wait for it. */
@@ -96,14 +96,14 @@ async function showWorking<T>({ working }: AdmittedMessage, work: () => Promise<
   }
 }
 
-function note(seen: { result?: string }, event: AgentEvent): void {
-  if (event.type === 'done' && event.result !== undefined) seen.result = event.result
+function note(report: { result?: string }, event: AgentEvent): void {
+  if (event.type === 'done' && event.result !== undefined) report.result = event.result
 }
 
 /** The two texts of the original program: for a brain that did not answer in time, and for one that failed. */
 const apologies = { timeout: "I'm temporarily unavailable.", provider: 'Temporarily unavailable' } as const
 
-type Reply = {
+type ChannelReply = {
   readonly text: string
   /** The text for the history; absent when the message was not answered. An apology is not an answer. */
   readonly remembered?: string
@@ -117,23 +117,26 @@ type RunReport = {
   readonly open: readonly string[]
 }
 
-/** Formats the answer, or a plain reason why there is none. Always names a refusal beside the model's own text: "done" must not stand alone when a call was denied. */
-export function replyOf({ ending, result = '', open }: RunReport): Reply {
-  const said = result.trim()
+/**
+ * Formats the answer, or a plain reason why there is none. Always names a refusal beside the model's own text: "done" must not stand alone when a
+ * call was denied.
+ */
+export function replyOf({ ending, result = '', open }: RunReport): ChannelReply {
+  const text = result.trim()
   const isAnswered = ending.code === 'answered'
-  if (isAnswered && open.length === 0) return said === '' ? { text: '(no answer)' } : { text: said, remembered: said }
+  if (isAnswered && open.length === 0) return text === '' ? { text: '(no answer)' } : { text, remembered: text }
   if (isUnanswered(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
-  const note = `[${isAnswered ? 'approval needed' : endingNote(ending)}${howToGoOn(open)}]`
-  return said === '' ? { text: note } : { text: `${said}\n\n${note}`, ...rememberedIn(ending, said) }
+  const note = `[${isAnswered ? 'approval needed' : endingNote(ending)}${approvalAdvice(open)}]`
+  return text === '' ? { text: note } : { text: `${text}\n\n${note}`, ...rememberedIn(ending, text) }
 }
 
-function rememberedIn(ending: Ending, said: string): Pick<Reply, 'remembered'> {
-  const remembered = rememberedOf(ending, said)
+function rememberedIn(ending: Ending, text: string): Pick<ChannelReply, 'remembered'> {
+  const remembered = rememberedOf(ending, text)
   return remembered === undefined ? {} : { remembered }
 }
 
 /** Shows people how to approve. The history omits it, because a model that reads it would be tempted to approve by itself. */
-function howToGoOn(open: readonly string[]): string {
+function approvalAdvice(open: readonly string[]): string {
   if (open.length === 0) return ''
   return `. On the machine: ${open.map((id) => `braidclaw approvals allow ${id}`).join('; ')}; then ask again`
 }

@@ -67,51 +67,51 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
     const admission = createAdmission({ log, now: Date.now })
     const { addresses } = (await host.schedules()).store
-    /** Answers that nobody asked for just now can be sent there later, by another process too. */
+    /** Remembers the address, so that later answers can be sent there, by another process too. */
     const taken = ({ channel }: ChannelProfile, message: InboundMessage, conversationId: string) => {
       message.taken?.(conversationId)
       addresses.keep(channel, conversationId, message.channel)
     }
-    /** The profile belongs to the channel that heard the message, whatever the message says. */
+    /** Uses the profile of the channel that received the message, whatever the message says. */
     const hostFor = (access: ChannelProfile): ChannelHost => ({
       ...host,
-      conversation(which, given) {
+      conversation(which, options) {
         warmUp()
-        return host.conversation(which, { ...answering, ...given })
+        return host.conversation(which, { ...answering, ...options })
       },
       stopping: signal,
       running: () => channels.map(({ kind }) => kind.name),
       receive(message) {
         warmUp()
         const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
-        if (admitted && admitted.command === undefined && !questions.hear(admitted)) queue.put(admitted)
+        if (admitted && admitted.command === undefined && !questions.takeAnswer(admitted)) queue.put(admitted)
         else {
           if (admitted) admitted.command?.()
           message.settled?.()
         }
       },
     })
-    const deaf = new AbortController()
+    const stopListening = new AbortController()
     const vital = Promise.withResolvers<void>()
     const over = vital.promise.then(
       () => undefined,
       (error: unknown) => ({ error }),
     )
     const listening = channels.map(({ kind, access, channel }) => {
-      const running = run(channel, hostFor(access), deaf.signal)
+      const running = run(channel, hostFor(access), stopListening.signal)
       if (!kind.vital && !needed.includes(kind.name))
         return running.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: errorText(error) }))
       return running.then(vital.resolve, vital.reject)
     })
-    /** These end their turns themselves, in the same time. */
+    /** The channels that end their turns themselves, in the same time. */
     const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
     const schedules = await scheduled(host, channels, answering)
     const failed = await Promise.race([over, Bun.sleep(0)])
     if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = failed ?? (await Promise.race([aborted(signal), over]))
-    const leaving = schedules.close(FINISH_MS, 'SIGTERM')
+    const schedulesClosed = schedules.close(FINISH_MS, 'SIGTERM')
     await Promise.all([
-      finish(async () => void (await Promise.all([queue.close(), leaving])), conversations.cancel, deaf),
+      finish(async () => void (await Promise.all([queue.close(), schedulesClosed])), conversations.cancel, stopListening),
       Promise.race([Promise.all(own), Bun.sleep(FINISH_MS + CANCELLED_MS)]),
     ])
     await Promise.race([Promise.all([...listening, answers.settled()]), Bun.sleep(LEAVE_MS)])
@@ -141,13 +141,13 @@ async function run(channel: Channel, host: ChannelHost, signal: AbortSignal): Pr
 }
 
 /** Gives current answers some time, then cancels them; a cancelled answer says so. Messages that arrived meanwhile get a refusal. */
-async function finish(close: () => Promise<void>, cancel: (by: string) => void, deaf: AbortController): Promise<void> {
+async function finish(close: () => Promise<void>, cancel: (by: string) => void, stopListening: AbortController): Promise<void> {
   const late = setTimeout(() => cancel('SIGTERM'), FINISH_MS)
-  const tooLate = setTimeout(() => deaf.abort(), FINISH_MS + CANCELLED_MS)
+  const tooLate = setTimeout(() => stopListening.abort(), FINISH_MS + CANCELLED_MS)
   await close()
   await Bun.sleep(HEARD_MS)
   await close()
   clearTimeout(late)
   clearTimeout(tooLate)
-  deaf.abort()
+  stopListening.abort()
 }

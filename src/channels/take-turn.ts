@@ -1,33 +1,33 @@
-/** Runs one turn for a follower: it shows events as they arrive, and passes questions to whoever can answer. */
+/** Runs one turn for a follower: it shows events as they arrive, and passes questions to people who can answer. */
 
 import type { Conversation } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../runtime/event.ts'
 import type { AskLine } from '../runtime/port.ts'
 
-export type Turn = {
+export type ChannelTurn = {
   readonly conversation: Conversation
   readonly prompt: string
-  /** The interrupted turn that goes on; see `continueTurn`. */
+  /** The interrupted turn to continue; see `continueTurn`. */
   readonly continues?: Continued | undefined
   readonly show: (event: AgentEvent) => void
   /** Gets an open question answered, now or later. */
   readonly onGate: (gateId: string, proposal: Proposal) => Promise<void>
-  /** Checked after each event: true ends the turn (the reader of our output has gone away). */
-  readonly gone?: () => boolean
+  /** Checked after each event: true ends the turn (the reader of our output has disconnected). */
+  readonly isStopped?: () => boolean
 }
 
 const nobody = 'nobody is here to approve it; run it in a terminal'
 const usually = `${nobody}, pass --approve-all-medium, or raise security.autonomy`
 
-/** What would let the call run, by the rule that asks; for other rules a higher level would. */
+/** Says what would let the call run, by the rule that asks; for other rules a higher level would. */
 const advice: { readonly [rule: string]: string } = {
   'autonomy.network_asks': `${nobody}, or list the host in security.allowed_domains`,
   'autonomy.direct_asks': `${nobody}, or send the command without "direct"`,
   'egress.rule_of_two': nobody,
 }
 
-export async function takeTurn({ conversation, prompt, continues, show, onGate, gone = () => false }: Turn): Promise<Ending> {
+export async function takeTurn({ conversation, prompt, continues, show, onGate, isStopped = () => false }: ChannelTurn): Promise<Ending> {
   for await (const event of conversation.run(prompt, undefined, continues)) {
     show(event)
     const proposal = event.type === 'approval_gate' ? conversation.gate(event.gateId) : undefined
@@ -35,7 +35,7 @@ export async function takeTurn({ conversation, prompt, continues, show, onGate, 
       if (conversation.isStanding(proposal)) await conversation.approve(event.gateId, { allow: true, by: 'terminal (always)' })
       else await onGate(event.gateId, proposal)
     }
-    if (gone()) break
+    if (isStopped()) break
   }
   return conversation.ending() ?? { stop: 'error', code: 'error', message: 'the run ended without an ending' }
 }
@@ -43,10 +43,10 @@ export async function takeTurn({ conversation, prompt, continues, show, onGate, 
 const outcomes: { readonly [letter: string]: 'done' | 'again' | 'skip' } = { d: 'done', r: 'again', s: 'skip' }
 
 /**
- * Prepares the last turn to go on, and asks a person about each call that may have happened. @throws FailureError `usage` when it cannot go
- * on
+ * Prepares to continue the last turn, and asks a person about each call that may have happened. @throws FailureError `usage` when it cannot
+ * continue
  */
-export async function continueTurn({ interrupted }: Conversation, ask?: AskLine): Promise<Pick<Turn, 'prompt' | 'continues'>> {
+export async function continueTurn({ interrupted }: Conversation, ask?: AskLine): Promise<Pick<ChannelTurn, 'prompt' | 'continues'>> {
   const turn = await interrupted()
   if (typeof turn === 'string') throw new FailureError('usage', `nothing to go on with: ${turn}`)
   const answers = new Map<string, 'done' | 'again' | 'skip'>()
@@ -61,7 +61,7 @@ export async function continueTurn({ interrupted }: Conversation, ask?: AskLine)
 }
 
 /** Refuses the call when nobody can be asked; an operator elsewhere can still answer the open question. */
-export function refusedBy({ approve }: Conversation): Turn['onGate'] {
+export function refusedBy({ approve }: Conversation): ChannelTurn['onGate'] {
   return async (gateId, { judgement: { rule, reason } }) => {
     const known = advice[rule]
     await approve(gateId, { allow: false, by: 'nobody', note: known === undefined ? usually : `${reason}; ${known}` })

@@ -98,7 +98,7 @@ export function openRoute<const R extends RouteConfig>(config: R) {
 }
 
 /** The parts of a request that a guard may look at. */
-export type Asked = {
+export type RequestParts = {
   param(name: string): string | undefined
   header(name: string): string | undefined
 }
@@ -107,7 +107,7 @@ export type Guard<Caller extends Identity> = {
   /** The words that /openapi.json says a token needs. */
   readonly words: readonly string[]
   /** @throws HttpError 403 when this caller may not do it */
-  readonly permit: (caller: Caller, asked: Asked) => void
+  readonly permit: (caller: Caller, asked: RequestParts) => void
   /** Whether a repeated request gets the first answer: absent, when it has an Idempotency-Key; "never" for a route that sees to that itself. */
   readonly replay?: 'never'
 }
@@ -117,8 +117,12 @@ export function guardedRoute<const R extends RouteConfig, Caller extends Identit
   return createRoute({ ...config, security: securityOf(guard), middleware: guarding(guard) })
 }
 
-/** The same value, which nobody may change. */
-type Shown<T> = T extends readonly (infer Item)[] ? readonly Shown<Item>[] : T extends object ? { readonly [N in keyof T]: Shown<T[N]> } : T
+/** The same type with readonly members. */
+type ReadonlyJson<T> = T extends readonly (infer Item)[]
+  ? readonly ReadonlyJson<Item>[]
+  : T extends object
+    ? { readonly [N in keyof T]: ReadonlyJson<T[N]> }
+    : T
 
 /** A route that answers as JSON what one call returns. */
 export type JsonRoute<Caller extends Identity, P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, S extends z.ZodType> = {
@@ -141,7 +145,7 @@ export type JsonRoute<Caller extends Identity, P extends z.ZodObject, Q extends 
     /** The query as it was sent. */
     readonly spelled: () => Record<string, string>
     readonly env: ApiEnv<Caller>['Bindings']
-  }) => Promise<Shown<z.input<S>>>
+  }) => Promise<ReadonlyJson<z.input<S>>>
 }
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
@@ -230,7 +234,7 @@ function methodsOf<Caller extends Identity>(app: Api<Caller>, path: string): str
   return ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter(isThere)
 }
 
-/** An answer or a body of JSON. */
+/** Describes an answer or a body of JSON. */
 export function json<S extends z.ZodType>(schema: S, description: string) {
   return { description, content: { 'application/json': { schema } } }
 }
@@ -238,7 +242,7 @@ export function json<S extends z.ZodType>(schema: S, description: string) {
 /** The content of a stream of server-sent events. */
 export const eventStream = { 'text/event-stream': { schema: z.string() } }
 
-/** How many at most, in a query. */
+/** Describes the limit of a list, in a query. */
 export function count(most: number) {
   return z.optional(z.coerce.number().pipe(z.int().min(1).max(most)))
 }

@@ -5,7 +5,7 @@ import { quiet } from './http-error.ts'
 /** `to` is the first byte that is not part of it. */
 export type ByteRange = { readonly from: number; readonly to: number }
 
-/** @returns undefined for the whole: no range, several, or one in another form; "none" when there are no such bytes */
+/** @returns undefined for the whole: no range, several, or one in another form; "none" when the text does not have these bytes */
 export function rangeOf(header: string | undefined, total: number): ByteRange | 'none' | undefined {
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '') ?? []
   if (first === '' && last === '') return undefined
@@ -17,7 +17,7 @@ export function rangeOf(header: string | undefined, total: number): ByteRange | 
 
 export type RangeAnswer = {
   readonly total: number
-  /** Absent: there are no such bytes. */
+  /** Absent: the text does not have these bytes. */
   readonly bytes?: Uint8Array
   /** Where the part begins; absent for an answer that is not to a Range. */
   readonly from?: number

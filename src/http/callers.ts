@@ -33,7 +33,7 @@ export function unauthorized(message: string): HttpError {
 
 export type IdentifierOptions<Caller extends Identity> = {
   /** @returns undefined for a secret that nobody has */
-  readonly callerOf: (credential: Credential, request: Pick<Request, 'headers'>, connection: Connection) => Found<Caller>
+  readonly callerOf: (credential: Credential, request: Pick<Request, 'headers'>, connection: Connection) => LookupResult<Caller>
   /** Names a caller among all callers; absent: its id. */
   readonly keyOf?: (caller: Caller) => string
   /** How often one caller may send anything. */
@@ -41,7 +41,7 @@ export type IdentifierOptions<Caller extends Identity> = {
   readonly now: Clock
 }
 
-type Found<T> = T | undefined | Promise<T | undefined>
+type LookupResult<T> = T | undefined | Promise<T | undefined>
 
 /** How often one address may send a wrong secret, and how often one caller may send anything. */
 const wrongSecrets = { perSecond: 5, burst: 50 }
@@ -53,7 +53,7 @@ export function createIdentifier<Caller extends Identity>(options: IdentifierOpt
   const [wrong, each] = [createRateLimit({ ...wrongSecrets, now }), createRateLimit({ ...rate, now })]
 
   /** A wrong secret counts against the address, so that nobody can try many; a right one is never refused for that. */
-  async function attempt<T>(find: () => Found<T>, connection: Connection): Promise<T | undefined> {
+  async function attempt<T>(find: () => LookupResult<T>, connection: Connection): Promise<T | undefined> {
     const found = await find()
     const wait = found === undefined ? wrong.take(connection.address) : undefined
     if (wait !== undefined) throw tooMany(wait)
@@ -97,7 +97,7 @@ export type Identity = { readonly id: string }
 /** `scopes` is a plain list of words, and "admin" includes all of them. */
 export type ScopedIdentity = Identity & { readonly scopes: readonly string[] }
 
-/** `key` names the caller among all callers: limits and kept answers are by key. */
+/** `key` names the caller among all callers: limits and stored answers are by key. */
 export type Sender<Caller extends Identity> = { readonly caller: Caller; readonly key: string }
 
 type Session = { readonly id: string; readonly expires: number }
@@ -142,7 +142,7 @@ export function endSession(options: CookieOptions): string {
   return setCookie('', { ...options, maxAgeS: 0 })
 }
 
-/** Sent only to this server, never to a script of the page, and never with a request that another site began. */
+/** Restricts the cookie: browsers send it only to this server, never to a script of the page, and never with a request that another site began. */
 function setCookie(value: string, { name, secure, maxAgeS }: CookieOptions & { readonly maxAgeS: number }): string {
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeS}${secure ? '; Secure' : ''}`
 }
@@ -174,7 +174,10 @@ export function createRateLimit({ perSecond, burst, now, keys = 10_000 }: RateOp
   }
 }
 
-/** In two halves: a full one takes the place of the older one. To look for the key used longest ago would cost more than all else of a request. */
+/**
+ * Remembers keys in two halves: a full one replaces the older one. A search for the least recently used key would cost more than the rest of a
+ * request.
+ */
 function createMemory<Value>(most: number): (key: string, make: () => Value) => Value {
   const halves = { used: new Map<string, Value>(), older: new Map<string, Value>() }
   return (key, make) => {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { until } from '../../test/support/until.ts'
 import { openEventStream } from './event-stream.ts'
 
-const connection = () => ({ address: '', stay: () => {}, gone: new AbortController().signal })
+const connection = () => ({ address: '', stay: () => {}, disconnected: new AbortController().signal })
 
 async function read(response: Response, most = Number.POSITIVE_INFINITY): Promise<string> {
   const decoder = new TextDecoder()
@@ -24,7 +24,7 @@ test('a text with line breaks of any kind stays one event, and cannot begin a fi
 
 test('whoever asks for the head alone holds no stream open', () => {
   const stream = openEventStream({ connection: { ...connection(), isHead: true }, opening: true })
-  expect([stream.response.status, stream.gone.aborted]).toEqual([200, true])
+  expect([stream.response.status, stream.disconnected.aborted]).toEqual([200, true])
 })
 
 test('a quiet stream shows now and then that it lives', async () => {
@@ -35,12 +35,12 @@ test('a quiet stream shows now and then that it lives', async () => {
 test('a client that reads nothing is dropped when too much waits, or when it waits too long', async () => {
   const full = openEventStream({ connection: connection(), maxBytes: 1_000 })
   for (let at = 0; at < 9; at++) full.send({ data: 'x'.repeat(100) })
-  expect(full.gone.aborted).toBe(false)
+  expect(full.disconnected.aborted).toBe(false)
   full.send({ data: 'x'.repeat(200) })
-  expect(full.gone.aborted).toBe(true)
+  expect(full.disconnected.aborted).toBe(true)
   const stuck = openEventStream({ connection: connection(), pingMs: 10, maxWaitMs: 15 })
   stuck.send({ data: 'x' })
-  await until(() => stuck.gone.aborted)
+  await until(() => stuck.disconnected.aborted)
 })
 
 test('a client that leaves is noticed, and a recorder gets the events all the same', async () => {
@@ -49,7 +49,7 @@ test('a client that leaves is noticed, and a recorder gets the events all the sa
   const stream = openEventStream({ connection: at })
   stream.send({ data: 1 })
   await stream.response.body?.cancel()
-  expect(stream.gone.aborted).toBe(true)
+  expect(stream.disconnected.aborted).toBe(true)
   stream.send({ data: 2 })
   stream.end()
   expect(frames).toEqual(['data: 1\n\n', 'data: 2\n\n', 'end'])

@@ -7,21 +7,21 @@ export type ServerEvent = { readonly id?: string; readonly event?: string; reado
 
 export type EventStream = {
   readonly response: Response
-  /** Does nothing once the client has gone. `data` is sent as JSON unless it is a text. */
+  /** Does nothing once the client has disconnected. `data` is sent as JSON unless it is a text. */
   send(event: ServerEvent): void
-  /** Resolves when little waits to be sent, or the client has gone: for whoever has more to send than a client reads at once. */
+  /** Resolves when little waits to be sent, or the client has disconnected: for callers with more to send than a client reads at once. */
   hasRoom(): Promise<void>
   /** Closes the stream when everything is sent. */
   end(): void
-  /** Aborted when the client has gone, or was dropped. */
-  readonly gone: AbortSignal
+  /** Aborted when the client has disconnected, or was dropped. */
+  readonly disconnected: AbortSignal
 }
 
 export type StreamOptions = {
   readonly connection: Connection
-  /** How long the stream is quiet before a comment shows that it lives. */
+  /** How long the stream may be quiet before a comment shows that it is alive. */
   readonly pingMs?: number
-  /** How much may wait for a slow client, and for how long. */
+  /** The most bytes that may wait for a slow client, and for how long. */
   readonly maxBytes?: number
   readonly maxWaitMs?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -29,7 +29,7 @@ export type StreamOptions = {
   readonly opening?: boolean
 }
 
-type State = {
+type StreamState = {
   bytes: number
   ended: boolean
   over: boolean
@@ -50,9 +50,9 @@ export function openEventStream({
   opening = false,
 }: StreamOptions): EventStream {
   connection.stay()
-  const gone = new AbortController()
+  const disconnected = new AbortController()
   const queue: Uint8Array[] = []
-  const state: State = { bytes: 0, ended: false, over: false, since: 0, wake: () => {}, drained: () => {} }
+  const state: StreamState = { bytes: 0, ended: false, over: false, since: 0, wake: () => {}, drained: () => {} }
 
   function close(controller?: ReadableStreamDefaultController<Uint8Array>): void {
     if (state.over) return
@@ -62,7 +62,7 @@ export function openEventStream({
     state.wake()
     state.drained()
     if (controller && state.ended) controller.close()
-    else gone.abort()
+    else disconnected.abort()
   }
 
   function put(text: string): void {
@@ -108,7 +108,7 @@ export function openEventStream({
   )
   // A client sees the head of the answer with the first bytes.
   if (opening) put(': open\n\n')
-  // Nobody will read what comes after the head.
+  // The client of a HEAD request reads only the head.
   if (connection.isHead) close()
   return {
     response: new Response(body, {
@@ -131,7 +131,7 @@ export function openEventStream({
       state.ended = true
       state.wake()
     },
-    gone: gone.signal,
+    disconnected: disconnected.signal,
   }
 }
 

@@ -3,19 +3,21 @@
 import type { Context } from 'hono'
 import { HttpError } from './http-error.ts'
 
-export type Reply = { readonly status: number; readonly type: string; readonly body: string }
+export type StoredReply = { readonly status: number; readonly type: string; readonly body: string }
 
 /** `digest`: of method, path and body. */
 export type RequestName = { readonly owner: string; readonly key: string; readonly digest: string }
 
-/** `elsewhere`: another process is answering it; `lost`: the process that was answering it has died. */
-export type Begun = { readonly state: 'new' | 'other' | 'elsewhere' | 'lost' | 'here' } | { readonly state: 'done'; readonly reply: Reply }
+/** `elsewhere`: another process is answering it; `lost`: that process has died. */
+export type Begun =
+  | { readonly state: 'new' | 'other' | 'elsewhere' | 'lost' | 'here' }
+  | { readonly state: 'done'; readonly reply: StoredReply }
 
 export type ReplyStore = {
   /** Notes that the request is being answered, on disk when it returns; or says what became of the first one. */
   begin(name: RequestName): Begun | Promise<Begun>
-  finish(name: RequestName, reply: Reply): void | Promise<void>
-  /** The request was refused before anything happened. */
+  finish(name: RequestName, reply: StoredReply): void | Promise<void>
+  /** Forgets a request that was refused before anything happened. */
   forget(name: RequestName): void | Promise<void>
 }
 
@@ -23,39 +25,39 @@ export type ReplyStore = {
 export type Recorder = { frame(text: string): void; end(): void }
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/
-/** A longer answer is not kept. */
+/** The longest answer that is stored. */
 const maxKept = 4_194_304
 
 export type Idempotency = {
   /** Runs `next` for a first request. @returns the answer of an earlier one. @throws HttpError 400, 409, 422 */
-  answer(context: Context, asked: Asked): Promise<Response | undefined>
+  answer(context: Context, asked: IdempotentRequest): Promise<Response | undefined>
 }
 
-export type Asked = {
+export type IdempotentRequest = {
   readonly owner: string
   readonly digest: () => string
   readonly record: (recorder: Recorder) => void
   readonly next: () => Promise<void>
 }
 
-type Running = { readonly digest: string; readonly reply: Promise<Reply | undefined> }
+type RunningRequest = { readonly digest: string; readonly reply: Promise<StoredReply | undefined> }
 
 export function createIdempotency(store: ReplyStore): Idempotency {
   /** The requests that this process is answering. */
-  const running = new Map<string, Running>()
+  const running = new Map<string, RunningRequest>()
 
-  async function whenAnswered(name: RequestName, { digest, reply }: Running): Promise<Response> {
+  async function whenAnswered(name: RequestName, { digest, reply }: RunningRequest): Promise<Response> {
     if (digest !== name.digest) throw keyReused(name.key)
     const first = await reply
     if (!first) throw inProgress()
     return replay(first)
   }
 
-  /** Nothing is awaited before it is among the running ones: the next request with this key looks there. */
+  /** Registers the request before the first await, so that a second one with the same key finds it. */
   function enter(name: RequestName) {
-    const { promise, resolve } = Promise.withResolvers<Reply | undefined>()
+    const { promise, resolve } = Promise.withResolvers<StoredReply | undefined>()
     running.set(runningKey(name), { digest: name.digest, reply: promise })
-    return (reply: Reply | undefined) => {
+    return (reply: StoredReply | undefined) => {
       running.delete(runningKey(name))
       resolve(reply)
     }
@@ -71,7 +73,7 @@ export function createIdempotency(store: ReplyStore): Idempotency {
       const leave = enter(name)
       const begun = await orLeave(() => store.begin(name), leave)
       if (begun.state !== 'new') return earlier(name, begun, leave)
-      const finish = async (reply: Reply | undefined) => {
+      const finish = async (reply: StoredReply | undefined) => {
         if (reply && reply.body.length <= maxKept) await orLeave(() => store.finish(name, reply), leave)
         else if (!reply) await orLeave(() => store.forget(name), leave)
         leave(reply)
@@ -109,7 +111,7 @@ async function orLeave<T>(work: () => T | Promise<T>, leave: (reply: undefined) 
   }
 }
 
-function earlier({ key }: RequestName, begun: Begun, leave: (reply: Reply | undefined) => void): Response {
+function earlier({ key }: RequestName, begun: Begun, leave: (reply: StoredReply | undefined) => void): Response {
   leave(begun.state === 'done' ? begun.reply : undefined)
   if (begun.state === 'done') return replay(begun.reply)
   if (begun.state === 'other') throw keyReused(key)
@@ -129,12 +131,12 @@ function inProgress(): HttpError {
   return new HttpError(409, 'in_progress', 'this request is being answered; ask again later', { 'retry-after': '2' })
 }
 
-/** The status of a request that can be sent again, because nothing happened. */
+/** Tells whether the client can send the request again, because nothing happened. */
 function refused(status: number): boolean {
   return (status >= 400 && status < 500) || status === 503
 }
 
-function streamReply(frames: readonly string[]): Reply {
+function streamReply(frames: readonly string[]): StoredReply {
   return { status: 200, type: 'text/event-stream; charset=utf-8', body: frames.join('') }
 }
 
@@ -142,6 +144,6 @@ function runningKey({ owner, key }: RequestName): string {
   return `${owner}\n${key}`
 }
 
-function replay({ status, type, body }: Reply): Response {
+function replay({ status, type, body }: StoredReply): Response {
   return new Response(body, { status, headers: { 'content-type': type, 'idempotency-replayed': 'true' } })
 }

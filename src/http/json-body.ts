@@ -62,7 +62,7 @@ function isStorable(value: unknown): boolean {
   return Object.entries(value).every(([name, member]) => isStorable(name) && isStorable(member))
 }
 
-/** For a body whose length is not said beforehand. */
+/** Reads a body whose length is not known beforehand. */
 async function collect({ body }: Request, maxBytes: number): Promise<Uint8Array> {
   if (!body) return new Uint8Array()
   const pieces: Uint8Array[] = []

@@ -7,12 +7,12 @@ import type { Recorder } from './idempotency.ts'
 export type Connection = {
   /** The address of the client. */
   readonly address: string
-  /** The client wants the head of the answer alone (HEAD). */
+  /** True: the client wants only the head of the answer (HEAD). */
   readonly isHead?: boolean
   /** Lets this request stay quiet for as long as it takes; for streams alone. */
   stay(): void
   /** Aborted when the client closed the connection before it had the whole answer. */
-  readonly gone: AbortSignal
+  readonly disconnected: AbortSignal
   /** Takes the events of a stream for a later answer to the same request. */
   recorder?: Recorder
 }
@@ -65,7 +65,7 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
         },
         isHead: request.method === 'HEAD',
         stay: () => server.timeout(request, 0),
-        get gone() {
+        get disconnected() {
           return request.signal
         },
       })
@@ -94,7 +94,7 @@ function isEveryAddress(host: string): boolean {
   return host === '0.0.0.0' || host === '::'
 }
 
-/** The names in the Host header that mean this server. An address cannot be rebound by a foreign name server, as a name can. */
+/** Returns the names in the Host header that mean this server. An address cannot be rebound by a foreign name server, as a name can. */
 export function namesOf(host: string): readonly string[] {
   const own = ['127.0.0.1', 'localhost', '[::1]']
   if (!isEveryAddress(host)) return [...new Set([nameOf(host), ...own])]
@@ -102,7 +102,7 @@ export function namesOf(host: string): readonly string[] {
   return [...new Set([...own, ...all.map(({ address }) => nameOf(address))])]
 }
 
-/** An IPv6 address stands in brackets in a URL. */
+/** Returns the address as a URL spells it: IPv6 in brackets. */
 export function nameOf(host: string): string {
   return host.includes(':') ? `[${host.toLowerCase()}]` : host.toLowerCase()
 }

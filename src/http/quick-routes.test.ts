@@ -31,7 +31,7 @@ function server(replay: { readonly replay?: 'never' }) {
 function sent(value: unknown, id?: string, headers: Record<string, string> = {}) {
   const body = JSON.stringify(value)
   const env: Env = {
-    connection: { address: '', stay: () => {}, gone: new AbortController().signal },
+    connection: { address: '', stay: () => {}, disconnected: new AbortController().signal },
     ...{ body, json: value, path: '/things', tokenHint: 'ask', cookie: 'c' },
     sender: async () => (id === undefined ? undefined : { caller: { id }, key: id }),
     isInForce: async () => true,

@@ -1,13 +1,13 @@
 /** Answers requests that come all the time without the router and its middleware, which take as long as everything else about an answer. */
 
 import type { RouteConfig, z } from '@hono/zod-openapi'
-import { type Api, type ApiEnv, type Asked, badRequest, type Guard, guarding, json, knownSender, securityOf } from './api.ts'
+import { type Api, type ApiEnv, badRequest, type Guard, guarding, json, knownSender, type RequestParts, securityOf } from './api.ts'
 import type { Identity } from './callers.ts'
 import { quiet } from './http-error.ts'
 
 type Env<Caller extends Identity> = ApiEnv<Caller>['Bindings']
 
-export type QuickAsked<Caller extends Identity> = Pick<Asked, 'header'> & { readonly caller: Caller; readonly env: Env<Caller> }
+export type QuickAsked<Caller extends Identity> = Pick<RequestParts, 'header'> & { readonly caller: Caller; readonly env: Env<Caller> }
 
 export type QuickAnswer = {
   readonly status: number
@@ -21,7 +21,7 @@ export type QuickRoute<Caller extends Identity, Body> = {
   readonly config: Omit<RouteConfig, 'method' | 'request'>
   readonly guard: Guard<Caller>
   readonly body: z.ZodType<Body>
-  /** What the body is, for the description of the API. */
+  /** Describes the body in the description of the API. */
   readonly asks: string
   readonly answer: (body: Body, asked: QuickAsked<Caller>) => Promise<QuickAnswer>
 }
@@ -41,7 +41,7 @@ export function createQuickRoutes<Caller extends Identity>(
 ): QuickRoutes<Caller> {
   const routes = new Map<string, { readonly guard: Guard<Caller>; readonly respond: Respond<Caller> }>()
 
-  async function guarded(guard: Guard<Caller>, respond: Respond<Caller>, { request, env }: Sent<Caller>): Promise<Response> {
+  async function guarded(guard: Guard<Caller>, respond: Respond<Caller>, { request, env }: RoutedRequest<Caller>): Promise<Response> {
     const asked = { param: () => undefined, header: (name: string) => request.headers.get(name) ?? undefined }
     try {
       const { caller } = await knownSender<Caller>(env)
@@ -66,7 +66,7 @@ export function createQuickRoutes<Caller extends Identity>(
     answer(request, env) {
       const route = request.method === 'POST' ? routes.get(env.path) : undefined
       if (!route) return undefined
-      // Answers that are kept for a repeated request are the middleware's.
+      // The middleware gives the stored answers to repeated requests.
       if (route.guard.replay !== 'never' && request.headers.has('idempotency-key')) return undefined
       return guarded(route.guard, route.respond, { request, env })
     },
@@ -75,7 +75,7 @@ export function createQuickRoutes<Caller extends Identity>(
 
 const ofJson = { 'content-type': 'application/json', ...quiet }
 
-type Sent<Caller extends Identity> = { readonly request: Request; readonly env: Env<Caller> }
+type RoutedRequest<Caller extends Identity> = { readonly request: Request; readonly env: Env<Caller> }
 
 function responding<Caller extends Identity, Body>({ body: shape, answer }: QuickRoute<Caller, Body>): Respond<Caller> {
   // A Response copies these three times faster than a plain object.

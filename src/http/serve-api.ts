@@ -44,7 +44,7 @@ export type RawAnswers = {
   answer(request: Request, connection: Connection): Promise<Response>
 }
 
-/** The words of messages that say how to do it. */
+/** The parts of messages that say what to do. */
 export type Hints = {
   /** How one gets a token. */
   readonly token: string
@@ -52,7 +52,7 @@ export type Hints = {
   readonly host: string
 }
 
-/** The answer of a simple path. */
+/** Makes the answer of a simple path. */
 export function simpleJson(value: object, status = 200): Response {
   return Response.json(value, { status, headers: quiet })
 }
@@ -111,7 +111,7 @@ function simpleAnswer(simple: { readonly [path: string]: () => Response }, path:
   return Object.hasOwn(simple, path) ? simple[path]?.() : undefined
 }
 
-/** As it is spelled. */
+/** Returns the path as the request spells it. */
 function pathIn(url: string): string {
   return url.slice(url.indexOf('/', url.indexOf('://') + 3)).split(/[?#]/)[0] ?? ''
 }

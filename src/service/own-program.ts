@@ -12,8 +12,8 @@ export function ownProgram(): string {
 }
 
 /**
- * Compiles what runs often as soon as usual. The executable is built for short lives (scripts/compile.ts). Servers call this with the first request that asks something of them: one that
- * only waits keeps the 5 MB of the compiler.
+ * Compiles what runs often as soon as usual. The executable is built for short lives (scripts/compile.ts). Servers call this with the first
+ * request that asks something of them: one that only waits keeps the 5 MB of the compiler.
  */
 export function warmUp(): void {
   Bun.unsafe.setJITPolicy(1)

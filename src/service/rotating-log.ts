@@ -7,7 +7,7 @@ export type RotatingLogOptions = {
   readonly path: string
   /** The size of a full file. */
   readonly maxBytes?: number
-  /** How many full files are kept. */
+  /** How many full files remain. */
   readonly keep?: number
 }
 

@@ -17,7 +17,7 @@ function stage(command: string, more: Partial<SuperviseOptions> = {}) {
     cwd: dir,
     env: { PATH: '/usr/bin:/bin' },
     report: (_level, event, fields) => void reports.push({ event, ...fields }),
-    hear: (line) => void heard.push(line),
+    onLine: (line) => void heard.push(line),
     now: () => clock.ms,
     sleep: async (ms, signal) => {
       waits.push(ms)

@@ -2,7 +2,7 @@
 
 import { errorText } from '../kit/errors.ts'
 
-export type Report = (level: 'info' | 'warn', event: string, fields: { readonly [key: string]: unknown }) => void
+export type ReportEvent = (level: 'info' | 'warn', event: string, fields: { readonly [key: string]: unknown }) => void
 
 export type SuperviseOptions = {
   /** The name in reports. */
@@ -11,9 +11,9 @@ export type SuperviseOptions = {
   readonly command: string
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
-  readonly report: Report
+  readonly report: ReportEvent
   /** Receives each line of stderr, and of stdout, which goes nowhere else. */
-  readonly hear: (line: string) => void
+  readonly onLine: (line: string) => void
   /** Called at each start with the process that leads the new process group. */
   readonly started?: (pid: number) => void
   /** Called at each end or failed start, with the delay until the next start. */
@@ -41,18 +41,18 @@ const LONGEST_LINE = 4_096
 
 /** Starts at once. No failure of the program throws or ends us, not even a command that does not exist. */
 export function supervise(options: SuperviseOptions): Supervised {
-  const leaving = new AbortController()
-  const state: { child?: Child; ends: number; toldAt: number } = { ends: 0, toldAt: Number.NEGATIVE_INFINITY }
+  const stopping = new AbortController()
+  const state: { child?: Child; ends: number; reportedAt: number } = { ends: 0, reportedAt: Number.NEGATIVE_INFINITY }
 
   async function keepRunning(): Promise<void> {
-    for (let wait = FIRST_WAIT_MS; !leaving.signal.aborted; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    for (let wait = FIRST_WAIT_MS; !stopping.signal.aborted; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
       const began = options.now()
       const how = await runOnce()
-      if (leaving.signal.aborted) return
+      if (stopping.signal.aborted) return
       if (options.worked?.() || options.now() - began >= STEADY_MS) wait = FIRST_WAIT_MS
       options.ended?.(wait)
-      tell(how, wait)
-      await options.sleep(wait, leaving.signal)
+      reportEnd(how, wait)
+      await options.sleep(wait, stopping.signal)
     }
   }
 
@@ -62,8 +62,8 @@ export function supervise(options: SuperviseOptions): Supervised {
     state.child = child
     options.started?.(child.pid)
     options.report('info', 'bridge started', { bridge: options.name, pid: child.pid })
-    void listen(child.stdout, options.hear)
-    void listen(child.stderr, options.hear)
+    void listen(child.stdout, options.onLine)
+    void listen(child.stderr, options.onLine)
     await child.exited
     endGroup(child.pid, 'SIGKILL')
     delete state.child
@@ -71,11 +71,11 @@ export function supervise(options: SuperviseOptions): Supervised {
   }
 
   /** Reports each end at first; if it ends again and again, once a minute with the count. */
-  function tell(how: string, wait: number): void {
+  function reportEnd(how: string, wait: number): void {
     state.ends++
-    if (wait > 8 * FIRST_WAIT_MS && options.now() - state.toldAt < STEADY_MS) return
+    if (wait > 8 * FIRST_WAIT_MS && options.now() - state.reportedAt < STEADY_MS) return
     options.report('warn', 'bridge ended', { bridge: options.name, how, ends: state.ends, againInMs: wait })
-    state.toldAt = options.now()
+    state.reportedAt = options.now()
     state.ends = 0
   }
 
@@ -83,7 +83,7 @@ export function supervise(options: SuperviseOptions): Supervised {
   return {
     pid: () => state.child?.pid,
     async stop(graceMs = 5_000) {
-      leaving.abort()
+      stopping.abort()
       const { child } = state
       if (child) {
         endGroup(child.pid, 'SIGTERM')
@@ -132,16 +132,16 @@ export function endGroup(leader: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   } catch {}
 }
 
-async function listen(stream: ReadableStream<Uint8Array>, hear: (line: string) => void): Promise<void> {
+async function listen(stream: ReadableStream<Uint8Array>, onLine: (line: string) => void): Promise<void> {
   const decoder = new TextDecoder()
   let held = ''
   try {
     for await (const piece of stream) {
       const lines = `${held}${decoder.decode(piece, { stream: true })}`.split('\n')
       held = lines.pop() ?? ''
-      for (const line of lines) hear(line.slice(0, LONGEST_LINE))
+      for (const line of lines) onLine(line.slice(0, LONGEST_LINE))
       if (held.length > LONGEST_LINE) held = held.slice(0, LONGEST_LINE)
     }
   } catch {}
-  if (held !== '') hear(held)
+  if (held !== '') onLine(held)
 }

@@ -5,7 +5,7 @@ import { FailureError } from '../../host/failure.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { type Channel, type ChannelHost, createAddresses, type InboundMessage } from '../inbox/channel-api.ts'
-import { connectDiscord, DISCORD_API, type Discord, type DiscordOptions, faultOf, settle } from './connect.ts'
+import { connectDiscord, DISCORD_API, type Discord, type DiscordOptions, faultOf, withDefaults } from './connect.ts'
 import type { discordRows } from './settings.ts'
 
 type DiscordSettings = Values<typeof discordRows>
@@ -80,7 +80,7 @@ function optionsFor({ context, log, redactor }: Setup, { tokenEnv, channelIds, a
   if (token !== '') redactor.register(token, tokenEnv)
   const restApi = api ?? DISCORD_API
   const options = { token, channelIds, fetch: createProviderFetch({ baseUrl: restApi }), log, restApi }
-  const fault = faultOf(settle(options))
+  const fault = faultOf(withDefaults(options))
   if (fault !== undefined) throw new FailureError('error', fault)
   return options
 }

@@ -5,8 +5,8 @@ import { createQueue } from '../../kit/queue.ts'
 
 import type { Log } from '../../runtime/port.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
-import { type Sent, within } from '../outbox/send-pieces.ts'
-import type { DiscordMessage, Outcome } from './gateway.ts'
+import { type SendResult, within } from '../outbox/send-pieces.ts'
+import type { DiscordMessage, GatewayEnd } from './gateway.ts'
 import type { DiscordFetch, Outbox } from './rest.ts'
 
 export type Discord = Outbox & {
@@ -16,7 +16,7 @@ export type Discord = Outbox & {
   /** Messages in order, each once, for one reader; the sequence ends with the connection. Unread messages queue without limit. */
   readonly messages: AsyncIterable<DiscordMessage>
   /** `ok` after `close`; otherwise what ended the connection for good, and what to do. */
-  readonly ended: Promise<Outcome>
+  readonly ended: Promise<GatewayEnd>
   /** Ends everything at once; an unsent answer reports that it was not sent. Resolves when no socket and no timer is left. */
   close(): Promise<void>
 }
@@ -28,14 +28,14 @@ export type NoDiscord = { readonly ok: false; readonly message: string }
  * message and in no log line.
  */
 export async function connectDiscord(options: DiscordOptions): Promise<Discord | NoDiscord> {
-  const settled = settle(options)
-  const fault = faultOf(settled)
-  return fault === undefined ? await connect(options, settled) : { ok: false, message: fault }
+  const settings = withDefaults(options)
+  const fault = faultOf(settings)
+  return fault === undefined ? await connect(options, settings) : { ok: false, message: fault }
 }
 
-async function connect(options: DiscordOptions, settled: Settled): Promise<Discord | NoDiscord> {
+async function connect(options: DiscordOptions, settings: ConnectionSettings): Promise<Discord | NoDiscord> {
   const { sleep = sleepUntil } = options
-  const { channelIds, restApi, token } = settled
+  const { channelIds, restApi, token } = settings
   const [{ stayConnected, createListener }, { createOutbox, createApi }] = await libraries()
   const { closing, signal } = endedBy(options.signal)
   const redact = redactorOf(token)
@@ -45,7 +45,7 @@ async function connect(options: DiscordOptions, settled: Settled): Promise<Disco
   const api = createApi({ api: restApi, token, fetch: options.fetch })
   const onDispatch = createListener({ channelIds, log, onReady: ready.resolve, onMessage: (message) => void inbox.push(message) })
   const gatewayInfo = () => within(signal, (own) => api().gateway.getBot({ signal: own }))
-  const running = stayConnected({ ...settled, isGateway: gatewayRule(restApi), gatewayInfo, onDispatch, sleep, log, signal })
+  const running = stayConnected({ ...settings, isGateway: gatewayRule(restApi), gatewayInfo, onDispatch, sleep, log, signal })
   const ended = running.then(redact).finally(() => {
     closing.abort()
     inbox.close()
@@ -76,7 +76,7 @@ function redactorOf(token: string): <T>(value: T) => T {
   return redactor.value
 }
 
-type Limits = { readonly channelIds: readonly string[]; readonly redact: (sent: Sent) => Sent }
+type Limits = { readonly channelIds: readonly string[]; readonly redact: (sent: SendResult) => SendResult }
 
 /** Checks the channel name, because it may come from a model or a pipe and becomes part of a URL. */
 function restricted(outbox: Outbox, { channelIds, redact }: Limits): Outbox {
@@ -113,14 +113,19 @@ export type DiscordOptions = {
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
-export type Settled = { readonly token: string; readonly channelIds: readonly string[]; readonly restApi: string; readonly intents: number }
+export type ConnectionSettings = {
+  readonly token: string
+  readonly channelIds: readonly string[]
+  readonly restApi: string
+  readonly intents: number
+}
 
-export function settle({ token, channelIds, restApi = DISCORD_API, intents = DISCORD_INTENTS }: DiscordOptions): Settled {
+export function withDefaults({ token, channelIds, restApi = DISCORD_API, intents = DISCORD_INTENTS }: DiscordOptions): ConnectionSettings {
   return { token, channelIds: typeof channelIds === 'string' ? [channelIds] : channelIds, restApi, intents }
 }
 
 /** @returns what to change; never contains the token */
-export function faultOf({ token, channelIds, restApi, intents }: Settled): string | undefined {
+export function faultOf({ token, channelIds, restApi, intents }: ConnectionSettings): string | undefined {
   if (token === '')
     return 'DISCORD_BOT_TOKEN: is empty; copy the token of the bot from https://discord.com/developers/applications, page Bot'
   if (!/^[\x21-\x7e]+$/.test(token)) return 'DISCORD_BOT_TOKEN: holds blanks or characters that no token has; copy it anew, without "Bot "'

@@ -5,9 +5,9 @@
 import { type APIGatewayBotInfo, GatewayDispatchEvents, type GatewayMessageCreateDispatchData } from '@discordjs/core'
 import { Encoding, type FetchingStrategyOptions } from '@discordjs/ws'
 import type { Log } from '../../runtime/port.ts'
-import type { Refusal } from '../outbox/send-pieces.ts'
+import type { SendRefusal } from '../outbox/send-pieces.ts'
 import { PORTAL, refusalOf } from './rest.ts'
-import { type Ended, openShard, type SessionStore, type ShardSettings } from './shard.ts'
+import { openShard, type SessionStore, type ShardEnd, type ShardSettings } from './shard.ts'
 
 export type GatewaySettings = Pick<ShardSettings, 'isGateway' | 'onDispatch'> & {
   readonly token: string
@@ -19,15 +19,15 @@ export type GatewaySettings = Pick<ShardSettings, 'isGateway' | 'onDispatch'> & 
 }
 
 /** `ok` when the signal stopped it. */
-export type Outcome = { readonly ok: true } | { readonly ok: false; readonly message: string }
+export type GatewayEnd = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
 /** @returns when `signal` aborts, or with a failure that no reconnect can repair. */
-export async function stayConnected(settings: GatewaySettings): Promise<Outcome> {
+export async function stayConnected(settings: GatewaySettings): Promise<GatewayEnd> {
   const { signal, log } = settings
   const store: SessionStore = { session: null }
-  const state: State = { failures: 0, info: undefined }
+  const state: GatewayState = { failures: 0, info: undefined }
   while (!signal.aborted) {
-    const found = await knownGateway(settings, store, state)
+    const found = await findGateway(settings, store, state)
     if (signal.aborted) break
     if (found.kind === 'final') return { ok: false, message: found.message }
     if (found.kind === 'wait') {
@@ -44,9 +44,9 @@ export async function stayConnected(settings: GatewaySettings): Promise<Outcome>
 }
 
 /** `failures` counts failed connections and gateway requests in a row. */
-type State = { failures: number; info: APIGatewayBotInfo | undefined }
+type GatewayState = { failures: number; info: APIGatewayBotInfo | undefined }
 
-type Found =
+type GatewayLookup =
   | { readonly kind: 'found'; readonly info: APIGatewayBotInfo }
   | { readonly kind: 'wait'; readonly ms: number; readonly message: string }
   | { readonly kind: 'final'; readonly message: string }
@@ -54,7 +54,7 @@ type Found =
 /**
  * Requests the gateway again before each identify: Discord limits identifies per day, and resets the token of a bot that ignores the limit.
  */
-async function knownGateway(settings: GatewaySettings, store: SessionStore, state: State): Promise<Found> {
+async function findGateway(settings: GatewaySettings, store: SessionStore, state: GatewayState): Promise<GatewayLookup> {
   if (store.session !== null && state.info !== undefined) return { kind: 'found', info: state.info }
   try {
     const info = await settings.gatewayInfo()
@@ -65,18 +65,18 @@ async function knownGateway(settings: GatewaySettings, store: SessionStore, stat
     if (remaining > 0) return { kind: 'found', info }
     return { kind: 'wait', ms: Math.max(reset_after, pauseMs(0)), message: 'this bot has used up its connections of today' }
   } catch (error) {
-    return unknownGateway(refusalOf(error, 'gateway'), state)
+    return afterRefusal(refusalOf(error, 'gateway'), state)
   }
 }
 
-function unknownGateway(refusal: Refusal, state: State): Found {
+function afterRefusal(refusal: SendRefusal, state: GatewayState): GatewayLookup {
   if (refusal.kind === 'final' && refusal.status === 401) return refusal
   const ms = refusal.kind === 'wait' ? refusal.ms : pauseMs(state.failures)
   state.failures += 1
   return { kind: 'wait', ms, message: refusal.message }
 }
 
-async function connection(settings: GatewaySettings, store: SessionStore, info: APIGatewayBotInfo): Promise<Ended> {
+async function connection(settings: GatewaySettings, store: SessionStore, info: APIGatewayBotInfo): Promise<ShardEnd> {
   const { isGateway, onDispatch, signal } = settings
   const shard = openShard({ options: optionsOf(settings, info), store, isGateway, onDispatch })
   signal.addEventListener('abort', shard.close, { once: true })
@@ -87,13 +87,13 @@ async function connection(settings: GatewaySettings, store: SessionStore, info: 
   }
 }
 
-type Settling = { readonly ended: Ended; readonly store: SessionStore; readonly state: State; readonly log: Log }
+type EndedConnection = { readonly ended: ShardEnd; readonly store: SessionStore; readonly state: GatewayState; readonly log: Log }
 
 /** @returns milliseconds until the next connection */
-function settle({ ended, store, state, log }: Settling): number {
+function settle({ ended, store, state, log }: EndedConnection): number {
   const { code, reason, wasReady } = ended
   if (wasReady) state.failures = 0
-  const waitMs = isWantedAtOnce(ended) ? 0 : pauseMs(state.failures)
+  const waitMs = reconnectsAtOnce(ended) ? 0 : pauseMs(state.failures)
   if (!wasReady) state.failures += 1
   const isLost = store.session !== null && !isWorthResuming(ended, state.failures)
   if (isLost) store.session = null
@@ -136,18 +136,18 @@ function pauseMs(failures: number): number {
  * True when the server asked for a reconnect, or stopped answering on a connection that had been good: it either keeps the session or has
  * lost it anyway.
  */
-function isWantedAtOnce({ next, code, wasAcked }: Ended): boolean {
+function reconnectsAtOnce({ next, code, wasAcked }: ShardEnd): boolean {
   return next === 'resume' && code === undefined && wasAcked
 }
 
-/** How many times in a row the server of a session may be unreachable: this machine may have slept, or the server may be gone. */
+/** How many times in a row the server of a session may be unreachable: this machine may have slept, or the server may have ended. */
 const PATIENCE = 3
 
 /** Discord's code for "session timed out": Discord would refuse to resume. */
 const TIMED_OUT = 4009
 
 /** A session outlives the network: when no server answered, no server has ended the session. */
-function isWorthResuming({ next, code, saidHello }: Ended, failures: number): boolean {
+function isWorthResuming({ next, code, saidHello }: ShardEnd, failures: number): boolean {
   if (code === TIMED_OUT) return false
   if (!saidHello) return failures < PATIENCE
   return next === 'resume'
@@ -189,10 +189,10 @@ export function createListener({ channelIds, log, onReady, onMessage }: Listener
     }
     if (payload.t === GatewayDispatchEvents.Resumed) log('info', 'discord resumed')
     if (payload.t !== GatewayDispatchEvents.MessageCreate) return
-    const heard = hear(payload.d, { channelIds, selfId: self.id })
-    if (heard.kind === 'message') onMessage(heard.message)
-    if (heard.kind === 'no text')
-      log('warn', 'discord message ignored', { messageId: heard.messageId, channel: heard.channel, reason: heard.why })
+    const selected = selectMessage(payload.d, { channelIds, selfId: self.id })
+    if (selected.kind === 'message') onMessage(selected.message)
+    if (selected.kind === 'no text')
+      log('warn', 'discord message ignored', { messageId: selected.messageId, channel: selected.channel, reason: selected.why })
   }
 }
 
@@ -204,7 +204,7 @@ export type DiscordMessage = {
   readonly messageId: string
 }
 
-type InboundMessage =
+type SelectedMessage =
   | { readonly kind: 'message'; readonly message: DiscordMessage }
   | { readonly kind: 'not for us' }
   | { readonly kind: 'no text'; readonly messageId: string; readonly channel: string; readonly why: string }
@@ -212,10 +212,10 @@ type InboundMessage =
 /** A message and a reply; Discord itself writes joins, pins, boosts and similar messages. */
 const WRITTEN: ReadonlySet<number> = new Set([0, 19])
 
-type Ears = { readonly channelIds: readonly string[]; readonly selfId: string | undefined }
+type MessageFilter = { readonly channelIds: readonly string[]; readonly selfId: string | undefined }
 
 /** Selects the Discord messages for the agent: written by a person, in a configured channel, with text. */
-function hear(data: GatewayMessageCreateDispatchData, { channelIds, selfId }: Ears): InboundMessage {
+function selectMessage(data: GatewayMessageCreateDispatchData, { channelIds, selfId }: MessageFilter): SelectedMessage {
   const { author, channel_id: channel, content, id: messageId } = data
   const isMachine = author.bot === true || author.system === true || data.webhook_id !== undefined || author.id === selfId
   if (!channelIds.includes(channel) || isMachine || !WRITTEN.has(data.type)) return { kind: 'not for us' }

@@ -4,7 +4,7 @@ import { API } from '@discordjs/core'
 import { DiscordAPIError, HTTPError, RateLimitError, REST, type RESTOptions } from '@discordjs/rest'
 import { errorText } from '../../kit/errors.ts'
 import { MESSAGE_LIMIT } from '../outbox/chunk.ts'
-import { createSender, type Refusal, type Sender, type Waiting, within } from '../outbox/send-pieces.ts'
+import { createSender, type RetryOptions, type Sender, type SendRefusal, within } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */
 export type DiscordFetch = (url: string, init: RequestInit) => Promise<Response>
@@ -45,7 +45,7 @@ function requestThrough(fetch: DiscordFetch): RESTOptions['makeRequest'] {
   }
 }
 
-export type OutboxSettings = Waiting & { readonly api: () => API }
+export type OutboxSettings = RetryOptions & { readonly api: () => API }
 
 export type Outbox = Pick<Sender, 'send'> & {
   /** Shows the typing indicator for about ten seconds. Never rejects, because the indicator is optional. */
@@ -77,10 +77,10 @@ export function createOutbox(settings: OutboxSettings): Outbox {
   }
 }
 
-type Piece = { readonly channel: string; readonly content: string; readonly nonce: string }
+type OutgoingMessage = { readonly channel: string; readonly content: string; readonly nonce: string }
 
-/** Mentions notify nobody, because a model must not be able to notify everybody. */
-async function create({ api, signal }: OutboxSettings, { channel, content, nonce }: Piece): Promise<string> {
+/** Sends one message. Its mentions notify nobody, because a model must not be able to notify everybody. */
+async function create({ api, signal }: OutboxSettings, { channel, content, nonce }: OutgoingMessage): Promise<string> {
   const message = { content, nonce, enforce_nonce: true, allowed_mentions: { parse: [] } }
   const { id } = await within(signal, (own) => api().channels.createMessage(channel, message, { signal: own }))
   if (typeof id !== 'string') throw new Error('it answers without the id of a message')
@@ -89,11 +89,11 @@ async function create({ api, signal }: OutboxSettings, { channel, content, nonce
 
 export const PORTAL = 'https://discord.com/developers/applications'
 
-/** The wait for a 429 response without a time. */
-const UNSAID_MS = 1_000
+/** The wait after a 429 response that names no time. */
+const DEFAULT_WAIT_MS = 1_000
 
 /** Classifies a failed request: wait, retry, or tell a person what to change. @param about the requested object, as in "channel 123" */
-export function refusalOf(error: unknown, about: string): Refusal {
+export function refusalOf(error: unknown, about: string): SendRefusal {
   if (error instanceof RateLimitError) return waiting(error, about)
   if (error instanceof HTTPError) return { kind: 'passing', message: `${about}: Discord answers ${error.status}` }
   if (error instanceof DiscordAPIError) return { kind: 'final', status: error.status, message: worded(error, about) }
@@ -101,16 +101,16 @@ export function refusalOf(error: unknown, about: string): Refusal {
   return { kind: 'passing', message: `${about}: Discord cannot be reached: ${errorText(error)}` }
 }
 
-/** timeToReset says when the bucket refills, retryAfter what the rejected request was told; the longer time counts. */
-function waiting({ retryAfter, timeToReset, global: isGlobal }: RateLimitError, about: string): Refusal {
-  const told = retryAfter > 0 ? retryAfter : UNSAID_MS
-  const ms = Math.ceil(timeToReset > told ? timeToReset : told)
+/** Returns the longer wait: timeToReset says when the bucket refills, retryAfter is the answer to the rejected request. */
+function waiting({ retryAfter, timeToReset, global: isGlobal }: RateLimitError, about: string): SendRefusal {
+  const retryMs = retryAfter > 0 ? retryAfter : DEFAULT_WAIT_MS
+  const ms = Math.ceil(timeToReset > retryMs ? timeToReset : retryMs)
   return { kind: 'wait', ms, isGlobal, message: `${about}: Discord wants ${Math.ceil(ms / 1000)} s of silence (429)` }
 }
 
 function worded({ status, message }: DiscordAPIError, about: string): string {
-  const said = `${status} ${message.replace(/^\d{3}: /, '').replaceAll('\n', '; ')}`
-  return `${about}: ${said}${advice[status] === undefined ? '' : `; ${advice[status]}`}`
+  const problem = `${status} ${message.replace(/^\d{3}: /, '').replaceAll('\n', '; ')}`
+  return `${about}: ${problem}${advice[status] === undefined ? '' : `; ${advice[status]}`}`
 }
 
 const advice: { readonly [status: number]: string } = {

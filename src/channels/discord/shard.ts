@@ -18,7 +18,7 @@ export type SessionStore = { session: SessionInfo | null }
 type Signs = { readonly saidHello: boolean; readonly wasReady: boolean; readonly wasAcked: boolean }
 
 /** `next` is what the library would do. `code` is set when the server closed the connection, or missed a deadline. */
-export type Ended = Signs & {
+export type ShardEnd = Signs & {
   readonly next: 'resume' | 'renew' | 'never'
   readonly code: number | undefined
   readonly reason: string
@@ -32,7 +32,7 @@ export type ShardSettings = {
   readonly onDispatch: (payload: WebSocketShardEventsMap[WebSocketShardEvents.Dispatch][0]) => void
 }
 
-export type Shard = { readonly ended: Promise<Ended>; close(): void }
+export type Shard = { readonly ended: Promise<ShardEnd>; close(): void }
 
 /**
  * By default the library reconnects every half second for ever, waits without limit for the close frame of a dead peer, and reconnects even
@@ -40,21 +40,21 @@ export type Shard = { readonly ended: Promise<Ended>; close(): void }
  * connection.
  */
 export function openShard(settings: ShardSettings): Shard {
-  const { promise: ended, resolve } = Promise.withResolvers<Ended>()
+  const { promise: ended, resolve } = Promise.withResolvers<ShardEnd>()
   const shard = new WebSocketShard(contextOf(settings), 0)
   const seen = watch(shard)
-  const goodbye = shard.destroy.bind(shard)
+  const closeGracefully = shard.destroy.bind(shard)
   const end = async (why: WebSocketShardDestroyOptions) => {
-    goodbye({ code: codeOf(why), reason: why.reason }).catch(() => {})
+    closeGracefully({ code: codeOf(why), reason: why.reason }).catch(() => {})
     // During this tick the close frame is written, and whatever was just starting has started: a socket, the heartbeat interval.
     await Bun.sleep(0)
-    hangUp(shard)
+    terminateSocket(shard)
     const { trouble, ...signs } = seen
     resolve({ ...signs, next: nextOf(why), code: why.code, reason: why.reason ?? trouble })
   }
   // The caller must not wait for it: the library would start heartbeats after the end that a missed heartbeat caused.
   shard.destroy = async (why = {}) => void end(why)
-  refuseNonsense(shard)
+  endOnMalformedFrames(shard)
   shard.on(WebSocketShardEvents.Dispatch, settings.onDispatch)
   // Settles with the first READY or an error; other handlers report both.
   shard.connect().catch(() => {})
@@ -98,7 +98,7 @@ function watch(shard: WebSocketShard) {
 }
 
 /** Ends the connection on a malformed frame, because the library's or a listener's exception would otherwise end this process. */
-function refuseNonsense(shard: WebSocketShard): void {
+function endOnMalformedFrames(shard: WebSocketShard): void {
   const read: unknown = Reflect.get(shard, 'onMessage')
   if (typeof read !== 'function') throw new Error('@discordjs/ws no longer reads its frames in "onMessage"; see refuseNonsense in shard.ts')
   const guarded = async (...frame: unknown[]) => {
@@ -115,7 +115,7 @@ function refuseNonsense(shard: WebSocketShard): void {
  * Closes the socket: the library considers itself closed once it has sent its close frame, and a peer that does not answer would keep the
  * connection and this process alive.
  */
-function hangUp(shard: WebSocketShard): void {
+function terminateSocket(shard: WebSocketShard): void {
   const socket: unknown = Reflect.get(shard, 'connection')
   if (socket instanceof WebSocket) socket.terminate()
   clearInterval(Reflect.get(shard, 'heartbeatInterval') ?? undefined)
@@ -126,7 +126,7 @@ function codeOf({ code, recover }: WebSocketShardDestroyOptions): number {
   return code ?? (recover === WebSocketShardDestroyRecovery.Resume ? 4200 : 1000)
 }
 
-function nextOf({ recover }: WebSocketShardDestroyOptions): Ended['next'] {
+function nextOf({ recover }: WebSocketShardDestroyOptions): ShardEnd['next'] {
   if (recover === undefined) return 'never'
   return recover === WebSocketShardDestroyRecovery.Resume ? 'resume' : 'renew'
 }

@@ -7,9 +7,9 @@ import type { BridgeWatch } from '../../service/fifo/exchange.ts'
 import { type Supervised, supervise } from '../../service/supervise.ts'
 
 const roles = ['interact', 'brain', 'claw'] as const
-type Role = (typeof roles)[number]
+type BridgeRole = (typeof roles)[number]
 
-export type Bridge = { readonly role: Role; readonly command: string }
+export type Bridge = { readonly role: BridgeRole; readonly command: string }
 
 /** Allows one bridge per role, because two would take each other's lines. @throws FailureError usage */
 export function bridgesIn(texts: readonly string[]): readonly Bridge[] {
@@ -26,17 +26,17 @@ function bridgeIn(text: string): Bridge {
   throw new FailureError('usage', `--bridge ${JSON.stringify(text)}: write interact=COMMAND, brain=COMMAND or claw=COMMAND`)
 }
 
-export type Keeping = {
+export type BridgeContext = {
   readonly setup: Setup
   readonly dir: string
   /** Called each time a bridge starts. */
   readonly started: (name: string, pid: number) => void
   /** The exchange that asks this bridge, and needs to know whether it runs. */
-  readonly watches: { readonly [name in Role]?: BridgeWatch | undefined }
+  readonly watches: { readonly [name in BridgeRole]?: BridgeWatch | undefined }
 }
 
 /** Bridge commands resolve their files from the folder where the daemon was started. */
-export function keepRunning({ setup, dir, started, watches }: Keeping, { role, command }: Bridge): Supervised {
+export function keepRunning({ setup, dir, started, watches }: BridgeContext, { role, command }: Bridge): Supervised {
   const { log, context } = setup
   return supervise({
     name: role,
@@ -44,7 +44,7 @@ export function keepRunning({ setup, dir, started, watches }: Keeping, { role, c
     cwd: context.cwd,
     env: bridgeEnvironment(context, dir),
     report: log,
-    hear: (line) => log('info', 'bridge says', { bridge: role, line }),
+    onLine: (line) => log('info', 'bridge says', { bridge: role, line }),
     started(pid) {
       started(role, pid)
       watches[role]?.started()
@@ -57,7 +57,7 @@ export function keepRunning({ setup, dir, started, watches }: Keeping, { role, c
 }
 
 /** A bridge for a role assigns that role to the FIFOs. @throws FailureError `usage` when the flag contradicts it */
-export function roleFromFlags<P extends string>(role: Role, bridges: readonly Bridge[], flag: P | undefined): P | 'fifo' | undefined {
+export function roleFromFlags<P extends string>(role: BridgeRole, bridges: readonly Bridge[], flag: P | undefined): P | 'fifo' | undefined {
   const isBridged = bridges.some((bridge) => bridge.role === role)
   if (isBridged && flag === 'inside')
     throw new FailureError('usage', `--bridge ${role}=… and --${role} inside contradict each other; drop one`)

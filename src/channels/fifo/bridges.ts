@@ -35,23 +35,23 @@ export type BridgeOptions = {
   readonly stop: () => void
 }
 
-/** An agent that does not read for this long is gone; the log then names the undelivered message. */
+/** How long an agent may take to read before the message counts as undelivered, which the log then names. */
 const READER_MS = 60_000
 /** The time for last messages after the stop signal. */
 const LEAVE_MS = 500
 
 /** The FIFO is open when this returns. Reading throws FailureError when the FIFO is removed, because another one then takes its place. */
 function linesFrom(bridging: BridgeOptions, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
-  return unlessGone(bridging, name, openLines)
+  return untilRemoved(bridging, name, openLines)
 }
 
 function framesFrom(bridging: BridgeOptions, name: 'brain_in'): AsyncIterable<Line> {
-  return unlessGone(bridging, name, openFrames)
+  return untilRemoved(bridging, name, openFrames)
 }
 
-type Open = (path: string, options: ReadOptions) => AsyncIterable<Line>
+type OpenFifo = (path: string, options: ReadOptions) => AsyncIterable<Line>
 
-function unlessGone({ dir, signal }: BridgeOptions, name: string, open: Open): AsyncIterable<Line> {
+function untilRemoved({ dir, signal }: BridgeOptions, name: string, open: OpenFifo): AsyncIterable<Line> {
   const lines = open(join(dir, name), { signal })
   return (async function* () {
     for await (const line of lines) {
@@ -118,7 +118,7 @@ function withoutSecretCalls(response: ChatResponse, { inspect }: Redactor): Chat
   return { ...response, parts, stop: response.stop === 'tool_calls' && !calls ? 'stop' : response.stop }
 }
 
-/** A retry may help; from the third such failure in a row the agent is told that it does not. */
+/** Failures that a retry may repair; the third such failure in a row is reported as fatal. */
 const passing: readonly FailureCode[] = ['timeout', 'network', 'server', 'rate_limit']
 
 function failed({ setup: { log } }: BridgeOptions, why: string, word: 'timeout' | 'fatal'): string {
@@ -134,7 +134,7 @@ async function whole(provider: Provider, request: ChatRequest, signal: AbortSign
 /** Implements `bridge claw`: an agent lists and calls our tools through two FIFOs; every call passes our gate and leaves a receipt. */
 export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<ConversationOptions, 'sandbox'>): Promise<void> {
   const { setup, dir, signal } = bridging
-  const direct = turningCall()
+  const direct = createRepeatedCall()
   const options = {
     setup,
     which: { kind: 'new' },
@@ -157,7 +157,11 @@ export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<Conve
   })
 }
 
-type Claw = { readonly bridging: BridgeOptions; readonly conversation: Conversation; readonly direct: ReturnType<typeof turningCall> }
+type Claw = {
+  readonly bridging: BridgeOptions
+  readonly conversation: Conversation
+  readonly direct: ReturnType<typeof createRepeatedCall>
+}
 
 async function respond(claw: Claw, text: string): Promise<string> {
   const request = readClawRequest(text)
@@ -194,7 +198,7 @@ async function call({ bridging: { setup }, conversation }: Claw, name: string): 
 }
 
 /** Uses one provider for all calls, so that they form one conversation. */
-function turningCall() {
+function createRepeatedCall() {
   const state = { current: directCall({ name: '', input: {} }) }
   return {
     next(name: string, input: JsonObject) {
@@ -211,7 +215,7 @@ const LAST_ANSWER_MS = 300_000
 /** Implements `bridge interact`: passes lines in the protocol's own format. Ends when stdin has ended and every message has its answer. */
 export async function serveInteract(bridging: BridgeOptions): Promise<void> {
   const { stdout } = bridging.setup.context.process
-  await converse(bridging, {
+  await relayLines(bridging, {
     outgoing(line) {
       const read = readMessage(line)
       return read.ok
@@ -229,7 +233,7 @@ export async function serveCli(bridging: BridgeOptions, { channel = 'cli' }: { r
   const typed = isTerminal(0)
   const prompt = () => (typed ? stderr.write('> ') : undefined)
   prompt()
-  await converse(bridging, {
+  await relayLines(bridging, {
     outgoing: (line) => (line.trim() === '' ? void prompt() : { channel, line: messageLine({ channel, text: line }) }),
     incoming(line) {
       const read = readMessage(line)
@@ -240,13 +244,13 @@ export async function serveCli(bridging: BridgeOptions, { channel = 'cli' }: { r
   })
 }
 
-type Talk = {
+type LineTranslation = {
   /** Converts a line of stdin to the outgoing line and its channel, or to the problem as text; undefined when there is nothing to send. */
   readonly outgoing: (line: string) => { readonly channel: string; readonly line: string } | string | undefined
   readonly incoming: (line: string) => void
 }
 
-async function converse(bridging: BridgeOptions, { outgoing, incoming }: Talk): Promise<void> {
+async function relayLines(bridging: BridgeOptions, { outgoing, incoming }: LineTranslation): Promise<void> {
   const { setup, stop } = bridging
   const { stderr } = setup.context.process
   const answers = linesFrom(bridging, 'interact_out')
@@ -284,7 +288,10 @@ async function* stdinLines(): AsyncGenerator<Line> {
   if (last && last.text !== '') yield last
 }
 
-/** Implements `bridge discord`: sends the channel id along, so that the answer returns to that channel. The FIFOs carry no names, so only listed people get through. */
+/**
+ * Implements `bridge discord`: sends the channel id along, so that the answer returns to that channel. The FIFOs carry no names, so only listed
+ * people get through.
+ */
 export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   const { setup, signal, dir } = bridging
   const answers = linesFrom(bridging, 'interact_out')
@@ -296,7 +303,7 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
 
   const admission = createAdmission({ log: setup.log, now: Date.now })
 
-  const hear = async () => {
+  const relayMessages = async () => {
     for await (const { channel, text, authorId: person } of discord.messages) {
       const answer = async (words: string) => void (await discord.send(channel, words))
       if (admission.admit(access, { channel, text, from: 'discord', person, answer })) await send(messageLine({ channel, text }))
@@ -313,11 +320,11 @@ export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
     }
   }
 
-  await Promise.race([hear(), answer()])
+  await Promise.race([relayMessages(), answer()])
   await discord.close()
 }
 
-/** `done` is called once, when no further question will come and all are answered. */
+/** Counts open questions. Calls `done` once, when no further question will come and all are answered. */
 export function createOpenQuestions(done: () => void) {
   const open = new Map<string, number>()
   const state = { ended: false }
@@ -328,7 +335,7 @@ export function createOpenQuestions(done: () => void) {
     else open.delete(channel)
   }
 
-  function look(): void {
+  function endIfDone(): void {
     if (state.ended && open.size === 0) done()
   }
 
@@ -336,12 +343,12 @@ export function createOpenQuestions(done: () => void) {
     asked: (channel: string) => count(channel, 1),
     answered(line: ReadMessage): void {
       if (line.ok) count(line.channel, -1)
-      look()
+      endIfDone()
     },
     /** Says that no further question will come. */
     last(): void {
       state.ended = true
-      look()
+      endIfDone()
     },
   }
 }

@@ -8,16 +8,16 @@ import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
 import { type Channel, createAddresses, type InboundMessage } from '../inbox/channel-api.ts'
 
-export type Written = { readonly ok: true } | { readonly ok: false; readonly message: string }
+export type FifoWriteResult = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
 export type FifoMessages = {
   readonly lines: AsyncIterable<Line>
-  /** Resolves when the whole line is in the pipe, or when writing was given up. */
-  readonly write: (line: string) => Promise<Written>
+  /** Resolves when the whole line is in the pipe, or when it gives up writing. */
+  readonly write: (line: string) => Promise<FifoWriteResult>
   readonly log: Log
 }
 
-/** An absent reader may return, but an absent reader must not stop the others. */
+/** How long a line waits for its reader: an absent reader may return, but must not stop the others. */
 const READER_MS = 10_000
 
 /** The FIFOs must exist. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ownerOf } from '../../memory/journal/process-owner.ts'
 import { claim, createFifos } from '../../service/fifo/fifo-folder.ts'
-import { hold, removeFifos } from './daemon-folder.ts'
+import { lockFolder, removeFifos } from './daemon-folder.ts'
 
 async function folder() {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-hold-'))
@@ -20,7 +20,7 @@ const made = { made: true }
 
 /** @throws when the lock is refused */
 function held(dir: string, by = made) {
-  const taken = hold(dir, by)
+  const taken = lockFolder(dir, by)
   if (!taken.ok) throw new Error(taken.message)
   return taken
 }
@@ -34,7 +34,7 @@ test('a second holder is refused with the number of the first, and another folde
   using one = await folder()
   using two = await folder()
   const first = held(one.dir)
-  expect(hold(one.dir, made)).toEqual({ ok: false, message: expect.stringContaining(`"${one.dir}" (pid ${process.pid})`) })
+  expect(lockFolder(one.dir, made)).toEqual({ ok: false, message: expect.stringContaining(`"${one.dir}" (pid ${process.pid})`) })
   held(two.dir).release()
   first.release()
   expect(existsSync(one.dir)).toBe(false)
@@ -46,7 +46,7 @@ test('a folder that an agent of another kind serves is refused, and left as it i
     claim(${JSON.stringify(at.dir)}); console.log('claimed'); setInterval(() => {}, 1000)`
   const other = Bun.spawn([process.execPath, '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
   for await (const _ of other.stdout) break
-  expect(hold(at.dir, made)).toEqual({ ok: false, message: expect.stringContaining(`another agent serves "${at.dir}"; stop it`) })
+  expect(lockFolder(at.dir, made)).toEqual({ ok: false, message: expect.stringContaining(`another agent serves "${at.dir}"; stop it`) })
   expect(existsSync(join(at.dir, 'brain_in'))).toBe(true)
   other.kill('SIGKILL')
   await other.exited
@@ -107,7 +107,7 @@ test('a note that is none, and one that is a folder, says nothing', async () => 
     taken.release()
   }
   mkdirSync(join(at.dir, '.daemon.pid'))
-  expect(() => hold(at.dir, made)).toThrow()
+  expect(() => lockFolder(at.dir, made)).toThrow()
 })
 
 describe('removed', () => {

@@ -43,7 +43,7 @@ export type DaemonLock =
  * Allows one daemon per folder: the kernel releases its lock when it is killed, and a note lists the bridges it started. The folder must exist
  * and belong to us. `made`: this process created the FIFOs.
  */
-export function hold(dir: string, { made }: { readonly made: boolean }): DaemonLock {
+export function lockFolder(dir: string, { made }: { readonly made: boolean }): DaemonLock {
   const [lockPath, notePath] = [join(dir, '.daemon.lock'), join(dir, '.daemon.pid')]
   const lock = lockOn(lockPath)
   const left = readNote(notePath)
@@ -109,21 +109,21 @@ function removeIfEmpty(dir: string): void {
  * Identifies orphans by pid and start time, so that no other process with the same pid is ended; an entry without a start time is left
  * alone.
  */
-function endOrphans({ bridges }: Note): number {
+function endOrphans({ bridges }: DaemonNote): number {
   const left = [...bridges.values()].filter((owner) => !owner.endsWith('@0') && isAlive(owner))
   for (const owner of left) endGroup(Number(owner.split('@')[0]), 'SIGKILL')
   return left.length
 }
 
-type Note = { readonly pid?: number; readonly made: boolean; readonly bridges: ReadonlyMap<string, string> }
+type DaemonNote = { readonly pid?: number; readonly made: boolean; readonly bridges: ReadonlyMap<string, string> }
 
-function writeNote(path: string, { bridges, ...note }: Note): void {
+function writeNote(path: string, { bridges, ...note }: DaemonNote): void {
   writeFileSync(`${path}.new`, `${JSON.stringify({ ...note, bridges: Object.fromEntries(bridges) })}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
 
 /** Treats a malformed note as an empty one. */
-function readNote(path: string): Note {
+function readNote(path: string): DaemonNote {
   try {
     const note: unknown = JSON.parse(readFileSync(path, 'utf8'))
     if (!isObject(note)) return nothing()
@@ -135,7 +135,7 @@ function readNote(path: string): Note {
   }
 }
 
-function nothing(): Note {
+function nothing(): DaemonNote {
   return { made: false, bridges: new Map() }
 }
 

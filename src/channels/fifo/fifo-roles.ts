@@ -22,7 +22,7 @@ export type FifoRoles = {
   readonly model: string | undefined
 }
 
-export type Cast = {
+export type RoleAssignment = {
   /** The given setup, with the model that this brain is asked for. */
   readonly setup: Setup
   readonly provider: Provider
@@ -46,35 +46,35 @@ const SILENT_MS = 200
  * @throws FailureError `provider` when the configured provider cannot be used; errno errors of the FIFOs, which `createFifos` must have
  * checked
  */
-export async function assignRoles(given: Setup, casting: FifoRoles): Promise<Cast> {
-  const { dir, claw } = casting
-  const brain = fifoBrain(given, casting)
-  const provider = brain?.provider ?? (await providerFor(given, given.config.defaultProvider))
-  const setup = brain ? { ...given, config: { ...given.config, defaultModel: brain.model } } : given
-  const hand = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo' })
+export async function assignRoles(initialSetup: Setup, roles: FifoRoles): Promise<RoleAssignment> {
+  const { dir, claw } = roles
+  const brain = brainSide(initialSetup, roles)
+  const provider = brain?.provider ?? (await providerFor(initialSetup, initialSetup.config.defaultProvider))
+  const setup = brain ? { ...initialSetup, config: { ...initialSetup.config, defaultModel: brain.model } } : initialSetup
+  const clawSide = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo' })
   const alsoDiscord = channelSettings(setup.config, discord).enabled ? ' and Discord' : ''
   return {
     setup,
     provider,
-    tools: hand?.tools,
+    tools: clawSide?.tools,
     described: `interact: fifo${alsoDiscord}; brain: ${brain ? 'fifo' : provider.name}; claw: ${claw}`,
-    watches: { brain: brain?.exchange.bridge, claw: hand?.exchange.bridge },
+    watches: { brain: brain?.exchange.bridge, claw: clawSide?.exchange.bridge },
     async close() {
-      await Promise.all([brain?.exchange.close(), hand?.exchange.close()])
+      await Promise.all([brain?.exchange.close(), clawSide?.exchange.close()])
     },
   }
 }
 
 /** A provider of kind "fifo" uses our own folder unless it names another. */
-function fifoBrain({ config, context, assumed }: Setup, { dir, brain, model }: FifoRoles) {
+function brainSide({ config, context, assumed }: Setup, { dir, brain, model }: FifoRoles) {
   const named = providerNamed(config, config.defaultProvider)
   const configured = named?.kind === 'fifo' ? named : undefined
   if (brain === 'inside' || (!brain && configured?.dir !== usualFolder)) return undefined
   const exchange = exchangeIn(dir, { name: 'brain', timeoutMs: configured ? configured.totalTimeoutS * 1000 : BRAIN_MS, again: 1 })
   // A key that the brain's own script needs does not count as a choice of model.
   const chosen = model !== undefined || configured || (named?.kind === 'anthropic' && assumed === undefined)
-  const wanted = chosen ? config.defaultModel : context.env.PLANCKCLAW_MODEL || seedModel
-  return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange, model: wanted }
+  const modelName = chosen ? config.defaultModel : context.env.PLANCKCLAW_MODEL || seedModel
+  return { provider: createFifoProvider({ name: 'fifo', ask: exchange.ask }), exchange, model: modelName }
 }
 
 /** Adds the claw's tools to ours, or replaces ours. */
@@ -84,20 +84,20 @@ function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonl
   const exchange = exchangeIn(dir, { name: 'claw', timeoutMs: Math.max(500, toolTimeoutS * 1000 - 500) })
   const claw = clawSource(setup, exchange)
   const standing = alone || setup.config.tools.executables.length === 0 ? undefined : standingExecutables(setup)
-  const tools: ToolSelection = { ...(alone ? { builtIn: [] } : builtInTools), more: standing ? both(setup, standing, claw) : claw }
+  const tools: ToolSelection = { ...(alone ? { builtIn: [] } : builtInTools), more: standing ? mergeTools(setup, standing, claw) : claw }
   return { tools, exchange }
 }
 
 /** Logs problems of the list when they change. A list that comes too late for one message is used for the next. */
 function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
-  const state: { claw?: ReturnType<typeof createClaw>; looking?: Promise<ClawSurvey>; told: string; silent: boolean } = {
-    told: '',
+  const state: { claw?: ReturnType<typeof createClaw>; survey?: Promise<ClawSurvey>; reported: string; silent: boolean } = {
+    reported: '',
     silent: false,
   }
   // Always the same array, so that nothing seems to have changed.
   const none: readonly SourcedTool[] = []
 
-  async function look(maxOutputBytes: number): Promise<ClawSurvey> {
+  async function surveyClaw(maxOutputBytes: number): Promise<ClawSurvey> {
     state.claw ??= createClaw({
       ask,
       builtIn: builtInNames,
@@ -105,21 +105,21 @@ function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
       maxOutputBytes,
     })
     const found = await state.claw(AbortSignal.timeout(LIST_MS))
-    if (found.refused.join('\n') !== state.told) for (const why of found.refused) log('warn', 'claw tool refused', { why })
-    state.told = found.refused.join('\n')
+    if (found.refused.join('\n') !== state.reported) for (const why of found.refused) log('warn', 'claw tool refused', { why })
+    state.reported = found.refused.join('\n')
     state.silent = found.silent
     return found
   }
 
   return async ({ maxOutputBytes }) => {
-    state.looking ??= look(maxOutputBytes).finally(() => delete state.looking)
-    const found = await (state.silent ? Promise.race([state.looking, Bun.sleep(SILENT_MS)]) : state.looking)
+    state.survey ??= surveyClaw(maxOutputBytes).finally(() => delete state.survey)
+    const found = await (state.silent ? Promise.race([state.survey, Bun.sleep(SILENT_MS)]) : state.survey)
     return found?.tools ?? none
   }
 }
 
 /** The operator's own tool has precedence over a claw tool of the same name. Returns the same array while neither source changes. */
-function both({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
+function mergeTools({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
   const last: { of: readonly (readonly SourcedTool[])[]; all: readonly SourcedTool[] } = { of: [], all: [] }
   return async (deps) => {
     const found = [await own(deps), await claw(deps)]

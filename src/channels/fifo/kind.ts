@@ -2,7 +2,7 @@
 
 import type { ChannelKind } from '../inbox/channel-api.ts'
 
-/** Only the owner of the folder can open the FIFOs, so whoever writes there is the operator, unless the settings say that it is a chat. */
+/** Only the owner of the folder can open the FIFOs, so a writer there is the operator, unless the settings say that it is a chat. */
 export const fifo = {
   name: 'fifo',
   settings: {},

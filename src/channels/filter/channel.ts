@@ -38,8 +38,11 @@ export function createQuestionChannel({ which, options, begun, ...shown }: OneQu
   }
 }
 
-/** Runs a channel with a host of its own, which closes when the channel has ended. @throws what opening the host throws, and the error that ended the channel */
-export async function attend(setup: Setup, channel: AttendedChannel): Promise<void> {
+/**
+ * Runs a channel with a host of its own, which closes when the channel has ended. @throws what opening the host throws, and the error that ended
+ * the channel
+ */
+export async function runChannel(setup: Setup, channel: AttendedChannel): Promise<void> {
   const host = openHost(setup)
   try {
     await channel.start(host, new AbortController().signal)

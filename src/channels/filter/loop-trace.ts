@@ -40,8 +40,8 @@ export type LoopTalk = { asked(question: string): void; answered(answer: string)
  */
 export function createLoopTalk(setup: CliSetup, { paths }: AgentProfile): LoopTalk {
   const trace = traceOf(setup)
-  const said: { role: string; content: string }[] = []
-  const keep = (role: string, content: string) => said.push({ role, content: setup.redactor.text(content) })
+  const lines: { role: string; content: string }[] = []
+  const keep = (role: string, content: string) => lines.push({ role, content: setup.redactor.text(content) })
   return {
     asked(question) {
       trace('user_input', question)
@@ -53,7 +53,7 @@ export function createLoopTalk(setup: CliSetup, { paths }: AgentProfile): LoopTa
     },
     end() {
       try {
-        appendSession(paths.session, said, Date.now())
+        appendSession(paths.session, lines, Date.now())
       } catch (error) {
         setup.log('warn', `${paths.session} cannot be written`, { error: String(error) })
       }

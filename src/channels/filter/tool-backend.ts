@@ -14,11 +14,10 @@ import { onInterrupt } from '../terminal/signals.ts'
 import { createLoopTalk } from './loop-trace.ts'
 
 /** Uses the flag, else the environment or tools.backend. @throws FailureError `usage` for an unknown name. */
-export function backendOf({ config }: CliSetup, flag?: string): ToolBackend {
-  const wanted = flag ?? config.tools.backend
-  const found = toolBackends.find((name) => name === wanted)
+export function backendOf({ config }: CliSetup, flag: string = config.tools.backend): ToolBackend {
+  const found = toolBackends.find((name) => name === flag)
   if (found) return found
-  throw new FailureError('usage', `--tool-backend "${wanted}" is none; there are: ${toolBackends.join(', ')}`)
+  throw new FailureError('usage', `--tool-backend "${flag}" is none; there are: ${toolBackends.join(', ')}`)
 }
 
 type ToolBackend = Config['tools']['backend']
@@ -57,7 +56,7 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
   const script = scriptOf(backend)
   const child = Bun.spawn([bashFor(run), script, '-', system, tools, String(config.limits.maxToolRounds)], {
     cwd: context.cwd,
-    env: { ...defined(context.env), ...circumstances(run) },
+    env: { ...defined(context.env), ...scriptVariables(run) },
     stdin: new Blob([message]),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -67,7 +66,7 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
     if (by !== 'Ctrl-C') child.kill('SIGTERM')
     else setTimeout(() => child.kill('SIGTERM'), ownEndMs).unref()
   })
-  const [text] = await Promise.all([child.stdout.text(), passOn(child.stderr, context.process.stderr.write), child.exited])
+  const [text] = await Promise.all([child.stdout.text(), forward(child.stderr, context.process.stderr.write), child.exited])
   interrupt.stop()
   if (interrupt.signal.aborted) return { code: 1, text: '', cancelled: true }
   const { exitCode } = child
@@ -75,7 +74,7 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
 }
 
 /** Forwards the script's output as it arrives. */
-async function passOn(stream: ReadableStream<Uint8Array>, write: (text: string) => void): Promise<void> {
+async function forward(stream: ReadableStream<Uint8Array>, write: (text: string) => void): Promise<void> {
   const decoder = new TextDecoder()
   for await (const piece of stream) write(decoder.decode(piece, { stream: true }))
 }
@@ -87,7 +86,7 @@ function bashFor({ setup: { context }, backend }: BackendRun): string {
 }
 
 /** Returns the variables for the script and the `tool run` calls it makes: the configuration as resolved here. */
-function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): { readonly [name: string]: string } {
+function scriptVariables({ setup, backend, agent, model, sandbox }: BackendRun): { readonly [name: string]: string } {
   const { config, context, paths } = setup
   const { security, workspaceDir } = config
   return {
@@ -99,14 +98,14 @@ function circumstances({ setup, backend, agent, model, sandbox }: BackendRun): {
     TOOL_LOOP_AGENT: agent,
     TOOL_LOOP_QUIET: '1',
     ...(sandbox ? { TOOL_LOOP_SANDBOX: sandbox } : {}),
-    ...vendor(setup, context.env),
+    ...providerVariables(setup, context.env),
     // As typed it may name one of our providers, which only we know; llm knows its own models.
     ...(model === undefined ? {} : { TOOL_LOOP_MODEL: backend === 'bash' ? config.defaultModel : model }),
   }
 }
 
 /** Returns the configured model for the bash loop, which supports two wire formats. Other providers are left to the usual variables. */
-function vendor({ config }: CliSetup, env: Environment): { readonly [name: string]: string } {
+function providerVariables({ config }: CliSetup, env: Environment): { readonly [name: string]: string } {
   const found = providerNamed(config, config.defaultProvider)
   if (found?.kind !== 'anthropic' && found?.kind !== 'openai-compatible') return {}
   const key = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined

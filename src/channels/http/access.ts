@@ -13,16 +13,16 @@ import { autonomyLevels } from '../../security/settings.ts'
 import { httpPeople } from './settings.ts'
 
 /** `digest`: the SHA-256 of the secret, in hex. */
-type Held = { readonly holder: TokenHolder; readonly digest: string }
+type TokenInForce = { readonly holder: TokenHolder; readonly digest: string }
 
 export type Holders = {
   bySecret(secret: string): TokenHolder | undefined
-  byId(id: string): Held | undefined
+  byId(id: string): TokenInForce | undefined
   /** Whether any token is in force. */
   any(): boolean
 }
 
-/** The id of the token of the file; no token of the table has it. */
+/** Identifies the token of the file; no token of the table has this id. */
 const fileId = 'file'
 /** Enough for 128 random bits in base 64. */
 const leastLength = 22
@@ -45,8 +45,8 @@ export function createHolders({ tokens }: Pick<Host, 'tokens'>, log: Setup['log'
 }
 
 /** Reads the file again when it changes; a file that became unusable has no token until it is right again. */
-function watchedFile(path: string, log: Setup['log']): () => Held | undefined {
-  const state = { stamp: stampOf(path), held: readTokenFile(path) as Held | undefined }
+function watchedFile(path: string, log: Setup['log']): () => TokenInForce | undefined {
+  const state = { stamp: stampOf(path), held: readTokenFile(path) as TokenInForce | undefined }
   return () => {
     const stamp = stampOf(path)
     if (stamp === state.stamp) return state.held
@@ -68,7 +68,7 @@ function stampOf(path: string): string {
 }
 
 /** @throws FailureError that says what is wrong with the file */
-export function readTokenFile(path: string): Held {
+export function readTokenFile(path: string): TokenInForce {
   const wrong = (why: string) => new FailureError('error', `the token file "${path}" ${why}`)
   if (!existsSync(path)) throw wrong('does not exist; write one: (umask 077; head -c 24 /dev/urandom | base64 > FILE)')
   const found = statSync(path)
@@ -82,15 +82,15 @@ export function readTokenFile(path: string): Held {
   return { holder: { id: fileId, name: 'token file', scopes: ['admin'], limits: {} }, digest: sha256(secret) }
 }
 
-/** Who sent a request, with what is permitted there. */
+/** The sender of a request, with what the token permits. */
 export type Caller = TokenHolder & { readonly access: ChannelProfile }
 
-/** Whose conversations the caller may see; undefined: all. */
+/** Returns the owner whose conversations the caller may see; undefined: all. */
 export function ownerOf({ id, access }: Caller): string | undefined {
   return access.memory === 'own' ? id : undefined
 }
 
-/** How records name the caller. */
+/** Returns the name of the caller in records. */
 export function signatureOf({ name }: Caller): string {
   return `token ${name}`
 }
@@ -103,11 +103,11 @@ type Level = (typeof autonomyLevels)[number]
  * level or list that [channels.http] names limits all tokens.
  */
 export function accessOf(config: Pick<Config, 'channels'>, { id, scopes, limits }: TokenHolder): ChannelProfile {
-  const said = config.channels.http ?? {}
-  const isOperator = scopes.includes('admin') || said.profile === 'operator'
+  const settings = config.channels.http ?? {}
+  const isOperator = scopes.includes('admin') || settings.profile === 'operator'
   const profile = isOperator ? 'operator' : 'chat'
-  const channel = channelProfileOf({ channels: { http: { ...said, profile } } }, { name: 'http', people: httpPeople })
-  const isNamed = (key: string) => said[key] !== undefined
+  const channel = channelProfileOf({ channels: { http: { ...settings, profile } } }, { name: 'http', people: httpPeople })
+  const isNamed = (key: string) => settings[key] !== undefined
   const tools = limits.tools && isNamed('toolsAllow') ? limits.tools.filter((tool) => channel.tools?.includes(tool)) : limits.tools
   const level = limits.autonomy === undefined ? undefined : levelOf(limits.autonomy)
   return {
@@ -131,7 +131,10 @@ function lower(one: Level, other: Level): Level {
 type TlsFiles = { readonly cert: string; readonly key: string }
 type TlsSettings = { readonly tlsCert?: string; readonly tlsKey?: string }
 
-/** Reads the certificate and the key. @throws FailureError when only one of the two files is named, one cannot be read, or they do not belong together */
+/**
+ * Reads the certificate and the key. @throws FailureError when only one of the two files is named, one cannot be read, or they do not belong
+ * together
+ */
 export function tlsOf({ tlsCert, tlsKey }: TlsSettings): TlsFiles | undefined {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)

@@ -14,7 +14,7 @@ import { lazy } from '../../kit/lazy.ts'
 import type { Values } from '../../kit/settings.ts'
 import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
 import { accessOf, createHolders, type Holders, tlsOf } from './access.ts'
-import { createTalks, errorFields } from './open-conversations.ts'
+import { createOpenConversations, errorFields } from './open-conversations.ts'
 import { type httpRows, sessionCookie } from './settings.ts'
 
 type HttpSettings = Values<typeof httpRows>
@@ -29,15 +29,15 @@ export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel
   return {
     name: 'http',
     async start(host) {
-      const talks = createTalks(host)
+      const openConversations = createOpenConversations(host)
       const holders = createHolders(host, setup.log, settings.tokenFile)
       state.note = noteOf(settings, holders)
       const counting = Promise.withResolvers<Telemetry>()
-      state.listening = open({ setup, settings, host, holders, talks, telemetry: counting.promise })
+      state.listening = open({ setup, settings, host, holders, openConversations, telemetry: counting.promise })
       const telemetry = host.telemetry(version)
       counting.resolve(telemetry)
       await aborted(host.stopping)
-      await talks.close(finishMs)
+      await openConversations.close(finishMs)
       await (await telemetry).close()
       await Bun.sleep(flushMs)
       await state.listening.stop()
@@ -63,22 +63,22 @@ function noteOf({ host }: HttpSettings, holders: Holders): string {
   return ` (nobody has a token yet: ${how})`
 }
 
-type Opening = {
+type ServerParts = {
   readonly setup: Setup
   readonly settings: HttpSettings
   readonly host: ChannelHost
   readonly holders: Holders
-  readonly talks: ReturnType<typeof createTalks>
+  readonly openConversations: ReturnType<typeof createOpenConversations>
   readonly telemetry: Promise<Telemetry>
 }
 
 /** @throws FailureError when it cannot listen there */
-function open({ setup, settings, host, holders, talks, telemetry }: Opening): Listening {
+function open({ setup, settings, host, holders, openConversations, telemetry }: ServerParts): Listening {
   const failed = (error: unknown) => setup.log('error', 'request failed', { why: traceOf(error) })
   const tls = tlsOf(settings)
   const app = lazy(async () => {
     const { gatewayApi } = await import('./gateway-api.ts')
-    return gatewayApi({ host, setup, version, talks, telemetry, holders, secure: tls !== undefined }, failed)
+    return gatewayApi({ host, setup, version, openConversations, telemetry, holders, secure: tls !== undefined }, failed)
   })
   try {
     return serveApi({

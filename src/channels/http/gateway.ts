@@ -9,17 +9,17 @@ import type { Api } from '../../http/api.ts'
 import { HttpError } from '../../http/http-error.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
 import type { Caller, Holders } from './access.ts'
-import type { Talks, TurnRequest } from './open-conversations.ts'
+import type { OpenConversations, TurnRequest } from './open-conversations.ts'
 
 export type Gateway = {
   readonly host: ChannelHost
   readonly setup: Setup
   readonly version: string
-  readonly talks: Talks
+  readonly openConversations: OpenConversations
   readonly holders: Holders
   /** Whether it speaks HTTPS. */
   readonly secure: boolean
-  /** What is counted since the server began. */
+  /** Counts since the server began. */
   readonly telemetry: Promise<Telemetry>
 }
 

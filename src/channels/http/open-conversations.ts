@@ -15,20 +15,20 @@ export type TurnRequest = {
   /** Absent: a new conversation. */
   readonly conversationId?: string
   readonly message: string
-  /** What was said before, as the client tells it: the conversation is then for this turn alone. */
+  /** The earlier messages, as the client sends them: the conversation is then for this turn alone. */
   readonly past?: Past
   /** Called once the turn has its conversation, before its first event. */
   readonly begun?: (conversation: Conversation) => void
   readonly show: (event: AgentEvent) => void
-  /** What happens at an open question: the turn waits for an answer from elsewhere, or it ends and the question stays open. */
+  /** At an open question the turn waits for an answer from elsewhere, or it ends and the question stays open. */
   readonly onApproval: 'wait' | 'end'
-  /** Aborted when the client has gone and does not want the rest. */
+  /** Aborted when the client has disconnected and does not want the rest. */
   readonly signal: AbortSignal
 }
 
 export type TurnDone = { readonly conversation: Conversation; readonly ending: Ending }
 
-export type Talks = {
+export type OpenConversations = {
   /** @throws HttpError 404, 429, 503 */
   turn(request: TurnRequest): Promise<TurnDone>
   sees(caller: Caller, conversationId: string): boolean
@@ -44,14 +44,14 @@ export type Talks = {
   close(finishMs: number): Promise<void>
 }
 
-/** How many conversations stay open while nobody talks in them. */
-const keptOpen = 1_000
+/** How many conversations may stay open between turns. */
+const mostOpen = 1_000
 
-export function createTalks(host: ChannelHost): Talks {
+export function createOpenConversations(host: ChannelHost): OpenConversations {
   const open = new Map<string, Promise<Conversation>>()
   const running = new Set<Conversation>()
   const turns = new Set<Promise<unknown>>()
-  const line = createTurnLine()
+  const queue = createTurnQueue()
   const state = { closed: false }
 
   async function conversationFor({ caller, conversationId, past }: TurnRequest): Promise<Conversation> {
@@ -64,10 +64,10 @@ export function createTalks(host: ChannelHost): Talks {
   }
 
   async function begin(caller: Caller, past: Past | undefined): Promise<Conversation> {
-    const made = openFor(caller, { kind: 'new' }, past)
-    const conversation = await made
+    const opening = openFor(caller, { kind: 'new' }, past)
+    const conversation = await opening
     if (caller.access.memory === 'own') host.tokens.own(conversation.id, caller.id)
-    if (!past) keep(keyOf(caller, conversation.id), made)
+    if (!past) keep(keyOf(caller, conversation.id), opening)
     return conversation
   }
 
@@ -75,12 +75,12 @@ export function createTalks(host: ChannelHost): Talks {
     return host.conversation(which, { channel: access.channel, access, past: past && (() => past) })
   }
 
-  /** The conversations used longest ago are closed when too many are open. */
-  function keep(key: string, made: Promise<Conversation>): void {
-    if (!open.delete(key)) made.catch(() => open.delete(key))
-    open.set(key, made)
+  /** Closes the least recently used conversations when too many are open. */
+  function keep(key: string, opening: Promise<Conversation>): void {
+    if (!open.delete(key)) opening.catch(() => open.delete(key))
+    open.set(key, opening)
     for (const [oldest, each] of open) {
-      if (open.size <= keptOpen) return
+      if (open.size <= mostOpen) return
       open.delete(oldest)
       void each.then((conversation) => (running.has(conversation) ? undefined : conversation.close()))
     }
@@ -94,7 +94,7 @@ export function createTalks(host: ChannelHost): Talks {
   async function turn(request: TurnRequest): Promise<TurnDone> {
     if (state.closed) throw stopping()
     const conversation = await conversationFor(request)
-    const leave = await line.enter(conversation.id, request.signal)
+    const leave = await queue.enter(conversation.id, request.signal)
     if (!leave) throw new HttpError(499, 'gone', 'the client has gone')
     running.add(conversation)
     const cancel = () => conversation.cancel('client')
@@ -108,7 +108,7 @@ export function createTalks(host: ChannelHost): Talks {
         prompt: request.message,
         show: request.show,
         onGate,
-        gone: () => request.signal.aborted,
+        isStopped: () => request.signal.aborted,
       })
       return { conversation, ending }
     } finally {
@@ -160,7 +160,7 @@ function stopping(): HttpError {
   return new HttpError(503, 'stopping', 'the server is being stopped; send it again later', { 'retry-after': '2' })
 }
 
-/** The status of a failure before a turn began. */
+/** Returns the status of a failure before a turn began. */
 export function httpErrorOf(error: unknown): HttpError | undefined {
   if (!(error instanceof FailureError)) return undefined
   const status = { usage: 400, provider: 502, timeout: 504, budget: 429, limit: 429, estop: 409, denied: 403 }
@@ -168,18 +168,18 @@ export function httpErrorOf(error: unknown): HttpError | undefined {
   return new HttpError(known[error.code] ?? 500, error.code, error.message)
 }
 
-/** Clients of OpenAI's API expect more than a code and a message. */
+/** Returns the further fields of an error under /v1/: clients of OpenAI's API expect more than a code and a message. */
 export function errorFields(path: string, error: HttpError): object {
   return path.startsWith('/v1/') ? openAiFields(error) : {}
 }
 
-/** The fields that errors have in OpenAI's API besides code and message. */
+/** Returns the fields that errors have in OpenAI's API besides code and message. */
 export function openAiFields({ status }: HttpError): object {
   const types: { readonly [status: number]: string } = { 401: 'authentication_error', 403: 'permission_error', 429: 'rate_limit_error' }
   return { type: types[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error'), param: null }
 }
 
-type TurnLine = {
+type TurnQueue = {
   /**
    * Resolves with a function that ends the turn; undefined when the signal was aborted while it waited. @throws HttpError 429 when too many
    * wait
@@ -188,10 +188,10 @@ type TurnLine = {
 }
 
 /** Lets one turn at a time into each conversation; the others wait in order of arrival, and a few at most. */
-function createTurnLine(most = 16): TurnLine {
+function createTurnQueue(most = 16): TurnQueue {
   const lines = new Map<string, Set<() => void>>()
 
-  function leaving(key: string): () => void {
+  function leaveOf(key: string): () => void {
     return () => {
       const waiting = lines.get(key)
       const [next] = waiting ?? []
@@ -207,14 +207,14 @@ function createTurnLine(most = 16): TurnLine {
       const waiting = lines.get(key)
       if (!waiting) {
         lines.set(key, new Set())
-        return leaving(key)
+        return leaveOf(key)
       }
       if (waiting.size >= most)
         throw new HttpError(429, 'conversation_busy', `${most} messages wait in this conversation already; send it again later`, {
           'retry-after': '5',
         })
       const { promise, resolve } = Promise.withResolvers<(() => void) | undefined>()
-      const go = () => resolve(leaving(key))
+      const go = () => resolve(leaveOf(key))
       waiting.add(go)
       const giveUp = () => {
         if (waiting.delete(go)) resolve(undefined)
@@ -225,7 +225,7 @@ function createTurnLine(most = 16): TurnLine {
   }
 }
 
-/** What happens to a turn whose client goes away: it goes on, or it is cancelled. */
+/** Tells whether a turn whose client disconnects continues or is cancelled. */
 type OnDisconnect = 'continue' | 'cancel'
 
 type StreamedTurn = Omit<TurnRequest, 'show' | 'begun' | 'signal'> & {
@@ -236,17 +236,23 @@ type StreamedTurn = Omit<TurnRequest, 'show' | 'begun' | 'signal'> & {
   readonly ended?: (done: TurnDone, stream: EventStream) => void
 }
 
-/** Runs one turn for a client that reads its events as they happen. Resolves when the turn begins, so that a refused one is answered with its status. @throws as Talks.turn */
-export async function streamTurn(talks: Talks, { connection, onDisconnect, show, ended, ...request }: StreamedTurn): Promise<Response> {
+/**
+ * Runs one turn for a client that reads its events as they happen. Resolves when the turn begins, so that a refused one is answered with its
+ * status. @throws as OpenConversations.turn
+ */
+export async function streamTurn(
+  openConversations: OpenConversations,
+  { connection, onDisconnect, show, ended, ...request }: StreamedTurn,
+): Promise<Response> {
   const opened = Promise.withResolvers<EventStream>()
   const state: { stream?: EventStream } = {}
-  const leaving = leavingSignal(connection, onDisconnect)
-  const turn = talks.turn({
+  const cancelling = disconnectSignal(connection, onDisconnect)
+  const turn = openConversations.turn({
     ...request,
-    signal: leaving.signal,
+    signal: cancelling.signal,
     begun(conversation) {
       const stream = openEventStream({ connection, headers: { 'x-conversation-id': conversation.id } })
-      if (onDisconnect === 'cancel') stream.gone.addEventListener('abort', () => leaving.abort(), { once: true })
+      if (onDisconnect === 'cancel') stream.disconnected.addEventListener('abort', () => cancelling.abort(), { once: true })
       state.stream = stream
       opened.resolve(stream)
     },
@@ -265,9 +271,9 @@ export async function streamTurn(talks: Talks, { connection, onDisconnect, show,
   return (await opened.promise).response
 }
 
-/** Aborts when the client goes away, if that ends the turn. */
-export function leavingSignal({ gone }: Connection, onDisconnect: OnDisconnect): AbortController {
-  const leaving = new AbortController()
-  if (onDisconnect === 'cancel') gone.addEventListener('abort', () => leaving.abort(), { once: true })
-  return leaving
+/** Aborts when the client disconnects, if that ends the turn. */
+export function disconnectSignal({ disconnected }: Connection, onDisconnect: OnDisconnect): AbortController {
+  const cancelling = new AbortController()
+  if (onDisconnect === 'cancel') disconnected.addEventListener('abort', () => cancelling.abort(), { once: true })
+  return cancelling
 }

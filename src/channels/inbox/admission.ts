@@ -22,13 +22,13 @@ export type Admission = {
   admit(access: ChannelProfile, message: InboundMessage): AdmittedMessage | undefined
 }
 
-/** How long a refused person hears nothing more, how many people are told so in that time, and how many refused people are remembered. */
+/** How long a refused person gets no further line, how many people get one in that time, and how many refused people are remembered. */
 const quietMs = 600_000
-const toldAtMost = 20
+const mostNotified = 20
 const remembered = 1_000
 
 export function createAdmission({ log, now }: { readonly log: Log; readonly now: Clock }): Admission {
-  /** The refused people: when they were told last, and how many of their messages were refused since. */
+  /** The refused people: when the last line went to them, and how many of their messages were refused since. */
   const refused = new Map<string, { readonly at: number; count: number }>()
 
   function refuse({ channel: kind }: ChannelProfile, { person, channel, answer }: InboundMessage): void {
@@ -39,7 +39,7 @@ export function createAdmission({ log, now }: { readonly log: Log; readonly now:
       last.count += 1
       return
     }
-    const told = [...refused.values()].filter((each) => at - each.at < quietMs).length
+    const notified = [...refused.values()].filter((each) => at - each.at < quietMs).length
     refused.delete(key)
     refused.set(key, { at, count: 1 })
     for (const oldest of refused.keys()) if (refused.size > remembered) refused.delete(oldest)
@@ -50,7 +50,7 @@ export function createAdmission({ log, now }: { readonly log: Log; readonly now:
       messages: last?.count ?? 1,
       how: howTo(kind),
     })
-    if (told < toldAtMost) void answer(refusalLine(person))
+    if (notified < mostNotified) void answer(refusalLine(person))
   }
 
   return {
@@ -69,7 +69,7 @@ export function createAdmission({ log, now }: { readonly log: Log; readonly now:
 }
 
 /**
- * Names the conversation. With a memory of their own each person has one in each place, so that nobody's words reach another person through
+ * Names the conversation. With a memory of their own each person has one in each place, so that the words of one person never reach another through
  * the agent. The agent's own conversation has the operator's rights, so a channel with limits never shares it.
  */
 function placed(

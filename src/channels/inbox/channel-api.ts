@@ -4,7 +4,7 @@ import type { ChannelProfile, People } from '../../host/access/channel-profile.t
 import type { Conversation, Host, Setup } from '../../host/api.ts'
 import type { Rows, Values } from '../../kit/settings.ts'
 
-/** Where a message is answered. */
+/** The place where a message is answered. */
 export type TurnPlace = { readonly conversation: Conversation; readonly access: ChannelProfile }
 
 /** A message from outside, from any channel, with the way to send its answer. */
@@ -25,8 +25,8 @@ export type InboundMessage = {
   /** Called when the turn of the message begins, with the id of its conversation. */
   taken?(conversationId: string): void
   /**
-   * Returns the text with what has to be fetched first, such as a photo; called once, when the turn begins. Undefined: no turn is wanted any
-   * more.
+   * Returns the text with what has to be fetched first, such as a photo; called once, when the turn begins. Undefined: the person stopped the
+   * turn.
    */
   complete?(at: TurnPlace): Promise<string | undefined>
   /** Called once, when nothing more will come of the message: it is answered, refused, or was an answer itself. */
@@ -37,7 +37,7 @@ export type InboundMessage = {
   working?(): void
 }
 
-/** What a channel that receives messages gets from the host. */
+/** The host as a channel that receives messages sees it. */
 export type ChannelHost = Host & {
   /** Accepts a message and answers it in its conversation when its turn comes. */
   receive(message: InboundMessage): void
@@ -58,7 +58,7 @@ export type Channel = {
   /** `to`: a conversation id, or an address of the channel itself. @throws Error that says why it could not deliver the message */
   send(to: string, message: string): Promise<void>
   supportsDraftUpdates(): boolean
-  /** Where people reach it, for the line that says that all is ready; called after `start`. */
+  /** Returns where people reach it, for the line that says that all is ready; called after `start`. */
   readonly place?: () => string
 }
 
@@ -70,7 +70,7 @@ export type ChannelKind<R extends Rows = Rows> = {
   readonly name: string
   /** The rows of [channels.NAME] besides those that every channel has (access/channel-profile.ts). */
   readonly settings: R
-  /** Who is at the other end. */
+  /** Describes the people at the other end. */
   readonly people?: People
   /** When a vital channel ends, the other channels end too. */
   readonly vital?: true

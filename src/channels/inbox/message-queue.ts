@@ -21,7 +21,7 @@ export type QueueOptions<M extends InboundMessage> = {
 
 const waitingWords = (count: number) => (count === 1 ? '1 message waits' : `${count} messages wait`)
 
-type Line<M extends InboundMessage> = { readonly waiting: M[]; chars: number }
+type ConversationQueue<M extends InboundMessage> = { readonly waiting: M[]; chars: number }
 
 export function createMessageQueue<M extends InboundMessage>({
   take,
@@ -29,11 +29,11 @@ export function createMessageQueue<M extends InboundMessage>({
   most = 1_000,
   mostChars = 16_777_216,
 }: QueueOptions<M>): MessageQueue<M> {
-  /** The conversations at work. */
-  const lines = new Map<string | undefined, Line<M>>()
+  /** The conversations with running or waiting messages. */
+  const lines = new Map<string | undefined, ConversationQueue<M>>()
   const state: { closed: boolean; readonly working: Set<Promise<void>> } = { closed: false, working: new Set() }
 
-  async function work(name: string | undefined, line: Line<M>): Promise<void> {
+  async function work(name: string | undefined, line: ConversationQueue<M>): Promise<void> {
     for (let next = line.waiting.shift(); next !== undefined; next = line.waiting.shift()) {
       line.chars -= next.text.length
       await take(next)
@@ -48,8 +48,8 @@ export function createMessageQueue<M extends InboundMessage>({
 
   function put(message: M): void {
     const { conversation: name, text } = message
-    const known = lines.get(name)
-    const line: Line<M> = known ?? { waiting: [], chars: 0 }
+    const existing = lines.get(name)
+    const line: ConversationQueue<M> = existing ?? { waiting: [], chars: 0 }
     const why = refusal(line, text)
     if (why !== undefined) {
       keep(refuse(message, why))
@@ -57,12 +57,12 @@ export function createMessageQueue<M extends InboundMessage>({
     }
     line.waiting.push(message)
     line.chars += text.length
-    if (known) return
+    if (existing) return
     lines.set(name, line)
     keep(work(name, line))
   }
 
-  function refusal({ waiting, chars }: Line<M>, text: string): string | undefined {
+  function refusal({ waiting, chars }: ConversationQueue<M>, text: string): string | undefined {
     if (state.closed) return 'the assistant is being stopped; send it again later'
     const isFull = waiting.length >= most || chars + text.length > mostChars
     return isFull ? `${waitingWords(waiting.length)} here already; send it again later` : undefined

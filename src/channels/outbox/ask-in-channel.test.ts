@@ -48,39 +48,39 @@ async function stage({ rejected, set }: { readonly rejected?: string; readonly s
   })
   const [asked = ''] = answers.splice(0)
   const code = /"yes (\w+)"/.exec(asked.split('\n').at(-1) ?? '')?.[1] ?? ''
-  const hear = async (text: string, own: Partial<AdmittedMessage> = {}) => {
-    const taken = questions.hear(message(text, own))
+  const takeAnswer = async (text: string, own: Partial<AdmittedMessage> = {}) => {
+    const taken = questions.takeAnswer(message(text, own))
     await Bun.sleep(0)
     return [taken, ...answers.splice(0)]
   }
-  return { asked, code, hear, decided, closed }
+  return { asked, code, takeAnswer, decided, closed }
 }
 
 test('who may not answer, and who answers elsewhere, is told so, and nothing is decided', async () => {
-  const { code, hear, decided } = await stage()
-  expect(await hear(`yes ${code}`, stranger)).toEqual([
+  const { code, takeAnswer, decided } = await stage()
+  expect(await takeAnswer(`yes ${code}`, stranger)).toEqual([
     true,
     '[not counted: you may not answer questions here; channels.fifo.approvers says who may]',
   ])
-  expect(await hear(`yes ${code}`, { channel: 'work' })).toEqual([true, `[not counted: question ${code} was not asked here]`])
-  expect(await hear(`yes ${code}`, { from: 'discord' })).toEqual([true, `[not counted: question ${code} was not asked here]`])
+  expect(await takeAnswer(`yes ${code}`, { channel: 'work' })).toEqual([true, `[not counted: question ${code} was not asked here]`])
+  expect(await takeAnswer(`yes ${code}`, { from: 'discord' })).toEqual([true, `[not counted: question ${code} was not asked here]`])
   expect(decided).toEqual([])
 })
 
 test('what only looks like an answer is a message for the agent', async () => {
-  const { code, hear, decided } = await stage()
+  const { code, takeAnswer, decided } = await stage()
   for (const text of ['yes', 'yes please', 'no 00000', `yes ${code} and more`, `maybe ${code}`, `say yes ${code}`])
-    expect(await hear(text)).toEqual([false])
+    expect(await takeAnswer(text)).toEqual([false])
   expect(decided).toEqual([])
 })
 
 test('an answer that comes too late is told so: when the run rejects it, and when the question is closed', async () => {
   const late = await stage({ rejected: 'approval' })
   const over = [true, `[not counted: question ${late.code} is no longer open]`]
-  expect(await late.hear(`yes ${late.code}`)).toEqual(over)
+  expect(await late.takeAnswer(`yes ${late.code}`)).toEqual(over)
   late.closed.resolve()
   await Bun.sleep(0)
-  expect(await late.hear(`no ${late.code}`)).toEqual(over)
+  expect(await late.takeAnswer(`no ${late.code}`)).toEqual(over)
   expect(late.decided).toHaveLength(1)
 })
 
@@ -89,8 +89,8 @@ test('a yes and a no count, with the name of who said it', async () => {
     ['Yes', true],
     ['no', false],
   ] as const) {
-    const { code, hear, decided } = await stage()
-    expect(await hear(` ${word} ${code.toUpperCase()}. `)).toEqual([true])
+    const { code, takeAnswer, decided } = await stage()
+    expect(await takeAnswer(` ${word} ${code.toUpperCase()}. `)).toEqual([true])
     expect(decided).toEqual([{ allow, by: 'fifo ann' }])
   }
 })

@@ -9,7 +9,7 @@ import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import type { AdmittedMessage } from '../inbox/admission.ts'
 
-export type Asked = {
+export type ChannelQuestion = {
   readonly conversation: Pick<Conversation, 'approve' | 'gateClosed' | 'changesOf'>
   readonly gateId: string
   readonly proposal: Proposal
@@ -17,18 +17,18 @@ export type Asked = {
 
 export type ChannelQuestions = {
   /** Resolves when the question was sent; the answer arrives as a later message. */
-  ask(message: AdmittedMessage, asked: Asked): Promise<void>
+  ask(message: AdmittedMessage, question: ChannelQuestion): Promise<void>
   /** @returns true when the message was an answer to a question; the agent must then not get it */
-  hear(message: AdmittedMessage): boolean
+  takeAnswer(message: AdmittedMessage): boolean
 }
 
-type Open = Asked & Pick<AdmittedMessage, 'channel' | 'from'>
+type OpenQuestion = ChannelQuestion & Pick<AdmittedMessage, 'channel' | 'from'>
 
 /** How many codes of closed questions are remembered as codes. */
 const remembered = 1_000
 
 export function createChannelQuestions(): ChannelQuestions {
-  const open = new Map<string, Open>()
+  const open = new Map<string, OpenQuestion>()
   const over = new Set<string>()
 
   function forget(code: string): void {
@@ -53,18 +53,18 @@ export function createChannelQuestions(): ChannelQuestions {
   }
 
   return {
-    async ask(message, asked) {
+    async ask(message, question) {
       const code = newCode()
       const { channel, from } = message
-      open.set(code, { ...asked, channel, from })
-      void asked.conversation.gateClosed(asked.gateId).then(() => forget(code))
-      await message.answer(questionText(code, asked, await asked.conversation.changesOf(asked.gateId)))
+      open.set(code, { ...question, channel, from })
+      void question.conversation.gateClosed(question.gateId).then(() => forget(code))
+      await message.answer(questionText(code, question, await question.conversation.changesOf(question.gateId)))
     },
-    hear(message) {
+    takeAnswer(message) {
       const [, word = '', code = ''] = /^\s*(yes|no)\s+([0-9a-z]{5})[.!]?\s*$/i.exec(message.text) ?? []
-      const known = code.toLowerCase()
-      if (!open.has(known) && !over.has(known)) return false
-      void decide(message, known, word.toLowerCase() === 'yes')
+      const normalized = code.toLowerCase()
+      if (!open.has(normalized) && !over.has(normalized)) return false
+      void decide(message, normalized, word.toLowerCase() === 'yes')
       return true
     },
   }
@@ -77,7 +77,7 @@ function codeOf(random: Uint8Array): string {
 }
 
 /** Formats the question as one piece of text, in which no line of the model's text can look like a line of ours. */
-function questionText(code: string, { gateId, proposal: { call, judgement } }: Asked, set: ChangeSet | undefined): string {
+function questionText(code: string, { gateId, proposal: { call, judgement } }: ChannelQuestion, set: ChangeSet | undefined): string {
   const { risk, reason, summary } = judgement
   return [
     `BraidClaw asks (${risk} risk): ${oneLine(summary)}`,
@@ -96,9 +96,9 @@ const differenceLimit = 1_000
 function differenceText(set: ChangeSet): string {
   const lines = setLines(set, chatFold, false).map(({ text }) => text.replaceAll('```', "'''"))
   const ends = lines.map((_, at) => lines.slice(0, at + 1).join('\n').length)
-  const kept = ends.filter((end) => end <= differenceLimit).length
-  const rest = kept < lines.length ? `\n… ${count(lines.length - kept, 'more line')} of ${totalsOf(set)}` : ''
-  return `\`\`\`diff\n${lines.slice(0, kept).join('\n')}${rest}\n\`\`\``
+  const shown = ends.filter((end) => end <= differenceLimit).length
+  const rest = shown < lines.length ? `\n… ${count(lines.length - shown, 'more line')} of ${totalsOf(set)}` : ''
+  return `\`\`\`diff\n${lines.slice(0, shown).join('\n')}${rest}\n\`\`\``
 }
 
 function oneLine(words: string): string {

@@ -22,9 +22,9 @@ export function chunks(text: string, limit = MESSAGE_LIMIT): string[] {
   return [...pieces({ text: whole, blocks: blocksOf(whole), limit })]
 }
 
-type Source = { readonly text: string; readonly blocks: readonly Block[]; readonly limit: number }
+type SplitText = { readonly text: string; readonly blocks: readonly CodeBlock[]; readonly limit: number }
 
-function* pieces(source: Source): Generator<string> {
+function* pieces(source: SplitText): Generator<string> {
   const { text, blocks, limit } = source
   for (let at = 0; at < text.length; ) {
     const inside = blocks.find((block) => block.body <= at && at < block.end)
@@ -47,7 +47,7 @@ function closing(part: string, isCut: boolean): string {
   return part.endsWith('\n') ? CLOSING.slice(1) : CLOSING
 }
 
-type Window = Source & { readonly at: number; readonly end: number }
+type Window = SplitText & { readonly at: number; readonly end: number }
 
 /** Returns the end of the piece that begins at `at` and may reach up to `end`. Always greater than `at`. */
 function cutAfter({ text, blocks, limit, at, end }: Window): number {
@@ -62,7 +62,7 @@ function cutAfter({ text, blocks, limit, at, end }: Window): number {
 const LEAST = 100
 
 /** A block that fits into one piece moves to the next piece; a longer block is split. */
-function cutInside({ text, limit, at, end, block }: Window & { readonly block: Block }): number {
+function cutInside({ text, limit, at, end, block }: Window & { readonly block: CodeBlock }): number {
   const canWait = block.start > at
   if (canWait && block.end - block.start <= limit) return block.start
   const from = Math.max(at, block.body)
@@ -99,7 +99,7 @@ function isBlank(text: string): boolean {
 }
 
 /** Offsets into the text: the opening fence is `start` to `body`, the code is `body` to `close`, the closing fence is `close` to `end`. */
-type Block = {
+type CodeBlock = {
   readonly start: number
   readonly body: number
   readonly close: number
@@ -117,7 +117,7 @@ const INFO = /^(?:([\w+.#-]{1,30})(?![^\s]))?[^\n`]{0,100}\n/
  * Finds the fenced code blocks of a text by Discord's own rule: every run of backticks opens or closes a block, at any position.
  * @returns the closed blocks in order; an unclosed run is not a block, because Discord shows it as plain text
  */
-function blocksOf(text: string): readonly Block[] {
+function blocksOf(text: string): readonly CodeBlock[] {
   const runs = [...text.matchAll(RUN)]
   return runs.flatMap((run, n) => {
     const closing = runs[n + 1]
@@ -132,7 +132,7 @@ function isLeftOpen(text: string): boolean {
   return runs.length % 2 === 1 && text.slice(text.lastIndexOf('\n', last) + 1, last).trim() === ''
 }
 
-function block(text: string, opening: RegExpExecArray, closing: RegExpExecArray): Block {
+function block(text: string, opening: RegExpExecArray, closing: RegExpExecArray): CodeBlock {
   const after = opening.index + opening[0].length
   const info = INFO.exec(text.slice(after, Math.min(after + 140, closing.index)))
   return {

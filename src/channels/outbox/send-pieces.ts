@@ -3,21 +3,21 @@
 import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
 
-export type Sent = { readonly ok: true; readonly messageIds: readonly string[] } | { readonly ok: false; readonly message: string }
+export type SendResult = { readonly ok: true; readonly messageIds: readonly string[] } | { readonly ok: false; readonly message: string }
 
 /** Why a request failed: the server asks to wait, it may work the next time, or a person has to change something. */
-export type Refusal =
+export type SendRefusal =
   | { readonly kind: 'wait'; readonly ms: number; readonly isGlobal: boolean; readonly message: string }
   | { readonly kind: 'passing'; readonly message: string }
   | { readonly kind: 'final'; readonly status: number; readonly message: string }
 
-export type Waiting = {
+export type RetryOptions = {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
   readonly log: Log
   readonly signal: AbortSignal
 }
 
-type SenderSettings = Waiting & {
+type SenderSettings = RetryOptions & {
   /** The name of the chat system, for messages. */
   readonly service: string
   /** The longest message that it accepts, in UTF-16 units. */
@@ -27,12 +27,12 @@ type SenderSettings = Waiting & {
    * first piece.
    */
   readonly attempt: (address: string, piece: string, replyTo?: string) => () => Promise<string>
-  readonly refusalOf: (error: unknown, about: string) => Refusal
+  readonly refusalOf: (error: unknown, about: string) => SendRefusal
 }
 
 export type Sender = {
   /** Never rejects. Sends one answer per address at a time, in the order of the calls. `replyTo`: the message that is answered. */
-  send(address: string, text: string, replyTo?: string): Promise<Sent>
+  send(address: string, text: string, replyTo?: string): Promise<SendResult>
   /** Whether the server has asked for silence everywhere. */
   isShut(): boolean
 }
@@ -46,7 +46,7 @@ const PATIENCE_MS = 10 * 60_000
 export function createSender(settings: SenderSettings): Sender {
   const { service, limit } = settings
   const tails = new Map<string, Promise<unknown>>()
-  const gate: Gate = { opens: undefined }
+  const gate: SendGate = { opens: undefined }
   const post = (address: string, piece: string, replyTo?: string) =>
     postPiece({ ...settings, gate, address, attemptOnce: settings.attempt(address, piece, replyTo) })
   return {
@@ -68,7 +68,7 @@ export function createSender(settings: SenderSettings): Sender {
 
 type Post = { readonly service: string; readonly post: (piece: string, n: number) => Promise<Posted> }
 
-async function sendAll(pieces: readonly string[], { service, post }: Post): Promise<Sent> {
+async function sendAll(pieces: readonly string[], { service, post }: Post): Promise<SendResult> {
   if (pieces.length === 0) return { ok: false, message: `the answer is blank, and ${service} takes no blank messages` }
   const messageIds: string[] = []
   for (const piece of pieces) {
@@ -86,9 +86,9 @@ function part(done: readonly string[], all: readonly string[]): string {
 type Posted = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly message: string }
 
 /** `opens` is set while a rate limit of the whole server applies to us: then nothing is requested. */
-type Gate = { opens: Promise<void> | undefined }
+type SendGate = { opens: Promise<void> | undefined }
 
-type Posting = SenderSettings & { readonly gate: Gate; readonly address: string; readonly attemptOnce: () => Promise<string> }
+type Posting = SenderSettings & { readonly gate: SendGate; readonly address: string; readonly attemptOnce: () => Promise<string> }
 
 async function postPiece(posting: Posting): Promise<Posted> {
   const { signal, log, address: channel, service } = posting
@@ -113,7 +113,7 @@ async function postPiece(posting: Posting): Promise<Posted> {
   }
 }
 
-function shut(gate: Gate, wait: Promise<void>): void {
+function shut(gate: SendGate, wait: Promise<void>): void {
   const opens = wait.then(() => {
     if (gate.opens === opens) gate.opens = undefined
   })

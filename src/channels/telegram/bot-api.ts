@@ -1,15 +1,18 @@
-/** Calls Telegram's Bot API through a given fetch, and sends answers with it. The token is part of each address, so no message contains an address. */
+/**
+ * Calls Telegram's Bot API through a given fetch, and sends answers with it. The token is part of each address, so no message contains an
+ * address.
+ */
 
 import { errorText } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { createSender, type Refusal, type Sender, type Waiting } from '../outbox/send-pieces.ts'
+import { createSender, type RetryOptions, type Sender, type SendRefusal } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */
 type TelegramFetch = (url: string, init: RequestInit) => Promise<Response>
 
 type BotApiSettings = { readonly api: string; readonly token: string; readonly fetch: TelegramFetch }
 
-export type Asking = {
+export type CallOptions = {
   readonly signal: AbortSignal
   /** Default: 15 seconds. */
   readonly timeoutMs?: number
@@ -17,9 +20,9 @@ export type Asking = {
 
 export type BotApi = {
   /** @returns `result` of the answer @throws TelegramFailure */
-  call(method: string, params: object, asking: Asking): Promise<unknown>
+  call(method: string, params: object, options: CallOptions): Promise<unknown>
   /** Fetches a file by its `file_path`. @throws TelegramFailure, also when it is longer than `most` bytes */
-  file(path: string, asking: Asking & { readonly most: number }): Promise<Uint8Array>
+  file(path: string, options: CallOptions & { readonly most: number }): Promise<Uint8Array>
 }
 
 /** `status` is absent when there was no answer that could be read. */
@@ -41,12 +44,12 @@ export function createBotApi({ api, token, fetch }: BotApiSettings): BotApi {
   const base = api.replace(/\/+$/, '')
   const hide = (text: string) => text.replaceAll(token, '<token>').replaceAll(encodeURIComponent(token), '<token>')
 
-  async function request<T>(url: string, init: RequestInit, asking: Asking, read: (answer: Response) => Promise<T>): Promise<T> {
+  async function request<T>(url: string, init: RequestInit, options: CallOptions, read: (answer: Response) => Promise<T>): Promise<T> {
     const own = new AbortController()
-    const timer = setTimeout(() => own.abort(), asking.timeoutMs ?? TIMEOUT_MS)
+    const timer = setTimeout(() => own.abort(), options.timeoutMs ?? TIMEOUT_MS)
     const leave = () => own.abort()
-    asking.signal.addEventListener('abort', leave)
-    if (asking.signal.aborted) leave()
+    options.signal.addEventListener('abort', leave)
+    if (options.signal.aborted) leave()
     try {
       return await read(await fetch(url, { ...init, signal: own.signal }))
     } catch (error) {
@@ -55,21 +58,21 @@ export function createBotApi({ api, token, fetch }: BotApiSettings): BotApi {
       throw new TelegramFailure(own.signal.aborted ? 'no answer from Telegram in time' : `Telegram cannot be reached: ${hide(why)}`)
     } finally {
       clearTimeout(timer)
-      asking.signal.removeEventListener('abort', leave)
+      options.signal.removeEventListener('abort', leave)
     }
   }
 
   return {
-    call(method, params, asking) {
+    call(method, params, options) {
       const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(params) }
-      return request(`${base}/bot${token}/${method}`, init, asking, async (answer) =>
+      return request(`${base}/bot${token}/${method}`, init, options, async (answer) =>
         resultOf(answer.status, new TextDecoder().decode(await bytesOf(answer, MOST_BYTES)), hide),
       )
     },
-    file(path, asking) {
+    file(path, options) {
       if (!isFilePath(path)) throw new TelegramFailure(`Telegram names a file that cannot be fetched: ${JSON.stringify(path.slice(0, 80))}`)
-      return request(`${base}/file/bot${token}/${path}`, {}, asking, async (answer) => {
-        if (answer.ok) return bytesOf(answer, asking.most)
+      return request(`${base}/file/bot${token}/${path}`, {}, options, async (answer) => {
+        if (answer.ok) return bytesOf(answer, options.most)
         await answer.body?.cancel()
         throw new TelegramFailure(`Telegram answers ${answer.status} to the request for the file`, { status: answer.status })
       })
@@ -106,14 +109,14 @@ async function bytesOf(answer: Response, most: number): Promise<Uint8Array> {
   return Buffer.concat(pieces)
 }
 
-/** The wait for a 429 response without a time. */
-const UNSAID_S = 1
+/** The wait after a 429 response that names no time. */
+const DEFAULT_WAIT_S = 1
 
 /** @param about the requested object, as in "chat 123" */
-export function refusalOf(error: unknown, about: string): Refusal {
+export function refusalOf(error: unknown, about: string): SendRefusal {
   if (!(error instanceof TelegramFailure)) return { kind: 'passing', message: `${about}: ${errorText(error)}` }
   const { status, retryAfterS } = error.detail
-  if (status === 429) return waiting(retryAfterS ?? UNSAID_S, about)
+  if (status === 429) return waiting(retryAfterS ?? DEFAULT_WAIT_S, about)
   if (status === undefined || status >= 500) return { kind: 'passing', message: `${about}: ${error.message}` }
   const conflict = status === 409 && !/webhook/i.test(error.message)
   if (conflict)
@@ -122,12 +125,12 @@ export function refusalOf(error: unknown, about: string): Refusal {
 }
 
 /** Telegram's limits are per chat or per method. */
-function waiting(seconds: number, about: string): Refusal {
+function waiting(seconds: number, about: string): SendRefusal {
   return { kind: 'wait', ms: seconds * 1000, isGlobal: false, message: `${about}: Telegram wants ${seconds} s of silence (429)` }
 }
 
-function worded(said: string, status: number, about: string): string {
-  return `${about}: ${said} (${status})${advice[status] === undefined ? '' : `; ${advice[status]}`}`
+function worded(problem: string, status: number, about: string): string {
+  return `${about}: ${problem} (${status})${advice[status] === undefined ? '' : `; ${advice[status]}`}`
 }
 
 const token = 'the bot token is wrong or was revoked: copy it anew from @BotFather (TELEGRAM_BOT_TOKEN)'
@@ -155,7 +158,7 @@ export function addressOf({ chat, thread }: { readonly chat: string; readonly th
   return thread === undefined ? chat : `${chat}/${thread}`
 }
 
-export function createOutbox(settings: Waiting & { readonly api: BotApi }): Outbox {
+export function createOutbox(settings: RetryOptions & { readonly api: BotApi }): Outbox {
   const { api, signal } = settings
   const sender = createSender({
     ...settings,
@@ -176,7 +179,7 @@ export function createOutbox(settings: Waiting & { readonly api: BotApi }): Outb
   }
 }
 
-/** The text goes out as it is, and without a preview: Telegram's server would fetch an address that a model has written. */
+/** Sends the text unchanged, and without a preview: Telegram's server would fetch an address that a model has written. */
 async function post(api: BotApi, message: object, signal: AbortSignal): Promise<string> {
   const sent = await api.call('sendMessage', { ...message, link_preview_options: { is_disabled: true } }, { signal })
   if (!isObject(sent) || typeof sent.message_id !== 'number') throw new Error('it answers without the id of a message')
@@ -192,7 +195,7 @@ function placeOf(address: Address): { readonly chat_id: number; readonly message
   return { chat_id: chat ?? 0, message_thread_id: thread }
 }
 
-/** The message may have been deleted meanwhile. */
+/** Returns the field that makes it a reply; the message may have been deleted meanwhile. */
 function replyIn(replyTo: string | undefined): object {
   return replyTo === undefined ? {} : { reply_parameters: { message_id: Number(replyTo), allow_sending_without_reply: true } }
 }

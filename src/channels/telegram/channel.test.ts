@@ -3,7 +3,7 @@ import { startTelegram, TOKEN, tooMany } from '../../../test/support/telegram/fa
 import { until } from '../../../test/support/until.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createBotApi } from './bot-api.ts'
-import { createPatience, pauseMs, readUpdates } from './channel.ts'
+import { createRetryingCall, pauseMs, readUpdates } from './channel.ts'
 
 const fake = startTelegram()
 afterAll(() => fake[Symbol.dispose]())
@@ -13,7 +13,7 @@ function stage() {
   const [waits, lines]: [number[], string[]] = [[], []]
   const stop = new AbortController()
   const { signal } = stop
-  const ask = createPatience({ api, sleep: async (ms) => void waits.push(ms), log: (_, event) => void lines.push(event), signal })
+  const ask = createRetryingCall({ api, sleep: async (ms) => void waits.push(ms), log: (_, event) => void lines.push(event), signal })
   return { ask, waits, lines, stop, signal }
 }
 

@@ -8,16 +8,16 @@ import { aborted, sleep } from '../../kit/abort.ts'
 import { isObject } from '../../kit/json.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { type Channel, type ChannelHost, createAddresses } from '../inbox/channel-api.ts'
-import type { Waiting } from '../outbox/send-pieces.ts'
-import { type Asking, type BotApi, createBotApi, createOutbox, type Outbox, refusalOf } from './bot-api.ts'
-import { hear, joinAlbums, type Self, type TelegramMessage } from './inbound.ts'
+import type { RetryOptions } from '../outbox/send-pieces.ts'
+import { type BotApi, type CallOptions, createBotApi, createOutbox, type Outbox, refusalOf } from './bot-api.ts'
+import { joinAlbums, parseUpdate, type Self, type TelegramMessage } from './inbound.ts'
 import { openLedger } from './ledger.ts'
 import { createReceiver } from './receive.ts'
 import type { TelegramSettings } from './settings.ts'
 
 const TELEGRAM_API = 'https://api.telegram.org'
 
-/** Telegram keeps what is not taken for a day, so no more than this waits here. */
+/** The most open messages before it stops to fetch more; Telegram keeps the others for a day. */
 const MOST_OPEN = 200
 
 /** @throws FailureError `error` for wrong settings */
@@ -39,9 +39,9 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
     async start(host, signal) {
       const outbox = createOutbox({ api, sleep, log, signal })
       state.outbox = outbox
-      // What is not taken before the stop is taken by the next start.
-      const hearing = AbortSignal.any([signal, host.stopping])
-      const ask = createPatience({ api, sleep, log, signal: hearing })
+      // The next start takes the messages that this one has not taken before it stops.
+      const listening = AbortSignal.any([signal, host.stopping])
+      const ask = createRetryingCall({ api, sleep, log, signal: listening })
       const self = selfIn(await ask('getMe', {}))
       if (self) {
         const ledger = openLedger(join(context.home, 'telegram', `bot-${self.id}.json`), log)
@@ -50,11 +50,12 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
         receiver.resume()
         await readUpdates({
           ask,
-          signal: hearing,
+          signal: listening,
           offset: ledger.offset,
-          take: (updates, next) => ledger.take(next, joinAlbums(updates.flatMap((update) => heard(update, self, host))), receiver.receive),
+          take: (updates, next) =>
+            ledger.take(next, joinAlbums(updates.flatMap((update) => messagesIn(update, self, host))), receiver.receive),
           async room() {
-            while (ledger.open().length >= MOST_OPEN && !hearing.aborted) await sleep(200, hearing)
+            while (ledger.open().length >= MOST_OPEN && !listening.aborted) await sleep(200, listening)
           },
         })
       }
@@ -83,14 +84,14 @@ function selfIn(me: unknown): Self | undefined {
   return { id: me.id, username: typeof me.username === 'string' ? me.username : '' }
 }
 
-function heard(update: unknown, self: Self, { setup }: ChannelHost): TelegramMessage[] {
-  const found = hear(update, self)
+function messagesIn(update: unknown, self: Self, { setup }: ChannelHost): TelegramMessage[] {
+  const found = parseUpdate(update, self)
   if (found.kind === 'no text')
     setup.log('warn', 'telegram message ignored', { chat: found.chat, messageId: found.messageId, reason: found.why })
   return found.kind === 'message' ? [found.message] : []
 }
 
-/** How long Telegram may hold a request that has nothing to tell, in seconds. */
+/** How long Telegram may hold a request while there are no updates, in seconds. */
 const HOLD_S = 30
 
 /** @returns milliseconds: 1, 2, 4 … and from then on 60 s */
@@ -102,9 +103,9 @@ export function pauseMs(failures: number): number {
  * Calls until there is an answer, however long Telegram is out of reach: one line in the log when that begins, and one when it ends.
  * @returns undefined when the signal aborted @throws FailureError `error` when a person has to change something
  */
-export function createPatience({ api, sleep, log, signal }: Waiting & { readonly api: BotApi }) {
+export function createRetryingCall({ api, sleep, log, signal }: RetryOptions & { readonly api: BotApi }) {
   const trouble = { failures: 0 }
-  return async (method: string, params: object, asking: Omit<Asking, 'signal'> = {}): Promise<unknown> => {
+  return async (method: string, params: object, asking: Omit<CallOptions, 'signal'> = {}): Promise<unknown> => {
     while (!signal.aborted) {
       try {
         const result = await api.call(method, params, { ...asking, signal })
@@ -126,10 +127,10 @@ export function createPatience({ api, sleep, log, signal }: Waiting & { readonly
 }
 
 type Updates = {
-  readonly ask: ReturnType<typeof createPatience>
+  readonly ask: ReturnType<typeof createRetryingCall>
   readonly signal: AbortSignal
   readonly offset: () => number | undefined
-  /** Gets the updates in order; they are forgotten there when it has returned. */
+  /** Gets the updates in order; Telegram forgets them once it has returned. */
   readonly take: (updates: readonly unknown[], next: number) => void
   /** Resolves when more messages may come. */
   readonly room: () => Promise<void>

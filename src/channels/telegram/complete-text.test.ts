@@ -6,7 +6,7 @@ import { startTelegram, TOKEN } from '../../../test/support/telegram/fake.ts'
 import { channelSettings } from '../../config/config.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { createBotApi } from './bot-api.ts'
-import { type Completing, completeText } from './complete-text.ts'
+import { type CompletionContext, completeText } from './complete-text.ts'
 import type { TelegramMessage } from './inbound.ts'
 import { telegram } from './kind.ts'
 
@@ -18,13 +18,13 @@ const plain = { updateId: 1, messageId: 4, chat: '5', person: '5', text: 'look',
 
 async function completed(
   given: Partial<TelegramMessage>,
-  { config = '', env = {}, more = {} }: { config?: string; env?: object; more?: Partial<Completing> },
+  { config = '', env = {}, more = {} }: { config?: string; env?: object; more?: Partial<CompletionContext> },
 ) {
   using at = place(config)
   const loaded = at.setup()
   const setup = { ...loaded, context: { ...loaded.context, env: { ...loaded.context.env, ...env } } }
   const marked: string[] = []
-  const conversation: Completing['conversation'] = {
+  const conversation: CompletionContext['conversation'] = {
     readPictures: async (pictures) => pictures.slice(0, 1).map(() => ({ ok: true, text: 'words' })),
     readsUntrusted: async () => void marked.push('untrusted'),
   }

@@ -1,6 +1,6 @@
 /**
- * Completes the text of a message when its turn begins: photos are fetched and saved, their places are said, and what a vision model reads
- * in them follows.
+ * Completes the text of a message when its turn begins: it fetches and saves photos, adds their paths, and adds the text that a vision model
+ * reads in them.
  */
 
 import { fstatSync, fsyncSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, writeSync } from 'node:fs'
@@ -17,7 +17,7 @@ import type { BotApi } from './bot-api.ts'
 import type { Photo, TelegramMessage } from './inbound.ts'
 import type { TelegramSettings } from './settings.ts'
 
-export type Completing = {
+export type CompletionContext = {
   readonly conversation: Pick<TurnPlace['conversation'], 'readPictures' | 'readsUntrusted'>
   readonly access: Pick<TurnPlace['access'], 'profile'>
   readonly setup: Setup
@@ -26,14 +26,14 @@ export type Completing = {
   readonly signal: AbortSignal
 }
 
-/** A photo that cannot be fetched is named, and the message goes on. Rejects only when the record cannot be written. */
-export async function completeText(message: TelegramMessage, completing: Completing): Promise<string> {
-  const { conversation, setup, signal } = completing
-  // Whoever wrote a forwarded text is not the person who sent it.
+/** Names a photo that cannot be fetched, and continues with the message. Rejects only when the record cannot be written. */
+export async function completeText(message: TelegramMessage, context: CompletionContext): Promise<string> {
+  const { conversation, setup, signal } = context
+  // A forwarded text was written by somebody else than the person who sent it.
   if (message.isForwarded) await conversation.readsUntrusted()
   if (message.photos.length === 0) return message.text
   const saved = []
-  for (const photo of message.photos) saved.push(await fetched(message, photo, completing))
+  for (const photo of message.photos) saved.push(await fetchPhoto(message, photo, context))
   const pictures = saved.flatMap(({ picture }) => picture ?? [])
   const read = await conversation.readPictures(pictures, signal)
   const unread = read.length === 0 ? 0 : pictures.length - read.length
@@ -45,7 +45,11 @@ export async function completeText(message: TelegramMessage, completing: Complet
 
 type Saved = { readonly says: string; readonly picture?: Picture }
 
-async function fetched({ chat }: TelegramMessage, photo: Photo, { setup, settings, access, api, signal }: Completing): Promise<Saved> {
+async function fetchPhoto(
+  { chat }: TelegramMessage,
+  photo: Photo,
+  { setup, settings, access, api, signal }: CompletionContext,
+): Promise<Saved> {
   const { photosKeep, photosKeepMb, photoMaxMb } = settings
   try {
     const bytes = await download(photo, { api, signal, most: photoMaxMb * 1_048_576 })
@@ -67,9 +71,9 @@ async function fetched({ chat }: TelegramMessage, photo: Photo, { setup, setting
 
 /** Other programs use this variable too, so it is checked only here. */
 function tmpDirOf({ context: { env, home } }: Setup, { tmpDir }: TelegramSettings): string {
-  const said = tmpDir ?? (env.TMP_DIR || join(home, 'tmp'))
-  if (isAbsolute(said)) return said
-  throw new Error(`TMP_DIR: ${JSON.stringify(said)} is not absolute; start it with "/", or set channels.telegram.tmp_dir`)
+  const folder = tmpDir ?? (env.TMP_DIR || join(home, 'tmp'))
+  if (isAbsolute(folder)) return folder
+  throw new Error(`TMP_DIR: ${JSON.stringify(folder)} is not absolute; start it with "/", or set channels.telegram.tmp_dir`)
 }
 
 type Fetching = { readonly api: BotApi; readonly signal: AbortSignal; readonly most: number }
@@ -88,7 +92,7 @@ async function download({ fileId, bytes = 0 }: Photo, { api, signal, most }: Fet
 
 type PhotoFile = { readonly chat: string; readonly name: string; readonly bytes: Uint8Array }
 
-type Keep = { readonly most: number; readonly mostBytes: number }
+type PhotoLimits = { readonly most: number; readonly mostBytes: number }
 
 export function photoPath(tmpDir: string, { chat, name }: Pick<PhotoFile, 'chat' | 'name'>): string {
   return join(tmpDir, 'telegram/photos', chat, name)
@@ -98,7 +102,7 @@ export function photoPath(tmpDir: string, { chat, name }: Pick<PhotoFile, 'chat'
  * Keeps photos as files below TMP_DIR, in telegram/photos/CHAT, and only as many as the limits permit. Linux only, as workspace/descriptor.ts.
  * @throws Error that says why the photo was not saved
  */
-export function savePhoto(tmpDir: string, { chat, name, bytes }: PhotoFile, keep: Keep): void {
+export function savePhoto(tmpDir: string, { chat, name, bytes }: PhotoFile, keep: PhotoLimits): void {
   if (!/^-?\d{1,20}$/.test(chat) || !/^\d{1,20}\.(?:jpg|png|webp)$/.test(name)) throw new Error(`${chat}/${name} is no name of a photo`)
   mkdirSync(tmpDir, { recursive: true, mode: 0o700 })
   using tmp = hold(tmpDir, flags.folder)
@@ -126,7 +130,7 @@ function ownFolder(parent: Handle, name: string, tmpDir: string): Handle {
   throw new Error(`the folder "${name}" in ${tmpDir} belongs to somebody else, or others may write there; remove it`)
 }
 
-/** A photo is never there in part. */
+/** Writes the photo whole or not at all. */
 function write(folder: Handle, name: string, bytes: Uint8Array): void {
   const draft = `.${crypto.randomUUID()}`
   try {
@@ -143,7 +147,7 @@ function write(folder: Handle, name: string, bytes: Uint8Array): void {
 }
 
 /** Removes the oldest photos of all chats, and what a crash left behind. */
-function prune(photos: Handle, { most, mostBytes }: Keep): void {
+function prune(photos: Handle, { most, mostBytes }: PhotoLimits): void {
   const found = readdirSync(slot(photos)).flatMap((chat) => photosIn(photos, chat))
   const newest = found.toSorted((a, b) => b.at - a.at)
   let bytes = 0
@@ -157,9 +161,9 @@ function prune(photos: Handle, { most, mostBytes }: Keep): void {
   for (const chat of new Set(found.map(({ chat: each }) => each))) removeEmpty(slot(photos, chat))
 }
 
-type Found = { readonly chat: string; readonly name: string; readonly size: number; readonly at: number }
+type StoredPhoto = { readonly chat: string; readonly name: string; readonly size: number; readonly at: number }
 
-function photosIn(photos: Handle, chat: string): Found[] {
+function photosIn(photos: Handle, chat: string): StoredPhoto[] {
   if (!/^-?\d+$/.test(chat)) return []
   try {
     using folder = hold(slot(photos, chat), flags.childFolder)
@@ -206,7 +210,7 @@ function bounded(texts: readonly string[], { maxCharsPerImage, maxTotalChars }: 
   return cut(each.join('\n\n'), maxTotalChars)
 }
 
-/** What the picture says must neither end the block nor begin another one. */
+/** Makes text of a picture harmless: it must neither end the block nor begin another one. */
 function harmless(text: string): string {
   return visibleLines(text.toWellFormed()).replaceAll(/\[(\s*\/?\s*vision\s*ocr\s*)\]/gi, '($1)')
 }
@@ -218,7 +222,7 @@ function cut(text: string, limit: number): string {
 
 /** @returns undefined when it is none of the three */
 export function pictureKind(bytes: Uint8Array): { readonly type: Picture['type']; readonly ending: 'jpg' | 'png' | 'webp' } | undefined {
-  const begins = (at: number, ...wanted: readonly number[]) => wanted.every((byte, n) => bytes[at + n] === byte)
+  const begins = (at: number, ...expected: readonly number[]) => expected.every((byte, n) => bytes[at + n] === byte)
   if (begins(0, 0xff, 0xd8, 0xff)) return { type: 'image/jpeg', ending: 'jpg' }
   if (begins(0, 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)) return { type: 'image/png', ending: 'png' }
   const isWebp = begins(0, 0x52, 0x49, 0x46, 0x46) && begins(8, 0x57, 0x45, 0x42, 0x50)

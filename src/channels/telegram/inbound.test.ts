@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { ADA, BOT, photoOf } from '../../../test/support/telegram/fake.ts'
-import { type Heard, hear, joinAlbums, type TelegramMessage } from './inbound.ts'
+import { type InboundUpdate, joinAlbums, parseUpdate, type TelegramMessage } from './inbound.ts'
 
 const self = { id: BOT.id, username: 'Braid_Test_Bot' }
 const group = { id: -100_123, type: 'supergroup' }
 
 type Fields = Record<string, unknown>
 
-function heard(message: Fields): Heard {
-  return hear({ update_id: 7, message: { message_id: 3, from: ADA, chat: { id: ADA.id, type: 'private' }, ...message } }, self)
+function heard(message: Fields): InboundUpdate {
+  return parseUpdate({ update_id: 7, message: { message_id: 3, from: ADA, chat: { id: ADA.id, type: 'private' }, ...message } }, self)
 }
 
 function taken(message: Fields): TelegramMessage {
@@ -38,7 +38,7 @@ describe('what is not heard', () => {
 
   test('what is no update', () => {
     for (const update of [undefined, null, 'x', [], {}, { update_id: 1 }, { update_id: 1, message: 'x' }])
-      expect(hear(update, self).kind).toBe('not for us')
+      expect(parseUpdate(update, self).kind).toBe('not for us')
   })
 
   test('what has no text says what it is', () => {

@@ -5,9 +5,9 @@ import { isObject } from '../../kit/json.ts'
 /** `messageId`: the message that brought it; the photos of an album come as one message each. */
 export type Photo = { readonly fileId: string; readonly messageId: number; readonly bytes?: number }
 
-export type Command = 'start' | 'stop' | 'new'
+export type ChatCommand = 'start' | 'stop' | 'new'
 
-/** Plain data: what is open is kept in a file. Ids are Telegram's, in digits; those of groups are negative. */
+/** Plain data, because the ledger stores open messages in a file. Ids are Telegram's, in digits; those of groups are negative. */
 export type TelegramMessage = {
   readonly updateId: number
   readonly messageId: number
@@ -18,47 +18,47 @@ export type TelegramMessage = {
   readonly person: string
   readonly text: string
   readonly photos: readonly Photo[]
-  readonly command?: Command
+  readonly command?: ChatCommand
   /** The text was written by somebody else. */
   readonly isForwarded: boolean
   readonly album?: string
 }
 
-export type Heard =
+export type InboundUpdate =
   | { readonly kind: 'message'; readonly message: TelegramMessage }
   | { readonly kind: 'not for us' }
   | { readonly kind: 'no text'; readonly chat: string; readonly messageId: number; readonly why: string }
 
 export type Self = { readonly id: number; readonly username: string }
 
-type Fields = { readonly [key: string]: unknown }
+type JsonFields = { readonly [key: string]: unknown }
 
-/** Never throws: what Telegram sends is read field by field. */
-export function hear(update: unknown, self: Self): Heard {
+/** Never throws: it checks each field that Telegram sends. */
+export function parseUpdate(update: unknown, self: Self): InboundUpdate {
   const { update_id: updateId, message } = fields(update)
-  const said = fields(message)
-  const [from, chat] = [fields(said.from), fields(said.chat)]
-  const [person, place, messageId] = [whole(from.id), whole(chat.id), whole(said.message_id)]
+  const body = fields(message)
+  const [from, chat] = [fields(body.from), fields(body.chat)]
+  const [person, place, messageId] = [whole(from.id), whole(chat.id), whole(body.message_id)]
   if (typeof updateId !== 'number' || person === undefined || place === undefined || messageId === undefined) return { kind: 'not for us' }
   const isGroup = chat.type === 'group' || chat.type === 'supergroup'
-  const isMachine = from.is_bot !== false || said.sender_chat !== undefined || said.via_bot !== undefined
+  const isMachine = from.is_bot !== false || body.sender_chat !== undefined || body.via_bot !== undefined
   if (isMachine || (chat.type !== 'private' && !isGroup)) return { kind: 'not for us' }
-  const text = textOf(said)
-  const named = mentions(said, text, self)
-  if (isGroup && named.length === 0 && !isReplyTo(said, self)) return { kind: 'not for us' }
-  const words = without(text, named)
-  const photos = photosOf(said).map((photo) => ({ ...photo, messageId }))
-  if (words === '' && photos.length === 0) return { kind: 'no text', chat: String(place), messageId, why: whyNoText(said) }
-  const command = commandIn(said, text, self)
-  const thread = said.is_topic_message === true ? whole(said.message_thread_id) : undefined
+  const text = textOf(body)
+  const named = mentions(body, text, self)
+  if (isGroup && named.length === 0 && !isReplyTo(body, self)) return { kind: 'not for us' }
+  const words = withoutMentions(text, named)
+  const photos = photosOf(body).map((photo) => ({ ...photo, messageId }))
+  if (words === '' && photos.length === 0) return { kind: 'no text', chat: String(place), messageId, why: whyNoText(body) }
+  const command = commandIn(body, text, self)
+  const thread = body.is_topic_message === true ? whole(body.message_thread_id) : undefined
   return {
     kind: 'message',
     message: {
       ...{ updateId, messageId, chat: String(place), isGroup, person: String(person), text: words, photos },
-      isForwarded: said.forward_origin !== undefined || said.forward_date !== undefined,
+      isForwarded: body.forward_origin !== undefined || body.forward_date !== undefined,
       thread,
       command,
-      album: typeof said.media_group_id === 'string' ? said.media_group_id : undefined,
+      album: typeof body.media_group_id === 'string' ? body.media_group_id : undefined,
     },
   }
 }
@@ -82,7 +82,7 @@ export function joinAlbums(messages: readonly TelegramMessage[]): TelegramMessag
   return joined
 }
 
-function fields(value: unknown): Fields {
+function fields(value: unknown): JsonFields {
   return isObject(value) ? value : {}
 }
 
@@ -90,14 +90,14 @@ function whole(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) ? value : undefined
 }
 
-function textOf({ text, caption }: Fields): string {
+function textOf({ text, caption }: JsonFields): string {
   return typeof text === 'string' ? text : typeof caption === 'string' ? caption : ''
 }
 
-type Entity = Fields & { readonly type: string; readonly offset: number; readonly length: number }
+type Entity = JsonFields & { readonly type: string; readonly offset: number; readonly length: number }
 
-/** Offsets count UTF-16 units, as here. */
-function entitiesOf({ entities, caption_entities }: Fields): Entity[] {
+/** Offsets count UTF-16 units, as strings do here. */
+function entitiesOf({ entities, caption_entities }: JsonFields): Entity[] {
   const found = entities ?? caption_entities
   return Array.isArray(found) ? found.filter(isEntity) : []
 }
@@ -106,10 +106,10 @@ function isEntity(value: unknown): value is Entity {
   return isObject(value) && typeof value.type === 'string' && whole(value.offset) !== undefined && whole(value.length) !== undefined
 }
 
-/** The places where the bot is addressed: by its name, by a link to it, or as a command with its name. */
-function mentions(said: Fields, text: string, { id, username }: Self): Entity[] {
+/** Returns the entities that address the bot: by its name, by a link to it, or as a command with its name. */
+function mentions(body: JsonFields, text: string, { id, username }: Self): Entity[] {
   const name = `@${username.toLowerCase()}`
-  return entitiesOf(said).filter((entity) => {
+  return entitiesOf(body).filter((entity) => {
     const part = text.slice(entity.offset, entity.offset + entity.length).toLowerCase()
     if (entity.type === 'mention') return part === name
     if (entity.type === 'bot_command') return part.endsWith(name)
@@ -117,8 +117,8 @@ function mentions(said: Fields, text: string, { id, username }: Self): Entity[] 
   })
 }
 
-/** A command keeps its own name. */
-function without(text: string, named: readonly Entity[]): string {
+/** Removes the mentions of the bot, but only the bot's name from `/stop@bot`. */
+function withoutMentions(text: string, named: readonly Entity[]): string {
   const cut = named.toSorted((a, b) => b.offset - a.offset)
   return cut
     .reduce((rest, { type, offset, length }) => {
@@ -128,20 +128,20 @@ function without(text: string, named: readonly Entity[]): string {
     .trim()
 }
 
-function isReplyTo({ reply_to_message: original }: Fields, { id }: Self): boolean {
+function isReplyTo({ reply_to_message: original }: JsonFields, { id }: Self): boolean {
   return fields(fields(original).from).id === id
 }
 
-/** In a group a command counts only with the name of the bot: others may have the same one. */
-function commandIn(said: Fields, text: string, { username }: Self): Command | undefined {
-  const first = entitiesOf(said).find(({ type, offset }) => type === 'bot_command' && offset === 0)
+/** Returns the command of a message. In a group it counts only with the name of the bot, because other bots may have the same command. */
+function commandIn(body: JsonFields, text: string, { username }: Self): ChatCommand | undefined {
+  const first = entitiesOf(body).find(({ type, offset }) => type === 'bot_command' && offset === 0)
   const [word = '', name] = text.slice(1, first?.length).toLowerCase().split('@')
   if (first === undefined || (name !== undefined && name !== username.toLowerCase())) return undefined
   return word === 'start' || word === 'stop' || word === 'new' ? word : undefined
 }
 
-/** The largest size of a photo, or a picture that was sent as a file. */
-function photosOf({ photo, document }: Fields): Omit<Photo, 'messageId'>[] {
+/** Returns the largest size of a photo, or a picture that was sent as a file. */
+function photosOf({ photo, document }: JsonFields): Omit<Photo, 'messageId'>[] {
   const sizes = (Array.isArray(photo) ? photo : []).flatMap(photoIn).toSorted((a, b) => b.pixels - a.pixels)
   const { mime_type: type } = fields(document)
   const asFile = typeof type === 'string' && /^image\/(jpeg|png|webp)$/.test(type) ? photoIn(document) : []
@@ -155,9 +155,9 @@ function photoIn(value: unknown): (Omit<Photo, 'messageId'> & { readonly pixels:
   return [{ fileId, pixels: (whole(width) ?? 0) * (whole(height) ?? 0), bytes }]
 }
 
-function whyNoText(said: Fields): string {
+function whyNoText(body: JsonFields): string {
   const other = ['voice', 'audio', 'video', 'video_note', 'sticker', 'document', 'poll', 'location', 'contact'].find(
-    (kind) => said[kind] !== undefined,
+    (kind) => body[kind] !== undefined,
   )
   return other === undefined ? 'it has no text' : `it is a ${other.replace('_', ' ')}, which is not read`
 }

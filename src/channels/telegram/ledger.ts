@@ -1,5 +1,5 @@
 /**
- * Keeps in a file which messages are not answered yet, and up to where Telegram's updates were taken: only then Telegram may forget them, so
+ * Stores in a file which messages are not answered yet, and the first update that was not taken: Telegram forgets all before it, so
  * a crash neither loses a message nor has one answered twice.
  */
 
@@ -14,25 +14,25 @@ import type { TelegramMessage } from './inbound.ts'
 export type OpenMessage = { readonly message: TelegramMessage; readonly isBegun: boolean }
 
 export type Ledger = {
-  /** The first update that was not taken yet; undefined: none was taken ever. */
+  /** Returns the first update that was not taken yet; undefined: no update was ever taken. */
   offset(): number | undefined
   open(): readonly OpenMessage[]
-  /** Takes messages by `receive`, and has them on disk, with the new offset, before it returns. A message that is open is not taken again. */
+  /** Passes messages to `receive`, and has them on disk, with the new offset, before it returns. Skips messages that are open already. */
   take(offset: number, messages: readonly TelegramMessage[], receive: (message: TelegramMessage) => void): void
   begin(updateId: number): void
   end(updateId: number): void
-  /** The number of the conversation in that place; undefined is the first. */
+  /** Returns the number of the conversation in that place; undefined is the first. */
   topic(address: string): number | undefined
   newTopic(address: string): void
 }
 
-type State = {
+type LedgerState = {
   offset?: number
   readonly open: Map<number, OpenMessage>
   readonly topics: Map<string, number>
 }
 
-/** Never throws: what cannot be read is set aside, and what cannot be written is logged. */
+/** Never throws: it starts empty when the file cannot be read, and logs what cannot be written. */
 export function openLedger(path: string, log: Log): Ledger {
   const state = read(path, log)
   const taking = { now: false }
@@ -81,8 +81,8 @@ export function openLedger(path: string, log: Log): Ledger {
   }
 }
 
-function read(path: string, log: Log): State {
-  const nothing = (): State => ({ open: new Map(), topics: new Map() })
+function read(path: string, log: Log): LedgerState {
+  const nothing = (): LedgerState => ({ open: new Map(), topics: new Map() })
   try {
     const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
     if (!isObject(found) || found.v !== 1 || !Array.isArray(found.open) || !found.open.every(isOpen))

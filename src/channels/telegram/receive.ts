@@ -4,7 +4,7 @@ import { flat } from '../../kit/text.ts'
 import type { Addresses, ChannelHost, TurnPlace } from '../inbox/channel-api.ts'
 import { addressOf, type BotApi, type Outbox } from './bot-api.ts'
 import { completeText } from './complete-text.ts'
-import type { Command, TelegramMessage } from './inbound.ts'
+import type { ChatCommand, TelegramMessage } from './inbound.ts'
 import type { Ledger } from './ledger.ts'
 import type { TelegramSettings } from './settings.ts'
 
@@ -20,7 +20,7 @@ export type ReceiverOptions = {
 
 export type Receiver = {
   receive(message: TelegramMessage): void
-  /** Takes up what the ledger has open from an earlier start. */
+  /** Continues with the open messages of an earlier start. */
   resume(): void
 }
 
@@ -29,7 +29,7 @@ const greeting =
 
 export function createReceiver({ host, api, outbox, ledger, addresses, settings, signal }: ReceiverOptions): Receiver {
   const { log } = host.setup
-  /** What each person has under way in each place, and how to stop it. */
+  /** The running work of each person in each place, and how to stop it. */
   const working = new Map<string, { readonly stop: () => void; readonly updateId: number }>()
 
   async function say(address: string, text: string, replyTo?: string): Promise<void> {
@@ -37,7 +37,7 @@ export function createReceiver({ host, api, outbox, ledger, addresses, settings,
     if (!sent.ok) log('warn', 'answer not delivered', { to: address, why: sent.message })
   }
 
-  function obey(command: Command, message: TelegramMessage): void {
+  function runChatCommand(command: ChatCommand, message: TelegramMessage): void {
     const address = addressOf(message)
     if (command === 'start') return void say(address, greeting)
     if (command === 'new') {
@@ -49,7 +49,7 @@ export function createReceiver({ host, api, outbox, ledger, addresses, settings,
     else void say(address, 'I am working on nothing of yours here.')
   }
 
-  /** The text with what its photos show. The turn that follows can be stopped, and so can the work before it. */
+  /** Returns the text with what its photos show. The person can stop the turn that follows and the work before it. */
   async function complete(message: TelegramMessage, at: TurnPlace): Promise<string | undefined> {
     const preparing = new AbortController()
     const { conversation } = at
@@ -81,7 +81,7 @@ export function createReceiver({ host, api, outbox, ledger, addresses, settings,
     host.receive({
       ...{ channel: address, text, person, from: 'telegram', conversation: `telegram ${address}` },
       topic: topic?.toString(),
-      command: command && (() => obey(command, message)),
+      command: command && (() => runChatCommand(command, message)),
       taken(conversationId) {
         noteAddress(conversationId)
         ledger.begin(updateId)
@@ -108,7 +108,7 @@ export function createReceiver({ host, api, outbox, ledger, addresses, settings,
   }
 }
 
-/** The turn had begun: doing it again could repeat its effects. */
+/** Tells the person that the turn had begun: to run it again could repeat its effects. */
 function interrupted({ text }: TelegramMessage): string {
   const beginning = flat(text).slice(0, 60).toWellFormed()
   const which = beginning === '' ? 'your last message' : `your message "${beginning}${text.length > 60 ? '…' : ''}"`

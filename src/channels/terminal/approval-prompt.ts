@@ -8,15 +8,15 @@ import { cut, flat, visible } from '../../kit/text.ts'
 import type { Judgement } from '../../runtime/event.ts'
 import { createPrinter, type Overlay, type Printed } from './printer.ts'
 
-type Asked = { readonly tool: string; readonly judgement: Judgement; readonly args: string }
+type ToolRequest = { readonly tool: string; readonly judgement: Judgement; readonly args: string }
 
 /** Formats the question in the layout of seed 001: tool, risk, reason, arguments, plan. */
-export function approvalQuestion(asked: Asked): string {
+export function approvalQuestion(asked: ToolRequest): string {
   return `${questionHeading(asked, 2_000)}Approve? [y/N/a] `
 }
 
 /** `most`: the characters of the arguments that are shown. */
-export function questionHeading({ tool, judgement, args }: Asked, most: number): string {
+export function questionHeading({ tool, judgement, args }: ToolRequest, most: number): string {
   return [
     '',
     'Tool request:',
@@ -38,9 +38,9 @@ function oneLine(words: string): string {
  * `yes` and `always` only for those words: `always` means yes now, and from now on for the same inner command or tool. `note` is what was
  * typed after a no, for the model. `unclear` is not a yes.
  */
-export type Answer = { readonly kind: 'yes' | 'always' | 'no' | 'unclear'; readonly note?: string }
+export type ApprovalAnswer = { readonly kind: 'yes' | 'always' | 'no' | 'unclear'; readonly note?: string }
 
-export function readAnswer(line: string | undefined): Answer {
+export function readAnswer(line: string | undefined): ApprovalAnswer {
   const typed = line?.trim() ?? ''
   const word = typed.toLowerCase()
   if (word === 'y' || word === 'yes') return { kind: 'yes' }

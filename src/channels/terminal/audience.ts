@@ -2,7 +2,7 @@
 
 import type { Conversation } from '../../host/api.ts'
 import type { Proposal } from '../../runtime/event.ts'
-import { refusedBy, type Turn } from '../take-turn.ts'
+import { type ChannelTurn, refusedBy } from '../take-turn.ts'
 import { type AskPerson, approvalQuestion, createAskLine, questionHeading, readAnswer } from './approval-prompt.ts'
 import type { ChangeAnswer } from './change-question.ts'
 import type { CliContext } from './context.ts'
@@ -25,11 +25,11 @@ export type Attended = {
 }
 
 /** Messages go to stderr. The turn ends when nobody reads stdout any more. */
-export function atTerminal({ context, conversation, ask, signal }: Attended): Pick<Turn, 'conversation' | 'onGate' | 'gone'> {
+export function atTerminal({ context, conversation, ask, signal }: Attended): Pick<ChannelTurn, 'conversation' | 'onGate' | 'isStopped'> {
   const onGate = ask
     ? personDecides({ conversation, ask, color: wantsColor(context.env), signal, tell: tellOnStderr(context) })
     : refusedBy(conversation)
-  return { conversation, onGate, gone: context.outputClosed }
+  return { conversation, onGate, isStopped: context.outputClosed }
 }
 
 /** Returns a function that writes one line for the person to stderr. */
@@ -47,9 +47,9 @@ type Person = {
 }
 
 /** Asks the person at the terminal about a call or about its changes, and withdraws the question when it was decided elsewhere first. */
-function personDecides(person: Person): Turn['onGate'] {
+function personDecides(person: Person): ChannelTurn['onGate'] {
   const { conversation, signal, tell } = person
-  const decide: Turn['onGate'] = async (gateId, proposal) => {
+  const decide: ChannelTurn['onGate'] = async (gateId, proposal) => {
     const answer = await putTo(person, gateId, proposal)
     if (answer === undefined && !conversation.gate(gateId)) {
       if (!signal.aborted) tell('the question is closed: it was answered elsewhere, or its time is over')

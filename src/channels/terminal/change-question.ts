@@ -8,9 +8,8 @@ import { type FileDiff, fileDiffs, textOf } from '../../host/changes/file-diff.t
 import { sha256 } from '../../kit/sha256.ts'
 import { count, visible } from '../../kit/text.ts'
 import type { Change, ChangeSet, Revision } from '../../runtime/changes.ts'
-import { type Answer, type AskPerson, readAnswer } from './approval-prompt.ts'
-import type { Printed } from './printer.ts'
-import { coloured } from './printer.ts'
+import { type ApprovalAnswer, type AskPerson, readAnswer } from './approval-prompt.ts'
+import { coloured, type Printed } from './printer.ts'
 
 export type ChangeQuestion = {
   /** Ends with a newline. */
@@ -23,12 +22,12 @@ export type ChangeQuestion = {
 }
 
 /** `revision`: what of the change set the person wants, when that is not all of it as it is. */
-export type ChangeAnswer = Answer & { readonly revision?: Revision }
+export type ChangeAnswer = ApprovalAnswer & { readonly revision?: Revision }
 
-/** So many answers in a row that mean nothing are a no: a terminal that answers by itself must not ask for ever. */
+/** The most unclear answers in a row before they count as a no: a terminal that answers by itself must not be asked for ever. */
 const patience = 8
 
-/** @returns undefined when the person is gone or the question is closed */
+/** @returns undefined when the terminal is closed or the question is closed */
 export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeAnswer | undefined> {
   const { set, ask, color, signal, heading } = question
   const state: { set: ChangeSet; revision?: Revision; misses: number } = { set, misses: 0 }
@@ -62,7 +61,7 @@ export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeA
   }
 }
 
-/** Goes into the record beside the yes, and to the model. */
+/** Describes the chosen part for the record, beside the yes, and for the model. */
 function partOf({ changes }: ChangeSet, { only, edited }: Revision): string {
   const own = [...(edited?.keys() ?? [])].filter((path) => only.includes(path))
   return [
@@ -158,13 +157,13 @@ function placeOf(path: string, at: number): string {
 }
 
 function savedIn({ path, copy, content }: Copy): readonly (readonly [string, Uint8Array])[] {
-  // An editor may remove a file that it was told to; that says nothing about the change.
+  // The person may have removed the copy in the editor; that says nothing about the change.
   if (!existsSync(copy)) return []
   const saved = new Uint8Array(readFileSync(copy))
   return Buffer.compare(saved, content) === 0 ? [] : [[path, saved]]
 }
 
-type Choice = { readonly set: ChangeSet; readonly ask: AskPerson; readonly signal: AbortSignal }
+type FileChoice = { readonly set: ChangeSet; readonly ask: AskPerson; readonly signal: AbortSignal }
 
 /** Files that are chosen together. */
 type Unit = { readonly label: string; readonly paths: readonly string[] }
@@ -173,7 +172,7 @@ type Unit = { readonly label: string; readonly paths: readonly string[] }
  * Lets the person choose which files of a change set are applied: units that only make sense as a whole are chosen as a whole.
  * @returns the chosen paths; undefined when the person went back
  */
-async function chooseFiles({ set, ask, signal }: Choice): Promise<readonly string[] | undefined> {
+async function chooseFiles({ set, ask, signal }: FileChoice): Promise<readonly string[] | undefined> {
   const units = unitsOf(set)
   const list = units.map(({ label }, at) => `${String(at + 1).padStart(4)}  ${label}\n`).join('')
   let words = `${list}Which to apply? Numbers such as 1,3-5; Enter goes back: `

@@ -57,7 +57,7 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
   }
 }
 
-type Talking = {
+type TerminalConversation = {
   readonly host: Host
   readonly repl: ReturnType<typeof createRepl>
   readonly options: LoopOptions
@@ -66,7 +66,7 @@ type Talking = {
 }
 
 /** @throws FailureError when no conversation can be opened */
-async function converse({ host, repl, options, begun }: Talking): Promise<void> {
+async function converse({ host, repl, options, begun }: TerminalConversation): Promise<void> {
   const { setup, settings, activeAgent, conversation: first, ...accepted } = options
   const { context } = setup
   const open = (from: CliSetup, which: ConversationChoice) =>
@@ -109,7 +109,7 @@ async function converse({ host, repl, options, begun }: Talking): Promise<void> 
   await repl.run((line) => take(line).catch((error) => complain(setup, error)), line)
 }
 
-/** Asks once, at the start of a conversation, whether a turn that something interrupted goes on. */
+/** Asks once, at the start of a conversation, whether to continue a turn that was interrupted. */
 async function wantsToGoOn({ setup: { config }, conversation }: Current, ask: AskLine): Promise<boolean> {
   if (config.continueTurns === 'never') return false
   const turn = await conversation.interrupted()
@@ -136,8 +136,8 @@ export type Slash = {
   readonly fresh: (model?: string) => Promise<Conversation>
 }
 
-/** `continue`: the last turn goes on. */
-export type Outcome = 'message' | 'continue' | 'done' | 'exit'
+/** `continue`: the last turn continues. */
+export type LineOutcome = 'message' | 'continue' | 'done' | 'exit'
 
 export const slashCommands: readonly (readonly [string, string])[] = [
   ['/help', 'this list'],
@@ -157,7 +157,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
 const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
 
 /** Interprets a line in the conversation: a slash command for us, or a message for the agent. */
-export async function slash({ line, setup, conversation, fresh, host, ask }: Slash): Promise<Outcome> {
+export async function slash({ line, setup, conversation, fresh, host, ask }: Slash): Promise<LineOutcome> {
   // A path, and pasted text of several lines, is a message.
   if (!/^\/[\w-]*(?: .*)?$/.test(line)) return 'message'
   const { write } = setup.context.process.stdout
@@ -198,7 +198,7 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       write(
         await pastChanges({
           command,
-          wanted: argument,
+          which: argument,
           host,
           ask,
           workspace: conversation.workspace,

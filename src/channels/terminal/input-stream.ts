@@ -35,12 +35,12 @@ export async function readStdin({ patient, tell }: ReadOptions): Promise<string>
 /** @returns undefined when nothing arrived and no process is left that could send anything. */
 async function firstPiece(reader: { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }, tell: ReadOptions['tell']) {
   const first = reader.read()
-  for (let told = false; ; told = true) {
+  for (let notified = false; ; notified = true) {
     const piece = await Promise.race([first, silence()])
     if (piece !== 'silence') return piece
     const { hasNeighbour } = await import('./pipe.ts')
     if (!hasNeighbour()) return void tell('note: stdin is open but silent; going on without it')
-    if (!told) tell('note: waiting for the other end of the pipe; </dev/null goes on without it')
+    if (!notified) tell('note: waiting for the other end of the pipe; </dev/null goes on without it')
   }
 }
 

@@ -26,15 +26,15 @@ export type ReplOptions = {
   readonly redact: (text: string) => string
 }
 
-type Answer = (line: string | undefined) => void
+type LineReceiver = (line: string | undefined) => void
 
-const historyKept = 1000
+const historySize = 1000
 const prompt = '> '
 
 export function createRepl({ historyPath, printer, commands, env, redact }: ReplOptions): Repl {
   const { write } = printer
   const typed: string[] = []
-  const state: { busy: boolean; closed: boolean; interrupts: number; waiting?: Answer; answer?: Answer } = {
+  const state: { busy: boolean; closed: boolean; interrupts: number; waiting?: LineReceiver; answer?: LineReceiver } = {
     busy: false,
     closed: false,
     interrupts: 0,
@@ -45,7 +45,7 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
     output,
     terminal: true,
     prompt,
-    historySize: historyKept,
+    historySize: historySize,
     history: readHistory(historyPath),
     completer: (line: string) => [line.startsWith('/') ? commands.filter((command) => command.startsWith(line)) : [], line],
   })
@@ -94,7 +94,7 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
     })
   }
 
-  /** `first` is taken before the first line that is typed. */
+  /** Takes `first` before the first line that is typed. */
   async function run(take: (line: string) => Promise<'on' | 'exit'>, first?: string): Promise<void> {
     if (first !== undefined) typed.unshift(first)
     for (;;) {
@@ -126,10 +126,10 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
   const ask = (question: Printed, signal?: AbortSignal): Promise<string | undefined> => {
     if (state.closed || signal?.aborted) return Promise.resolve(undefined)
     write(question)
-    // What redraws the line, such as a resize, draws the end of the question again.
+    // A redraw of the line, such as after a resize, draws the end of the question again.
     editor.setPrompt(lastLineOf(question))
     return new Promise((resolve) => {
-      const settle: Answer = (line) => {
+      const settle: LineReceiver = (line) => {
         state.answer = undefined
         editor.setPrompt(prompt)
         signal?.removeEventListener('abort', takeBack)
@@ -145,7 +145,7 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
     })
   }
 
-  /** The editor of lines lets go of the terminal until the other program ends. */
+  /** Pauses the line editor until the other program ends. */
   async function edit(files: readonly string[]): Promise<number | undefined> {
     editor.pause()
     process.stdin.setRawMode(false)
@@ -177,7 +177,7 @@ function discard(editor: Interface, write: (text: string) => void): void {
 
 function readHistory(path: string): string[] {
   if (!existsSync(path)) return []
-  return readFileSync(path, 'utf8').split('\n').filter(Boolean).slice(-historyKept).reverse()
+  return readFileSync(path, 'utf8').split('\n').filter(Boolean).slice(-historySize).reverse()
 }
 
 /** History is a convenience: a disk error must not end the conversation. */

@@ -9,7 +9,7 @@ import type { Applied, Conflict, SetSummary } from '../../workspace/changes/cont
 import type { AskPerson } from './approval-prompt.ts'
 import { coloured, type Printed } from './printer.ts'
 
-/** `   1  run_x/call_1  applied  3 changes  2026-11-23 04:20  shell: make`. */
+/** Formats lines such as `   1  run_x/call_1  applied  3 changes  2026-11-23 04:20  shell: make`. */
 export function keptLines(sets: readonly SetSummary[], workspace: string): readonly string[] {
   const widest = Math.max(0, ...sets.map((set) => nameOf(set).length))
   return sets.map((set, at) => {
@@ -19,7 +19,7 @@ export function keptLines(sets: readonly SetSummary[], workspace: string): reado
   })
 }
 
-/** The tool, and the command that it ran. */
+/** Returns the tool, and the command that it ran. */
 export function whatOf({ about: { tool, command } }: Pick<SetSummary, 'about'>): string {
   return command === undefined ? visible(tool) : `${visible(tool)}: ${cut(visible(command), 80)}`
 }
@@ -37,7 +37,7 @@ export function differenceLines(set: ChangeSet, fold = unfolded): readonly Shown
   return setLines(set, fold)
 }
 
-/** `3 files changed since: "a.txt" was changed by someone else`. */
+/** Formats lines such as `  a.txt was changed by someone else`. */
 export function conflictLines(conflicts: readonly Conflict[]): string {
   const shown = conflicts.slice(0, 20).map(({ path, reason }) => `  ${visible(path)} ${visible(reason)}\n`)
   const more = conflicts.length - shown.length
@@ -48,7 +48,7 @@ export type Undoing = {
   readonly set: SetSummary
   /** `force`: overwrite what was changed since. */
   readonly apply: (force: boolean) => Promise<Applied>
-  /** What was done, such as "undone". */
+  /** Names what happened, such as "undone". */
   readonly done: string
   /** Absent when nobody can be asked. */
   readonly ask?: AskPerson | undefined
@@ -71,8 +71,8 @@ export async function undoChanges({ set, apply, done, ask, force = false }: Undo
     const second = await apply(true)
     return second.ok ? succeeded(second.count, set, done) : { ok: false, message: second.message, conflicts: second.conflicts }
   }
-  const told = ask ? '' : conflicts
-  return { ok: false, message: `${told}nothing was changed; --force overwrites what was changed since`, conflicts: first.conflicts }
+  const listed = ask ? '' : conflicts
+  return { ok: false, message: `${listed}nothing was changed; --force overwrites what was changed since`, conflicts: first.conflicts }
 }
 
 function succeeded(changed: number, set: SetSummary, done: string): Undone {
@@ -81,8 +81,8 @@ function succeeded(changed: number, set: SetSummary, done: string): Undone {
 
 export type PastChanges = {
   readonly command: '/changes' | '/diff' | '/undo'
-  /** As findKept takes it; empty: the latest. */
-  readonly wanted: string
+  /** Names the change set as findKept takes it; empty: the latest. */
+  readonly which: string
   readonly host: Host
   readonly ask: AskPerson
   readonly workspace: string
@@ -90,7 +90,7 @@ export type PastChanges = {
 }
 
 /** Answers /changes, /diff and /undo in a conversation. @throws FailureError when there is no such change set */
-export async function pastChanges({ command, wanted, host, ask, workspace, color }: PastChanges): Promise<Printed> {
+export async function pastChanges({ command, which, host, ask, workspace, color }: PastChanges): Promise<Printed> {
   const { store, withReceipt } = await host.changes()
   const sets = store.list()
   if (command === '/changes') {
@@ -98,13 +98,13 @@ export async function pastChanges({ command, wanted, host, ask, workspace, color
     return lines.length === 0 ? 'no change sets are kept\n' : `${lines.join('\n')}\n`
   }
   if (command === '/undo') {
-    const set = wanted === '' ? latestToUndo(sets, workspace) : findKept(sets, wanted)
+    const set = which === '' ? latestToUndo(sets, workspace) : findKept(sets, which)
     const undone = await withReceipt({ tool: 'changes.undo', set }, () =>
       undoChanges({ set, ask, done: 'undone', apply: (force) => store.undo(set.id, { force }) }),
     )
     return `${undone.ok ? undone.line : undone.message}\n`
   }
-  const set = findKept(sets, wanted || 'last')
+  const set = findKept(sets, which || 'last')
   const shown = store.show(set.id)
   if (!shown) return 'the change set was forgotten meanwhile\n'
   return [`${headingOf(set)}\n`, ...coloured(differenceLines(changeSetOf(shown)), color)]

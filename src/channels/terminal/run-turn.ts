@@ -17,7 +17,7 @@ export type TurnOptions = {
   readonly conversation: Conversation
   readonly setup: CliSetup
   readonly format: OutputFormat
-  /** Absent: the last turn goes on. */
+  /** Absent: continues the last turn. */
   readonly prompt?: string | undefined
   readonly ask?: AskPerson
   /** Replaces the usual renderer of the format. */
@@ -39,15 +39,15 @@ export async function turn(options: TurnOptions): Promise<number> {
   try {
     const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, show: render.show })
     const exitCode = context.exitCodeOf(ending.code)
-    const told = withWayOut(conversation, ending)
+    const withAdvice = addApprovalAdvice(conversation, ending)
     render.end({
-      ending: told,
+      ending: withAdvice,
       exitCode,
       runId: conversation.runId() ?? '',
       conversationId: conversation.id,
       context: conversation.context(),
     })
-    if (format === 'text') explain(context, told)
+    if (format === 'text') explain(context, withAdvice)
     if (format === 'text' && options.sayUsage) sayUsage(setup, screen, conversation)
     status.begin('summarising')
     if (exitCode === 0) await conversation.compact({ tell: tellOnStderr(context), signal })
@@ -80,7 +80,7 @@ function sayUsage({ config, context }: CliSetup, { color }: Screen, conversation
 }
 
 /** Shows only the person how to approve: a model that reads it would be tempted to approve by itself. */
-function withWayOut(conversation: Conversation, ending: Ending): Ending {
+function addApprovalAdvice(conversation: Conversation, ending: Ending): Ending {
   if (ending.code !== 'approval_needed') return ending
   const open = conversation.unanswered()
   const changes = open.flatMap((id) => (id.startsWith('changes:') ? [id.slice('changes:'.length)] : []))

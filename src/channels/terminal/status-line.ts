@@ -80,10 +80,10 @@ export function statusText(what: string, seconds: number, columns: number): stri
 /** Wide characters take two columns. */
 function cutTo(text: string, columns: number): string {
   if (Bun.stringWidth(text) <= columns) return text
-  const kept: string[] = []
+  const segments: string[] = []
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    if (Bun.stringWidth(`${kept.join('')}${segment}…`) > columns) break
-    kept.push(segment)
+    if (Bun.stringWidth(`${segments.join('')}${segment}…`) > columns) break
+    segments.push(segment)
   }
-  return columns < 1 ? '' : `${kept.join('')}…`
+  return columns < 1 ? '' : `${segments.join('')}…`
 }

@@ -36,7 +36,7 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
   const input = estimatedInput(call.body)
   const reserved = await reserveFor(call, facts, input)
   const ended = new AbortController()
-  const stopped = AbortSignal.any([call.connection.gone, ended.signal])
+  const stopped = AbortSignal.any([call.connection.disconnected, ended.signal])
   const unwatch = watchRun(call.deps, call.secret, (why) => ended.abort(why))
   const tally: Tally = { input: 0, output: 0, bytes: 0, whole: false, ended: false }
   const model = modelOf(call)
@@ -80,7 +80,7 @@ async function reserveFor(
     output: Math.min(longest * facts.answers, mostOutput),
     purpose: `${wire.path.slice(1)} ${model}`.slice(0, 200),
   }
-  return await reserveCall({ budget: deps.plane.budget, sleep: deps.sleep, failed }, { ...charge, disconnected: connection.gone })
+  return await reserveCall({ budget: deps.plane.budget, sleep: deps.sleep, failed }, { ...charge, disconnected: connection.disconnected })
 }
 
 /** @throws PlaneRefusal budget_exceeded when the API refuses an answer as short as the budget allows */

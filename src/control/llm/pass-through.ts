@@ -140,7 +140,7 @@ type UnmeteredCall = Pick<MeteredCall, 'deps' | 'request' | 'connection' | 'upst
 const longestMs = 60_000
 
 async function unmeteredCall({ deps, request, connection, upstream, path, method, vendor, text }: UnmeteredCall): Promise<Response> {
-  const signal = AbortSignal.any([connection.gone, AbortSignal.timeout(longestMs)])
+  const signal = AbortSignal.any([connection.disconnected, AbortSignal.timeout(longestMs)])
   const answer = await ask().catch((error: unknown) => {
     deps.log('warn', 'llm.upstream', { vendor, error: String(error) })
     return undefined

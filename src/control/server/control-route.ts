@@ -1,7 +1,7 @@
 /** Declares routes of the control plane: below its prefix, for the callers that the table of permissions names. */
 
 import type { RouteConfig, z } from '@hono/zod-openapi'
-import { type Api, type Asked, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method } from '../../http/api.ts'
+import { type Api, addJsonRoute, type Guard, guardedRoute, type JsonRoute, type Method, type RequestParts } from '../../http/api.ts'
 import { HttpError } from '../../http/http-error.ts'
 import { keyOf } from '../../http/idempotency.ts'
 import type { QuickRoutes } from '../../http/quick-routes.ts'
@@ -64,7 +64,7 @@ function assertMay(caller: Caller, { name, permission, id }: RouteAccess): void 
     throw new HttpError(403, 'forbidden', `${JSON.stringify(id.slice(0, 80))} does not belong to ${signatureOf(caller)}`)
 }
 
-function assertNoKey(asked: Asked): void {
+function assertNoKey(asked: RequestParts): void {
   if (keyOf(asked) === undefined) return
   throw new HttpError(400, 'bad_key', 'this answer holds a secret and is never kept: send the request without an Idempotency-Key')
 }

@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type Answer, createDuplex } from './duplex.ts'
+import { type BridgeAnswer, createDuplex } from './duplex.ts'
 import { createPipe, createTalkStage, say, sendWhole } from './fixture.ts'
 
 describe('a question nobody takes', () => {
   test('leaves nothing behind, and the next one is whole', () => {
     const talkStage = createTalkStage()
-    expect(talkStage.talk.ask('one\n', 0).look()).toEqual({ ok: false, why: 'unread' })
+    expect(talkStage.talk.ask('one\n', 0).poll()).toEqual({ ok: false, why: 'unread' })
     expect(talkStage.request.text()).toBe('')
     const { asking, taken } = sendWhole(talkStage, 'two\n')
     expect(taken).toBe('two\n')
     talkStage.answer.write(say('2\n\n'))
-    expect(asking.look()).toEqual({ ok: true, answer: '2' })
+    expect(asking.poll()).toEqual({ ok: true, answer: '2' })
   })
 
   test('shows one byte at a time, which is taken back before each look', () => {
     const talkStage = createTalkStage()
     const asking = talkStage.talk.ask('one\n', 1e9)
-    for (let look = 0; look < 5; look += 1) {
-      asking.look()
+    for (let poll = 0; poll < 5; poll += 1) {
+      asking.poll()
       expect(talkStage.request.text()).toBe('o')
     }
     asking.cancel()
@@ -31,9 +31,9 @@ describe('an answer that is not to this question', () => {
     const talkStage = createTalkStage()
     talkStage.answer.write(say('stale\n\nhalf'))
     const { asking } = sendWhole(talkStage, 'q\n')
-    expect(typeof asking.look()).toBe('number')
+    expect(typeof asking.poll()).toBe('number')
     talkStage.answer.write(say('fresh\n\n'))
-    expect(asking.look()).toEqual({ ok: true, answer: 'fresh' })
+    expect(asking.poll()).toEqual({ ok: true, answer: 'fresh' })
   })
 
   test('is thrown away when it comes late, even right before the question is taken', () => {
@@ -41,27 +41,27 @@ describe('an answer that is not to this question', () => {
     const first = sendWhole(talkStage, 'one\n')
     first.asking.cancel()
     const asking = talkStage.talk.ask('two\n', 1e9)
-    asking.look()
+    asking.poll()
     talkStage.answer.write(say('1\n\n'))
     talkStage.request.take(1)
-    asking.look()
-    expect(typeof asking.look()).toBe('number')
+    asking.poll()
+    expect(typeof asking.poll()).toBe('number')
     talkStage.request.take(100)
     talkStage.answer.write(say('2\n\n'))
-    expect(asking.look()).toEqual({ ok: true, answer: '2' })
+    expect(asking.poll()).toEqual({ ok: true, answer: '2' })
   })
 
   test('is thrown away when it was meant for our predecessor', () => {
     const talkStage = createTalkStage()
     talkStage.request.write(say('old question, half read\n\n'))
     const asking = talkStage.talk.ask('q\n', 1e9)
-    asking.look()
+    asking.poll()
     expect(talkStage.request.text()).toBe('\n\n')
     talkStage.request.take(1)
-    asking.look()
+    asking.poll()
     expect(talkStage.request.text()).toBe('\n')
     talkStage.request.take(1)
-    asking.look()
+    asking.poll()
     expect(talkStage.request.text()).toBe('q')
   })
 
@@ -69,15 +69,15 @@ describe('an answer that is not to this question', () => {
     const talkStage = createTalkStage()
     const one = sendWhole(talkStage, 'one\n')
     talkStage.answer.write(say('a\n\nb\n\n'))
-    expect(one.asking.look()).toEqual({ ok: true, answer: 'a\n\nb' })
+    expect(one.asking.poll()).toEqual({ ok: true, answer: 'a\n\nb' })
     const asking = talkStage.talk.ask('two\n', 1e9)
     talkStage.answer.write(say('c\n\nd\n\n'))
-    asking.look()
+    asking.poll()
     talkStage.request.take(1)
-    expect(typeof asking.look()).toBe('number')
+    expect(typeof asking.poll()).toBe('number')
     talkStage.request.take(100)
     talkStage.answer.write(say('2\n\n'))
-    expect(asking.look()).toEqual({ ok: true, answer: '2' })
+    expect(asking.poll()).toEqual({ ok: true, answer: '2' })
   })
 })
 
@@ -87,9 +87,9 @@ test('a late answer larger than its FIFO does not keep the bridge from the next 
   const late = Buffer.alloc(200_000, 'x')
   const asking = talkStage.talk.ask('two\n', 1e9)
   let written = 0
-  for (let look = 0; look < 10; look += 1) {
+  for (let poll = 0; poll < 10; poll += 1) {
     written += talkStage.answer.write(late.subarray(written))
-    asking.look()
+    asking.poll()
   }
   expect(written).toBe(200_000)
 })
@@ -98,27 +98,27 @@ test('an answer to a question of which a part is still here is none', () => {
   const talkStage = createTalkStage()
   const question = `${'x'.repeat(100_000)}\n`
   const asking = talkStage.talk.ask(question, 1e9)
-  asking.look()
+  asking.poll()
   let taken = talkStage.request.take(1).length
-  asking.look()
+  asking.poll()
   talkStage.answer.write(say('hasty\n\n'))
-  expect(typeof asking.look()).toBe('number')
-  for (let look = 0; look < 3; look += 1) {
+  expect(typeof asking.poll()).toBe('number')
+  for (let poll = 0; poll < 3; poll += 1) {
     taken += talkStage.request.take(1e6).length
-    asking.look()
+    asking.poll()
   }
   expect(taken).toBe(question.length)
   talkStage.answer.write(say('right\n\n'))
-  expect(asking.look()).toEqual({ ok: true, answer: 'right' })
+  expect(asking.poll()).toEqual({ ok: true, answer: 'right' })
 })
 
 describe('a question that was read in part', () => {
   test('is ended before the next one: its reader may still hold the beginning', () => {
     const talkStage = createTalkStage()
     const asking = talkStage.talk.ask('{"one":1}\n\n', 1e9)
-    asking.look()
+    asking.poll()
     talkStage.request.take(1)
-    asking.look()
+    asking.poll()
     talkStage.request.take(3)
     asking.cancel()
     expect(talkStage.request.text()).toBe('')
@@ -129,28 +129,28 @@ describe('a question that was read in part', () => {
   test('has its end taken back too when nobody comes for it, and offered again', () => {
     const talkStage = createTalkStage()
     const asking = talkStage.talk.ask('one\n', 1e9)
-    asking.look()
+    asking.poll()
     talkStage.request.take(1)
     asking.cancel()
-    talkStage.talk.ask('two\n', 0).look()
+    talkStage.talk.ask('two\n', 0).poll()
     expect(talkStage.request.text()).toBe('')
     const three = talkStage.talk.ask('three\n', 1e9)
-    three.look()
+    three.poll()
     expect(Buffer.from(talkStage.request.take(1)).toString()).toBe('\n')
     three.cancel()
-    talkStage.talk.ask('four\n', 1e9).look()
+    talkStage.talk.ask('four\n', 1e9).poll()
     expect(talkStage.request.text()).toBe('\n')
   })
 
   test('by a bridge that answers without reading the last newline leaves none for the next', () => {
     const talkStage = createTalkStage()
     const asking = talkStage.talk.ask('one\n\n', 1e9)
-    asking.look()
+    asking.poll()
     talkStage.request.take(1)
-    asking.look()
+    asking.poll()
     talkStage.request.take(3)
     talkStage.answer.write(say('1\n\n'))
-    expect(asking.look()).toEqual({ ok: true, answer: '1' })
+    expect(asking.poll()).toEqual({ ok: true, answer: '1' })
     expect(sendWhole(talkStage, 'two\n\n').taken).toBe('two\n\n')
   })
 })
@@ -158,34 +158,34 @@ describe('a question that was read in part', () => {
 test('a question that was taken and not answered in time says so', () => {
   const talkStage = createTalkStage()
   const asking = talkStage.talk.ask('one\n', 20)
-  asking.look()
+  asking.poll()
   talkStage.request.take(1)
-  asking.look()
+  asking.poll()
   talkStage.request.take(100)
   Bun.sleepSync(25)
-  expect(asking.look()).toEqual({ ok: false, why: 'timeout' })
+  expect(asking.poll()).toEqual({ ok: false, why: 'timeout' })
 })
 
 test('an answer longer than allowed is none, and its rest is nobody else’s', () => {
   const talkStage = createTalkStage()
   const one = sendWhole(talkStage, 'one\n')
   talkStage.answer.write(say('x'.repeat(3000)))
-  expect(one.asking.look()).toEqual({ ok: false, why: 'too_long' })
+  expect(one.asking.poll()).toEqual({ ok: false, why: 'too_long' })
   const asking = talkStage.talk.ask('two\n', 1e9)
   talkStage.answer.write(say('xxx\n\n'))
-  asking.look()
+  asking.poll()
   talkStage.request.take(1)
-  asking.look()
+  asking.poll()
   talkStage.request.take(100)
   talkStage.answer.write(say('2\n\n'))
-  expect(asking.look()).toEqual({ ok: true, answer: '2' })
+  expect(asking.poll()).toEqual({ ok: true, answer: '2' })
 })
 
 test('an empty answer is one', () => {
   const talkStage = createTalkStage()
   const { asking } = sendWhole(talkStage, 'one\n')
   talkStage.answer.write(say('\n\n'))
-  expect(asking.look()).toEqual({ ok: true, answer: '' })
+  expect(asking.poll()).toEqual({ ok: true, answer: '' })
 })
 
 /**
@@ -219,7 +219,7 @@ function play(steps: readonly Step[], length: number, atOnce: number): number {
   let asking = talk.ask(question(), 1e9)
   let bridge: { heard: string; toSay: string } = { heard: '', toSay: '' }
 
-  const settle = (found: Answer): void => {
+  const settle = (found: BridgeAnswer): void => {
     if (!found.ok) throw new Error(`ended as ${found.why}`)
     // The whole question, or its end: the previous bridge may have died with the beginning.
     expect(`answer to ${question().trim()}`).toEndWith(found.answer.replace('answer to ', ''))
@@ -232,7 +232,7 @@ function play(steps: readonly Step[], length: number, atOnce: number): number {
   }
   for (const step of steps) {
     if (step === 'look') {
-      const found = asking.look()
+      const found = asking.poll()
       if (typeof found !== 'number') {
         settle(found)
         ask()

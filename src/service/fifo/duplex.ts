@@ -4,10 +4,10 @@ import { parseEchoed } from '../../kit/wire.ts'
 import type { Pipe } from './open-pipe.ts'
 
 /**
- * `unread`: nobody read the question in time, and it is withdrawn. `timeout`: a bridge read it and did not answer in time. `too_long`: the
+ * `unread`: no bridge read the question in time, and it is withdrawn. `timeout`: a bridge read it and did not answer in time. `too_long`: the
  * answer was longer than allowed.
  */
-export type Answer =
+export type BridgeAnswer =
   | { readonly ok: true; readonly answer: string }
   | { readonly ok: false; readonly why: 'unread' | 'timeout' | 'too_long' }
 
@@ -15,14 +15,14 @@ export type Answer =
  * A question in progress. The caller calls `look` until it returns an answer; a number is the longest wait in ms until the next call, which
  * may come sooner when bytes have arrived.
  */
-export type Asking = {
-  look(): Answer | number
-  /** Gives up and withdraws what nobody has read. @returns true when nobody had begun to read it */
+export type PendingQuestion = {
+  poll(): BridgeAnswer | number
+  /** Gives up and withdraws the unread bytes. @returns true when no bridge had begun to read it */
   cancel(): boolean
 }
 
 /** A question ends as the protocol demands: a line with `\n`, a frame with `\n\n`. One question must end before the next begins. */
-export type Talk = { ask(text: string, timeoutMs: number): Asking }
+export type Duplex = { ask(text: string, timeoutMs: number): PendingQuestion }
 
 /** The longest wait between two calls of `look`, in ms. */
 const WAIT_MS = 20
@@ -48,14 +48,14 @@ const END = '\n\n'
  * lines that an `echo` has expanded. An answer that never gets that far ends when no more bytes come: after a blank line, or when its
  * writer has left.
  */
-export function createDuplex([request, answer]: readonly [Pipe, Pipe], maxBytes: number): Talk {
+export function createDuplex([request, answer]: readonly [Pipe, Pipe], maxBytes: number): Duplex {
   let closing = ''
 
-  function ask(text: string, timeoutMs: number): Asking {
+  function ask(text: string, timeoutMs: number): PendingQuestion {
     if (drain(request).length > 0) closing = END
     const until = performance.now() + timeoutMs
     let held = Buffer.alloc(0)
-    let heard = 0
+    let lastByteAt = 0
     const ending = closing
     const head = ending.length
     const out = Buffer.from(ending + text)
@@ -68,7 +68,7 @@ export function createDuplex([request, answer]: readonly [Pipe, Pipe], maxBytes:
       sent += request.write(out.subarray(sent, to))
     }
 
-    /** Withdraws what nobody has read. @returns true when nobody has begun to read it */
+    /** Withdraws the unread bytes. @returns true when no bridge has begun to read it */
     function recall(): boolean {
       sent -= drain(request).length
       const untouched = sent <= head
@@ -76,7 +76,7 @@ export function createDuplex([request, answer]: readonly [Pipe, Pipe], maxBytes:
       return untouched
     }
 
-    function look(): Answer | number {
+    function poll(): BridgeAnswer | number {
       if (offering) {
         offering = recall()
         drain(answer)
@@ -88,11 +88,11 @@ export function createDuplex([request, answer]: readonly [Pipe, Pipe], maxBytes:
       if (!offering) {
         send(out.length)
         const bytes = drain(answer)
-        // Bytes that arrive before the question is sent completely are no answer to it.
+        // Bytes that arrive before the question is sent completely are not an answer to it.
         held = Buffer.concat(sent < out.length ? [] : [held, bytes])
         if (bytes.length > 0) {
           wait = 0.05
-          heard = performance.now()
+          lastByteAt = performance.now()
         }
         if (held.length > maxBytes) {
           recall()
@@ -109,17 +109,17 @@ export function createDuplex([request, answer]: readonly [Pipe, Pipe], maxBytes:
     /** Tells whether no more bytes will come. */
     function isLeft(): boolean {
       const text = held.toString()
-      return performance.now() - heard > QUIET_MS && text.trim() !== '' && (answer.abandoned() || BLANK_LINE.test(text))
+      return performance.now() - lastByteAt > QUIET_MS && text.trim() !== '' && (answer.abandoned() || BLANK_LINE.test(text))
     }
 
     /** Bytes that arrived together answer one question, including their blank lines. */
-    function settle(): Answer {
+    function settle(): BridgeAnswer {
       drain(request)
       closing = ''
       return { ok: true, answer: held.toString().trimEnd() }
     }
 
-    return { look, cancel: recall }
+    return { poll, cancel: recall }
   }
 
   return { ask }

@@ -1,13 +1,13 @@
 /** Asks the brain or the claw questions asynchronously, for a program that does other work meanwhile. */
 
-import { type Answer, type Asking, createDuplex } from './duplex.ts'
+import { type BridgeAnswer, createDuplex, type PendingQuestion } from './duplex.ts'
 import { createWaiter, FRAME_BYTES } from './fifo-reader.ts'
 import { openPipe, READER } from './open-pipe.ts'
 
 /** `died`: the bridge took the question and ended, on every attempt. `down`: it is not running and will not start soon. */
-export type Exchanged = Answer | { readonly ok: false; readonly why: 'cancelled' | 'closed' | 'died' | 'down' }
+export type ExchangeResult = BridgeAnswer | { readonly ok: false; readonly why: 'cancelled' | 'closed' | 'died' | 'down' }
 
-/** What the supervisor of the bridge reports. Without a report the bridge may be running or not. */
+/** Receives the reports of the bridge's supervisor. Without a report the bridge may be running or not. */
 export type BridgeWatch = {
   started(): void
   /** The supervisor starts it again after this many ms. */
@@ -21,7 +21,7 @@ export type Exchange = {
    * Queues a question: the bridge gets one at a time, in order. The timeout starts with the question's turn. `text` ends as the protocol
    * demands.
    */
-  ask(text: string, signal?: AbortSignal): Promise<Exchanged>
+  ask(text: string, signal?: AbortSignal): Promise<ExchangeResult>
   readonly bridge: BridgeWatch
   /** Withdraws a question in progress, which ends as `closed`; so does every later one. */
   close(): Promise<void>
@@ -51,7 +51,7 @@ export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = 
   const state = { ends: 0, startsAt: 0, answered: false }
   let last: Promise<unknown> = Promise.resolve()
 
-  async function run(text: string, signal: AbortSignal): Promise<Exchanged> {
+  async function run(text: string, signal: AbortSignal): Promise<ExchangeResult> {
     const until = performance.now() + timeoutMs
     for (let left = again; ; left -= 1) {
       const found = await attempt({ text, until, signal })
@@ -60,15 +60,15 @@ export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = 
   }
 
   /** A death counts only if the bridge had begun to read. It looks for the answer first, because the bridge may end after answering. */
-  async function attempt({ text, until, signal }: Attempt): Promise<Exchanged> {
-    let asking: Asking | undefined
+  async function attempt({ text, until, signal }: QuestionAttempt): Promise<ExchangeResult> {
+    let asking: PendingQuestion | undefined
     for (let ends = state.ends; ; ) {
       if (signal.aborted) {
         asking?.cancel()
         return ended()
       }
       asking ??= talk.ask(text, until - performance.now())
-      const found = asking.look()
+      const found = asking.poll()
       if (typeof found !== 'number') {
         state.answered ||= found.ok
         return found
@@ -98,16 +98,16 @@ export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = 
     answered: () => state.answered,
   }
 
-  function ended(): Exchanged {
+  function ended(): ExchangeResult {
     return { ok: false, why: closing.signal.aborted ? 'closed' : 'cancelled' }
   }
 
   /** A cancelled question does not wait for the questions before it. */
-  async function ask(text: string, signal?: AbortSignal): Promise<Exchanged> {
+  async function ask(text: string, signal?: AbortSignal): Promise<ExchangeResult> {
     const either = AbortSignal.any(signal === undefined ? [closing.signal] : [closing.signal, signal])
     const turn = last.then(() => run(text, either))
     last = turn.catch(() => {})
-    const left = Promise.withResolvers<Exchanged>()
+    const left = Promise.withResolvers<ExchangeResult>()
     const leave = (): void => left.resolve(ended())
     if (either.aborted) return ended()
     either.addEventListener('abort', leave, { once: true })
@@ -126,4 +126,4 @@ export function createExchange({ requestPath, answerPath, timeoutMs, maxBytes = 
   return { ask, bridge, close }
 }
 
-type Attempt = { readonly text: string; readonly until: number; readonly signal: AbortSignal }
+type QuestionAttempt = { readonly text: string; readonly until: number; readonly signal: AbortSignal }

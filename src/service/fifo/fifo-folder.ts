@@ -52,9 +52,9 @@ export function problemWith(path: string, isFolder: boolean): string | undefined
 }
 
 /**
- * Locks the folder for one agent, because two agents would read each other's lines. The lock is a symlink to the folder through a file descriptor of its holder: it is dangling once that process has ended, however it
- * ended.
- * @returns the path of the lock, which the caller removes if it goes on without the FIFOs; undefined when another process holds it.
+ * Locks the folder for one agent, because two agents would read each other's lines. The lock is a symlink to the folder through a file descriptor
+ * of its holder: it is dangling once that process has ended, however it ended.
+ * @returns the path of the lock, which the caller removes if it continues without the FIFOs; undefined when another process holds it.
  * @throws EEXIST when another process takes it at the same moment
  */
 export function claim(dir: string): string | undefined {

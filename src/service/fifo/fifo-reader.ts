@@ -1,8 +1,7 @@
 /** Reads lines and frames as they arrive in a FIFO. */
 
 import { type FSWatcher, lstatSync, watch } from 'node:fs'
-import type { Line } from '../../kit/lines.ts'
-import { createFifoLines, createSplitter, type FifoLines } from '../../kit/lines.ts'
+import { createFifoLines, createSplitter, type FifoLines, type Line } from '../../kit/lines.ts'
 import { openPipe, READER } from './open-pipe.ts'
 
 export type ReadOptions = {
@@ -39,9 +38,9 @@ const PAUSE_MS = 250
 const LEFT_MS = 20
 const NEWLINE = 10
 
-type Source = { readonly path: string; readonly signal: AbortSignal; readonly splitter: FifoLines }
+type FifoSource = { readonly path: string; readonly signal: AbortSignal; readonly splitter: FifoLines }
 
-function pieces({ path, signal, splitter }: Source): AsyncGenerator<Line, void, undefined> {
+function pieces({ path, signal, splitter }: FifoSource): AsyncGenerator<Line, void, undefined> {
   const pipe = openPipe(path, READER)
   const opened = inode(path)
   const waiter = createWaiter(path)
@@ -56,14 +55,14 @@ function pieces({ path, signal, splitter }: Source): AsyncGenerator<Line, void, 
   if (signal.aborted) close()
 
   async function* read(): AsyncGenerator<Line, void, undefined> {
-    let [heard, isTorn] = [0, false]
+    let [lastByteAt, isTorn] = [0, false]
     try {
       for (let wait = 1; open; wait *= 2) {
         const longest = isTorn ? LEFT_MS : LONGEST_WAIT_MS
         const bytes = pipe.read()
         if (bytes.length > 0) {
-          if (performance.now() - heard > PAUSE_MS && isMessage(bytes)) yield* splitter.end()
-          heard = performance.now()
+          if (performance.now() - lastByteAt > PAUSE_MS && isMessage(bytes)) yield* splitter.end()
+          lastByteAt = performance.now()
           isTorn = bytes.at(-1) !== NEWLINE
           yield* splitter.push(bytes)
           wait = 0.5

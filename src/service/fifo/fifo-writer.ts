@@ -6,11 +6,11 @@ import { openPipe } from './open-pipe.ts'
  * `begun: false`: no byte was written, and none will be. `begun: true`: the message was too long for one write; its beginning is out and
  * the rest follows, before anything else, as soon as a process reads.
  */
-export type Written = { readonly ok: true } | { readonly ok: false; readonly begun: boolean; readonly message: string }
+export type WriteResult = { readonly ok: true } | { readonly ok: false; readonly begun: boolean; readonly message: string }
 
 export type Writer = {
   /** Writes one whole message with its end. Resolves when all of it is in the pipe, which holds 64 KiB for a reader that opens it later. */
-  write(text: string, limits: WriteLimits): Promise<Written>
+  write(text: string, limits: WriteLimits): Promise<WriteResult>
   /** Gives up waiting messages. */
   close(): void
 }
@@ -28,7 +28,7 @@ const LONGEST_WAIT_MS = 250
  */
 export function openWriter(path: string): Writer {
   const pipe = openPipe(path)
-  const queue: Waiting[] = []
+  const queue: QueuedMessage[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let wait = 1
   let closed = false
@@ -51,7 +51,7 @@ export function openWriter(path: string): Writer {
     wait = Math.min(wait * 2, LONGEST_WAIT_MS)
   }
 
-  function giveUp(one: Waiting, why: string): void {
+  function giveUp(one: QueuedMessage, why: string): void {
     const begun = one.sent > 0
     if (!begun) queue.splice(queue.indexOf(one), 1)
     one.settle({
@@ -61,7 +61,7 @@ export function openWriter(path: string): Writer {
     })
   }
 
-  function write(text: string, { timeoutMs, signal }: WriteLimits): Promise<Written> {
+  function write(text: string, { timeoutMs, signal }: WriteLimits): Promise<WriteResult> {
     return new Promise((resolve) => {
       const asked = performance.now()
       let late = setTimeout(look, timeoutMs)
@@ -71,7 +71,7 @@ export function openWriter(path: string): Writer {
         else giveUp(one, `nobody made room for the message in ${timeoutMs} ms`)
       }
       const aborted = (): void => giveUp(one, 'the message was cancelled')
-      const one: Waiting = {
+      const one: QueuedMessage = {
         bytes: new TextEncoder().encode(text),
         sent: 0,
         settle(result) {
@@ -100,4 +100,4 @@ export function openWriter(path: string): Writer {
 }
 
 /** Settling twice has no effect: a partly written message may time out and still be written. */
-type Waiting = { readonly bytes: Uint8Array; sent: number; readonly settle: (result: Written) => void }
+type QueuedMessage = { readonly bytes: Uint8Array; sent: number; readonly settle: (result: WriteResult) => void }

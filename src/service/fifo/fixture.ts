@@ -97,7 +97,7 @@ export function sendWhole(talkStage: ReturnType<typeof createTalkStage>, questio
   const asking = talkStage.talk.ask(question, 1e9)
   let taken = ''
   for (let turn = 0; turn < 10; turn += 1) {
-    asking.look()
+    asking.poll()
     taken += Buffer.from(talkStage.request.take(1e6)).toString()
   }
   return { asking, taken }

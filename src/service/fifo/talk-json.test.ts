@@ -10,9 +10,9 @@ describe('an answer of JSON', () => {
       const { asking } = sendWhole(talkStage, 'q\n')
       const whole = `${json}\n\n`
       talkStage.answer.write(say(whole.slice(0, cut)))
-      expect(typeof asking.look()).toBe('number')
+      expect(typeof asking.poll()).toBe('number')
       talkStage.answer.write(say(whole.slice(cut)))
-      expect(asking.look()).toEqual({ ok: true, answer: json })
+      expect(asking.poll()).toEqual({ ok: true, answer: json })
     }
   })
 
@@ -27,12 +27,12 @@ describe('an answer of JSON', () => {
       const talkStage = createTalkStage({ writing })
       const { asking } = sendWhole(talkStage, 'q\n')
       talkStage.answer.write(say(text))
-      expect(typeof asking.look()).toBe('number')
+      expect(typeof asking.poll()).toBe('number')
       return asking
     })
     Bun.sleepSync(1010)
     for (const [at, asking] of asked.entries()) {
-      const found = asking.look()
+      const found = asking.poll()
       expect(typeof found === 'number' ? 'waits' : found).toEqual(
         cases[at]?.ends ? { ok: true, answer: cases[at].text.trimEnd() } : 'waits',
       )
@@ -43,6 +43,6 @@ describe('an answer of JSON', () => {
     const talkStage = createTalkStage()
     const { asking } = sendWhole(talkStage, 'q\n')
     talkStage.answer.write(say('[info] "done\n\n'))
-    expect(asking.look()).toEqual({ ok: true, answer: '[info] "done' })
+    expect(asking.poll()).toEqual({ ok: true, answer: '[info] "done' })
   })
 })

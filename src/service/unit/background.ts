@@ -6,7 +6,7 @@ import { isObject } from '../../kit/json.ts'
 import { endGroup } from '../supervise.ts'
 import { type ServiceManager, type ServiceRun, type ServiceState, stopSeconds, writeUnit } from './service-run.ts'
 
-/** What we need to know of processes; the caller passes it in. */
+/** The operations on processes that the caller passes in. */
 export type Processes = {
   /** Identifies a process by pid and start time. */
   ownerOf(pid: number): string
@@ -47,12 +47,13 @@ while :; do
 done
 `
 
-type Note = { readonly run?: ServiceRun; readonly keeper?: string; readonly since?: number }
+type ServiceNote = { readonly run?: ServiceRun; readonly keeper?: string; readonly since?: number }
 
 export function backgroundManager({ folder, logPath, processes, now }: BackgroundOptions): ServiceManager {
   const [file, lockPath, countPath] = [`${folder}/service.json`, `${folder}/service.lock`, `${folder}/service.restarts`]
-  const write = (note: Note) => writeUnit(file, `${JSON.stringify(note, null, 2)}\n`)
-  const pidOf = ({ keeper: owner }: Note) => (owner !== undefined && processes.isAlive(owner) ? Number(owner.split('@')[0]) : undefined)
+  const write = (note: ServiceNote) => writeUnit(file, `${JSON.stringify(note, null, 2)}\n`)
+  const pidOf = ({ keeper: owner }: ServiceNote) =>
+    owner !== undefined && processes.isAlive(owner) ? Number(owner.split('@')[0]) : undefined
 
   /** One starts or stops at a time. */
   async function alone<T>(step: () => Promise<T>): Promise<T> {
@@ -68,7 +69,7 @@ export function backgroundManager({ folder, logPath, processes, now }: Backgroun
     if (pidOf(note) !== undefined) throw new Error(`it runs already (pid ${pidOf(note)}); "service restart" starts it anew`)
     rmSync(countPath, { force: true })
     mkdirSync(dirname(logPath), { recursive: true, mode: 0o700 })
-    // What a crash prints; the server itself writes its log.
+    // Receives the output of a crash; the server itself writes its log.
     const crash = openSync(`${logPath}.crash`, 'w', 0o600)
     const { argv, env, folder: cwd } = note.run
     const child = Bun.spawn(['/bin/sh', '-c', keeper, 'braidclaw-keeper', countPath, ...argv], {
@@ -112,7 +113,7 @@ export function backgroundManager({ folder, logPath, processes, now }: Backgroun
   }
 }
 
-function stateOf(note: Note, pid: number | undefined, { restarts, code }: Count): ServiceState {
+function stateOf(note: ServiceNote, pid: number | undefined, { restarts, code }: RestartCount): ServiceState {
   const ended = note.keeper !== undefined && pid === undefined
   return {
     installed: note.run !== undefined,
@@ -124,9 +125,9 @@ function stateOf(note: Note, pid: number | undefined, { restarts, code }: Count)
   }
 }
 
-type Count = { readonly restarts: number; readonly code?: number }
+type RestartCount = { readonly restarts: number; readonly code?: number }
 
-function countIn(path: string): Count {
+function countIn(path: string): RestartCount {
   try {
     const [restarts, code] = readFileSync(path, 'utf8').split(' ').map(Number)
     return { restarts: restarts || 0, code }
@@ -136,7 +137,7 @@ function countIn(path: string): Count {
 }
 
 /** A missing or malformed note means: not installed. */
-function readNote(path: string): Note {
+function readNote(path: string): ServiceNote {
   try {
     const note: unknown = JSON.parse(readFileSync(path, 'utf8'))
     if (!isObject(note)) return {}

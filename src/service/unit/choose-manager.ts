@@ -18,12 +18,12 @@ export type ManagerOptions = {
 
 export const managerKinds = ['systemd', 'launchd', 'background'] as const
 
-/** `wanted` is used even when it does not answer: its unit can be printed anywhere. */
-export async function chooseManager(options: ManagerOptions, wanted?: ServiceManager['kind']): Promise<ServiceManager> {
+/** Uses `requested` even when that manager does not answer, because its unit can be printed anywhere. */
+export async function chooseManager(options: ManagerOptions, requested?: ServiceManager['kind']): Promise<ServiceManager> {
   const { env, home, userHome, processes, now } = options
   const run = runProgram(env)
   const logPath = join(home, 'logs', 'service.log')
-  const kind = wanted ?? (process.platform === 'darwin' ? 'launchd' : (await hasSystemd(run)) ? 'systemd' : 'background')
+  const kind = requested ?? (process.platform === 'darwin' ? 'launchd' : (await hasSystemd(run)) ? 'systemd' : 'background')
   const uid = process.getuid?.() ?? 0
   if (kind === 'systemd')
     return systemdManager({ configHome: env.XDG_CONFIG_HOME || join(userHome, '.config'), uid, run, exists: existsSync })

@@ -19,9 +19,9 @@ export type ServiceState = {
   readonly pid?: number
   /** Milliseconds since 1970. */
   readonly since?: number
-  /** How often it was started again after it failed. */
+  /** How often the manager restarted it after it failed. */
   readonly restarts?: number
-  /** What is wrong, in a sentence. */
+  /** Says in a sentence what is wrong. */
   readonly problem?: string
 }
 
@@ -41,7 +41,7 @@ export type ServiceManager = {
   stop(): Promise<void>
   uninstall(): Promise<void>
   state(): Promise<ServiceState>
-  /** What else of this manager keeps the service from running as its user expects. */
+  /** Returns what else of this manager keeps the service from running as its user expects. */
   hints?(): Promise<readonly ServiceHint[]>
   /** The command that prints its log, `follow` until it is ended; a path when the log is a plain file. */
   log(options: { readonly lines: number; readonly follow: boolean }): { readonly argv: readonly string[] } | { readonly path: string }
@@ -57,7 +57,7 @@ export function writeUnit(path: string, text: string): void {
   renameSync(next, path)
 }
 
-/** @returns an empty text when there is no file, or none that can be read */
+/** @returns an empty text when the file does not exist or cannot be read */
 export function readUnit(path: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -66,8 +66,8 @@ export function readUnit(path: string): string {
   }
 }
 
-type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string }
-export type RunProgram = (argv: readonly string[]) => Promise<Ran>
+type ProgramResult = { readonly code: number; readonly stdout: string; readonly stderr: string }
+export type RunProgram = (argv: readonly string[]) => Promise<ProgramResult>
 
 /** In milliseconds: a service manager that hangs must not hang us. */
 const patience = 30_000
@@ -83,7 +83,7 @@ export function runProgram(env: { readonly [name: string]: string | undefined })
   }
 }
 
-/** @throws Error with the command and what it said, when it failed */
+/** @throws Error with the command and its output, when it failed */
 export async function mustRun(run: RunProgram, argv: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await run(argv)
   if (code === 0) return stdout

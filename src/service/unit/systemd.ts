@@ -13,7 +13,7 @@ import {
   writeUnit,
 } from './service-run.ts'
 
-/** What we are called there. */
+/** The name of our unit. */
 const unit = 'braidclaw.service'
 
 export type SystemdOptions = {

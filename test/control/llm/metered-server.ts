@@ -46,7 +46,7 @@ export function startMetered(
     port: 0,
     idleTimeout: 0,
     maxRequestBodySize: 17_825_792,
-    fetch: (request) => passThrough.answer(request, { address: '127.0.0.1', stay: () => {}, gone: request.signal }),
+    fetch: (request) => passThrough.answer(request, { address: '127.0.0.1', stay: () => {}, disconnected: request.signal }),
   })
   const origin = `http://127.0.0.1:${server.port}`
   const url = `${origin}/api/controlplane/llm/v1`

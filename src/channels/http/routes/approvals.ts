@@ -35,11 +35,11 @@ const params = z.object({
   call: z.string().regex(/^[\w.:#-]{1,128}$/, 'this is no id of a question'),
 })
 
-export function approvalRoutes(app: GatewayApi, { host, talks }: Gateway): void {
-  async function shown(caller: Caller, id: string) {
+export function approvalRoutes(app: GatewayApi, { host, openConversations }: Gateway): void {
+  async function visibleApproval(caller: Caller, id: string) {
     const { approvals } = await host.records()
     const found = await orMissingLater(approvals.show(id))
-    if (!talks.sees(caller, found.conversationId)) throw new HttpError(404, 'not_found', `there is no question ${id}`)
+    if (!openConversations.sees(caller, found.conversationId)) throw new HttpError(404, 'not_found', `there is no question ${id}`)
     return found
   }
 
@@ -60,7 +60,7 @@ export function approvalRoutes(app: GatewayApi, { host, talks }: Gateway): void 
     params,
     gives: [approval, 'The question'],
     async answer({ caller, params: { run, call } }) {
-      return toApproval(await shown(caller, `${run}/${call}`))
+      return toApproval(await visibleApproval(caller, `${run}/${call}`))
     },
   })
   addJsonRoute(app, inScope('approve'), 'post /approvals/{run}/{call}', {
@@ -70,7 +70,7 @@ export function approvalRoutes(app: GatewayApi, { host, talks }: Gateway): void 
     gives: [approval, 'It counts'],
     others: { 409: 'The question is no longer open' },
     async answer({ caller, params: { run, call }, body }) {
-      const { id } = await shown(caller, `${run}/${call}`)
+      const { id } = await visibleApproval(caller, `${run}/${call}`)
       const { decision, ...more } = body
       const { approvals } = await host.records()
       const made: ApprovalDecision = { allow: decision === 'allow', by: signatureOf(caller), ...more }
@@ -82,8 +82,8 @@ export function approvalRoutes(app: GatewayApi, { host, talks }: Gateway): void 
   })
 }
 
-type Shown = Awaited<ReturnType<Awaited<ReturnType<Gateway['host']['records']>>['approvals']['show']>>
+type ApprovalView = Awaited<ReturnType<Awaited<ReturnType<Gateway['host']['records']>>['approvals']['show']>>
 
-function toApproval({ changes, ...approval }: Shown) {
+function toApproval({ changes, ...approval }: ApprovalView) {
   return { ...snake(approval), about: changes === 1 ? ('changes' as const) : ('call' as const) }
 }

@@ -6,7 +6,7 @@ import { eventStream, json, route } from '../../../http/api.ts'
 import type { EventStream } from '../../../http/event-stream.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import { conversationId, ending, type Gateway, type GatewayApi, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
-import { leavingSignal, streamTurn } from '../open-conversations.ts'
+import { disconnectSignal, streamTurn } from '../open-conversations.ts'
 
 const request = z.strictObject({
   message: messageText,
@@ -38,7 +38,7 @@ const answer = z.object({
     .openapi({ description: "The model's window, the last request, in tokens, and how often the turn was trimmed" }),
 })
 
-export function chatRoutes(app: GatewayApi, { talks, host }: Gateway): void {
+export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway): void {
   app.openapi(
     route('chat', {
       method: 'post',
@@ -64,24 +64,24 @@ export function chatRoutes(app: GatewayApi, { talks, host }: Gateway): void {
       const { connection } = c.env
       const turn = { ...toTurn(c.var.caller, message, conversation_id), onApproval: on_approval }
       const show = (event: AgentEvent, to: EventStream) => to.send({ data: event })
-      if (stream) return streamTurn(talks, { ...turn, connection, onDisconnect: on_disconnect, show })
+      if (stream) return streamTurn(openConversations, { ...turn, connection, onDisconnect: on_disconnect, show })
       const notes = createTurnNotes()
       connection.stay()
-      const { conversation, ending } = await talks.turn({
+      const { conversation, ending } = await openConversations.turn({
         ...turn,
         show: notes.show,
-        signal: leavingSignal(connection, on_disconnect).signal,
+        signal: disconnectSignal(connection, on_disconnect).signal,
       })
-      const told = notes.told({ conversation, ending, host })
-      // The model may go on after a question, so the last word of the turn can be another one while the question is open.
-      return c.json(told, ending.code === 'approval_needed' || told.approvals.length > 0 ? 202 : 200)
+      const summary = notes.summary({ conversation, ending, host })
+      // The model may continue after a question, so the turn can end with another code while the question is open.
+      return c.json(summary, ending.code === 'approval_needed' || summary.approvals.length > 0 ? 202 : 200)
     },
   )
 }
 
-type Ended = { readonly conversation: Conversation; readonly ending: Ending; readonly host: Pick<Host, 'receiptsOf'> }
+type FinishedTurn = { readonly conversation: Conversation; readonly ending: Ending; readonly host: Pick<Host, 'receiptsOf'> }
 
-/** Collects what a turn did while it runs, for an answer that tells all of it at once. */
+/** Collects what a turn does while it runs, for one answer that reports all of it. */
 function createTurnNotes() {
   const calls = new Map<string, { readonly id: string; readonly name: string; readonly input: unknown; status: string }>()
   const seen = { text: '' }
@@ -93,7 +93,7 @@ function createTurnNotes() {
       if (call && event.type === 'tool_result') call.status = event.status
       if (event.type === 'done' && event.result !== undefined) seen.text = event.result
     },
-    told({ conversation, ending: { code, message }, host }: Ended) {
+    summary({ conversation, ending: { code, message }, host }: FinishedTurn) {
       const runId = conversation.runId()
       const used = conversation.usage()
       const { window, used: tokens = 0, trimmed = 0 } = conversation.context() ?? {}

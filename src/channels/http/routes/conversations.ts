@@ -21,7 +21,7 @@ const deleted = z.object({ id: z.string(), turns: z.int(), runs: z.int() })
 
 const params = z.object({ id: conversationId })
 
-export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): void {
+export function conversationRoutes(app: GatewayApi, { host, openConversations }: Gateway): void {
   addJsonRoute(app, inScope('read'), 'get /conversations', {
     summary: 'Conversations, most recently used first',
     query: z.object({ limit: count(500), before: z.optional(z.coerce.number().pipe(z.int().min(0))) }),
@@ -37,11 +37,11 @@ export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): v
     params,
     gives: [whole, 'The conversation'],
     async answer({ caller, params: { id } }) {
-      talks.assertSees(caller, id)
+      openConversations.assertSees(caller, id)
       const { conversations } = await host.records()
       const seq = host.events.latest()
       const { conversationId: _, messages, ...rest } = orMissing(() => conversations.read(id))
-      const running = talks.runningIn(id)
+      const running = openConversations.runningIn(id)
       return { id, ...rest, seq, messages: plain(messages), running_run_id: running }
     },
   })
@@ -51,7 +51,7 @@ export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): v
     body: [z.strictObject({ title: z.string().min(1).max(200) }), 'The title'],
     gives: [line, 'The conversation'],
     async answer({ caller, params: { id }, body }) {
-      talks.assertSees(caller, id)
+      openConversations.assertSees(caller, id)
       const { conversations } = await host.records()
       const { conversationId: _, ...rest } = orMissing(() => conversations.rename(id, body.title))
       return { id, ...rest }
@@ -62,7 +62,7 @@ export function conversationRoutes(app: GatewayApi, { host, talks }: Gateway): v
     params,
     gives: [deleted, 'What was deleted'],
     async answer({ caller, params: { id } }) {
-      talks.assertSees(caller, id)
+      openConversations.assertSees(caller, id)
       const { conversations } = await host.records()
       const { turns, runs } = conversations.delete(id, signatureOf(caller))
       return { id, turns, runs }
@@ -81,7 +81,7 @@ const job = z.object({
 const jobId = z.string().regex(/^job-\d{1,9}$/, 'ids of commands in the background look like job-1')
 
 /** Lists the commands in the background of a conversation, and stops them. */
-export function jobRoutes(app: GatewayApi, { host, talks }: Gateway): void {
+export function jobRoutes(app: GatewayApi, { host, openConversations }: Gateway): void {
   app.openapi(
     route('read', {
       method: 'get',
@@ -92,7 +92,7 @@ export function jobRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     }),
     (c) => {
       const { id } = c.req.valid('param')
-      talks.assertSees(c.var.caller, id)
+      openConversations.assertSees(c.var.caller, id)
       return c.json({ jobs: host.jobs(id)?.list() ?? [] }, 200)
     },
   )
@@ -106,7 +106,7 @@ export function jobRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     }),
     async (c) => {
       const { id, job } = c.req.valid('param')
-      talks.assertSees(c.var.caller, id)
+      openConversations.assertSees(c.var.caller, id)
       if (!(await host.jobs(id)?.end(job, signatureOf(c.var.caller)))) throw new HttpError(404, 'no_job', `no ${job} runs here`)
       return c.json({ id: job, stopped: true } as const, 200)
     },

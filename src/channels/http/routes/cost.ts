@@ -63,12 +63,12 @@ export function costRoutes(app: GatewayApi, { host }: Gateway): void {
     }),
     async (c) => {
       const report = await host.cost({ ...c.req.valid('query'), token: ownerOf(c.var.caller) })
-      return c.json(told(report), 200)
+      return c.json(reportOut(report), 200)
     },
   )
 }
 
-function told({ rows, total, reserved, limits, dayAhead, ...rest }: CostReport): z.infer<typeof answer> {
+function reportOut({ rows, total, reserved, limits, dayAhead, ...rest }: CostReport): z.infer<typeof answer> {
   return {
     ...rest,
     rows: rows.map((row) => ({ key: row.key, title: row.title ?? null, ...amountsOf(row) })),

@@ -11,10 +11,10 @@ import { conversationId, type Gateway, type GatewayApi, runId } from '../gateway
 const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is no id of an event')
 const query = z.object({ after: z.optional(position), conversation_id: z.optional(conversationId), run_id: z.optional(runId) })
 
-/** How long a token that was revoked may still be told something, in ms. */
+/** How long a revoked token may still receive events, in ms. */
 const recheckMs = 1_000
 
-export function eventRoutes(app: GatewayApi, { host, holders, talks, setup }: Gateway): void {
+export function eventRoutes(app: GatewayApi, { host, holders, openConversations, setup }: Gateway): void {
   app.openapi(
     route('read', {
       method: 'get',
@@ -31,14 +31,14 @@ export function eventRoutes(app: GatewayApi, { host, holders, talks, setup }: Ga
     (c) => {
       const { after, conversation_id, run_id } = c.req.valid('query')
       const { caller } = c.var
-      if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
+      if (conversation_id !== undefined) openConversations.assertSees(caller, conversation_id)
       const from = c.req.valid('header')['last-event-id'] ?? after
-      const wanted = { after: from, conversationId: conversation_id, runId: run_id, sees: (event: HostEvent) => isFor(caller, event) }
+      const filter = { after: from, conversationId: conversation_id, runId: run_id, sees: (event: HostEvent) => isFor(caller, event) }
       const stream = openEventStream({ connection: c.env.connection, opening: true })
       const over = new AbortController()
-      stream.gone.addEventListener('abort', () => over.abort(), { once: true })
-      talks.stopping.addEventListener('abort', () => over.abort(), { once: true })
-      void pass(host.events.subscribe(wanted, over.signal), stream, inForce(caller)).catch((error: unknown) => {
+      stream.disconnected.addEventListener('abort', () => over.abort(), { once: true })
+      openConversations.stopping.addEventListener('abort', () => over.abort(), { once: true })
+      void pass(host.events.subscribe(filter, over.signal), stream, inForce(caller)).catch((error: unknown) => {
         setup.log('warn', 'events ended', { why: errorText(error) })
         stream.end()
       })
@@ -58,10 +58,12 @@ export function eventRoutes(app: GatewayApi, { host, holders, talks, setup }: Ga
     }
   }
 
-  /** A token with a memory of its own learns nothing about other conversations, only the stop. */
+  /** Tells whether the caller may get the event: a token with a memory of its own gets only the stop of other conversations. */
   function isFor(caller: Caller, { conversationId, event }: HostEvent): boolean {
     if (caller.access.memory === 'all') return true
-    return conversationId === undefined ? event.type === 'estop' || event.type === 'subscription_ended' : talks.sees(caller, conversationId)
+    return conversationId === undefined
+      ? event.type === 'estop' || event.type === 'subscription_ended'
+      : openConversations.sees(caller, conversationId)
   }
 }
 

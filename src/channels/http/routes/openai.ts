@@ -10,13 +10,13 @@ import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import { endingNote } from '../../../runtime/history-text.ts'
 import type { Message } from '../../../runtime/port.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
-import { leavingSignal, openAiFields, streamTurn, type TurnDone } from '../open-conversations.ts'
+import { disconnectSignal, openAiFields, streamTurn, type TurnDone } from '../open-conversations.ts'
 
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
 const models = z.object({ object: z.literal('list'), data: z.array(model) })
 const completion = z.looseObject({ id: z.string(), object: z.literal('chat.completion'), model: z.string() })
 
-export function openAiRoutes(app: GatewayApi, { talks, setup }: Gateway): void {
+export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gateway): void {
   const { defaultProvider, defaultModel } = setup.config
   const names = ['braidclaw', `${defaultProvider}/${defaultModel}`]
   const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'braidclaw' }) as const
@@ -52,24 +52,24 @@ export function openAiRoutes(app: GatewayApi, { talks, setup }: Gateway): void {
     }),
     async (c) => {
       const request = c.req.valid('json')
-      const named = { id: newId(), created: Math.floor(Date.now() / 1000), model: known(request.model) }
-      const { prompt, past } = askedOf(request)
+      const head = { id: newId(), created: Math.floor(Date.now() / 1000), model: known(request.model) }
+      const { prompt, past } = turnInputOf(request)
       const { connection } = c.env
       const onDisconnect = request.on_disconnect ?? 'cancel'
       const turn = { caller: c.var.caller, message: prompt, past, onApproval: 'end' } as const
       if (request.stream) {
-        const chunks = chunksOf(named, request.stream_options?.include_usage ?? false)
-        return streamTurn(talks, { ...turn, connection, onDisconnect, ...chunks })
+        const chunks = chunksOf(head, request.stream_options?.include_usage ?? false)
+        return streamTurn(openConversations, { ...turn, connection, onDisconnect, ...chunks })
       }
       connection.stay()
       const pieces = createPieces()
-      const said = { text: '' }
+      const answer = { text: '' }
       const show = (event: AgentEvent) => {
-        said.text += pieces(event)
+        answer.text += pieces(event)
       }
-      const done = await talks.turn({ ...turn, show, signal: leavingSignal(connection, onDisconnect).signal })
+      const done = await openConversations.turn({ ...turn, show, signal: disconnectSignal(connection, onDisconnect).signal })
       const failure = failureOf(done.ending)
-      return failure ? errorResponse(failure, openAiFields(failure)) : c.json(completionOf(named, said.text, done), 200)
+      return failure ? errorResponse(failure, openAiFields(failure)) : c.json(completionOf(head, answer.text, done), 200)
     },
   )
 
@@ -98,21 +98,21 @@ type Chunks = {
  * Streams a turn as the chunks of OpenAI's API. The first chunk names the role; the last ones say why the text ends, and what it used
  * when the client asked for that.
  */
-function chunksOf(named: Named, wantsUsage: boolean): Chunks {
+function chunksOf(head: AnswerHead, wantsUsage: boolean): Chunks {
   const pieces = createPieces()
   const state: { role?: string } = { role: 'assistant' }
 
   function put(stream: EventStream, delta: object, finish: string | null = null): void {
     const choices = [{ index: 0, delta: { ...state, ...delta }, finish_reason: finish, logprobs: null }]
     delete state.role
-    stream.send({ data: { ...named, object: 'chat.completion.chunk', choices } })
+    stream.send({ data: { ...head, object: 'chat.completion.chunk', choices } })
   }
 
   function finish(done: TurnDone, stream: EventStream): void {
     const note = noteOf(done)
     if (note !== '') put(stream, { content: note })
     put(stream, {}, finishOf(done))
-    if (wantsUsage) stream.send({ data: { ...named, object: 'chat.completion.chunk', choices: [], usage: usageOf(done) } })
+    if (wantsUsage) stream.send({ data: { ...head, object: 'chat.completion.chunk', choices: [], usage: usageOf(done) } })
   }
 
   return {
@@ -148,9 +148,9 @@ const completionRequest = z.looseObject({
 })
 type CompletionRequest = z.infer<typeof completionRequest>
 
-type Asked = { readonly prompt: string; readonly past: Past }
+type TurnInput = { readonly prompt: string; readonly past: Past }
 
-/** Present and not empty, these ask for something that only the agent itself decides. */
+/** Lists parameters that ask for something that only the agent itself decides; the request is refused when one is present and not empty. */
 const refused: { readonly [name: string]: string } = {
   tools: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
   functions: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
@@ -159,7 +159,7 @@ const refused: { readonly [name: string]: string } = {
 }
 
 /** @throws HttpError 400 that names the parameter */
-function askedOf(request: CompletionRequest): Asked {
+function turnInputOf(request: CompletionRequest): TurnInput {
   for (const [name, why] of Object.entries(refused)) if (!isEmpty(request[name])) throw unsupported(name, `${name}: ${why}; leave it out`)
   if ((request.n ?? 1) !== 1) throw unsupported('n', 'n: one answer at a time; leave it out')
   const format = request.response_format
@@ -199,7 +199,7 @@ function unsupported(param: string, message: string): HttpError {
   return new HttpError(400, 'unsupported_parameter', message, {}, { type: 'invalid_request_error', param })
 }
 
-type Ended = { readonly conversation: Pick<Conversation, 'usage' | 'unanswered'>; readonly ending: Ending }
+type FinishedTurn = { readonly conversation: Pick<Conversation, 'usage' | 'unanswered'>; readonly ending: Ending }
 
 /** Returns the pieces of text of a turn: those that streamed, or whole texts where none did. Rounds are separated by an empty line. */
 function createPieces() {
@@ -221,7 +221,7 @@ function createPieces() {
 }
 
 /** Names what stopped the turn below the model's own text: "done" must not stand alone when a call was denied. */
-function noteOf({ conversation, ending }: Ended): string {
+function noteOf({ conversation, ending }: FinishedTurn): string {
   const open = conversation.unanswered()
   if (failureOf(ending) || (ending.code === 'answered' && open.length === 0)) return ''
   const note = ending.code === 'answered' ? 'approval needed' : endingNote(ending)
@@ -248,12 +248,12 @@ function failureOf({ code, message }: Ending): HttpError | undefined {
   )
 }
 
-function finishOf({ conversation, ending: { code } }: Ended): 'stop' | 'length' | 'content_filter' {
+function finishOf({ conversation, ending: { code } }: FinishedTurn): 'stop' | 'length' | 'content_filter' {
   if (code === 'limit') return 'length'
   return code === 'denied' || code === 'approval_needed' || conversation.unanswered().length > 0 ? 'content_filter' : 'stop'
 }
 
-function usageOf({ conversation }: Ended) {
+function usageOf({ conversation }: FinishedTurn) {
   const { inputTokens = 0, outputTokens = 0, cachedInputTokens = 0 } = conversation.usage() ?? {}
   return {
     prompt_tokens: inputTokens,
@@ -263,11 +263,11 @@ function usageOf({ conversation }: Ended) {
   }
 }
 
-/** What every answer to a request repeats. */
-type Named = { readonly id: string; readonly created: number; readonly model: string }
+/** The fields that every answer to a request repeats. */
+type AnswerHead = { readonly id: string; readonly created: number; readonly model: string }
 
-function completionOf(named: Named, text: string, done: Ended) {
+function completionOf(head: AnswerHead, text: string, done: FinishedTurn) {
   const message = { role: 'assistant', content: `${text}${noteOf(done)}`.trim(), refusal: null }
   const choice = { index: 0, message, finish_reason: finishOf(done), logprobs: null }
-  return { ...named, object: 'chat.completion' as const, choices: [choice], usage: usageOf(done) }
+  return { ...head, object: 'chat.completion' as const, choices: [choice], usage: usageOf(done) }
 }

@@ -85,7 +85,7 @@ export function policyRoutes(app: GatewayApi, { host, setup }: Gateway): void {
     gives: [inForce, 'As braidclaw security show --json'],
     async answer({ caller }) {
       const { approvals } = await host.records()
-      return told(setup.redactor.value(await policyInForce(setupFor(caller), approvals.rules().length)))
+      return policyOut(setup.redactor.value(await policyInForce(setupFor(caller), approvals.rules().length)))
     },
   })
   addJsonRoute(app, inScope('read'), 'post /policy/explain', {
@@ -125,12 +125,12 @@ async function explain(setup: Gateway['setup'], { command, tool, input }: z.infe
   return explainCall(options, { name, input: isJsonObject(input) ? input : {} })
 }
 
-function told({ settings, network, commands, ...rest }: PolicyInForce): z.infer<typeof inForce> {
+function policyOut({ settings, network, commands, ...rest }: PolicyInForce): z.infer<typeof inForce> {
   return plain({ ...snake(rest), settings: snake(settings), network: snake(network), commands: { ...commands } })
 }
 
-function answerOf(said: Explanation): z.infer<typeof explanation> {
-  const { meaning, changes, rules, verdict, risk, rule, reason, summary, writes, network, level, levels } = said
+function answerOf(explained: Explanation): z.infer<typeof explanation> {
+  const { meaning, changes, rules, verdict, risk, rule, reason, summary, writes, network, level, levels } = explained
   return {
     ...{ verdict, risk, rule, reason, summary, level, meaning: meaning ?? null, changes: changes ?? null },
     ...plain({ levels, writes, network }),

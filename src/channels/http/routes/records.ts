@@ -27,7 +27,7 @@ const verification = z.strictObject({
 })
 const whole = z.coerce.number().pipe(z.int().min(0))
 
-export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
+export function recordRoutes(app: GatewayApi, { host, openConversations }: Gateway): void {
   addJsonRoute(app, inScope('read'), 'get /tools', {
     summary: 'The tools, their risk, and whether the model is offered them',
     gives: [z.array(tool), 'As braidclaw tool list --json'],
@@ -66,7 +66,7 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     ],
     async answer({ caller, query: { after, limit = 50 } }) {
       const { receipts, ...rest } = (await host.records()).receipts.page({ limit, after })
-      const seen = receipts.filter((each) => caller.access.memory === 'all' || talks.sees(caller, String(each.conversation_id)))
+      const seen = receipts.filter((each) => caller.access.memory === 'all' || openConversations.sees(caller, String(each.conversation_id)))
       return { ...rest, receipts: seen.map((each) => ({ ...each })) }
     },
   })
@@ -116,7 +116,7 @@ export function recordRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     },
   })
 
-  /** Pins say what the operator told the agent. */
+  /** Pins come from the operator, so a token with a memory of its own does not see them. */
   async function pinsOf({ access }: Caller) {
     if (access.memory !== 'all') throw new HttpError(403, 'forbidden', 'this token has a memory of its own, so it does not see the pins')
     return (await host.records()).pins

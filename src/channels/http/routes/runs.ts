@@ -40,12 +40,12 @@ const force = z.strictObject({ force: z.boolean().optional().openapi({ descripti
 const params = z.object({ id: runId })
 const setParams = z.object({ run: runId, call: z.string().regex(/^[\w.:-]{1,128}$/, 'this is no id of a call') })
 
-export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
+export function runsRoutes(app: GatewayApi, { host, openConversations: open }: Gateway): void {
   /** @throws HttpError 404 for a run that does not exist or that the caller may not see */
-  async function shown(caller: Caller, id: string) {
+  async function visibleRun(caller: Caller, id: string) {
     const { runs } = await host.records()
     const run = await orMissingLater(runs.show(id))
-    if (run.runId !== id || !talks.sees(caller, run.conversationId)) throw new HttpError(404, 'not_found', `there is no run ${id}`)
+    if (run.runId !== id || !open.sees(caller, run.conversationId)) throw new HttpError(404, 'not_found', `there is no run ${id}`)
     return run
   }
 
@@ -54,7 +54,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     query: z.object({ limit: count(500), before: z.optional(runId), conversation_id: z.optional(conversationId) }),
     gives: [page, '"next" is the "before" of the next page'],
     async answer({ caller, query: { limit = 20, before, conversation_id } }) {
-      if (conversation_id !== undefined) talks.assertSees(caller, conversation_id)
+      if (conversation_id !== undefined) open.assertSees(caller, conversation_id)
       const found = (await host.records()).runs.list({ limit, ownedBy: ownerOf(caller), before, conversationId: conversation_id })
       return { runs: found.runs.map(toRun), next: found.next }
     },
@@ -64,7 +64,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     params,
     gives: [transcript, 'The transcript'],
     async answer({ caller, params }) {
-      const { steps, usage, ...rest } = await shown(caller, params.id)
+      const { steps, usage, ...rest } = await visibleRun(caller, params.id)
       return { ...toRun(rest), usage: usage && snake(usage), steps: steps.map(toStep) }
     },
   })
@@ -80,7 +80,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
       },
     }),
     async (c) => {
-      const { runId } = await shown(c.var.caller, c.req.valid('param').id)
+      const { runId } = await visibleRun(c.var.caller, c.req.valid('param').id)
       const done = await (await host.records()).changes.undoRun(runId, c.req.valid('json'))
       return c.json({ undone: done.map(toUndone) }, done.every(({ ok }) => ok) ? 200 : 409)
     },
@@ -90,7 +90,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     params: setParams,
     gives: [z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set'],
     async answer({ caller, params: { run, call } }) {
-      await shown(caller, run)
+      await visibleRun(caller, run)
       return plain(snake(await orMissingLater((await host.records()).changes.show(`${run}/${call}`))))
     },
   })
@@ -104,7 +104,7 @@ export function runsRoutes(app: GatewayApi, { host, talks }: Gateway): void {
     }),
     async (c) => {
       const { run, call } = c.req.valid('param')
-      await shown(c.var.caller, run)
+      await visibleRun(c.var.caller, run)
       const done = await orMissingLater((await host.records()).changes.undo(`${run}/${call}`, c.req.valid('json')))
       return c.json(toUndone(done), done.ok ? 200 : 409)
     },
@@ -137,7 +137,7 @@ const request = z.strictObject({
 const cancelled = z.object({ run_id: z.string(), cancelled: z.literal(true) })
 
 /** Answers POST /run with the events of one turn as they happen, and POST /runs/{id}/cancel. */
-export function runRoutes(app: GatewayApi, { talks, host }: Gateway): void {
+export function runRoutes(app: GatewayApi, { openConversations, host }: Gateway): void {
   app.openapi(
     route('chat', {
       method: 'post',
@@ -153,7 +153,7 @@ export function runRoutes(app: GatewayApi, { talks, host }: Gateway): void {
     }),
     async (c) => {
       const { prompt, conversation_id, on_disconnect = 'continue', on_approval = 'wait' } = c.req.valid('json')
-      return streamTurn(talks, {
+      return streamTurn(openConversations, {
         ...toTurn(c.var.caller, prompt, conversation_id),
         connection: c.env.connection,
         onDisconnect: on_disconnect,
@@ -167,7 +167,7 @@ export function runRoutes(app: GatewayApi, { talks, host }: Gateway): void {
     params: z.object({ id: runId }),
     gives: [cancelled, 'It is ending'],
     async answer({ caller, params: { id } }) {
-      if (!talks.seesRun(caller, id) || !host.cancelRun(id, signatureOf(caller)))
+      if (!openConversations.seesRun(caller, id) || !host.cancelRun(id, signatureOf(caller)))
         throw new HttpError(404, 'no_run', `no run ${id} is under way here`)
       return { run_id: id, cancelled: true } as const
     },

@@ -1,4 +1,4 @@
-/** Answers about schedules: list, add, change, remove, run now. Whoever changes one decides what runs with the operator's rights. */
+/** Answers about schedules: list, add, change, remove, run now. A change decides what runs with the operator's rights. */
 
 import { z } from '@hono/zod-openapi'
 import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } from '../../../host/contract/schedules-api.ts'
@@ -86,8 +86,8 @@ export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {
     gives: [schedule, 'The schedule'],
     status: 201,
     async answer({ body: { name, message, at, every, cron, ...rest } }) {
-      const wanted: NewSchedule = { name, message, timing: { at, every, cron }, ...optionsIn(rest) }
-      return scheduleOut((await host.schedules()).add(wanted))
+      const created: NewSchedule = { name, message, timing: { at, every, cron }, ...optionsIn(rest) }
+      return scheduleOut((await host.schedules()).add(created))
     },
   })
   addJsonRoute(app, inScope('read'), 'get /schedules/{id}', {
@@ -145,9 +145,9 @@ function existing(schedules: Schedules, name: string): Schedule {
   throw new HttpError(404, 'not_found', `there is no schedule ${JSON.stringify(name)}`)
 }
 
-type Given = Omit<z.infer<typeof newSchedule>, 'name' | 'message' | 'at' | 'every' | 'cron'>
+type OptionsBody = Omit<z.infer<typeof newSchedule>, 'name' | 'message' | 'at' | 'every' | 'cron'>
 
-function optionsIn({ pause_after, ...rest }: Given): ScheduleOptions {
+function optionsIn({ pause_after, ...rest }: OptionsBody): ScheduleOptions {
   return { ...rest, pauseAfter: pause_after }
 }
 

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Bridge, bridgesIn, keepRunning, roleFromFlags } from '../../../channels/fifo/bridge-processes.ts'
 import { type BridgeOptions, serveBrain, serveClaw, serveCli, serveDiscord, serveInteract } from '../../../channels/fifo/bridges.ts'
-import { type DaemonLock, fifoFolder, hold, makeFifos } from '../../../channels/fifo/daemon-folder.ts'
+import { type DaemonLock, fifoFolder, lockFolder, makeFifos } from '../../../channels/fifo/daemon-folder.ts'
 import { assignRoles, type FifoRoles } from '../../../channels/fifo/fifo-roles.ts'
 import { serve } from '../../../channels/serve-channels.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
@@ -73,7 +73,7 @@ type Mine = Extract<DaemonLock, { ok: true }>
 async function take(dir: string): Promise<Mine> {
   const made = !FIFOS.some((name) => existsSync(join(dir, name)))
   await makeFifos(dir)
-  const held = hold(dir, { made })
+  const held = lockFolder(dir, { made })
   if (!held.ok) throw commandError(held.message)
   // The previous holder may have removed the FIFOs.
   await makeFifos(dir)

@@ -1,6 +1,6 @@
 /** Implements `agent`: a conversation in the terminal, or one turn. */
 
-import { attend, createQuestionChannel } from '../../../channels/filter/channel.ts'
+import { createQuestionChannel, runChannel } from '../../../channels/filter/channel.ts'
 import { cliChannel } from '../../../channels/list.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
@@ -120,13 +120,13 @@ async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string | und
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
   const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, ...(ask ? { ask } : {}) })
-  await attend(setup, channel)
+  await runChannel(setup, channel)
   return channel.exitCode() ?? exitCodes.error
 }
 
 async function converse(talk: Talk): Promise<void> {
   const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
-  await attend(talk.setup, createTerminalChannel(conversingOf(talk)))
+  await runChannel(talk.setup, createTerminalChannel(conversingOf(talk)))
 }
 
 function conversingOf({ setup, flags, activeAgent }: Talk): LoopOptions {

@@ -1,6 +1,6 @@
 /** Implements the filter: text in, one answer out. `braidclaw "question"`, `… | braidclaw`. */
 
-import { attend, createQuestionChannel } from '../../../channels/filter/channel.ts'
+import { createQuestionChannel, runChannel } from '../../../channels/filter/channel.ts'
 import { systemTextOf } from '../../../channels/filter/system-text.ts'
 import { cliChannel } from '../../../channels/list.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
@@ -115,7 +115,7 @@ async function answer(question: Asking & { readonly prompt: string; readonly sys
     renderer: renderWhole,
     begun: (conversation, host) => noteNewSession({ setup, flags, agentProfile }, conversation, host),
   })
-  await attend(setup, channel)
+  await runChannel(setup, channel)
   return channel.exitCode() ?? exitCodes.error
 }
 

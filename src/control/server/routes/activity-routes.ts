@@ -75,7 +75,7 @@ function streamEvents({ plane, stopping, counters, log }: ControlServer, { calle
   const stream = openEventStream({ connection: env.connection, opening: true })
   const over = new AbortController()
   const end = () => over.abort()
-  for (const signal of [stream.gone, stopping]) signal.addEventListener('abort', end, { once: true })
+  for (const signal of [stream.disconnected, stopping]) signal.addEventListener('abort', end, { once: true })
   if (stopping.aborted) end()
   void watchCredential(env.isInForce, over)
   void pass(plane.events.follow(caller, query, over.signal), stream)

@@ -131,5 +131,5 @@ async function growth(
   const ended = counters.began('poll', caller)
   connection.stay()
   const late = AbortSignal.timeout(wait_ms)
-  await plane.runs.logGrows(caller, id, from, AbortSignal.any([connection.gone, stopping, late])).finally(ended)
+  await plane.runs.logGrows(caller, id, from, AbortSignal.any([connection.disconnected, stopping, late])).finally(ended)
 }

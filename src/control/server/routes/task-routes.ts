@@ -183,8 +183,8 @@ type ClientClaim = { readonly request: Parameters<ControlServer['plane']['tasks'
 async function claimFor(server: ControlServer, caller: Caller, asked: ClientClaim): Promise<Claim | undefined> {
   const { request, connection } = asked
   const { tasks } = server.plane
-  const claimed = await (request.wait_ms === 0 ? tasks.claim(caller, request, connection.gone) : waitFor(server, caller, asked))
-  if (!claimed || !connection.gone.aborted) return claimed
+  const claimed = await (request.wait_ms === 0 ? tasks.claim(caller, request, connection.disconnected) : waitFor(server, caller, asked))
+  if (!claimed || !connection.disconnected.aborted) return claimed
   await tasks.release(holderOf(claimed, request.agent_id), claimed.task.task_id, { outcome: 'now' })
   return undefined
 }
@@ -198,7 +198,7 @@ async function waitFor(
   const ended = counters.began('poll', caller)
   connection.stay()
   try {
-    return await plane.tasks.claim(caller, request, AbortSignal.any([connection.gone, stopping]))
+    return await plane.tasks.claim(caller, request, AbortSignal.any([connection.disconnected, stopping]))
   } finally {
     ended()
   }
