@@ -52,7 +52,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new HttpError(400, 'bad_json', `the body is no JSON: ${errorText(error)}`)
+    throw new HttpError(400, 'bad_json', `the body is not JSON: ${errorText(error)}`)
   }
 }
 

@@ -10,7 +10,7 @@ export function readStop(path: string): string | undefined {
     // Usually there is no file; throwing and catching an error for that would cost more than this check.
     const found = lstatSync(path, { throwIfNoEntry: false })
     if (!found) return undefined
-    if (!found.isFile()) return `${path} is no regular file, which counts as stopped`
+    if (!found.isFile()) return `${path} is not a regular file, which counts as stopped`
     return (
       beginningOf(path)
         .replace(/[\p{Cc}\ufffd]+/gu, ' ')

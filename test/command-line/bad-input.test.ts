@@ -197,7 +197,7 @@ describe('the message', () => {
       at.run(['agent', '-m', 'hi'], { env, through: pipeline }),
     ])
     expect(silent).toMatchObject({ code: 0, stdout: 'You said hi\n' })
-    expect(silent.stderr).toContain('going on without it')
+    expect(silent.stderr).toContain('continuing without it')
     expect(waited).toMatchObject({ code: 0, stdout: 'You said hi\n\nlate\n' })
   })
 })

@@ -214,7 +214,7 @@ test('everyone as operator, everyone with all memory and a folder that is missin
   for (const [more, why] of [
     ['users = ["*"]\nprofile = "operator"\n', 'gives everyone your own rights'],
     ['users = ["*"]\nmemory = "all"\n', 'shows everyone your conversations'],
-    [`users = ["${ADA}"]\nfolder = "/nowhere/chat"\n`, 'channels.discord.folder: "/nowhere/chat" is no folder'],
+    [`users = ["${ADA}"]\nfolder = "/nowhere/chat"\n`, 'channels.discord.folder: "/nowhere/chat" is not a folder'],
   ] as const) {
     using at = discordHome(fake, more)
     const { code, stderr } = await launch(at, [], { env: { DISCORD_BOT_TOKEN: TOKEN } }).result

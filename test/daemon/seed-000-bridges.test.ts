@@ -156,7 +156,7 @@ test('bridge claw: both words list our tools, a denial is said in the result, no
 
   expect(await agent.ask('file_read\t{"path":"/etc/shadow"}\n')).toMatch(/^error: /)
   expect(await agent.ask('no_such_tool\t{}\n')).toMatch(/^error: .*no_such_tool/s)
-  expect(await agent.ask('time\tnot json\n')).toBe('error: time: the arguments are no JSON object')
+  expect(await agent.ask('time\tnot json\n')).toBe('error: time: the arguments are not a JSON object')
   expect(await agent.ask('what is this\n')).toBe('error: the line has no tab; write list_tools, or name, tab, JSON')
   const unapproved = await agent.ask('file_write\t{"path":"a.txt","content":"x"}\n')
   expect(unapproved).toMatch(/^error: /)

@@ -81,7 +81,7 @@ test('a rate limit and an outage are waited for, and said once; a token that is 
   const wrong = stopping(await daemon(at, [], { env: { TELEGRAM_BOT_TOKEN: `${TOKEN}x` } }))
   await wrong.says('channel failed channel=telegram')
   const said = (await wrong.stop()).stderr
-  expect(said).toContain('copy it anew from @BotFather')
+  expect(said).toContain('copy it again from @BotFather')
   expect(said).not.toContain(TOKEN)
 })
 
@@ -112,7 +112,7 @@ test('/start greets, /new begins a conversation that knows nothing of the old on
   const write = call('file_write', { path: 'a.txt', content: 'x' })
   await using _agent = await listening(at, [{ text: 'a' }, write, { text: 'Written.' }, { text: 'slow', delay_ms: 20_000 }])
   expect(await ask(fake, '/start')).toContain('/new')
-  expect(await ask(fake, '/stop')).toBe('I am working on nothing of yours here.')
+  expect(await ask(fake, '/stop')).toBe('I am not working on anything of yours here.')
   expect(await ask(fake, 'one')).toBe('a')
   expect(await ask(fake, '/new')).toBe('A new conversation begins.')
   const question = await ask(fake, 'Write it')
@@ -165,7 +165,7 @@ test('a photo is saved, read by the vision model within the budgets, and told as
   expect(vision.seen[0]?.pictures).toEqual([`data:image/jpeg;base64,${Buffer.from(jpeg).toBase64()}`])
   const second = await ask(fake, { caption: 'And now?', photo: photoOf('big') })
   expect(second).toMatch(/^And now\?\n\[Photo saved: .*\]\n\[The picture could not be read: .*\]$/)
-  expect(await ask(fake, { photo: photoOf('text') })).toContain('[Photo not saved: it is no JPEG, PNG or WebP picture]')
+  expect(await ask(fake, { photo: photoOf('text') })).toContain('[Photo not saved: it is not a JPEG, PNG or WebP picture]')
   expect(await ask(fake, { photo: photoOf('hostile') })).toContain('[Photo not saved: Telegram names a file that cannot be fetched')
   expect([existsSync(path), vision.seen.length, fake.seen.files.length]).toEqual([true, 2, 3])
   fake.say({ photo: photoOf('big') })

@@ -164,7 +164,7 @@ test.if(needs('openssl'))('with a certificate the gateway speaks HTTPS, and its 
   const plain = await fetch(`http://127.0.0.1:${server.port}/health`).catch(() => undefined)
   expect(plain?.status ?? 0).not.toBe(200)
   writeFileSync(key, 'no key')
-  refused(await at.run(['serve', '--port', '0']), 1, 'is no PEM file')
+  refused(await at.run(['serve', '--port', '0']), 1, 'is not a PEM file')
 })
 
 test('the daemon serves HTTP too when its settings say so', async () => {

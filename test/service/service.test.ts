@@ -82,7 +82,7 @@ test('install, start, status, logs, restart, stop, uninstall: each says what is 
     pid: expect.any(Number),
     since: expect.any(Number),
   })
-  refused(await run('start'), 1, `it runs already (pid ${state.pid}); "service restart" starts it anew`)
+  refused(await run('start'), 1, `it runs already (pid ${state.pid}); "service restart" starts it again`)
   expect((await run('logs', '-n', '1')).stdout).toMatch(/^\d{4}-\d\d-\d\dT\S+Z ready: http:\/\/127.0.0.1:\d+ .*\n$/)
   const first = await serverOf(service)
   expect((await run('restart')).stdout).toBe(`restarted (background): http://127.0.0.1:${port}\n`)

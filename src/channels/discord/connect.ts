@@ -128,13 +128,15 @@ export function withDefaults({ token, channelIds, restApi = DISCORD_API, intents
 export function faultOf({ token, channelIds, restApi, intents }: ConnectionSettings): string | undefined {
   if (token === '')
     return 'DISCORD_BOT_TOKEN: is empty; copy the token of the bot from https://discord.com/developers/applications, page Bot'
-  if (!/^[\x21-\x7e]+$/.test(token)) return 'DISCORD_BOT_TOKEN: holds blanks or characters that no token has; copy it anew, without "Bot "'
+  if (!/^[\x21-\x7e]+$/.test(token))
+    return 'DISCORD_BOT_TOKEN: contains blanks or characters that a token cannot have; copy it again, without "Bot "'
   if (channelIds.length === 0) return 'DISCORD_CHANNEL_ID: is empty; in Discord turn on Developer Mode and "Copy Channel ID"'
   const wrong = channelIds.find((id) => !/^\d{17,20}$/.test(id))
-  if (wrong !== undefined) return `DISCORD_CHANNEL_ID: ${JSON.stringify(wrong)} is no channel id; it is 17 to 20 digits ("Copy Channel ID")`
+  if (wrong !== undefined)
+    return `DISCORD_CHANNEL_ID: ${JSON.stringify(wrong)} is not a channel id, which is 17 to 20 digits ("Copy Channel ID")`
   if (!Number.isSafeInteger(intents) || intents < 0)
-    return `intents: ${intents} is no set of intents; use a whole number such as ${DISCORD_INTENTS}`
-  if (!/^https?:$/.test(URL.parse(restApi)?.protocol ?? '')) return `restApi: ${JSON.stringify(restApi)} is no http(s) URL`
+    return `intents: ${intents} is not a set of intents; use a whole number such as ${DISCORD_INTENTS}`
+  if (!/^https?:$/.test(URL.parse(restApi)?.protocol ?? '')) return `restApi: ${JSON.stringify(restApi)} is not an http(s) URL`
   return undefined
 }
 

@@ -183,7 +183,7 @@ test('a Discord that is unreachable, fails, or asks for a pause is tried again l
   expect(client.lines.filter((line) => line.event === 'discord out of reach').map((line) => line.fields.reason)).toEqual([
     'gateway: Discord answers 503',
     'gateway: Discord answers 502',
-    'gateway: Discord wants 8 s of silence (429)',
+    'gateway: Discord wants 8 s without requests (429)',
   ])
 })
 
@@ -197,7 +197,7 @@ test('with no connections left for today it waits for tomorrow', async () => {
   expect(waits[0]).toBe(86_400_000)
   fake.rest.trouble.remaining = 1
   const discord = await connecting
-  expect(lines[0]?.fields.reason).toBe('this bot has used up its connections of today')
+  expect(lines[0]?.fields.reason).toBe('the daily connection limit of this bot is reached')
   expect(discord.ok && (await discord.close())).toBeUndefined()
 })
 

@@ -59,11 +59,11 @@ async function findGateway(settings: GatewaySettings, store: SessionStore, state
   try {
     const info = await settings.gatewayInfo()
     if (!settings.isGateway(info.url))
-      return { kind: 'final', message: `gateway: ${JSON.stringify(info.url)} is no place to send a token to` }
+      return { kind: 'final', message: `refusing to send the bot token to ${JSON.stringify(info.url)}: not a secure gateway address` }
     state.info = info
     const { remaining, reset_after } = info.session_start_limit
     if (remaining > 0) return { kind: 'found', info }
-    return { kind: 'wait', ms: Math.max(reset_after, pauseMs(0)), message: 'this bot has used up its connections of today' }
+    return { kind: 'wait', ms: Math.max(reset_after, pauseMs(0)), message: 'the daily connection limit of this bot is reached' }
   } catch (error) {
     return afterRefusal(refusalOf(error, 'gateway'), state)
   }
@@ -160,13 +160,13 @@ function closingMessage({ code, reason, intents }: { code: number | undefined; r
 }
 
 const messages = (intents: number): { readonly [code: number]: string } => ({
-  4004: `Discord refuses the bot token (4004); copy it anew from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
-  4010: 'Discord refuses our share of the connections (4010 invalid shard); this is a fault of ours',
+  4004: `Discord refuses the bot token (4004); copy it again from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
+  4010: 'Discord refuses the shard (4010 invalid shard); this is a bug in BraidClaw',
   4011: 'the bot is in more servers than one connection serves (4011 sharding required); use a bot of its own for this',
   4012: 'Discord no longer speaks version 10 of its gateway (4012); update this program',
-  4013: `intents: ${intents} is no set of intents that Discord knows (4013)`,
+  4013: `intents: ${intents} is not a set of intents that Discord knows (4013)`,
   4014:
-    `intents: ${intents} holds one that this bot has not been granted (4014); turn on "Message Content Intent" at ${PORTAL}, page Bot, ` +
+    `intents: ${intents} contains one that this bot has not been granted (4014); turn on "Message Content Intent" at ${PORTAL}, page Bot, ` +
     'or ask for 512 only, and read only messages that mention the bot',
 })
 
@@ -226,6 +226,6 @@ function selectMessage(data: GatewayMessageCreateDispatchData, { channelIds, sel
 /** Without the intent Discord also empties the attachments, so a message without any content shows that the intent is missing. */
 function whyNoText({ attachments, embeds, sticker_items, poll }: GatewayMessageCreateDispatchData): string {
   const hasOther = [attachments, embeds, sticker_items].some((list) => (list?.length ?? 0) > 0) || poll !== undefined
-  if (hasOther) return 'it holds only attachments, stickers or a poll, which are not read'
+  if (hasOther) return 'attachments, stickers and polls are not supported'
   return 'Discord delivered it empty; turn on "Message Content Intent" at https://discord.com/developers/applications, page Bot'
 }

@@ -29,7 +29,7 @@ test('a message without text is ignored, and the log says why', async () => {
   const ignored = client.lines.filter((line) => line.event === 'discord message ignored')
   expect(ignored.map(({ fields }) => fields.messageId)).toEqual([photo, nothing])
   expect(ignored.map(({ fields }) => String(fields.reason))).toEqual([
-    expect.stringContaining('only attachments'),
+    expect.stringContaining('attachments, stickers and polls are not supported'),
     expect.stringContaining('turn on "Message Content Intent"'),
   ])
 })

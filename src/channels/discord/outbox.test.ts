@@ -52,7 +52,7 @@ describe('what is refused', () => {
         await failure(CHANNEL),
       ]).toEqual([
         1,
-        `channel ${CHANNEL}: 401 Unauthorized; the bot token is wrong or was replaced: copy it anew from ${portal}, page Bot (DISCORD_BOT_TOKEN)`,
+        `channel ${CHANNEL}: 401 Unauthorized; the bot token is wrong or was replaced: copy it again from ${portal}, page Bot (DISCORD_BOT_TOKEN)`,
       ])
     expect(client.waits).toEqual([])
     expect(await client.discord.send(CHANNEL, 'still alive')).toMatchObject({ ok: true })
@@ -260,7 +260,7 @@ describe('rate limits', () => {
     fake.rest.trouble.next.push({ status: 429, headers: { 'retry-after': '3600' } })
     expect(await client.discord.send(CHANNEL, 'hello')).toEqual({
       ok: false,
-      message: `channel ${CHANNEL}: Discord wants 3601 s of silence (429)`,
+      message: `channel ${CHANNEL}: Discord wants 3601 s without requests (429)`,
     })
   })
 

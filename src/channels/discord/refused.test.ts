@@ -10,13 +10,13 @@ afterAll(() => expect(JSON.stringify(everyLine)).not.toContain(TOKEN))
 describe('what ends for good', () => {
   test.each([
     ['a wrong token', { token: 'wrong.token.here' }, 'gateway: 401 Unauthorized; the bot token is wrong or was replaced'],
-    ['a token with blanks in it', { token: 'Bot abc' }, 'DISCORD_BOT_TOKEN: holds blanks'],
+    ['a token with blanks in it', { token: 'Bot abc' }, 'DISCORD_BOT_TOKEN: contains blanks'],
     ['no token', { token: '' }, 'DISCORD_BOT_TOKEN: is empty'],
     ['no channel', { channelIds: [] }, 'DISCORD_CHANNEL_ID: is empty'],
-    ['a channel that is none', { channelIds: ['1200000000000000001/../../users/@me'] }, 'is no channel id'],
-    ['intents that are none', { intents: -1 }, 'intents: -1 is no set of intents'],
-    ['intents that Discord does not know', { intents: 2 ** 30 }, 'intents: 1073741824 is no set of intents that Discord knows (4013)'],
-    ['an address that is none', { restApi: 'discord.com' }, 'restApi: "discord.com" is no http(s) URL'],
+    ['a channel that is none', { channelIds: ['1200000000000000001/../../users/@me'] }, 'is not a channel id'],
+    ['intents that are none', { intents: -1 }, 'intents: -1 is not a set of intents'],
+    ['intents that Discord does not know', { intents: 2 ** 30 }, 'intents: 1073741824 is not a set of intents that Discord knows (4013)'],
+    ['an address that is none', { restApi: 'discord.com' }, 'restApi: "discord.com" is not an http(s) URL'],
   ])('%s', async (_, over, message) => {
     using fake = startDiscord()
     const { options, lines, waits } = optionsFor(fake, over)
@@ -59,7 +59,7 @@ describe('what ends for good', () => {
     for (const url of ['file:///etc/passwd', 'http://127.0.0.1/[redacted:discord]'])
       expect(await connectDiscord(optionsFor(fake).options)).toEqual({
         ok: false,
-        message: `gateway: "${url}" is no place to send a token to`,
+        message: `refusing to send the bot token to "${url}": not a secure gateway address`,
       })
   })
 })

@@ -83,7 +83,7 @@ type OutgoingMessage = { readonly channel: string; readonly content: string; rea
 async function create({ api, signal }: OutboxSettings, { channel, content, nonce }: OutgoingMessage): Promise<string> {
   const message = { content, nonce, enforce_nonce: true, allowed_mentions: { parse: [] } }
   const { id } = await within(signal, (own) => api().channels.createMessage(channel, message, { signal: own }))
-  if (typeof id !== 'string') throw new Error('it answers without the id of a message')
+  if (typeof id !== 'string') throw new Error('the answer has no message id')
   return id
 }
 
@@ -105,7 +105,7 @@ export function refusalOf(error: unknown, about: string): SendRefusal {
 function waiting({ retryAfter, timeToReset, global: isGlobal }: RateLimitError, about: string): SendRefusal {
   const retryMs = retryAfter > 0 ? retryAfter : DEFAULT_WAIT_MS
   const ms = Math.ceil(timeToReset > retryMs ? timeToReset : retryMs)
-  return { kind: 'wait', ms, isGlobal, message: `${about}: Discord wants ${Math.ceil(ms / 1000)} s of silence (429)` }
+  return { kind: 'wait', ms, isGlobal, message: `${about}: Discord wants ${Math.ceil(ms / 1000)} s without requests (429)` }
 }
 
 function worded({ status, message }: DiscordAPIError, about: string): string {
@@ -114,7 +114,7 @@ function worded({ status, message }: DiscordAPIError, about: string): string {
 }
 
 const advice: { readonly [status: number]: string } = {
-  401: `the bot token is wrong or was replaced: copy it anew from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
+  401: `the bot token is wrong or was replaced: copy it again from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
   403: 'invite the bot to the server and allow it "View Channel" and "Send Messages" there',
   404: 'no such channel, or the bot is not in its server: check the id (DISCORD_CHANNEL_ID) and invite the bot',
 }

@@ -168,7 +168,7 @@ async function respond(claw: Claw, text: string): Promise<string> {
   if (request.type === 'list') return JSON.stringify((await toolsOf(claw.conversation)).map(specOf).map(toolOf))
   if (request.type === 'problem') return `error: the line has ${request.problem}; write list_tools, or name, tab, JSON`
   const input = request.input.trim() === '' ? {} : parseJson(request.input)
-  if (!isJsonObject(input)) return `error: ${request.name}: the arguments are no JSON object`
+  if (!isJsonObject(input)) return `error: ${request.name}: the arguments are not a JSON object`
   claw.direct.next(request.name, input)
   return call(claw, request.name)
 }

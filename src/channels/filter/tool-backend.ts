@@ -17,7 +17,7 @@ import { createLoopTalk } from './loop-trace.ts'
 export function backendOf({ config }: CliSetup, flag: string = config.tools.backend): ToolBackend {
   const found = toolBackends.find((name) => name === flag)
   if (found) return found
-  throw new FailureError('usage', `--tool-backend "${flag}" is none; there are: ${toolBackends.join(', ')}`)
+  throw new FailureError('usage', `--tool-backend "${flag}" does not exist; there are: ${toolBackends.join(', ')}`)
 }
 
 type ToolBackend = Config['tools']['backend']

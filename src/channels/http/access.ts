@@ -72,7 +72,7 @@ export function readTokenFile(path: string): TokenInForce {
   const wrong = (why: string) => new FailureError('error', `the token file "${path}" ${why}`)
   if (!existsSync(path)) throw wrong('does not exist; write one: (umask 077; head -c 24 /dev/urandom | base64 > FILE)')
   const found = statSync(path)
-  if (!found.isFile()) throw wrong('is no file')
+  if (!found.isFile()) throw wrong('is not a file')
   if ((found.mode & 0o077) !== 0) throw wrong('can be read by others; run: chmod 600')
   if (found.size > 4_096) throw wrong('is too long for one token')
   const secret = readFileSync(path, 'utf8').trim()
@@ -162,7 +162,7 @@ function readPem(key: string, path: string): string {
   } catch (error) {
     throw new FailureError('error', `channels.http.${key}: "${path}" cannot be read: ${errorText(error)}`)
   }
-  throw new FailureError('error', `channels.http.${key}: "${path}" is no PEM file`)
+  throw new FailureError('error', `channels.http.${key}: "${path}" is not a PEM file`)
 }
 
 function parsed<T>(key: string, path: string, parse: () => T): T {

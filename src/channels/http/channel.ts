@@ -44,7 +44,7 @@ export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel
     },
     place: () => `${scheme}://${nameOf(settings.host)}:${state.listening?.port ?? settings.port}${state.note}`,
     async send(conversationId) {
-      throw new Error(`nobody listens on HTTP for ${conversationId} without asking; name another channel`)
+      throw new Error(`the HTTP channel cannot send to ${conversationId} unasked; name another channel`)
     },
     supportsDraftUpdates: () => false,
   }

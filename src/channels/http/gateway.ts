@@ -30,12 +30,12 @@ export type Routes = (app: GatewayApi, gateway: Gateway) => void
 
 export const conversationId = z
   .string()
-  .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a conversation')
+  .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is not the id of a conversation')
   .openapi({ example: 'conversation_4q2fqk8fd4spk980' })
 
 export const runId = z
   .string()
-  .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a run')
+  .regex(/^[a-z]+_[0-9a-z]{1,64}$/, 'this is not the id of a run')
   .openapi({ example: 'run_3k5v9q0d2m7x1c8b6z4a' })
 
 export const messageText = z

@@ -103,7 +103,7 @@ export function usableProfile({ config, log }: Pick<Setup, 'config' | 'log'>, ki
   if (problem !== undefined) throw new FailureError('error', problem)
   const { channel, users, approvers, folder } = profile
   if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory())
-    throw new FailureError('error', `channels.${channel}.folder: ${JSON.stringify(folder)} is no folder; create it or name another one`)
+    throw new FailureError('error', `channels.${channel}.folder: ${JSON.stringify(folder)} is not a folder; create it or name another one`)
   if (users.length + approvers.length === 0)
     log('warn', 'nobody may talk', {
       channel,

@@ -93,7 +93,7 @@ export function createAddresses(): Addresses {
     note: (address) => (conversationId) => void latest.set(conversationId, address),
     of(conversationId) {
       const address = latest.get(conversationId) ?? (conversationId.startsWith('conversation_') ? undefined : conversationId)
-      if (address === undefined) throw new Error(`nobody of ${conversationId} was heard on this channel, so nothing can be sent there`)
+      if (address === undefined) throw new Error(`no message of ${conversationId} arrived on this channel, so nothing can be sent there`)
       return address
     },
   }

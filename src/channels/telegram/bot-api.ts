@@ -126,14 +126,14 @@ export function refusalOf(error: unknown, about: string): SendRefusal {
 
 /** Telegram's limits are per chat or per method. */
 function waiting(seconds: number, about: string): SendRefusal {
-  return { kind: 'wait', ms: seconds * 1000, isGlobal: false, message: `${about}: Telegram wants ${seconds} s of silence (429)` }
+  return { kind: 'wait', ms: seconds * 1000, isGlobal: false, message: `${about}: Telegram wants ${seconds} s without requests (429)` }
 }
 
 function worded(problem: string, status: number, about: string): string {
   return `${about}: ${problem} (${status})${advice[status] === undefined ? '' : `; ${advice[status]}`}`
 }
 
-const token = 'the bot token is wrong or was revoked: copy it anew from @BotFather (TELEGRAM_BOT_TOKEN)'
+const token = 'the bot token is wrong or was revoked: copy it again from @BotFather (TELEGRAM_BOT_TOKEN)'
 
 const advice: { readonly [status: number]: string } = {
   400: 'a person must write to the bot before it can write to them; check the id of the chat',
@@ -170,7 +170,7 @@ export function createOutbox(settings: RetryOptions & { readonly api: BotApi }):
   return {
     async send(address, text, replyTo) {
       if (isAddress(address)) return sender.send(address, text, replyTo)
-      return { ok: false, message: `${JSON.stringify(address)} is no chat of Telegram; write its id in digits` }
+      return { ok: false, message: `${JSON.stringify(address)} is not a Telegram chat; write its id in digits` }
     },
     async typing(address) {
       if (signal.aborted || !isAddress(address)) return
@@ -182,7 +182,7 @@ export function createOutbox(settings: RetryOptions & { readonly api: BotApi }):
 /** Sends the text unchanged, and without a preview: Telegram's server would fetch an address that a model has written. */
 async function post(api: BotApi, message: object, signal: AbortSignal): Promise<string> {
   const sent = await api.call('sendMessage', { ...message, link_preview_options: { is_disabled: true } }, { signal })
-  if (!isObject(sent) || typeof sent.message_id !== 'number') throw new Error('it answers without the id of a message')
+  if (!isObject(sent) || typeof sent.message_id !== 'number') throw new Error('the answer has no message id')
   return String(sent.message_id)
 }
 

@@ -75,7 +75,10 @@ function tokenOf({ context, redactor }: Setup, { tokenEnv }: TelegramSettings): 
   if (token !== '') redactor.register(token, tokenEnv)
   if (token === '') throw new FailureError('error', `${tokenEnv}: is empty; copy the token that @BotFather gave you for the bot`)
   if (!/^\d{1,20}:[\w-]{10,100}$/.test(token))
-    throw new FailureError('error', `${tokenEnv}: is no token of a bot, which is digits, ":" and letters; copy it anew from @BotFather`)
+    throw new FailureError(
+      'error',
+      `${tokenEnv}: is not the token of a bot, which is digits, ":" and letters; copy it again from @BotFather`,
+    )
   return token
 }
 

@@ -54,7 +54,7 @@ async function fetchPhoto(
   try {
     const bytes = await download(photo, { api, signal, most: photoMaxMb * 1_048_576 })
     const kind = pictureKind(bytes)
-    if (!kind) throw new Error('it is no JPEG, PNG or WebP picture')
+    if (!kind) throw new Error('it is not a JPEG, PNG or WebP picture')
     const tmpDir = tmpDirOf(setup, settings)
     const file = { chat, name: `${photo.messageId}.${kind.ending}`, bytes }
     savePhoto(tmpDir, file, { most: photosKeep, mostBytes: photosKeepMb * 1_048_576 })
@@ -103,7 +103,8 @@ export function photoPath(tmpDir: string, { chat, name }: Pick<PhotoFile, 'chat'
  * @throws Error that says why the photo was not saved
  */
 export function savePhoto(tmpDir: string, { chat, name, bytes }: PhotoFile, keep: PhotoLimits): void {
-  if (!/^-?\d{1,20}$/.test(chat) || !/^\d{1,20}\.(?:jpg|png|webp)$/.test(name)) throw new Error(`${chat}/${name} is no name of a photo`)
+  if (!/^-?\d{1,20}$/.test(chat) || !/^\d{1,20}\.(?:jpg|png|webp)$/.test(name))
+    throw new Error(`${chat}/${name} is not the name of a photo`)
   mkdirSync(tmpDir, { recursive: true, mode: 0o700 })
   using tmp = hold(tmpDir, flags.folder)
   using own = ownFolder(tmp, 'telegram', tmpDir)

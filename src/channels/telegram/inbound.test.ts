@@ -46,10 +46,10 @@ describe('what is not heard', () => {
       kind: 'no text',
       chat: String(ADA.id),
       messageId: 3,
-      why: 'it is a voice, which is not read',
+      why: 'voice messages are not supported',
     })
     expect(heard({ document: { file_id: 'd', mime_type: 'application/pdf' } })).toMatchObject({
-      why: 'it is a document, which is not read',
+      why: 'document messages are not supported',
     })
   })
 })

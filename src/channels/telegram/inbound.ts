@@ -159,5 +159,5 @@ function whyNoText(body: JsonFields): string {
   const other = ['voice', 'audio', 'video', 'video_note', 'sticker', 'document', 'poll', 'location', 'contact'].find(
     (kind) => body[kind] !== undefined,
   )
-  return other === undefined ? 'it has no text' : `it is a ${other.replace('_', ' ')}, which is not read`
+  return other === undefined ? 'it has no text' : `${other.replace('_', ' ')} messages are not supported`
 }

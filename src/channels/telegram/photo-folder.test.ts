@@ -38,7 +38,7 @@ describe('what is never written', () => {
     ['1', '1.jpg\0'],
     ['1', '.jpg'],
   ])('%p %p', (chat, name) => {
-    expect(() => save(chat, name)).toThrow('is no name of a photo')
+    expect(() => save(chat, name)).toThrow('is not the name of a photo')
     expect(readdirSync(folder)).toEqual([])
   })
 

@@ -25,7 +25,7 @@ export type Receiver = {
 }
 
 const greeting =
-  'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on; /continue goes on with one that was interrupted.'
+  'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on; /continue continues one that was interrupted.'
 
 export function createReceiver({ host, api, outbox, ledger, addresses, settings, signal }: ReceiverOptions): Receiver {
   const { log } = host.setup
@@ -46,7 +46,7 @@ export function createReceiver({ host, api, outbox, ledger, addresses, settings,
     }
     const found = working.get(keyOf(message))
     if (found) found.stop()
-    else void say(address, 'I am working on nothing of yours here.')
+    else void say(address, 'I am not working on anything of yours here.')
   }
 
   /** Returns the text with what its photos show. The person can stop the turn that follows and the work before it. */

@@ -32,7 +32,7 @@ export const telegramRows = {
     max: 20,
     unit: 'MiB',
     default: 10,
-    about: 'A larger photo is not fetched; the model is told so.',
+    about: 'A larger photo is not fetched; the model gets a note instead.',
   },
   photos_keep: {
     type: 'whole',
@@ -40,7 +40,7 @@ export const telegramRows = {
     max: 100_000,
     unit: 'photos',
     default: 200,
-    about: 'How many photos are kept; the oldest go first.',
+    about: 'How many photos to keep; the oldest are removed first.',
   },
   photos_keep_mb: {
     type: 'whole',
@@ -48,7 +48,7 @@ export const telegramRows = {
     max: 100_000,
     unit: 'MiB',
     default: 200,
-    about: 'How much room the kept photos may take; the oldest go first.',
+    about: 'How much space the photos may take; the oldest are removed first.',
   },
 } as const satisfies Rows
 

@@ -44,7 +44,7 @@ describe('nothing but a clear yes applies anything', () => {
     const { answer, shown } = await asked(Array.from({ length: 20 }, () => 'whatever'))
     expect(answer).toBeUndefined()
     expect(shown).toHaveLength(8)
-    expect(shown[1]).toContain('drop them; what you type after it is told to the model')
+    expect(shown[1]).toContain('drop them; the model gets what you type after it')
   })
   test('pasted lines are no answer', async () => expect((await asked(['y\nrm', 'y'])).answer).toBeUndefined())
   test('going back from the choice, and an editor that fails or saves nothing, decide nothing', async () => {
@@ -100,7 +100,7 @@ describe('chosen files', () => {
     expect(readNumbers('3-2', 3)).toContain('not on the list')
     expect(readNumbers('1-999999999999', 3)).toContain('not on the list')
     expect(readNumbers('one', 3)).toContain('not on the list')
-    expect(readNumbers(',', 3)).toBe('that is no number')
+    expect(readNumbers(',', 3)).toBe('this is not a number')
     expect(readNumbers(' 1, 3-4 ', 4)).toEqual(new Set([1, 3, 4]))
   })
   test('are not offered where a yes is to the whole', async () => {

@@ -90,7 +90,7 @@ function help({ stage, revise }: ChangeSet): string {
   const no = stage === 'made' ? 'drop them' : 'refuse it'
   const keys: readonly (readonly [string, string])[] = [
     ['y', yes],
-    ['n', `${no}; what you type after it is told to the model: n use tabs`],
+    ['n', `${no}; the model gets what you type after it: n use tabs`],
     ...(revise ? ([['s', 'choose the files to apply; the others are dropped']] as const) : []),
     ...(revise ? ([['e', 'open the new text in your editor; what you save is applied']] as const) : []),
     ['d', 'show the whole difference'],
@@ -220,7 +220,7 @@ export function readNumbers(text: string, most: number): ReadonlySet<number> | s
       return `${visible(part)} is not on the list: numbers from 1 to ${most}, or 2-4`
     for (let number = first; number <= last; number++) numbers.add(number)
   }
-  return numbers.size > 0 ? numbers : 'that is no number'
+  return numbers.size > 0 ? numbers : 'this is not a number'
 }
 
 /** A chosen file needs its new folders; a deleted folder can only go when everything that was deleted in it is chosen. */

@@ -39,8 +39,8 @@ async function firstPiece(reader: { read(): Promise<{ readonly done: boolean; re
     const piece = await Promise.race([first, silence()])
     if (piece !== 'silence') return piece
     const { hasNeighbour } = await import('./pipe.ts')
-    if (!hasNeighbour()) return void tell('note: stdin is open but silent; going on without it')
-    if (!notified) tell('note: waiting for the other end of the pipe; </dev/null goes on without it')
+    if (!hasNeighbour()) return void tell('note: stdin is open but silent; continuing without it')
+    if (!notified) tell('note: waiting for the other end of the pipe; </dev/null continues without it')
   }
 }
 

@@ -66,7 +66,7 @@ export function backgroundManager({ folder, logPath, processes, now }: Backgroun
   async function start(): Promise<void> {
     const note = readNote(file)
     if (!note.run) throw new Error('the service is not installed; run "braidclaw service install"')
-    if (pidOf(note) !== undefined) throw new Error(`it runs already (pid ${pidOf(note)}); "service restart" starts it anew`)
+    if (pidOf(note) !== undefined) throw new Error(`it runs already (pid ${pidOf(note)}); "service restart" starts it again`)
     rmSync(countPath, { force: true })
     mkdirSync(dirname(logPath), { recursive: true, mode: 0o700 })
     // Receives the output of a crash; the server itself writes its log.

@@ -135,7 +135,7 @@ test('the flag decides before the environment, the environment before the config
   home.config(`${'\n'}[tools]\nbackend = "llm"\n`)
   const ask = (flags: readonly string[], env: { readonly [name: string]: string }) =>
     home.run(['tool', 'loop', ...flags, 'hello', '', 'default'], { env: { PATH: '/usr/bin:/bin', ...env } })
-  expect((await ask(['--tool-backend', 'perl'], {})).stderr).toContain('--tool-backend "perl" is none; there are: native, bash, llm')
+  expect((await ask(['--tool-backend', 'perl'], {})).stderr).toContain('--tool-backend "perl" does not exist; there are: native, bash, llm')
   expect((await ask([], {})).stderr).toContain('llm is missing')
   expect((await ask([], { SHELLCLAW_TOOL_BACKEND: 'bash' })).stderr).toContain('tool-loop bash: no model')
   expect((await ask([], { BRAIDCLAW_TOOL_BACKEND: 'bash', SHELLCLAW_TOOL_BACKEND: 'llm' })).stderr).toContain('tool-loop bash: no model')

@@ -31,8 +31,8 @@ const decision = z.strictObject({
 })
 /** A question about a call is named RUN/CALL, one about its changes changes:RUN/CALL. */
 const params = z.object({
-  run: z.string().regex(/^(?:changes:)?[a-z]+_[0-9a-z]{1,64}$/, 'this is no id of a question'),
-  call: z.string().regex(/^[\w.:#-]{1,128}$/, 'this is no id of a question'),
+  run: z.string().regex(/^(?:changes:)?[a-z]+_[0-9a-z]{1,64}$/, 'this is not the id of a question'),
+  call: z.string().regex(/^[\w.:#-]{1,128}$/, 'this is not the id of a question'),
 })
 
 export function approvalRoutes(app: GatewayApi, { host, openConversations }: Gateway): void {

@@ -8,7 +8,7 @@ import { errorText } from '../../../kit/errors.ts'
 import type { Caller } from '../access.ts'
 import { conversationId, type Gateway, type GatewayApi, runId } from '../gateway.ts'
 
-const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is no id of an event')
+const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is not the id of an event')
 const query = z.object({ after: z.optional(position), conversation_id: z.optional(conversationId), run_id: z.optional(runId) })
 
 /** How long a revoked token may still receive events, in ms. */

@@ -40,7 +40,7 @@ export function recordRoutes(app: GatewayApi, { host, openConversations }: Gatew
     },
   })
   addJsonRoute(app, inScope('read'), 'get /memory/search', {
-    summary: 'Search what was said, best matches first',
+    summary: 'Search all conversations, best matches first',
     query: z.object({ q: z.string().min(1).max(1_000), limit: count(100) }),
     gives: [z.object({ results: z.array(hit) }), 'The matches'],
     async answer({ caller, query }) {
@@ -109,7 +109,7 @@ export function recordRoutes(app: GatewayApi, { host, openConversations }: Gatew
   addJsonRoute(app, inScope('admin'), 'delete /memory/pins/{number}', {
     summary: 'Take a pin away; those after it move up',
     params: z.object({ number: whole }),
-    gives: [pin, 'It is gone'],
+    gives: [pin, 'It is removed'],
     async answer({ caller, params }) {
       const pins = await pinsOf(caller)
       return orMissing(() => pins.remove(params.number))

@@ -38,7 +38,7 @@ const undone = z.looseObject({ ok: z.boolean(), name: z.string() })
 const force = z.strictObject({ force: z.boolean().optional().openapi({ description: 'Overwrite what others changed since' }) })
 
 const params = z.object({ id: runId })
-const setParams = z.object({ run: runId, call: z.string().regex(/^[\w.:-]{1,128}$/, 'this is no id of a call') })
+const setParams = z.object({ run: runId, call: z.string().regex(/^[\w.:-]{1,128}$/, 'this is not the id of a call') })
 
 export function runsRoutes(app: GatewayApi, { host, openConversations: open }: Gateway): void {
   /** @throws HttpError 404 for a run that does not exist or that the caller may not see */
@@ -60,7 +60,7 @@ export function runsRoutes(app: GatewayApi, { host, openConversations: open }: G
     },
   })
   addJsonRoute(app, inScope('read'), 'get /runs/{id}', {
-    summary: 'One run: what was said, each call with its judgement, outcome, receipt and changes',
+    summary: 'One run: its messages, each call with its judgement, outcome, receipt and changes',
     params,
     gives: [transcript, 'The transcript'],
     async answer({ caller, params }) {

@@ -119,7 +119,7 @@ export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {
     },
   })
   addJsonRoute(app, inScope('admin'), 'delete /schedules/{id}', {
-    summary: 'Remove a schedule with its history; a run that is under way goes on',
+    summary: 'Remove a schedule with its history; a run that is under way continues',
     ...named,
     gives: [schedule, 'What was removed'],
     async answer({ params }) {

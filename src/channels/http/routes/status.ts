@@ -86,7 +86,7 @@ export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): vo
     answer: async ({ caller }) => ({ name: caller.name, scopes: [...caller.scopes] }),
   })
   app.openapi(
-    openRoute({ method: 'delete', path: '/session', summary: 'Log out', responses: { 200: json(ended, 'The cookie is gone') } }),
+    openRoute({ method: 'delete', path: '/session', summary: 'Log out', responses: { 200: json(ended, 'The cookie is removed') } }),
     (c) => {
       c.header('set-cookie', endSession({ name: c.env.cookie, secure }))
       return c.json({ ended: true } as const, 200)

@@ -67,7 +67,7 @@ export const install = {
 export const start = simple('Start it now; it says where it answers, or why it ended', async (context, manager) => {
   assertInstalled(manager)
   const { running, pid } = await manager.state()
-  if (running) throw new Error(`it runs already${pid === undefined ? '' : ` (pid ${pid})`}; "service restart" starts it anew`)
+  if (running) throw new Error(`it runs already${pid === undefined ? '' : ` (pid ${pid})`}; "service restart" starts it again`)
   return `started (${manager.kind})${await startService(context, manager)}`
 })
 export const stop = simple('Stop it; running turns get five seconds', async (_, manager) => {
