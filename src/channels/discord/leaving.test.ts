@@ -89,7 +89,14 @@ test('a process ends by itself when Discord ended the connection for good, in th
   fake.gateway.drop(4004)
   expect(await child.output()).toContain('"ok":false,"message":"Discord refuses the bot token (4004)')
 
-  const waiting = await run(fake, `setTimeout(() => discord.close(), 60)`)
+  const waiting = await run(
+    fake,
+    `const print = console.log
+    console.log = (...words) => {
+      print(...words)
+      if (words[0] === 'discord disconnected') setTimeout(() => discord.close(), 60)
+    }`,
+  )
   await until(() => fake.gateway.seen.identifies.length === 2)
   fake.gateway.drop(4000)
   expect(await waiting.output()).toContain('"waitMs":5000')
