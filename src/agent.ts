@@ -185,8 +185,8 @@ async function open(options: AgentOptions): Promise<Opened> {
 }
 
 function providerOf({ provider, modelCall }: AgentOptions): Provider | undefined {
-  const given = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
-  return given && withUsableReplies(given)
+  const provided = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
+  return provided && withUsableReplies(provided)
 }
 
 function choiceOf(conversation: string): ConversationChoice {

@@ -63,15 +63,15 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
   })
   const which: ConversationChoice = options.continue ? sessionOf(agentProfile) : { kind: 'new' }
   return withConversation({ setup, which, channel: 'library', ...request, agent: runAgent(agentProfile) }, async (conversation) => {
-    const seen = { text: '' }
+    const result = { text: '' }
     for await (const event of conversation.run(message, signal)) {
       if (event.type === 'text' && event.isPartial) onText?.(event.content)
       if (event.type === 'approval_gate') await refuse(conversation, event.gateId)
-      if (event.type === 'done') seen.text = event.result ?? ''
+      if (event.type === 'done') result.text = event.result ?? ''
     }
     const ending = conversation.ending() ?? unended
-    if (ending.code !== 'answered') return { ok: false, code: ending.code, message: ending.message, text: seen.text }
-    return { ok: true, text: seen.text, runId: conversation.runId() ?? '', conversationId: conversation.id }
+    if (ending.code !== 'answered') return { ok: false, code: ending.code, message: ending.message, text: result.text }
+    return { ok: true, text: result.text, runId: conversation.runId() ?? '', conversationId: conversation.id }
   })
 }
 
@@ -151,17 +151,17 @@ export const tools = {
 
 async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
   const setup = setUpFor({ ...options, channels: channelRows }, {})
-  const request = (await import('./host/toolset/tools-option.ts')).wishFor(setup, name, named)
+  const request = (await import('./host/toolset/tools-option.ts')).toolsFor(setup, name, named)
   const provider = directCall({ name, input })
   const call = { setup, which: { kind: 'new' }, channel: 'library', provider, tools: request, systemPrompt: '' } as const
   return withConversation(call, async (conversation) => {
-    const seen = { done: false, output: '' }
+    const result = { done: false, output: '' }
     for await (const event of conversation.run(`tool run ${name}`)) {
       if (event.type === 'approval_gate') await refuse(conversation, event.gateId)
-      if (event.type === 'tool_result') Object.assign(seen, { done: event.status === 'completed', output: String(event.output ?? '') })
+      if (event.type === 'tool_result') Object.assign(result, { done: event.status === 'completed', output: String(event.output ?? '') })
     }
-    if (seen.done) return { ok: true, output: seen.output }
+    if (result.done) return { ok: true, output: result.output }
     const { code, message } = conversation.ending() ?? unended
-    return { ok: false, code: code === 'answered' ? 'error' : code, message: seen.output || message }
+    return { ok: false, code: code === 'answered' ? 'error' : code, message: result.output || message }
   })
 }

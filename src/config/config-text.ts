@@ -12,7 +12,7 @@ import { type ChannelRows, sections, topRows } from './table.ts'
 import { locate } from './text/locate.ts'
 import { readToml, tomlValue } from './text/toml.ts'
 
-type Choice = { readonly name: string; readonly model: string }
+type DefaultChoice = { readonly name: string; readonly model: string }
 
 export type Extension = {
   readonly text: string
@@ -24,18 +24,18 @@ export type Extension = {
   readonly clashing: readonly Proposal[]
 }
 
-export type Wanted = {
+export type ExtensionRequest = {
   /** In order of preference. */
   readonly proposals: readonly Proposal[]
   /** A person chose this provider just now: it replaces any earlier default. */
-  readonly choice?: Choice
+  readonly choice?: DefaultChoice
 }
 
 /**
  * Adds the missing tables to `text`, which must be valid. Without a choice the first proposal becomes the default only if `init`, and not
  * the user, chose the offline helper.
  */
-export function extendConfig(text: string, { proposals, choice }: Wanted): Extension {
+export function extendConfig(text: string, { proposals, choice }: ExtensionRequest): Extension {
   const tables = tablesIn(text)
   const missing = proposals.filter((proposal) => nameIn(tables, proposal) === undefined)
   const clashing = missing.filter(({ name }) => Object.hasOwn(tables, name))
@@ -81,7 +81,7 @@ function keyOf({ kind, api_key_env: named }: { readonly [key: string]: unknown }
   return named ?? (kind === 'openai' || kind === 'anthropic' ? `${kind.toUpperCase()}_API_KEY` : undefined)
 }
 
-function choiceOf(tables: Tables, proposal: Proposal): Choice {
+function choiceOf(tables: Tables, proposal: Proposal): DefaultChoice {
   const name = nameIn(tables, proposal) ?? proposal.name
   const table = tables[name]
   return { name, model: isObject(table) && typeof table.model === 'string' ? table.model : proposal.model }
@@ -109,7 +109,7 @@ function literal(text: string): string {
   return tomlValue(text.replaceAll('$', '$$$$'))
 }
 
-function withDefault(text: string, { name, model }: Choice, end: string): string {
+function withDefault(text: string, { name, model }: DefaultChoice, end: string): string {
   const [provider, asked] = [literal(name), literal(model)]
   if (isOfflineDefault(text)) return name === 'local' ? chooseOffline(text, end) : replaceOfflineDefault(text, { provider, model: asked })
   return withTop(withTop(text, `default_model = ${asked}`, end), `default_provider = ${provider}`, end)

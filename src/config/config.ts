@@ -4,18 +4,18 @@ import { camel, type Rows, type Values, withDefaults } from '../kit/settings.ts'
 import type { providerKinds } from '../providers/list.ts'
 import type { topRows } from './table.ts'
 import { rowsOfKind, type sections } from './table.ts'
-import type { Value } from './text/check.ts'
+import type { ConfigValue } from './text/check.ts'
 
-type Kind = (typeof providerKinds)[number]
+type ConfiguredKind = (typeof providerKinds)[number]
 
 type OfKind<K> = K extends { readonly kind: infer Name; readonly settings: infer R extends Rows }
   ? { readonly kind: Name; readonly name: string } & Values<R>
   : never
 
 /** One table of [providers.models], discriminated by `kind`. */
-export type ProviderConfig = OfKind<Kind>
+export type ProviderConfig = OfKind<ConfiguredKind>
 
-export type ProviderKindName = Kind['kind']
+export type ProviderKindName = ConfiguredKind['kind']
 
 /** A provider reached over HTTP. `apiKeyEnv` names a variable, which must be set only when the provider is used. */
 export type WireProvider = Extract<ProviderConfig, { readonly maxRetries: number }>
@@ -29,7 +29,7 @@ export type Config = Values<typeof topRows> & { readonly [Name in keyof typeof s
   readonly agents: { readonly [id: string]: AgentConfig }
   readonly providers: { readonly models: { readonly [name: string]: ProviderConfig } }
   /** Each channel types its own settings: see channelSettings. */
-  readonly channels: { readonly [name: string]: { readonly [key: string]: Value | undefined } }
+  readonly channels: { readonly [name: string]: { readonly [key: string]: ConfigValue | undefined } }
 }
 
 export type LimitsConfig = Config['limits']
@@ -58,8 +58,8 @@ export function channelSettings<const R extends Rows>(
   { channels }: Pick<Config, 'channels'>,
   { name, settings }: { readonly name: string; readonly settings: R },
 ): Values<R> {
-  const said = Object.hasOwn(channels, name) ? channels[name] : undefined
-  return withDefaults(settings, (key) => said?.[camel(key)])
+  const values = Object.hasOwn(channels, name) ? channels[name] : undefined
+  return withDefaults(settings, (key) => values?.[camel(key)])
 }
 
 /** Returns the tools listed in channels.cli.tools_allow; undefined means every built-in tool. */
@@ -73,10 +73,10 @@ export function withParts(tools: readonly string[]): readonly string[] {
   return tools.includes('shell') ? [...new Set([...tools, 'shell_output', 'shell_stop'])] : tools
 }
 
-export type Source = 'flag' | 'agent' | 'environment' | 'project' | 'user' | 'default'
+export type ConfigSource = 'flag' | 'agent' | 'environment' | 'project' | 'user' | 'default'
 
 /** Where a value came from; `where` is a file, a variable, a flag or "built in". Line and column count from 1. */
-export type Origin = { readonly source: Source; readonly where: string; readonly line?: number; readonly column?: number }
+export type Origin = { readonly source: ConfigSource; readonly where: string; readonly line?: number; readonly column?: number }
 
 /** Maps each dotted TOML key (`security.autonomy`) to its origin. */
 export type Origins = { readonly [key: string]: Origin }

@@ -4,7 +4,7 @@ import { chmodSync, chownSync, existsSync, linkSync, mkdirSync, realpathSync, re
 import { dirname, join, resolve } from 'node:path'
 import { defaultSoul } from '../memory/conversations/summary-words.ts'
 import type { ConfigProblem } from './config.ts'
-import { defaultConfigToml, type Extension, extendConfig, providerTable, type Wanted } from './config-text.ts'
+import { defaultConfigToml, type Extension, type ExtensionRequest, extendConfig, providerTable } from './config-text.ts'
 import { anyVariable, type Proposal, proposeProviders } from './known-providers.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { type HomePaths, homePaths, ownWorkspace } from './paths.ts'
@@ -27,7 +27,7 @@ export type InitInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & {
    */
   readonly proposals?: readonly Proposal[]
   /** The provider that a person chose as the default. */
-  readonly choice?: Wanted['choice']
+  readonly choice?: ExtensionRequest['choice']
   /** Creates the database at this path in an existing folder; not called when the file exists. May throw. */
   readonly createDatabase: (path: string) => void | Promise<void>
 }
@@ -153,9 +153,9 @@ function cannot(path: string, error: unknown): ConfigProblem {
   return { file: path, key: '', message: `cannot be made: ${why}` }
 }
 
-type ExtendInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & Partial<Wanted>
+type ExtendInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & Partial<ExtensionRequest>
 
-type Extended = { readonly state: 'kept' | 'extended' /** What was added, or why nothing was added. */; readonly note: string }
+type Extended = { readonly state: 'kept' | 'extended' /** Says what was added, or why nothing was added. */; readonly note: string }
 
 /**
  * Adds providers to an existing config file: replaces it atomically, follows symbolic links, and keeps its owner and mode. Expects an
@@ -165,9 +165,9 @@ type Extended = { readonly state: 'kept' | 'extended' /** What was added, or why
 function extendFile(path: string, input: ExtendInput): Extended {
   const read = readConfigFile(path)
   if (read.state !== 'text') return { state: 'kept', note: 'it cannot be read any more' }
-  const wanted = { proposals: input.proposals ?? proposeProviders(input.env), choice: input.choice }
-  const extension = extendConfig(read.text, wanted)
-  if (extension.text === read.text) return { state: 'kept', note: nothingToAdd(extension, wanted, input) }
+  const request = { proposals: input.proposals ?? proposeProviders(input.env), choice: input.choice }
+  const extension = extendConfig(read.text, request)
+  if (extension.text === read.text) return { state: 'kept', note: nothingToAdd(extension, request, input) }
   if (!isValid(path, extension.text, input)) return { state: 'kept', note: byHand(extension.added) }
   return replaceFile(path, read.text, extension.text)
     ? { state: 'extended', note: whatChanged(extension, input) }
@@ -180,7 +180,7 @@ function whatChanged({ added, chosen }: Extension, input: ExtendInput): string {
   return [...tables, by].join(', ')
 }
 
-function nothingToAdd({ clashing }: Extension, { proposals }: Wanted, input: ExtendInput): string {
+function nothingToAdd({ clashing }: Extension, { proposals }: ExtensionRequest, input: ExtendInput): string {
   const why = clashing.map(({ name, because }) => `${because} is set, but [providers.models.${name}] is yours and does not read it`)
   const none = proposals.length === 0 ? [`none of ${anyVariable} is set`] : why
   return ['nothing to add', ...none, `default_provider is "${defaultIn(input)}"`].join('; ')

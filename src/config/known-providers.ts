@@ -12,7 +12,7 @@ export type Proposal = {
   readonly because: string
 }
 
-type Environment = { readonly [name: string]: string | undefined }
+type ProviderEnv = { readonly [name: string]: string | undefined }
 
 type Vendor = Proposal & {
   /** The name shown to people. */
@@ -75,12 +75,12 @@ export const providerVariables: readonly string[] = vendors.map(({ because }) =>
 export const anyVariable = providerVariables.join(', ').replace(/, (\w+)$/, ' or $1')
 
 /** Returns the providers whose variable is set, in order of preference: the first becomes the default provider. */
-export function proposeProviders(env: Environment): readonly Proposal[] {
+export function proposeProviders(env: ProviderEnv): readonly Proposal[] {
   return vendors.filter(({ because }) => isSet(env, because)).flatMap((vendor) => knownProvider(vendor.name, env) ?? [])
 }
 
 /** Returns the provider's configuration, whether or not its key is set. Undefined for an unknown name or an invalid address. */
-export function knownProvider(name: string, env: Environment): Proposal | undefined {
+export function knownProvider(name: string, env: ProviderEnv): Proposal | undefined {
   const vendor = vendors.find((each) => each.name === name)
   if (vendor === undefined) return undefined
   const { label: _, addressEnv, ...proposal } = vendor
@@ -94,12 +94,12 @@ export function knownProvider(name: string, env: Environment): Proposal | undefi
 }
 
 /** Returns the variable that contains an invalid address, if there is one. */
-export function brokenAddress(name: string, env: Environment): string | undefined {
+export function brokenAddress(name: string, env: ProviderEnv): string | undefined {
   const variable = vendors.find((each) => each.name === name)?.addressEnv
   return variable !== undefined && isSet(env, variable) && knownProvider(name, env) === undefined ? variable : undefined
 }
 
-function isSet(env: Environment, name: string): boolean {
+function isSet(env: ProviderEnv, name: string): boolean {
   return (env[name] ?? '').trim() !== ''
 }
 

@@ -5,7 +5,7 @@ import type { Config } from './config.ts'
 import type { Flags } from './load.ts'
 import { type Loaded, loadConfig } from './load.ts'
 
-export type Given = {
+export type LayerFixture = {
   readonly user?: string
   readonly project?: string
   readonly trusted?: boolean
@@ -18,7 +18,15 @@ export type Given = {
 export const userFile = '/home/ann/.braidclaw/config.toml'
 export const projectFile = '/work/.braidclaw/config.toml'
 
-export function load({ user, project, trusted = true, env = {}, flags, home = '/home/ann/.braidclaw', cwd = '/work' }: Given): Loaded {
+export function load({
+  user,
+  project,
+  trusted = true,
+  env = {},
+  flags,
+  home = '/home/ann/.braidclaw',
+  cwd = '/work',
+}: LayerFixture): Loaded {
   const files = new Map([
     [`${home}/config.toml`, user],
     [projectFile, project],
@@ -37,19 +45,19 @@ export function load({ user, project, trusted = true, env = {}, flags, home = '/
   })
 }
 
-export function loaded(given: Given): Extract<Loaded, { ok: true }> {
-  const result = load(given)
+export function loaded(fixture: LayerFixture): Extract<Loaded, { ok: true }> {
+  const result = load(fixture)
   if (!result.ok) throw new Error(`should load, but: ${JSON.stringify(result.problems, null, 1)}`)
   return result
 }
 
-export function configOf(given: Given): Config {
-  return loaded(given).config
+export function configOf(fixture: LayerFixture): Config {
+  return loaded(fixture).config
 }
 
 /** Returns `line:column key: message` for every problem; without a line, the source's name replaces the position. */
-export function problemsOf(given: Given): readonly string[] {
-  const result = load(given)
+export function problemsOf(fixture: LayerFixture): readonly string[] {
+  const result = load(fixture)
   if (result.ok) throw new Error('should be refused, but it loads')
   return result.problems.map(
     ({ file, line, column, key, message }) => `${line === undefined ? file : `${line}:${column}`} ${key}: ${message}`,

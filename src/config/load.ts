@@ -3,17 +3,17 @@
 import { join, resolve } from 'node:path'
 import { type Rows, withDefaults } from '../kit/settings.ts'
 import { quoteText } from '../security/command/syntax/quote.ts'
-import type { AgentConfig, Config, ConfigProblem, Origin, Origins, Source } from './config.ts'
+import type { AgentConfig, Config, ConfigProblem, ConfigSource, Origin, Origins } from './config.ts'
 import { brokenAddress, knownNames, knownProvider, type Proposal, proposeProviders } from './known-providers.ts'
 import { defaultEntries, withProviderDefaults, withStub } from './layers/defaults.ts'
 import {
-  type Around,
+  type ConfigEntry,
   draftLayer,
   type Entries,
-  type Entry,
   type Here,
   isStrings,
   type Layer,
+  type LayerContext,
   providerNames,
   put,
 } from './layers/entries.ts'
@@ -35,7 +35,7 @@ export type LoadInput = {
   readonly cwd: string
   /** The existing channels, each with the rows of its section. */
   readonly channels: readonly ChannelRows[]
-  /** Tells whether the user has trusted this folder; called only when the folder has a config file. */
+  /** Returns whether the user has trusted this folder; called only when the folder has a config file. */
   readonly trusted: (folder: string) => boolean
   readonly readFile?: (path: string) => FileRead
   /** True for a background program: without workspace_dir it works in ~/braidclaw-workspace, wherever it was started. */
@@ -85,7 +85,7 @@ export function loadConfig(input: LoadInput): Loaded {
 }
 
 type ReadLayer = FileLayer & { readonly file?: string }
-type Layers = Pick<Around, 'table'> & {
+type Layers = Pick<LayerContext, 'table'> & {
   readonly user: ReadLayer
   readonly project: ReadLayer
   readonly envFile: EnvFileLayers
@@ -149,7 +149,7 @@ const missing: FileRead = { state: 'missing' }
 
 const nothing: ReadLayer = { entries: new Map(), problems: [], notices: [], broken: false }
 
-function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Around): ReadLayer {
+function userLayer({ home, readFile = readConfigFile }: LoadInput, around: LayerContext): ReadLayer {
   const file = join(home, 'config.toml')
   return fromRead({ file, source: 'user', around, read: readFile(file) })
 }
@@ -157,7 +157,7 @@ function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Aroun
 /**
  * Reads the project of -C/--workspace or of the current folder. Its `.braidclaw` may be the user's own home folder, which is not a project.
  */
-function projectLayer(input: LoadInput, around: Around, given: Entries): ReadLayer {
+function projectLayer(input: LoadInput, around: LayerContext, given: Entries): ReadLayer {
   const chosen = given.get('workspace_dir')?.value
   const folder = typeof chosen === 'string' ? chosen : input.cwd
   const file = join(folder, '.braidclaw', 'config.toml')
@@ -172,7 +172,7 @@ function untrusted(file: string, folder: string): string {
   return `${file} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${quoteText(folder)}`
 }
 
-type FromRead = { readonly file: string; readonly source: Source; readonly around: Around; readonly read: FileRead }
+type FromRead = { readonly file: string; readonly source: ConfigSource; readonly around: LayerContext; readonly read: FileRead }
 
 function fromRead({ file, source, around, read }: FromRead): ReadLayer {
   if (read.state === 'missing') return nothing
@@ -234,7 +234,7 @@ function assemble({ entries, agents, channels }: Assembling): Config {
 
 type Environment = { readonly [name: string]: string | undefined }
 
-/** Sets the default provider that is used when nobody named one. */
+/** Sets the default provider that is used when the user has named none. */
 function withDefaultProvider(base: Entries, env: Environment): Entries {
   const [first] = proposeProviders(env)
   if (first === undefined) return base
@@ -247,8 +247,8 @@ function withDefaultProvider(base: Entries, env: Environment): Entries {
  */
 function withKnownProviders(entries: Entries, env: Environment): Entries {
   const configured = providerNames(entries)
-  const wanted = new Set([...namedIn(entries, configured), ...proposeProviders(env).map(({ name }) => name)])
-  const missing = knownNames.filter((name) => wanted.has(name) && !configured.includes(name))
+  const named = new Set([...namedIn(entries, configured), ...proposeProviders(env).map(({ name }) => name)])
+  const missing = knownNames.filter((name) => named.has(name) && !configured.includes(name))
   const tables = missing.flatMap((name) => knownProvider(name, env) ?? []).flatMap(rowsOf)
   return tables.length === 0 ? entries : new Map([...entries, ...tables])
 }
@@ -258,25 +258,25 @@ function namedIn(entries: Entries, configured: readonly string[]): readonly stri
   return [...['default_provider', 'vision.provider'].map((key) => String(entries.get(key)?.value)), ...members]
 }
 
-function rowsOf({ name, kind, model, baseUrl, apiKeyEnv, because }: Proposal): [string, Entry][] {
+function rowsOf({ name, kind, model, baseUrl, apiKeyEnv, because }: Proposal): [string, ConfigEntry][] {
   const values = { kind, model, base_url: baseUrl, api_key_env: apiKeyEnv }
-  return Object.entries(values).flatMap(([leaf, value]): [string, Entry][] =>
+  return Object.entries(values).flatMap(([leaf, value]): [string, ConfigEntry][] =>
     value === undefined ? [] : [[`providers.models.${name}.${leaf}`, entry(value, because)]],
   )
 }
 
-function entry(value: string, where: string): Entry {
+function entry(value: string, where: string): ConfigEntry {
   return { value, origin: { source: 'default', where } }
 }
 
 /** Merges layers: the stronger layer wins, but a project's file may only tighten the settings that protect the user. Later layers win. */
 function overlay(...layers: readonly Entries[]): Entries {
-  const merged = new Map<string, Entry>()
+  const merged = new Map<string, ConfigEntry>()
   for (const layer of layers) for (const [key, entry] of layer) merged.set(key, entry)
   return merged
 }
 
-type Weighed = { readonly entry: Entry } | { readonly why: string }
+type Weighed = { readonly entry: ConfigEntry } | { readonly why: string }
 
 /** Merges the project's entries over the user's. Refused entries become problems, because ignoring them silently would mislead the user. */
 function overlayProject(
@@ -296,7 +296,7 @@ function overlayProject(
 }
 
 /** Refuses every key whose row does not allow it: a row without a `project` field permits nothing. */
-function weigh(setting: Setting | undefined, base: Entry | undefined, entry: Entry): Weighed {
+function weigh(setting: Setting | undefined, base: ConfigEntry | undefined, entry: ConfigEntry): Weighed {
   switch (setting?.project) {
     case 'free':
       return { entry }
@@ -309,12 +309,12 @@ function weigh(setting: Setting | undefined, base: Entry | undefined, entry: Ent
   }
 }
 
-function stringsIn(entry: Entry | undefined): readonly string[] {
+function stringsIn(entry: ConfigEntry | undefined): readonly string[] {
   return isStrings(entry?.value) ? entry.value : []
 }
 
 /** Accepts a value that permits no more than the user's: a lower level, a smaller limit, fewer tools. Otherwise tells the project why. */
-function stricter(setting: Setting, base: Entry | undefined, entry: Entry): Weighed {
+function stricter(setting: Setting, base: ConfigEntry | undefined, entry: ConfigEntry): Weighed {
   if (setting.type === 'choice')
     return atMost(setting.values.indexOf(String(entry.value)), setting.values.indexOf(String(base?.value)), { base, entry })
   if (setting.type === 'boolean') return entry.value === true || base?.value === false ? { entry } : tooMuch(base)
@@ -327,11 +327,11 @@ function stricter(setting: Setting, base: Entry | undefined, entry: Entry): Weig
     : { why: `a project may only leave out what you allow, and this adds ${added.map(quote).join(', ')}` }
 }
 
-function atMost(wished: number, allowed: number, { base, entry }: { base: Entry | undefined; entry: Entry }): Weighed {
+function atMost(wished: number, allowed: number, { base, entry }: { base: ConfigEntry | undefined; entry: ConfigEntry }): Weighed {
   return wished <= allowed ? { entry } : tooMuch(base)
 }
 
-function tooMuch(base: Entry | undefined): Weighed {
+function tooMuch(base: ConfigEntry | undefined): Weighed {
   return { why: `a project may only make this stricter than your own setting (${shown(base?.value)}); change your own config file instead` }
 }
 

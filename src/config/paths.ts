@@ -15,7 +15,7 @@ export type HomePaths = {
   readonly trustedFolders: string
   /** The API keys that onboard keeps; see keys-file.ts. */
   readonly keys: string
-  /** What is known of models; see text/facts-file.ts. */
+  /** The file with facts about models; see text/facts-file.ts. */
   readonly models: string
   readonly logs: string
   readonly agents: string

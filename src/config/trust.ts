@@ -12,7 +12,7 @@ export type TrustResult =
 export type TrustList = { readonly folders: readonly string[]; readonly notices: readonly string[] }
 
 export type Trust = {
-  /** Tells whether this folder or a parent of it is listed. Compares real paths, with symbolic links resolved. */
+  /** Returns whether this folder or a parent of it is listed. Compares real paths, with symbolic links resolved. */
   isTrusted(folder: string): boolean
   /**
    * Reads the list from disk. A list that is unreadable or writable by others trusts nothing and returns a notice; so does a line without

@@ -16,7 +16,7 @@ import { errorCode, explainErrno } from './text/read-toml-file.ts'
 import { quote } from './text/toml.ts'
 
 type Checked = Pick<Extract<Loaded, { ok: true }>, 'config' | 'origins' | 'file' | 'project'>
-type Around = Pick<LoadInput, 'home' | 'env'> & {
+type ValidateInput = Pick<LoadInput, 'home' | 'env'> & {
   /** The tools that are known by name without asking them. */
   readonly tools: readonly string[]
 }
@@ -24,14 +24,14 @@ type Around = Pick<LoadInput, 'home' | 'env'> & {
 export type Doubt = ConfigProblem & { readonly isWarning: boolean }
 
 /** Works like `loadConfig`, but also requires that the workspace exists, and that the values make sense together. */
-export function validateConfig(input: LoadInput & Around): Loaded & { readonly warnings: readonly Doubt[] } {
+export function validateConfig(input: LoadInput & ValidateInput): Loaded & { readonly warnings: readonly Doubt[] } {
   const loaded = loadConfig(input)
   if (!loaded.ok) return { ...loaded, warnings: [] }
   const { problems = [], warnings = [] } = Object.groupBy(doubtsOf(loaded, input), ({ isWarning }) => (isWarning ? 'warnings' : 'problems'))
   return { ...(problems.length > 0 ? { ok: false as const, problems } : loaded), warnings }
 }
 
-export function doubtsOf(checked: Checked, around: Around): readonly Doubt[] {
+export function doubtsOf(checked: Checked, around: ValidateInput): readonly Doubt[] {
   const { config, origins } = checked
   const missing = folderProblem(config.workspaceDir, origins.workspace_dir?.where === builtIn.where)
   const message = `${quote(config.workspaceDir)} ${missing}`
@@ -44,7 +44,7 @@ export function doubtsOf(checked: Checked, around: Around): readonly Doubt[] {
   ]
 }
 
-function workspaceDoubts({ config, origins }: Checked, { home, env }: Around): Doubt[] {
+function workspaceDoubts({ config, origins }: Checked, { home, env }: ValidateInput): Doubt[] {
   const [workspace, userHome] = [realPlace(config.workspaceDir), realPlace(env.HOME || '/')]
   const why = whyNoWorkspace({ workspace, home: userHome, stateHome: realPlace(home) })
   // File tools can work in a home folder, and "-C ." says that somebody wants that.
@@ -69,8 +69,8 @@ function recordsNowhere({ config: { memory, receipts }, origins }: Checked): Dou
   })
 }
 
-/** Whoever may change these files decides what the agent may do. A group that is the user's own has the user's number. */
-function modes({ file, project }: Checked, { home }: Around): Doubt[] {
+/** Reports files that others may change: they decide what the agent may do. A group that is the user's own has the user's number. */
+function modes({ file, project }: Checked, { home }: ValidateInput): Doubt[] {
   const files = [file, project, `${home}/config.env`, `${home}/agents.json`].filter((path) => path !== undefined)
   return files.flatMap((path) => {
     const { mode = 0, uid = 0, gid = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
@@ -81,7 +81,7 @@ function modes({ file, project }: Checked, { home }: Around): Doubt[] {
 }
 
 /** The tools of a claw or another program are known only while it runs. */
-function unknownTools({ config, origins }: Checked, { tools }: Around): Doubt[] {
+function unknownTools({ config, origins }: Checked, { tools }: ValidateInput): Doubt[] {
   const { dir, executables } = config.tools
   const own = statSync(dir, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(dir) : [dir]
   const known = [...new Set([...tools, ...executables, ...own.map((path) => parse(path).name)])]

@@ -1,4 +1,7 @@
-/** Declares the types that entrances share with the host: its context, the loaded setup and conversations. Channels: channels/inbox/channel-api.ts. */
+/**
+ * Declares the types that entrances share with the host: its context, the loaded setup and conversations. Channels:
+ * channels/inbox/channel-api.ts.
+ */
 
 import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
@@ -24,7 +27,7 @@ import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 
-/** What a home and its conversations need from their process. */
+/** Provides what a home and its conversations need from their process. */
 export type HostContext = {
   readonly env: Environment
   /** The available channels, each with the rows of its configuration section. */
@@ -124,10 +127,10 @@ export type Conversation = {
   /**
    * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs one turn
    * at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn waits while too
-   * many turns run in this process. With `continues` it goes on with an interrupted turn; see `InterruptedTurn.continueWith`.
+   * many turns run in this process. With `continues` it continues an interrupted turn; see `InterruptedTurn.continueWith`.
    */
   run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent>
-  /** Returns the last turn when it can go on, else the reason why it cannot. */
+  /** Returns the last turn when it can continue, else the reason why it cannot. */
   interrupted(): Promise<InterruptedTurn | string>
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used) */
   approve(gateId: string, decision: Decision): Promise<string | undefined>
@@ -177,7 +180,7 @@ export type Conversation = {
   close(): Promise<void>
 }
 
-/** A turn that can go on at its first step without a receipt. */
+/** A turn that can continue at its first step without a receipt. */
 export type InterruptedTurn = {
   /** How many of its calls have ended. */
   readonly calls: number
@@ -186,8 +189,8 @@ export type InterruptedTurn = {
   /** The calls that nobody may repeat unasked: they had begun, and whether they happened is unknown. */
   readonly unknown: readonly Proposal[]
   /**
-   * Returns what `run` takes to go on. `answers`, by call id: the call was done, runs again, or is left out; without an answer the model is
-   * told to check.
+   * Returns what `run` takes to continue. `answers`, by call id: the call was done, runs again, or is left out; without an answer the model is
+   * asked to check.
    */
   continueWith(answers: ReadonlyMap<string, 'done' | 'again' | 'skip'>): { readonly prompt: string; readonly continues: Continued }
 }
@@ -233,13 +236,13 @@ export type Host = {
   readonly questions: () => readonly OpenQuestion[]
   /** The events of all runs of this home, of this process and of others, and notices about everything else that happens in it. */
   readonly events: EventHub
-  /** What can be read of this home and decided about it besides conversations; loaded on first use. */
+  /** Reads the records of this home and takes decisions about them, besides conversations; loaded on first use. */
   records(): Promise<HostRecords>
-  /** What commands and file tools of this home changed; opened on first use. */
+  /** Returns what commands and file tools of this home changed; opened on first use. */
   changes(): Promise<KeptChanges>
   /** Loaded on first use. */
   schedules(): Promise<Schedules>
-  /** What model calls have cost. @throws FailureError `usage` for a query that makes no sense */
+  /** Returns what model calls have cost. @throws FailureError `usage` for a query that makes no sense */
   cost(query: CostQuery): Promise<CostReport>
   /** Begins to count and to trace what runs of this home do; loaded only by servers. Close it before the host. */
   telemetry(version: string): Promise<Telemetry>
@@ -257,10 +260,10 @@ export type Host = {
   cancelRun(runId: string, by: string): boolean
   /** Returns the commands in the background of a conversation that is open in this process. */
   jobs(conversationId: string): BackgroundJobs | undefined
-  /** Tells whether the conversation has a turn. */
+  /** Returns whether the conversation has a turn. */
   hasConversation(id: string): boolean
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */
-  replay(wanted: string, threads: readonly AnyUserThread[]): Promise<ReplayedRun>
+  replay(ref: string, threads: readonly AnyUserThread[]): Promise<ReplayedRun>
   /**
    * Cancels the running turns of this host, waits at most `graceMs` milliseconds for them, and releases the home: the last user closes its
    * files.

@@ -4,7 +4,7 @@ import { defaultOf, type Row } from '../../kit/settings.ts'
 import type { Origin } from '../config.ts'
 import { providerPrefix, rowsOfKind } from '../table.ts'
 import { check } from '../text/check.ts'
-import { type Entries, type Entry, type Here, providerNames } from './entries.ts'
+import { type ConfigEntry, type Entries, type Here, providerNames } from './entries.ts'
 import { kindOf } from './references.ts'
 
 const builtIn: Origin = { source: 'default', where: 'built in' }
@@ -12,7 +12,7 @@ const withoutFile: Origin = { source: 'default', where: 'without a config file' 
 
 /** Checks only the defaults that are paths, because they depend on the user. `hasFile`: whether there is a config file. */
 export function defaultEntries(where: Here, hasFile: boolean): Entries {
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, ConfigEntry>()
   for (const setting of where.table.settings) {
     if (setting.key.includes('*')) continue
     const value = setting.type === 'path' || setting.type === 'paths' ? check(setting, defaultOf(setting), where).value : defaultOf(setting)
@@ -31,7 +31,7 @@ export function withStub(entries: Entries): Entries {
 
 /** Adds `local`, unless the user has defined it, and the default values of each provider's kind. */
 export function withProviderDefaults(entries: Entries): Entries {
-  const all = new Map<string, Entry>()
+  const all = new Map<string, ConfigEntry>()
   const names = providerNames(entries)
   const given = names.includes('local') ? entries : new Map([...entries, ['providers.models.local.kind', localKind] as const])
   for (const name of names.includes('local') ? names : [...names, 'local']) fill(all, given, name)
@@ -39,10 +39,10 @@ export function withProviderDefaults(entries: Entries): Entries {
   return all
 }
 
-const localKind: Entry = { value: 'mock', origin: builtIn }
+const localKind: ConfigEntry = { value: 'mock', origin: builtIn }
 
 /** Adds the defaults of one provider's kind. */
-function fill(all: Map<string, Entry>, entries: Entries, name: string): void {
+function fill(all: Map<string, ConfigEntry>, entries: Entries, name: string): void {
   const kind = kindOf(entries, name)
   for (const [leaf, row] of Object.entries(rowsOfKind(kind) ?? {})) {
     const value = defaultOf(row)

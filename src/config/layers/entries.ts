@@ -3,17 +3,17 @@
 import type { ConfigProblem, Origin } from '../config.ts'
 import { providerPrefix, type Setting, type Table } from '../table.ts'
 import type { ExpandContext } from '../text/check.ts'
-import { check, type Value, type Where } from '../text/check.ts'
+import { type ConfigValue, check, type Where } from '../text/check.ts'
 
 /** The context for reading a layer: the table of all keys, and the values of `~` and `$NAME`. */
-export type Around = ExpandContext & { readonly table: Table }
+export type LayerContext = ExpandContext & { readonly table: Table }
 
 /** The context for values that a person typed. */
-export type Here = Where & Around
+export type Here = Where & LayerContext
 
-export type Entry = { readonly value: Value; readonly origin: Origin }
+export type ConfigEntry = { readonly value: ConfigValue; readonly origin: Origin }
 
-export type Entries = ReadonlyMap<string, Entry>
+export type Entries = ReadonlyMap<string, ConfigEntry>
 
 export type Layer = { readonly entries: Entries; readonly problems: readonly ConfigProblem[]; readonly notices: readonly string[] }
 
@@ -31,7 +31,7 @@ export function providerNames(keys: Entries | ReadonlySet<string>): readonly str
   return [...names]
 }
 
-export type Draft = { readonly entries: Map<string, Entry>; readonly problems: ConfigProblem[]; readonly notices: string[] }
+export type Draft = { readonly entries: Map<string, ConfigEntry>; readonly problems: ConfigProblem[]; readonly notices: string[] }
 
 export function draftLayer(): Draft {
   return { entries: new Map(), problems: [], notices: [] }

@@ -9,7 +9,7 @@ import { type Setting, settingOf, type Table, variablesOfSetting } from '../tabl
 import { readAssignments } from '../text/assignments.ts'
 import type { ExpandContext } from '../text/check.ts'
 import type { FileRead } from '../text/read-toml-file.ts'
-import { type Around, draftLayer, type Here, type Layer, put } from './entries.ts'
+import { draftLayer, type Here, type Layer, type LayerContext, put } from './entries.ts'
 
 /** The text of each variable, with its origin. */
 type Variables = ReadonlyMap<string, { readonly text: string; readonly origin: Origin }>
@@ -35,28 +35,28 @@ export function variablesOf(env: ExpandContext['env'], table: Table): Variables 
   return new Map(ours.map(([name, text = '']) => [name, { text, origin: { source: 'environment', where: name } }]))
 }
 
-export function environmentLayer(given: Variables, where: Here): Layer {
+export function environmentLayer(read: Variables, where: Here): Layer {
   const draft = draftLayer()
-  const variables = withAliases(given)
+  const variables = withAliases(read)
   if (![...variables.keys()].some((name) => !others.includes(name))) return draft
   for (const setting of where.table.settings) {
     const [variable, other] = variablesOfSetting(setting).filter((name) => variables.has(name))
-    const said = variable === undefined ? undefined : variables.get(variable)
-    if (variable === undefined || said === undefined) continue
-    if (other !== undefined && variables.get(other)?.text !== said.text)
+    const entry = variable === undefined ? undefined : variables.get(variable)
+    if (variable === undefined || entry === undefined) continue
+    if (other !== undefined && variables.get(other)?.text !== entry.text)
       draft.notices.push(`${other} is set too and not used: ${variable} decides`)
-    put(draft, { setting, raw: fromText(setting, said.text), where, origin: said.origin })
+    put(draft, { setting, raw: fromText(setting, entry.text), where, origin: entry.origin })
   }
   draft.notices.push(...strangers(variables, where.table))
   return draft
 }
 
 /** Returns a layer with the provider that overrides any other choice, flags included. */
-export function backendLayer(given: Variables, where: Here): Layer {
+export function backendLayer(read: Variables, where: Here): Layer {
   const draft = draftLayer()
   const setting = settingOf(where.table, 'default_provider')
-  const said = backends.map((name) => given.get(name)).find((found) => found !== undefined)
-  if (said && setting) put(draft, { setting, raw: said.text, where, origin: said.origin })
+  const entry = backends.map((name) => read.get(name)).find((found) => found !== undefined)
+  if (entry && setting) put(draft, { setting, raw: entry.text, where, origin: entry.origin })
   return draft
 }
 
@@ -65,11 +65,11 @@ function knownVariables({ settings }: Table): readonly string[] {
   return [...settings.flatMap(variablesOfSetting), ...Object.keys(aliases), ...backends]
 }
 
-function withAliases(given: Variables): Variables {
-  const variables = new Map(given)
+function withAliases(read: Variables): Variables {
+  const variables = new Map(read)
   for (const [alias, name] of Object.entries(aliases)) {
-    const said = given.get(alias)
-    if (said && !given.has(name)) variables.set(name, said)
+    const entry = read.get(alias)
+    if (entry && !read.has(name)) variables.set(name, entry)
   }
   return variables
 }
@@ -120,16 +120,16 @@ function noSetting(name: string, known: readonly string[]): string {
   return `${name} is not a setting and was ignored${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 
-type Given = { readonly around: Around; readonly readFile: (path: string) => FileRead }
+type EnvFileInput = { readonly around: LayerContext; readonly readFile: (path: string) => FileRead }
 
 /** `backend` sets the provider that overrides any other choice. */
 export type EnvFileLayers = { readonly settings: Layer; readonly backend: Layer }
 
 /**
- * Reads `<home>/config/braidclaw.env` (or shellclaw.env), which sets the environment's variables with lower precedence. Executes nothing in the
- * files; reports invalid lines and unknown names.
+ * Reads `<home>/config/braidclaw.env` (or shellclaw.env), which sets the environment's variables with lower precedence. Executes nothing in
+ * the files; reports invalid lines and unknown names.
  */
-export function envFileLayers({ around, readFile }: Given): EnvFileLayers {
+export function envFileLayers({ around, readFile }: EnvFileInput): EnvFileLayers {
   const draft = draftLayer()
   const variables: Draft = new Map()
   for (const file of homePaths(around.home).envFiles) {
@@ -146,7 +146,7 @@ export function envFileLayers({ around, readFile }: Given): EnvFileLayers {
 }
 
 type Draft = Map<string, { readonly text: string; readonly origin: Origin }>
-type Text = { readonly file: string; readonly text: string; readonly around: Around }
+type Text = { readonly file: string; readonly text: string; readonly around: LayerContext }
 
 /** @returns the notices to show. */
 function take(variables: Draft, { file, text, around: { home, table } }: Text): readonly string[] {
@@ -161,9 +161,9 @@ function take(variables: Draft, { file, text, around: { home, table } }: Text): 
   return notices.toSorted((a, b) => a.line - b.line).map(({ line, what }) => `${file}:${line}: ${what}`)
 }
 
-type Named = { readonly name: string; readonly value: string; readonly home: string; readonly known: readonly string[] }
+type FileVariable = { readonly name: string; readonly value: string; readonly home: string; readonly known: readonly string[] }
 
-function remark({ name, value, home, known }: Named): string | undefined {
+function remark({ name, value, home, known }: FileVariable): string | undefined {
   if (/^(BRAID|SHELL)CLAW_HOME$/.test(name))
     return value === home ? undefined : `${name} cannot move the folder that this file lies in; set it in the environment`
   if (known.includes(name)) return undefined

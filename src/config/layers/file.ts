@@ -4,34 +4,34 @@ import { dirname, join, normalize, relative } from 'node:path'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { forms } from '../../kit/settings.ts'
 import { didYouMean, nearest } from '../../kit/text.ts'
-import type { AgentConfig, ConfigProblem, Origin, Source } from '../config.ts'
+import type { AgentConfig, ConfigProblem, ConfigSource, Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { leafOf, patternOf, providerPrefix, rowsOfKind, type Setting, sectionOf, settingOf, type Table } from '../table.ts'
 import { check } from '../text/check.ts'
 import type { FileRead } from '../text/read-toml-file.ts'
 import { quote, readToml, type TomlDocument } from '../text/toml.ts'
-import { type Around, draftLayer, type Entries, type Entry, type Here, type Layer, put } from './entries.ts'
+import { type ConfigEntry, draftLayer, type Entries, type Here, type Layer, type LayerContext, put } from './entries.ts'
 
-type FileInput = { readonly file: string; readonly text: string; readonly source: Source; readonly around: Around }
+type FileInput = { readonly file: string; readonly text: string; readonly source: ConfigSource; readonly around: LayerContext }
 
 /** `broken`: the file has a syntax error, so a missing key may only be unreadable. */
 export type FileLayer = Layer & { readonly broken: boolean }
 
-type Walk = FileInput & {
+type LayerWalk = FileInput & {
   readonly toml: TomlDocument
-  readonly entries: Map<string, Entry>
+  readonly entries: Map<string, ConfigEntry>
   readonly problems: ConfigProblem[]
 }
 
 export function fileLayer(input: FileInput): FileLayer {
   const toml = readToml(input.text)
   const problems = toml.problems.map((problem) => ({ file: input.file, key: '', ...problem }))
-  const walk = { ...input, toml, entries: new Map<string, Entry>(), problems }
+  const walk = { ...input, toml, entries: new Map<string, ConfigEntry>(), problems }
   visitTable(walk, '', toml.data)
   return { entries: walk.entries, problems, notices: [], broken: toml.problems.length > 0 }
 }
 
-function visitTable(walk: Walk, prefix: string, table: { readonly [key: string]: unknown }): void {
+function visitTable(walk: LayerWalk, prefix: string, table: { readonly [key: string]: unknown }): void {
   // The kind named in a provider's table selects the rows for its keys.
   const kind = prefix.startsWith(providerPrefix) && typeof table.kind === 'string' ? table.kind : undefined
   for (const [name, raw] of Object.entries(table)) visit(walk, { prefix, name, kind }, raw)
@@ -39,7 +39,7 @@ function visitTable(walk: Walk, prefix: string, table: { readonly [key: string]:
 
 type At = { readonly prefix: string; readonly name: string; readonly kind: string | undefined }
 
-function visit(walk: Walk, { prefix, name, kind }: At, raw: unknown): void {
+function visit(walk: LayerWalk, { prefix, name, kind }: At, raw: unknown): void {
   const key = prefix + name
   const setting = name.includes('.') ? undefined : settingOf(walk.around.table, key, kind)
   if (setting !== undefined) visitValue(walk, setting, key, raw)
@@ -54,12 +54,12 @@ function noSection(key: string, raw: unknown): string {
   return `must be a section, written [${key}]${Array.isArray(raw) ? ' once and with single brackets' : ''}`
 }
 
-function isKnownSection({ around }: Walk, prefix: string, name: string): boolean {
+function isKnownSection({ around }: LayerWalk, prefix: string, name: string): boolean {
   if (prefix === providerPrefix) return new RegExp(forms.provider.pattern).test(name)
   return !name.includes('.') && isSection(around.table, patternOf(prefix + name))
 }
 
-function visitValue(walk: Walk, setting: Setting, key: string, raw: unknown): void {
+function visitValue(walk: LayerWalk, setting: Setting, key: string, raw: unknown): void {
   const checked = check(setting, raw, { ...walk.around, base: dirname(walk.file), typed: false })
   const origin = originIn(walk, key)
   for (const message of checked.wrong) walk.problems.push({ file: walk.file, line: origin.line, column: origin.column, key, message })
@@ -67,7 +67,7 @@ function visitValue(walk: Walk, setting: Setting, key: string, raw: unknown): vo
 }
 
 /** Computes line and column only when they are read: a normal turn never reads them. */
-function originIn({ source, file, toml }: Walk, key: string): Origin {
+function originIn({ source, file, toml }: LayerWalk, key: string): Origin {
   const at = () => toml.place(key)?.value ?? toml.place(key)
   return {
     source,
@@ -81,14 +81,14 @@ function originIn({ source, file, toml }: Walk, key: string): Origin {
   }
 }
 
-function blame(walk: Walk, key: string, message: string): void {
+function blame(walk: LayerWalk, key: string, message: string): void {
   const { line, column } = walk.toml.place(key) ?? {}
   walk.problems.push({ file: walk.file, line, column, key, message })
 }
 
 const secret = /^(api_?)?key$|^api_?(token|secret)$|^(auth_?)?token$|^secret$|^password$|^authorization$|^bearer$/
 
-/** Tells whether some key lies below this pattern (`channels.cli`). */
+/** Returns whether some key lies below this pattern (`channels.cli`). */
 function isSection({ settings }: Table, pattern: string): boolean {
   return settings.some((setting) => setting.key.startsWith(`${pattern}.`))
 }
@@ -169,9 +169,9 @@ export function agentLayer({ agents, file = '' }: Agents, entries: Entries, wher
   return draft
 }
 
-type Parsed = Pick<Agents, 'agents' | 'problems'>
+type ParsedAgents = Pick<Agents, 'agents' | 'problems'>
 
-function parse(file: string, text: string, home: string): Parsed {
+function parse(file: string, text: string, home: string): ParsedAgents {
   const wrong = (key: string, message: string) => ({ file, key, message })
   const data = parseJson(text)
   if (!isObject(data))

@@ -1,7 +1,7 @@
 /** Decides which model is used: splits `provider/model`, and keeps a model with the provider it was chosen for. */
 
 import { nearest } from '../../kit/text.ts'
-import type { ConfigProblem, Origin, Source } from '../config.ts'
+import type { ConfigProblem, ConfigSource, Origin } from '../config.ts'
 import { quote } from '../text/toml.ts'
 import type { Entries } from './entries.ts'
 import { membersOf } from './references.ts'
@@ -54,7 +54,7 @@ function unknown(provider: string, whole: string, { providers, standing }: Other
   return `there is no provider ${quote(provider)}; ${advice}${slashed}`
 }
 
-const strength: readonly Source[] = ['default', 'user', 'project', 'environment', 'agent', 'flag']
+const strength: readonly ConfigSource[] = ['default', 'user', 'project', 'environment', 'agent', 'flag']
 
 /** Drops a model that was chosen for one provider when a stronger source chose another provider. */
 export function withModel(entries: Entries): Entries {

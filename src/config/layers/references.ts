@@ -1,4 +1,7 @@
-/** Checks what no single row can check: each provider is complete, every name of a provider refers to an existing one, and values fit together. */
+/**
+ * Checks what no single row can check: each provider is complete, every name of a provider refers to an existing one, and values fit
+ * together.
+ */
 
 import { existsSync, statSync } from 'node:fs'
 import { isObject } from '../../kit/json.ts'
@@ -9,21 +12,21 @@ import { realPlace } from '../../workspace/real-place.ts'
 import type { ConfigProblem } from '../config.ts'
 import { kinds, leafOf, providerPrefix as prefix, providerSetting, rowsOfKind } from '../table.ts'
 import { quote } from '../text/toml.ts'
-import { type Entries, type Entry, isStrings, providerNames } from './entries.ts'
+import { type ConfigEntry, type Entries, isStrings, providerNames } from './entries.ts'
 
 /** `mentioned`: keys that already have a problem; no further problem is reported for them. */
-export type Known = { readonly entries: Entries; readonly mentioned: ReadonlySet<string> }
+export type CheckedEntries = { readonly entries: Entries; readonly mentioned: ReadonlySet<string> }
 
 export function kindOf(entries: Entries, name: string): string | undefined {
   return kinds.find(({ kind }) => kind === entries.get(`${prefix}${name}.kind`)?.value)?.kind
 }
 
 /** Reports missing keys, and keys that have no meaning for the provider's kind. */
-export function completeness(known: Known): readonly ConfigProblem[] {
+export function completeness(known: CheckedEntries): readonly ConfigProblem[] {
   return providerNames(known.entries).flatMap((name) => ofProvider(known, name))
 }
 
-function ofProvider(known: Known, name: string): readonly ConfigProblem[] {
+function ofProvider(known: CheckedEntries, name: string): readonly ConfigProblem[] {
   const key = `${prefix}${name}`
   const own = [...known.entries].filter(([each]) => each.startsWith(`${key}.`))
   const kind = kindOf(known.entries, name)
@@ -38,17 +41,17 @@ function ofProvider(known: Known, name: string): readonly ConfigProblem[] {
   ]
 }
 
-function missing(key: string, leaf: string, near: Entry | undefined, kind?: string): ConfigProblem {
+function missing(key: string, leaf: string, near: ConfigEntry | undefined, kind?: string): ConfigProblem {
   const allowed = leaf === 'kind' ? ` (one of ${kinds.map((each) => quote(each.kind)).join(', ')})` : ''
   return problem(near, `${key}.${leaf}`, `is missing${allowed}; ${providerSetting(`${key}.${leaf}`, kind)?.about ?? ''}`)
 }
 
-function outOfPlace(key: string, entry: Entry, kind: string): ConfigProblem {
+function outOfPlace(key: string, entry: ConfigEntry, kind: string): ConfigProblem {
   const others = kinds.filter(({ settings }) => Object.hasOwn(settings, leafOf(key))).map((each) => quote(each.kind))
   return problem(entry, key, `means nothing for kind = "${kind}", only for ${others.join(', ')}; remove it`)
 }
 
-function problem(near: Entry | undefined, key: string, message: string): ConfigProblem {
+function problem(near: ConfigEntry | undefined, key: string, message: string): ConfigProblem {
   const { where = 'built in', line, column } = near?.origin ?? {}
   return { file: where, line, column, key, message }
 }
@@ -71,7 +74,7 @@ function namesIn(value: unknown): readonly string[] {
 }
 
 /** Checks that default_provider, reliable.providers, router.routes and router.default name existing providers and form no cycle. */
-export function references({ entries, mentioned }: Known): readonly ConfigProblem[] {
+export function references({ entries, mentioned }: CheckedEntries): readonly ConfigProblem[] {
   const names = new Set([...providerNames(entries), ...providerNames(mentioned)])
   const chosen = { key: 'default_provider', name: String(entries.get('default_provider')?.value) }
   const all = [chosen, ...providerNames(entries).flatMap((name) => membersOf(entries, name))]
@@ -80,7 +83,7 @@ export function references({ entries, mentioned }: Known): readonly ConfigProble
 }
 
 /** Checks that memory.history_keep is less than memory.history_max. */
-export function lengths({ entries, mentioned }: Known): readonly ConfigProblem[] {
+export function lengths({ entries, mentioned }: CheckedEntries): readonly ConfigProblem[] {
   const [max, keep] = ['memory.history_max', 'memory.history_keep'].map((key) => ({ key, entry: entries.get(key) }))
   if (!max?.entry || !keep?.entry || mentioned.has(max.key) || mentioned.has(keep.key)) return []
   if (Number(keep.entry.value) < Number(max.entry.value)) return []
@@ -90,7 +93,7 @@ export function lengths({ entries, mentioned }: Known): readonly ConfigProblem[]
 }
 
 /** Checks that each of the two records has a file of its own. */
-export function recordPlaces({ entries, mentioned }: Known): readonly ConfigProblem[] {
+export function recordPlaces({ entries, mentioned }: CheckedEntries): readonly ConfigProblem[] {
   const places = ['memory.path', 'receipts.path'].map((key) => ({ key, entry: entries.get(key), path: String(entries.get(key)?.value) }))
   const chosen = places.filter(({ entry }) => entry?.origin.source !== 'default')
   const [[memory, receipts], blamed] = [places, chosen.at(-1)]

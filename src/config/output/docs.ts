@@ -118,8 +118,8 @@ function typeOf(setting: Row): string {
 function fallBack({ kinds, ...setting }: Setting): string {
   const byKind = Map.groupBy(kinds ?? [{ kind: '', row: setting }], ({ row }) => usual(row))
   const differs = byKind.size > 1
-  const told = [...byKind].map(([words, group]) => (differs ? `${group.map(({ kind }) => kind).join(', ')}: ${words}` : words))
-  return [...told, workNumber(setting)].filter((words) => words !== '').join('; ')
+  const defaults = [...byKind].map(([words, group]) => (differs ? `${group.map(({ kind }) => kind).join(', ')}: ${words}` : words))
+  return [...defaults, workNumber(setting)].filter((words) => words !== '').join('; ')
 }
 
 function workNumber(row: Row): string {

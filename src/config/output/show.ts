@@ -19,8 +19,8 @@ export function showConfig(config: Config, origins: Origins, { origin, json, cha
   return `${sections.join('\n\n')}\n`
 }
 
-type Line = { readonly key: string; readonly setting: Row; readonly value: unknown }
-type Section = { readonly header: string; readonly rows: readonly Line[] }
+type SettingRow = { readonly key: string; readonly setting: Row; readonly value: unknown }
+type Section = { readonly header: string; readonly rows: readonly SettingRow[] }
 
 function sectionsOf(config: Config, settings: readonly Setting[]): readonly Section[] {
   const rows = settings.flatMap((setting) => rowsFor(setting, config)).map((row) => ({ ...row, value: valueAt(config, row.key) }))
@@ -30,7 +30,7 @@ function sectionsOf(config: Config, settings: readonly Setting[]): readonly Sect
 }
 
 /** Lists the rows of each provider's kind at the place of the row `kind`. */
-function rowsFor(setting: Setting, { providers }: Config): readonly Omit<Line, 'value'>[] {
+function rowsFor(setting: Setting, { providers }: Config): readonly Omit<SettingRow, 'value'>[] {
   if (!setting.key.startsWith(providerPrefix)) return [{ key: setting.key, setting }]
   if (leafOf(setting.key) !== 'kind') return []
   return Object.values(providers.models).flatMap(({ name, kind }) =>

@@ -34,21 +34,21 @@ function readLine(line: string): { readonly name: string; readonly value: string
   return 'why' in read ? read.why : { name, value: read.value }
 }
 
-type Value = { readonly value: string } | { readonly why: string }
+type UnquotedText = { readonly value: string } | { readonly why: string }
 
 /** Joins adjacent quoted and unquoted pieces, as in `a"b c"'d'`. */
-function readValue(text: string): Value {
+function readValue(text: string): UnquotedText {
   let value = ''
   for (let rest = text; ; ) {
     if (rest === '' || /^[ \t]+(#|$)/.test(rest)) return { value }
-    const taken = piece(rest)
-    if (taken === undefined) return { why: whatStops(rest) }
-    value += taken.text
-    rest = rest.slice(taken.length)
+    const next = piece(rest)
+    if (next === undefined) return { why: whatStops(rest) }
+    value += next.text
+    rest = rest.slice(next.length)
   }
 }
 
-type Piece = { readonly text: string; readonly length: number }
+type TextPiece = { readonly text: string; readonly length: number }
 
 const pieces: readonly (readonly [form: RegExp, read: (inside: string) => string])[] = [
   [/^'([^']*)'/, (inside) => inside],
@@ -58,7 +58,7 @@ const pieces: readonly (readonly [form: RegExp, read: (inside: string) => string
   [/^([^\s'"\\`;&|<>()]+)/, (inside) => inside],
 ]
 
-function piece(rest: string): Piece | undefined {
+function piece(rest: string): TextPiece | undefined {
   for (const [form, read] of pieces) {
     const [whole, inside] = form.exec(rest) ?? []
     if (whole !== undefined && inside !== undefined) return { text: read(inside), length: whole.length }

@@ -7,7 +7,7 @@ import { didYouMean } from '../../kit/text.ts'
 
 import { quote, shown } from './toml.ts'
 
-export type Value = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }
+export type ConfigValue = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }
 
 /**
  * `base` is the folder where a relative path starts. `typed`: a person typed the value just now, so any path may be relative; in a file
@@ -15,7 +15,7 @@ export type Value = string | number | boolean | readonly string[] | readonly num
  */
 export type Where = ExpandContext & { readonly base: string; readonly typed: boolean }
 
-type Checked = { readonly value?: Value; readonly wrong: readonly string[] }
+type Checked = { readonly value?: ConfigValue; readonly wrong: readonly string[] }
 
 export function check(setting: Row, raw: unknown, where: Where): Checked {
   switch (setting.type) {
@@ -45,7 +45,7 @@ export function check(setting: Row, raw: unknown, where: Where): Checked {
   }
 }
 
-function right(value: Value): Checked {
+function right(value: ConfigValue): Checked {
   return { value, wrong: [] }
 }
 
@@ -158,8 +158,8 @@ type Expanded = { readonly ok: true; readonly text: string } | { readonly ok: fa
 const reference = /\$(?:\$|([A-Za-z_]\w*)|\{([^}]*)(\}?))/g
 
 /**
- * Expands `$NAME` and `${NAME}`. An unset variable is an error, never an empty string. `$$` is a literal dollar sign; the value of a variable
- * is not expanded again.
+ * Expands `$NAME` and `${NAME}`. An unset variable is an error, never an empty string. `$$` is a literal dollar sign; the value of a
+ * variable is not expanded again.
  */
 export function expand(text: string, around: ExpandContext): Expanded {
   if (!text.includes('$')) return { ok: true, text }

@@ -18,7 +18,7 @@ export type FactsFile = {
   readonly problems: readonly string[]
 }
 
-type Found = { readonly provider: string; readonly model: string; readonly facts: ModelFacts }
+type ModelFactsRow = { readonly provider: string; readonly model: string; readonly facts: ModelFacts }
 
 /** Never throws. A missing file is an empty one. */
 export function readFactsFile(path: string): FactsFile {
@@ -36,7 +36,7 @@ export function readFactsFile(path: string): FactsFile {
   return fileOf(found, problems)
 }
 
-function fileOf(found: readonly Found[], problems: readonly string[]): FactsFile {
+function fileOf(found: readonly ModelFactsRow[], problems: readonly string[]): FactsFile {
   const find: FactsFile['find'] = (provider, model) => found.find((each) => each.provider === provider && each.model === model)?.facts
   return { find, names: found.map(({ provider, model }) => ({ provider, model })), problems }
 }
@@ -48,7 +48,7 @@ function placeOf(toml: TomlDocument, key: string): string {
 
 type Blame = (key: string, why: string) => void
 
-function entryOf({ provider, model, raw }: { provider: string; model: string; raw: unknown }, blame: Blame): Found[] {
+function entryOf({ provider, model, raw }: { provider: string; model: string; raw: unknown }, blame: Blame): ModelFactsRow[] {
   const table = `${provider}.${model}`
   if (!isTable(raw)) {
     blame(table, `must be a table; write [${provider}.${quote(model)}], with the quotes when the name has a dot`)

@@ -3,11 +3,15 @@
 import { parse } from 'smol-toml'
 
 /** Lines and columns count from 1, columns in UTF-16 units. `value` is where the value starts; absent for a [section]. */
-export type Place = { readonly line: number; readonly column: number; readonly value?: { readonly line: number; readonly column: number } }
+export type TextPosition = {
+  readonly line: number
+  readonly column: number
+  readonly value?: { readonly line: number; readonly column: number }
+}
 
 /** Returns positions by dotted path; for a repeated path (arrays of tables) it returns the first position. */
-export function locate(text: string): ReadonlyMap<string, Place> {
-  const places = new Map<string, Place>()
+export function locate(text: string): ReadonlyMap<string, TextPosition> {
+  const places = new Map<string, TextPosition>()
   const at = positions(text)
   const record = (path: readonly string[], key: number, value?: number) => {
     const name = path.join('.')

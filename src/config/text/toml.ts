@@ -1,11 +1,11 @@
 /**
- * Parses TOML and reports every syntax error in one pass: it reports a broken line, removes it, and parses the rest again. Writes values, and
- * quotes untrusted text for messages.
+ * Parses TOML and reports every syntax error in one pass: it reports a broken line, removes it, and parses the rest again. Writes values,
+ * and quotes untrusted text for messages.
  */
 
 import { parse, TomlError } from 'smol-toml'
 import { isObject } from '../../kit/json.ts'
-import { locate, type Place } from './locate.ts'
+import { locate, type TextPosition } from './locate.ts'
 
 type SyntaxProblem = { readonly line: number; readonly column: number; readonly message: string }
 
@@ -14,7 +14,7 @@ export type TomlDocument = {
   readonly data: { readonly [key: string]: unknown }
   readonly problems: readonly SyntaxProblem[]
   /** Returns the position of a dotted path. Scans the text on the first call, so a file without errors costs nothing. */
-  place(path: string): Place | undefined
+  place(path: string): TextPosition | undefined
 }
 
 const maxProblems = 20
@@ -45,7 +45,7 @@ function withoutComments(text: string): string {
 const commentLine = /^[ \t]*#[\t -~\u0080-\uffff]*$/gm
 
 function document(data: TomlDocument['data'], text: string, problems: readonly SyntaxProblem[]): TomlDocument {
-  const scanned: ReadonlyMap<string, Place>[] = []
+  const scanned: ReadonlyMap<string, TextPosition>[] = []
   const place = (path: string) => {
     if (scanned[0] === undefined) scanned.push(locate(text))
     return scanned[0]?.get(path)

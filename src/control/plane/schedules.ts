@@ -2,7 +2,7 @@
 
 import { FailureError } from '../../host/failure.ts'
 import { readTiming, readZone } from '../../host/schedules/read-timing.ts'
-import { nextDue, planStep, type Step, type Timing } from '../../host/schedules/timing.ts'
+import { nextDue, planStep, type ScheduleStep, type Timing } from '../../host/schedules/timing.ts'
 import { onlyOperator, signatureOf } from '../contract/caller.ts'
 import type { SchedulePlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
@@ -153,7 +153,7 @@ function* lockDue({ dialect, now }: PlaneContext, number: number): Command<DueSc
 }
 
 /** Plans the next step; all times before `next_at` are done. With `run-all` each missed time waits for the task of the one before. */
-function* stepOf(context: PlaneContext, { row, timing }: DueSchedule): Command<Step> {
+function* stepOf(context: PlaneContext, { row, timing }: DueSchedule): Command<ScheduleStep> {
   const { missed, overlap } = draftOf(row)
   const isRunning = overlap === 'skip' && (yield* isOpen(intOrNull(row, 'last_task_id')))
   return planStep(
@@ -192,7 +192,7 @@ function* createDueTask(context: PlaneContext, { row, due, passedOver }: DueTask
   yield* recordEvent(context, { type: 'schedule.fired', actor, taskId, role: task.role, data: schedule })
 }
 
-type SkippedTime = { readonly row: Row; readonly step: Extract<Step, { readonly do: 'leave' }> }
+type SkippedTime = { readonly row: Row; readonly step: Extract<ScheduleStep, { readonly do: 'leave' }> }
 
 function* recordSkipped(context: PlaneContext, { row, step }: SkippedTime): Command<void> {
   yield* recordEvent(context, {

@@ -93,7 +93,7 @@ function profileRows({ profile = 'chat', users = [], form = 'any' }: People = {}
 }
 
 /** A channel with its own settings and its people. */
-type Named = { readonly name: string; readonly people?: People }
+type NamedChannel = { readonly name: string; readonly people?: People }
 
 /** Returns the rows of [channels.NAME]: the channel's own, then those that every channel has. */
 export function rowsOf({ people, settings }: { readonly people?: People; readonly settings: Rows }): Rows {
@@ -101,20 +101,20 @@ export function rowsOf({ people, settings }: { readonly people?: People; readonl
   return { ...settings, ...others, ...(people?.byToken ? {} : { users, approvers }) }
 }
 
-export function channelProfileOf(config: Pick<Config, 'channels'>, { name, people }: Named): ChannelProfile {
-  const said = channelSettings(config, { name, settings: profileRows(people) })
-  const isChat = said.profile === 'chat'
-  const tools = said.toolsAllow ? withParts(said.toolsAllow) : isChat ? chatTools : undefined
-  const level = said.autonomy ?? (isChat ? 'readonly' : undefined)
+export function channelProfileOf(config: Pick<Config, 'channels'>, { name, people }: NamedChannel): ChannelProfile {
+  const values = channelSettings(config, { name, settings: profileRows(people) })
+  const isChat = values.profile === 'chat'
+  const tools = values.toolsAllow ? withParts(values.toolsAllow) : isChat ? chatTools : undefined
+  const level = values.autonomy ?? (isChat ? 'readonly' : undefined)
   return {
     channel: name,
-    profile: said.profile,
-    users: said.users,
-    approvers: said.approvers,
-    memory: said.memory ?? (isChat ? 'own' : 'all'),
+    profile: values.profile,
+    users: values.users,
+    approvers: values.approvers,
+    memory: values.memory ?? (isChat ? 'own' : 'all'),
     ...(tools ? { tools } : {}),
     ...(level ? { level } : {}),
-    folder: said.folder,
+    folder: values.folder,
   }
 }
 
@@ -127,7 +127,10 @@ export function isLimited({ tools, level, folder }: ChannelProfile): boolean {
  * Returns what makes the profile unusable, as text. A channel that strangers can reach must not make everyone an operator or give everyone
  * the operator's memory.
  */
-export function profileProblem({ channel, profile, users, memory }: ChannelProfile, { people }: Pick<Named, 'people'>): string | undefined {
+export function profileProblem(
+  { channel, profile, users, memory }: ChannelProfile,
+  { people }: Pick<NamedChannel, 'people'>,
+): string | undefined {
   if (!users.includes(everyone) || people?.profile === 'operator' || people?.byToken) return undefined
   if (profile === 'operator')
     return `channels.${channel}: users = ["*"] with profile = "operator" gives everyone your own rights; name the users`
@@ -136,8 +139,8 @@ export function profileProblem({ channel, profile, users, memory }: ChannelProfi
 }
 
 /**
- * Lowers a setup to what a channel permits (the tools, the level, the folder); it never raises anything. Returns the same setup when there is
- * no channel.
+ * Lowers a setup to what a channel permits (the tools, the level, the folder); it never raises anything. Returns the same setup when there
+ * is no channel.
  */
 export function narrowSetup<Setup extends { readonly config: Config }>(
   setup: Setup,

@@ -1,4 +1,4 @@
-/** Asks whether a server of ours answers at an address, for whoever starts or checks one. */
+/** Asks whether a BraidClaw server answers at an address; commands that start or check a server use it. */
 
 import { errnoOf } from '../../kit/errors.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
@@ -20,7 +20,7 @@ export async function askGateway(url: string): Promise<GatewayAnswer> {
   }
 }
 
-/** A time limit or a broken answer means that somebody listens. */
+/** Returns whether nothing listens there; after a time limit or a broken answer something does. */
 export function isUnreachable(error: unknown): boolean {
   return unreachable.includes(errnoOf(error) ?? '')
 }

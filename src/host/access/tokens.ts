@@ -5,14 +5,14 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { StoredToken, TokenLimits, TokenRow, TokenTable } from '../../memory/access-tokens.ts'
 import { FailureError } from '../failure.ts'
 
-/** What a token may do. `read`: look; `chat`: talk and run turns; `approve`: answer questions; `admin`: all of it, and the stop. */
+/** The rights of a token. `read`: look; `chat`: talk and run turns; `approve`: answer questions; `admin`: all of it, and the stop. */
 export const tokenScopes = ['read', 'chat', 'approve', 'admin'] as const
 export type TokenScope = (typeof tokenScopes)[number]
 
-/** Who sent a request, as its token says. */
+/** The sender of a request, as the token identifies it. */
 export type TokenHolder = { readonly id: string; readonly name: string; readonly scopes: readonly string[]; readonly limits: TokenLimits }
 
-export type TokenWish = { readonly name: string; readonly scopes: readonly TokenScope[]; readonly limits: TokenLimits }
+export type NewToken = { readonly name: string; readonly scopes: readonly TokenScope[]; readonly limits: TokenLimits }
 
 /** 160 random bits. */
 const secretBytes = 20
@@ -20,7 +20,7 @@ const namePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/i
 const secretPattern = /^bct_([0-9a-z]{13})_[0-9a-z]{32}$/
 
 /** @returns the secret. @throws FailureError when the name is taken or cannot be used */
-export function makeToken(table: TokenTable, { name, scopes, limits }: TokenWish): string {
+export function makeToken(table: TokenTable, { name, scopes, limits }: NewToken): string {
   if (!namePattern.test(name))
     throw new FailureError(
       'usage',

@@ -25,7 +25,7 @@ export const unfolded: Fold = {
   width: Number.POSITIVE_INFINITY,
 }
 
-/** What a question shows: it fits on a few screens. */
+/** The limits of a question, which must fit on a few screens. */
 export const questionFold: Fold = { linesPerFile: 40, lines: 120, files: 40, width: 400 }
 
 export function changeLines(diffs: readonly FileDiff[], fold: Fold): readonly ShownLine[] {
@@ -37,10 +37,10 @@ export function changeLines(diffs: readonly FileDiff[], fold: Fold): readonly Sh
     const lines = diff.difference.diff.hunks.flatMap((hunk) => hunkLines(hunk, fold.width))
     const room = Math.min(fold.linesPerFile, state.left)
     // Three lines more are cheaper than a line that says that they are not shown.
-    const kept = lines.length <= room + 3 ? lines : lines.slice(0, room)
-    state.left = Math.max(0, state.left - kept.length)
-    shown.push(...kept)
-    if (kept.length < lines.length) shown.push(folded(lines.slice(kept.length), kept.length > 0))
+    const shownLines = lines.length <= room + 3 ? lines : lines.slice(0, room)
+    state.left = Math.max(0, state.left - shownLines.length)
+    shown.push(...shownLines)
+    if (shownLines.length < lines.length) shown.push(folded(lines.slice(shownLines.length), shownLines.length > 0))
   }
   if (diffs.length > fold.files) shown.push(note(`… and ${totals(diffs.slice(fold.files))}`))
   return shown

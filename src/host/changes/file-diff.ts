@@ -83,7 +83,7 @@ function withoutTypeChange(change: Change): readonly Change[] {
   ]
 }
 
-function differenceOf(from: Change, to: Change, read: Read): Difference {
+function differenceOf(from: Change, to: Change, read: ReadSide): Difference {
   const { before } = from
   const { after } = to
   if (![before, after].some((side) => side?.kind === 'file' || side?.kind === 'link')) return { type: 'none' }
@@ -115,7 +115,7 @@ const encoder = new TextEncoder()
 
 type Rename = { readonly from: Change; readonly to: Change; readonly similarity: number }
 
-type Read = (change: Change, side: 'before' | 'after') => Uint8Array | undefined
+type ReadSide = (change: Change, side: 'before' | 'after') => Uint8Array | undefined
 
 /** More pairs than this are not compared line by line. */
 const mostPairs = 400
@@ -125,7 +125,10 @@ const leastSimilarity = 50
  * Finds deleted and new files that are one renamed file: the same content, or half of the lines in common. `others` are all changes but the
  * deletions that belong to a rename, in the given order.
  */
-function pairRenames(changes: readonly Change[], read: Read): { readonly pairs: readonly Rename[]; readonly others: readonly Change[] } {
+function pairRenames(
+  changes: readonly Change[],
+  read: ReadSide,
+): { readonly pairs: readonly Rename[]; readonly others: readonly Change[] } {
   const deleted = changes.filter(({ before, after }) => isContent(before) && !after)
   const created = changes.filter(({ before, after }) => !before && isContent(after))
   if (deleted.length === 0 || created.length === 0) return { pairs: [], others: changes }
@@ -162,7 +165,7 @@ function sameContent(deleted: readonly Change[], created: readonly Change[]): re
   })
 }
 
-function similar(deleted: readonly Change[], created: readonly Change[], read: Read): readonly Rename[] {
+function similar(deleted: readonly Change[], created: readonly Change[], read: ReadSide): readonly Rename[] {
   if (deleted.length * created.length > mostPairs || created.length === 0) return []
   const old = deleted.map((change) => linesOf(read(change, 'before')))
   const now = created.map((change) => linesOf(read(change, 'after')))
@@ -170,10 +173,10 @@ function similar(deleted: readonly Change[], created: readonly Change[], read: R
     .flatMap((from, at) => created.map((to, newAt) => ({ from, to, similarity: similarity(old[at], now[newAt]) })))
     .filter((pair) => pair.similarity >= leastSimilarity)
     .sort((a, b) => b.similarity - a.similarity)
-  const taken = new Set<Change>()
+  const paired = new Set<Change>()
   return ranked.filter(({ from, to }) => {
-    if (taken.has(from) || taken.has(to)) return false
-    taken.add(from).add(to)
+    if (paired.has(from) || paired.has(to)) return false
+    paired.add(from).add(to)
     return true
   })
 }

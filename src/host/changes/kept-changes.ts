@@ -13,13 +13,13 @@ export function nameOf({ about }: Pick<SetSummary, 'about'>): string {
 }
 
 /**
- * `wanted`: RUN/CALL, a run with one change set, the number of "changes list", or "last". @throws FailureError `error` when there is no such
+ * `ref`: RUN/CALL, a run with one change set, the number of "changes list", or "last". @throws FailureError `error` when there is no such
  * set, or several
  */
-export function findKept(sets: readonly SetSummary[], wanted: string): SetSummary {
+export function findKept(sets: readonly SetSummary[], ref: string): SetSummary {
   if (sets.length === 0)
     throw new FailureError('error', 'no change sets are kept yet; each command and file tool that changes files leaves one')
-  const bare = wanted.replace(/^changes:/, '')
+  const bare = ref.replace(/^changes:/, '')
   const number = bare === 'last' ? 1 : /^[1-9]\d{0,6}$/.test(bare) ? Number(bare) : undefined
   const matching =
     number === undefined ? sets.filter((set) => [set.id, nameOf(set), set.about.run].includes(bare)) : sets.slice(number - 1, number)
@@ -28,10 +28,10 @@ export function findKept(sets: readonly SetSummary[], wanted: string): SetSummar
   if (found)
     throw new FailureError(
       'error',
-      `${quote(wanted)} has ${matching.length} change sets: ${matching.map(nameOf).join(', ')}; name one of them`,
+      `${quote(ref)} has ${matching.length} change sets: ${matching.map(nameOf).join(', ')}; name one of them`,
     )
   const near = didYouMean(bare, [...sets.map(nameOf), 'last'])
-  throw new FailureError('error', `there is no change set ${quote(wanted)}${near}; see: braidclaw changes list`)
+  throw new FailureError('error', `there is no change set ${quote(ref)}${near}; see: braidclaw changes list`)
 }
 
 /** A set that was moved aside comes back only by its own name. */
@@ -60,15 +60,15 @@ export function changeSetOf(shown: Pick<Shown, 'changes' | 'read' | 'workspace' 
   }
 }
 
-/** What undoing does: the change set with its sides swapped, without the paths that were undone already. */
+/** Returns what undoing does: the change set with its sides swapped, without the paths that were undone already. */
 export function reversed({ changes, content, git, ...set }: ChangeSet, undone: readonly string[] = []): ChangeSet {
   const turn = { before: 'after', after: 'before' } as const
-  const gone = new Set(undone)
+  const leftOut = new Set(undone)
   return {
     ...set,
     ...(git && { git: { isOwn: git.isOwn, parts: () => git.parts().map(({ title }) => ({ title: `takes back: ${title}` })) } }),
     changes: changes
-      .filter(({ path }) => !gone.has(path))
+      .filter(({ path }) => !leftOut.has(path))
       .map(({ before, after, ...named }) => ({ ...named, before: after, after: before })),
     content({ before, after, ...named }, side, maxBytes) {
       return content({ ...named, before: after, after: before }, turn[side], maxBytes)
@@ -86,9 +86,9 @@ export function pastLook({ workspace, changes, read }: Pick<Shown, 'workspace' |
     const own = changes.filter((change) => change.path.slice(0, Math.max(0, change.path.lastIndexOf('/'))) === path)
     const names = (there: boolean) =>
       own.flatMap((change) => ((change[side] !== undefined) === there ? [change.path.slice(change.path.lastIndexOf('/') + 1)] : []))
-    const gone = new Set(names(false))
+    const leftOut = new Set(names(false))
     if (byPath.has(path) && stateOf(path, side)?.kind !== 'folder') return undefined
-    return [...new Set([...(now.list(path, side) ?? []), ...names(true)])].filter((name) => !gone.has(name))
+    return [...new Set([...(now.list(path, side) ?? []), ...names(true)])].filter((name) => !leftOut.has(name))
   }
 
   return {

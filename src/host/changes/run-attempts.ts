@@ -8,14 +8,14 @@ import type { Conversation, Host, Setup } from '../api.ts'
 import { workspaceOf } from '../setup/workspace-folder.ts'
 import { attemptFolders, copyWorkspace, type KeptCopy, keepCopy, takeChanges } from './workspace-copy.ts'
 
-export type Attempt = {
+export type AttemptResult = {
   readonly number: number
   readonly runId: string
   readonly ending: Ending
   readonly answer: string
   readonly usage?: Usage
   readonly seconds: number
-  /** What it changed; absent when it changed nothing. `id` names it in the store, where it waits for a decision. */
+  /** Its changes; absent when it changed nothing. `id` names them in the store, where they wait for a decision. */
   readonly changed?: KeptCopy
 }
 
@@ -30,8 +30,8 @@ export type Attempts = {
   readonly run: (conversation: Conversation, number: number) => Promise<{ readonly ending: Ending; readonly answer: string }>
 }
 
-/** All copies are gone when it resolves; the change sets wait in the store of the home. @throws FailureError when nothing can be copied */
-export async function runAttempts(attempts: Attempts): Promise<readonly Attempt[]> {
+/** Removes all copies before it resolves; the change sets wait in the store of the home. @throws FailureError when nothing can be copied */
+export async function runAttempts(attempts: Attempts): Promise<readonly AttemptResult[]> {
   const { setup, count } = attempts
   const { env, home } = setup.context
   // Our home itself is closed to tools, so the copies lie elsewhere.
@@ -47,12 +47,12 @@ export async function runAttempts(attempts: Attempts): Promise<readonly Attempt[
   }
 }
 
-async function one(attempts: Attempts, base: string, number: number): Promise<Attempt> {
+async function one(attempts: Attempts, base: string, number: number): Promise<AttemptResult> {
   const { setup, setupIn, open, run } = attempts
   const workspace = workspaceOf(setup)
   const { copy, set, upper } = attemptFolders(base, number)
   for (const folder of [copy, upper]) mkdirSync(folder, { recursive: true, mode: 0o700 })
-  // Whatever changes in the workspace from now on was changed by somebody else.
+  // A change in the workspace from now on was made by somebody else.
   writeFileSync(join(set, 'start'), '')
   const before = await copyWorkspace(workspace, copy)
   const conversation = await open(setupIn(copy))
@@ -61,13 +61,13 @@ async function one(attempts: Attempts, base: string, number: number): Promise<At
   const seconds = Math.round((Date.now() - began) / 1000)
   await conversation.close()
   const [runId, usage] = [conversation.runId() ?? `attempt-${number}`, conversation.usage()]
-  const told = { number, runId, ending, answer, seconds, usage }
+  const attempt = { number, runId, ending, answer, seconds, usage }
   const changes = ending.code === 'cancelled' ? [] : await takeChanges({ workspace, copy, before, upper })
-  if (changes.length === 0) return told
-  return { ...told, changed: await keep(attempts, { base, set, workspace, changes, runId, conversationId: conversation.id }) }
+  if (changes.length === 0) return attempt
+  return { ...attempt, changed: await keep(attempts, { base, set, workspace, changes, runId, conversationId: conversation.id }) }
 }
 
-type Keeping = {
+type AttemptChanges = {
   readonly base: string
   readonly set: string
   readonly workspace: string
@@ -76,7 +76,7 @@ type Keeping = {
   readonly conversationId: string
 }
 
-function keep({ host, setup, prompt }: Attempts, { runId, conversationId, ...made }: Keeping): Promise<KeptCopy> {
+function keep({ host, setup, prompt }: Attempts, { runId, conversationId, ...made }: AttemptChanges): Promise<KeptCopy> {
   const about = { run: runId, call: 'attempt', conversation: conversationId, tool: 'attempt', command: prompt }
   return keepCopy({ ...made, host, setup, id: `attempt-${runId}`, about })
 }

@@ -17,7 +17,7 @@ import { createChangeRules } from '../transactions/reviewed-views.ts'
 import { changeSetOf } from './kept-changes.ts'
 
 /** The state of an entry; `inode` and `changed`, in ns, tell whether somebody touched it. */
-type Entry = {
+type CopiedEntry = {
   readonly kind: EntryState['kind']
   readonly mode: number
   readonly size: number
@@ -26,7 +26,7 @@ type Entry = {
 }
 
 /** The state of a copy before the attempt; names are bytes as latin1, because not every name is UTF-8. */
-export type Manifest = ReadonlyMap<string, Entry>
+export type Manifest = ReadonlyMap<string, CopiedEntry>
 
 /** A larger workspace is not copied. */
 const mostBytes = 2 * 1024 ** 3
@@ -50,12 +50,12 @@ export async function copyWorkspace(workspace: string, copy: string, { signal, s
   if (child.pid !== undefined) started?.(child.pid)
   const end = () => void child.kill('SIGKILL')
   signal?.addEventListener('abort', end, { once: true })
-  const said: string[] = []
-  child.stderr.on('data', (piece: Buffer) => said.push(piece.toString()))
+  const errors: string[] = []
+  child.stderr.on('data', (piece: Buffer) => errors.push(piece.toString()))
   const code = await new Promise((resolve) => child.once('close', resolve).once('error', resolve))
   signal?.removeEventListener('abort', end)
   signal?.throwIfAborted()
-  if (code !== 0) throw new FailureError('error', `the workspace could not be copied for an attempt: ${said.join('').trim() || code}`)
+  if (code !== 0) throw new FailureError('error', `the workspace could not be copied for an attempt: ${errors.join('').trim() || code}`)
   return await manifestOf(copy, signal)
 }
 
@@ -69,13 +69,13 @@ async function bytesOf(root: string, signal: AbortSignal | undefined): Promise<n
   return sum.blocks * 512
 }
 
-async function manifestOf(root: string, signal?: AbortSignal): Promise<Map<string, Entry>> {
-  const found = new Map<string, Entry>()
+async function manifestOf(root: string, signal?: AbortSignal): Promise<Map<string, CopiedEntry>> {
+  const found = new Map<string, CopiedEntry>()
   await walk(root, { signal, pace: createPace(), visit: (raw, stat) => void found.set(raw, entryOf(stat)) })
   return found
 }
 
-/** The process goes on meanwhile: it keeps a lease, and may be told to stop. @throws the reason of the signal */
+/** Runs `cp` without blocking, because the process keeps a lease meanwhile and may have to stop. @throws the reason of the signal */
 async function walk(
   root: string,
   options: { readonly signal: AbortSignal | undefined; readonly pace: Pace; readonly visit: (raw: string, stat: BigIntStats) => void },
@@ -91,7 +91,7 @@ async function walk(
   }
 }
 
-function entryOf(stat: BigIntStats): Entry {
+function entryOf(stat: BigIntStats): CopiedEntry {
   const kind = stat.isDirectory() ? 'folder' : stat.isSymbolicLink() ? 'link' : stat.isFile() ? 'file' : 'other'
   const { mode, size, ino, ctimeNs } = stat
   return { kind, mode: Number(mode & 0o7777n), size: Number(size), inode: String(ino), changed: String(ctimeNs) }
@@ -120,12 +120,12 @@ export async function takeChanges({ workspace, copy, before, upper }: Copied): P
 }
 
 /** A folder is touched by what happens in it; its own permissions are compared in any case. */
-function isUntouched(old: Entry, fresh: Entry): boolean {
+function isUntouched(old: CopiedEntry, fresh: CopiedEntry): boolean {
   return fresh.kind !== 'folder' && old.inode === fresh.inode && old.changed === fresh.changed
 }
 
 /** The content before comes from the workspace; where somebody changed it meanwhile, applying refuses it. */
-function stateOf(root: string, raw: string, { kind, mode, size }: Entry): EntryState {
+function stateOf(root: string, raw: string, { kind, mode, size }: CopiedEntry): EntryState {
   if (kind === 'folder' || kind === 'other') return { kind, mode }
   if (kind === 'link') return { kind, mode: 0o777, target: linkAt(root, raw) }
   const content = contentAt(root, raw)

@@ -37,7 +37,7 @@ export type RunFacts = {
 }
 
 /** One step of a transcript, in order; `seq` is the number of the journal entry that began it. */
-export type Step = { readonly seq: number; readonly at: number } & (
+export type TranscriptStep = { readonly seq: number; readonly at: number } & (
   | { readonly type: 'message'; readonly text: string }
   /** `usage` is what this model call used. `cut`: why the reply is incomplete. */
   | {
@@ -85,8 +85,8 @@ export type CallApproval = {
 }
 
 /**
- * `fate`: `applied`, `dropped`, `pending` (waiting for a person), `none`, or `direct` (the call ran on the workspace itself). `state` is that
- * of the kept change set now, absent when it is no longer kept. `set` is what the functions of `changes` take.
+ * `fate`: `applied`, `dropped`, `pending` (waiting for a person), `none`, or `direct` (the call ran on the workspace itself). `state` is
+ * that of the kept change set now, absent when it is no longer kept. `set` is what the functions of `changes` take.
  */
 export type CallChanges = {
   readonly fate: 'applied' | 'dropped' | 'pending' | 'none' | 'direct'
@@ -98,7 +98,7 @@ export type CallChanges = {
 }
 
 export type RunTranscript = RunFacts & {
-  readonly steps: readonly Step[]
+  readonly steps: readonly TranscriptStep[]
   /** Sums all model calls. */
   readonly usage?: Usage
   /** SHA-256 of the visible events, in hex; absent before the end. */
@@ -126,7 +126,7 @@ export type DecidedApproval = Approval & { readonly applied?: { readonly count: 
 export type ReceiptPage = { readonly receipts: readonly Receipt[]; readonly next?: number; readonly unreadable: number }
 
 /** `against`: an anchor line that was kept elsewhere; then the check also says whether anything was cut since. */
-export type VerifyOptions = { readonly deep?: boolean; readonly against?: string }
+export type ReceiptCheckOptions = { readonly deep?: boolean; readonly against?: string }
 
 /** `problems`: sentences; the first says what to look at. `deep`: the journal was compared too. */
 export type ReceiptCheck = {
@@ -179,8 +179,8 @@ export type Undone =
   | { readonly ok: false; readonly name: string; readonly message: string; readonly conflicts: readonly Conflict[] }
 
 /**
- * Everything that is returned has passed the redactor. Each function throws FailureError: `error` when what is named does not exist or cannot
- * be read, `usage` for a request that makes no sense, `integrity` when the record was altered.
+ * Everything that is returned has passed the redactor. Each function throws FailureError: `error` when what is named does not exist or
+ * cannot be read, `usage` for a request that makes no sense, `integrity` when the record was altered.
  */
 export type HostRecords = {
   readonly conversations: {
@@ -200,15 +200,15 @@ export type HostRecords = {
       readonly conversationId?: string
       readonly ownedBy?: Owner | undefined
     }): { readonly runs: readonly RunFacts[]; readonly next?: string }
-    /** `wanted`: an id, a unique prefix of it, or "last". */
-    show(wanted: string): Promise<RunTranscript>
+    /** `ref`: an id, a unique prefix of it, or "last". */
+    show(ref: string): Promise<RunTranscript>
   }
   readonly approvals: {
     /** Newest first; those that wait for an answer, or with `all` also those that are answered, used or expired. */
     list(filter?: { readonly all?: boolean; readonly limit?: number; readonly ownedBy?: Owner | undefined }): readonly Approval[]
     /** `patch`: what a yes to changes would apply. RUN/CALL also names the question about the changes of that call. */
     show(id: string): Promise<Approval & { readonly patch?: string }>
-    /** Answers a question once. A turn that waits goes on at once; changes that nobody waits for are applied or dropped here. */
+    /** Answers a question once. A turn that waits continues at once; changes that nobody waits for are applied or dropped here. */
     decide(id: string, decision: ApprovalDecision): Promise<DecidedApproval>
     rules(): readonly (AlwaysRule & { readonly allows: string })[]
     revokeRule(id: number): AlwaysRule & { readonly allows: string }
@@ -217,7 +217,7 @@ export type HostRecords = {
     /** @param limit 50 by default, at most 500. `after`: the number of the last receipt that was seen; absent: the newest ones */
     page(page?: { readonly after?: number; readonly limit?: number }): ReceiptPage
     /** A long log is checked by a process of its own, so that no turn waits for it. */
-    verify(options?: VerifyOptions): Promise<ReceiptCheck>
+    verify(options?: ReceiptCheckOptions): Promise<ReceiptCheck>
     /** The short line to keep elsewhere; `error` when there are no receipts yet, `integrity` when the chain is broken. */
     anchor(): { readonly line: string; readonly count: number; readonly head: string }
   }
@@ -236,9 +236,9 @@ export type HostRecords = {
       readonly runId?: string
       readonly ownedBy?: Owner | undefined
     }): Promise<readonly ChangeFacts[]>
-    /** `wanted`: RUN/CALL, a run with one change set, or "last". */
-    show(wanted: string): Promise<ShownChanges>
-    undo(wanted: string, how?: { readonly force?: boolean }): Promise<Undone>
+    /** `ref`: RUN/CALL, a run with one change set, or "last". */
+    show(ref: string): Promise<ShownChanges>
+    undo(ref: string, how?: { readonly force?: boolean }): Promise<Undone>
     /** Undoes all change sets of the run that are applied, newest first; stops at the first that cannot be undone. */
     undoRun(runId: string, how?: { readonly force?: boolean }): Promise<readonly Undone[]>
   }

@@ -91,10 +91,10 @@ export type Schedules = {
   /** Latest first. */
   runs(name: string, limit: number): readonly ScheduledRun[]
   /** @throws FailureError `usage` that says what is wrong */
-  add(wanted: NewSchedule): Schedule
+  add(newSchedule: NewSchedule): Schedule
   change(name: string, change: ScheduleChange): Schedule
   pause(name: string, why?: string): Schedule
-  /** What was due while it was paused is not made up for. */
+  /** Skips the due times that passed while it was paused. */
   resume(name: string): Schedule
   remove(name: string): Schedule
   /** Starts a run now. @throws FailureError `error` when this process runs no schedules */

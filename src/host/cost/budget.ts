@@ -8,7 +8,7 @@ import type { Payer as Charged } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../runtime/port.ts'
 
-/** Whom the calls of a conversation or run are charged to. */
+/** Names who pays for the calls of a conversation or run. */
 export type Payer = Pick<Charged, 'agent' | 'conversationId' | 'channel' | 'token' | 'runId'>
 
 export type MeterOptions = {
@@ -94,7 +94,7 @@ const leastOutputTokens = 256
 /** The time to settle a call after its deadline, in milliseconds. */
 const graceMs = 60_000
 
-type Wanted = {
+type BudgetReservation = {
   readonly id: string
   readonly budgets: readonly Budget[]
   readonly quote: Quote
@@ -102,7 +102,7 @@ type Wanted = {
   readonly now: number
 }
 
-function reserve(ledger: BudgetLedger, { id, budgets, quote, payer, now }: Wanted): Reserved {
+function reserve(ledger: BudgetLedger, { id, budgets, quote, payer, now }: BudgetReservation): Reserved {
   const { outputTokens, longestMs } = quote
   const least = costOf(quote, Math.min(outputTokens, leastOutputTokens))
   const expires = Math.ceil(now + longestMs + graceMs)
@@ -132,14 +132,14 @@ function amountOf(used: Usage | 'nothing' | 'unknown'): Amount | 'unknown' | 'un
   return used.estimated ? 'uncounted' : { tokens: used.inputTokens + used.outputTokens, micros: used.costMicros ?? 0 }
 }
 
-type Refused = Extract<Reserved, { ok: false }>
+type RefusedReservation = Extract<Reserved, { ok: false }>
 
-function refusal({ limit, unit, spent, reserved }: Refused, { quote, now }: { quote: Quote; now: number }): ProviderFailure {
+function refusal({ limit, unit, spent, reserved }: RefusedReservation, { quote, now }: { quote: Quote; now: number }): ProviderFailure {
   const show = (amount: Amount) => shown(amount[unit], unit)
   const least = costOf(quote, Math.min(quote.outputTokens, leastOutputTokens))
   const key = keyOf(limit, unit)
-  const held = reserved[unit] > 0 ? ` and ${show(reserved)} reserved by calls under way` : ''
-  const message = `${limit.scope}: of ${key} (${shown(limit[unit] ?? 0, unit)}) ${show(spent)} are spent${held}; this call needs at least ${show(least)}; ${howToGoOn(limit, key, now)}`
+  const reservedText = reserved[unit] > 0 ? ` and ${show(reserved)} reserved by calls under way` : ''
+  const message = `${limit.scope}: of ${key} (${shown(limit[unit] ?? 0, unit)}) ${show(spent)} are spent${reservedText}; this call needs at least ${show(least)}; ${howToGoOn(limit, key, now)}`
   return new ProviderFailure('budget', message, { provider: quote.provider })
 }
 
@@ -179,8 +179,8 @@ export type BudgetState = {
 }
 
 /**
- * Returns of each budget of a home what is spent and reserved, and when it is free again. @param agent the agent that answers here, shown even
- * when it has spent nothing
+ * Returns of each budget of a home what is spent and reserved, and when it is free again. @param agent the agent that answers here, shown
+ * even when it has spent nothing
  */
 export function budgetStates(ledger: BudgetLedger, limits: LimitsConfig, agent: string): readonly BudgetState[] {
   const all = payersIn(ledger, agent).flatMap((payer) => statesOf(ledger, budgetsOf(limits, payer)))

@@ -22,7 +22,7 @@ export type KnownFacts = {
   readonly sees: Fact<readonly string[]> | undefined
 }
 
-type Source = { readonly facts: ModelFacts; readonly origin: FactsOrigin }
+type FactsSource = { readonly facts: ModelFacts; readonly origin: FactsOrigin }
 
 /** @throws FailureError `usage` when models.toml has an error: a limit of money could not count on it */
 export async function factsFileOf(home: string): Promise<Pick<FactsFile, 'find' | 'names'>> {
@@ -38,7 +38,7 @@ export async function factsFileOf(home: string): Promise<Pick<FactsFile, 'find' 
 export async function factsOf(found: WireProvider, model: string, file: Pick<FactsFile, 'find'>): Promise<KnownFacts> {
   const own = file.find(found.name, model)
   const table = await catalogueFacts(baseUrlOf(found), model)
-  const sources: Source[] = [
+  const sources: FactsSource[] = [
     ...(own ? [{ facts: own, origin: { name: 'models.toml' } }] : []),
     { facts: factsInRows(found), origin: { name: `[providers.models.${found.name}]` } },
     ...(table ? [{ facts: table, origin: { name: table.name, date: table.date } }] : []),
@@ -58,7 +58,10 @@ function factsInRows({ contextTokens, ...rows }: WireProvider): ModelFacts {
   return { contextTokens, ...(isSet ? { prices } : {}) }
 }
 
-function first<Name extends keyof ModelFacts>(sources: readonly Source[], name: Name): Fact<NonNullable<ModelFacts[Name]>> | undefined {
+function first<Name extends keyof ModelFacts>(
+  sources: readonly FactsSource[],
+  name: Name,
+): Fact<NonNullable<ModelFacts[Name]>> | undefined {
   for (const { facts, origin } of sources) {
     const value = facts[name]
     if (value !== undefined) return { value, origin }

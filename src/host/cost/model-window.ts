@@ -4,7 +4,7 @@ import { isWireProvider, reachableProviders } from '../../config/config.ts'
 import type { KnownModel, LearntWindow, WindowTable } from '../../memory/spend/model-windows.ts'
 import { promptTokens } from '../../providers/metered.ts'
 import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
-import type { Around, AskedModel } from './wire-model.ts'
+import type { AskedModel, WireContext } from './wire-model.ts'
 
 export type ModelWindows = ReturnType<typeof createModelWindows>
 
@@ -75,8 +75,8 @@ export function createModelWindows(table: WindowTable, add: (step: () => void) =
 }
 
 /** Combines the models of a request: each learns from its own replies and refusals. */
-function windowOver(look: () => readonly Learning[]): ModelWindow {
-  const state = { models: look(), scale: 1 }
+function windowOver(current: () => readonly Learning[]): ModelWindow {
+  const state = { models: current(), scale: 1 }
   const rescale = () => {
     state.scale = Math.max(...state.models.map(({ learner }) => learner.factor))
   }
@@ -86,7 +86,7 @@ function windowOver(look: () => readonly Learning[]): ModelWindow {
   return {
     async ready(signal) {
       try {
-        state.models = look()
+        state.models = current()
         await Promise.all(state.models.map((each) => ask(each, signal)))
       } catch {
         // A database that cannot be read is reported by whoever needs it.
@@ -108,9 +108,9 @@ function windowOver(look: () => readonly Learning[]): ModelWindow {
     },
     refused(estimated, failure) {
       const refusing = named(failure.provider)
-      const said = refusing && refuse(refusing, estimated, state.scale, failure)
+      const notice = refusing && refuse(refusing, estimated, state.scale, failure)
       rescale()
-      return said
+      return notice
     },
   }
 }
@@ -177,7 +177,7 @@ export function windowOf({ known, usual }: Pick<AskedModel, 'known' | 'usual'>, 
 }
 
 /** Returns the models that may answer when `provider` is asked, which is the configured one or the caller's own. */
-export async function askedModels(around: Around, provider: Provider): Promise<readonly AskedModel[]> {
+export async function askedModels(around: WireContext, provider: Provider): Promise<readonly AskedModel[]> {
   const { config } = around
   const leaves = reachableProviders(config, provider.name).filter(({ kind }) => kind !== 'reliable' && kind !== 'router')
   // A caller's own model does not say what it takes.

@@ -23,10 +23,10 @@ export type AskedModel = {
 }
 
 type Environment = { readonly [name: string]: string | undefined }
-export type Around = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
+export type WireContext = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
 
 /** Returns the model that a provider over the network is asked for. */
-export async function wireModel({ config, context }: Around, found: WireProvider): Promise<AskedModel> {
+export async function wireModel({ config, context }: WireContext, found: WireProvider): Promise<AskedModel> {
   const model = found.name === config.defaultProvider ? config.defaultModel : found.model
   const { contextTokens: known } = await factsOf(found, model, await factsFileOf(context.home))
   const { origin = '', hostname = '', pathname = '' } = URL.parse(baseUrlOf(found) ?? '') ?? {}

@@ -7,7 +7,7 @@ import type { AgentEvent, Ending, Risk } from '../../runtime/event.ts'
  * with the next one, also in another process and after a restart. Compare `seq` as a number first, then PART.
  *
  * Three kinds have neither `id` nor `seq`: pieces of text and thinking that still stream (the numbered event that follows has the whole
- * text and replaces them), `estop` (a state, told again at each subscription), and `subscription_ended`.
+ * text and replaces them), `estop` (a state, sent again at each subscription), and `subscription_ended`.
  */
 export type HostEvent = {
   readonly id?: string
@@ -42,7 +42,7 @@ export type AskedApproval = {
   readonly expires: number
 }
 
-/** What happened to a home besides the events of its runs. */
+/** An event of a home that belongs to no run. */
 export type HostNotice =
   | { readonly type: 'run_started'; readonly message: string; readonly model: string }
   /** Follows the AgentEvent `done`. `interrupted`: the process of the run died; its journal was closed at a later start. */
@@ -101,7 +101,7 @@ export type EventHub = {
    * `signal` is aborted, or after a `subscription_ended`. The subscription exists from the first `next()` on.
    * @throws FailureError `usage` when `after` is not an id, `error` or `integrity` when the record cannot be read
    */
-  subscribe(wanted: Subscription, signal?: AbortSignal): AsyncGenerator<HostEvent>
+  subscribe(subscription: Subscription, signal?: AbortSignal): AsyncGenerator<HostEvent>
   /** The number of the newest journal entry: subscribing after it gives what happens from now on. 0 in an empty home. */
   latest(): number
 }

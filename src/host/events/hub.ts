@@ -29,7 +29,7 @@ export type HubOptions = {
 
 const usualCapacity = 1_024
 const pageSize = 256
-/** How often to look for what other processes did, in milliseconds; what this process does is told at once. */
+/** How often to look for what other processes did, in milliseconds; what this process does is delivered at once. */
 const lookMs = 500
 
 export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions) {
@@ -62,7 +62,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
       state.cursor = journal.latest()
       state.project = createFeedProjection(journal)
       state.stop = stopped()
-      state.rest = poll(look, lookMs)
+      state.rest = poll(readFeed, lookMs)
     }
     return once(() => end(subscriber))
   }
@@ -76,7 +76,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
   }
 
   /** Another process may have written. */
-  function look(): void {
+  function readFeed(): void {
     try {
       lookAtStop()
       const version = feed.version()
@@ -127,33 +127,33 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
   }
 
   /** Yields what is stored after the position, and returns when the next event would be a live one. */
-  function* stored(wanted: Subscription, { seq, part }: Position): Generator<HostEvent> {
+  function* stored(subscription: Subscription, { seq, part }: Position): Generator<HostEvent> {
     const project = createFeedProjection(journal)
-    const { conversationId, runId } = wanted
+    const { conversationId, runId } = subscription
     let after = part === undefined ? seq : seq - 1
     while (after < state.cursor) {
       const through = state.cursor
       const entries = feed.page({ after, through, limit: pageSize, conversationId, runId })
       for (const entry of entries)
         for (const [at, event] of project(entry).entries())
-          if ((entry.seq > seq || at > (part ?? Number.POSITIVE_INFINITY)) && isFor(wanted, event)) yield event
+          if ((entry.seq > seq || at > (part ?? Number.POSITIVE_INFINITY)) && isFor(subscription, event)) yield event
       after = entries.length < pageSize ? through : (entries.at(-1)?.seq ?? through)
     }
   }
 
-  /** Tells the state of things when the live part begins. */
+  /** Sends the present state when the live part begins. */
   function greet(subscriber: Subscriber, isResumed: boolean): void {
     if (state.stop !== undefined || isResumed) subscriber.offer(stopNotice())
     for (const event of streaming.values()) subscriber.offer(event)
   }
 
   async function* subscribe(
-    wanted: Subscription,
+    subscription: Subscription,
     { position, signal, closing }: { readonly position: Position; readonly signal: AbortSignal; readonly closing: AbortSignal },
   ): AsyncGenerator<HostEvent> {
-    const subscriber = createSubscriber({ wanted, now, capacity })
+    const subscriber = createSubscriber({ subscription, now, capacity })
     const leave = begin(subscriber)
-    // Whoever does not take the end of the subscription must not keep the process alive.
+    // A subscriber that does not take the end of the subscription must not keep the process alive.
     const close = () => {
       subscriber.end(closed)
       leave()
@@ -163,13 +163,13 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
     if (closing.aborted) close()
     try {
       if (!isOver())
-        for (const event of stored(wanted, position)) {
+        for (const event of stored(subscription, position)) {
           yield event
           if (isOver()) break
         }
       if (!isOver()) {
         subscribers.add(subscriber)
-        greet(subscriber, wanted.after !== undefined)
+        greet(subscriber, subscription.after !== undefined)
       }
       yield* subscriber.items(signal)
     } finally {
@@ -191,12 +191,12 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
     piece({ runId, conversationId, channel }: RunIdentity, event: AgentEvent): void {
       if (state.readers === 0) return
       flush()
-      const told = { at: now(), conversationId, runId, channel, event }
+      const hostEvent = { at: now(), conversationId, runId, channel, event }
       if (event.type === 'text') {
         const before = streaming.get(runId)?.event.content ?? ''
-        streaming.set(runId, { ...told, event: { ...event, content: before + event.content } })
+        streaming.set(runId, { ...hostEvent, event: { ...event, content: before + event.content } })
       }
-      publish(told)
+      publish(hostEvent)
     },
   }
 
@@ -209,7 +209,7 @@ export function createHub({ memory: { journal }, feed, poll, stopped, now, capac
   }
 }
 
-const closed: Ended = { reason: 'closed', message: 'the host was closed; subscribe again with the last id' }
+const closed: SubscriptionEnd = { reason: 'closed', message: 'the host was closed; subscribe again with the last id' }
 
 function once(step: () => void): () => void {
   const state = { done: false }
@@ -220,24 +220,24 @@ function once(step: () => void): () => void {
   }
 }
 
-type Ended = { readonly reason: 'slow' | 'closed' | 'failed'; readonly message: string }
+type SubscriptionEnd = { readonly reason: 'slow' | 'closed' | 'failed'; readonly message: string }
 
 type Subscriber = ReturnType<typeof createSubscriber>
 
 type SubscriberOptions = {
-  readonly wanted: Subscription
+  readonly subscription: Subscription
   readonly now: () => number
   /** How many events may wait. */
   readonly capacity: number
 }
 
 /** Holds what one subscriber has not taken yet: at most so many events, after which the subscription ends. */
-function createSubscriber({ wanted, now, capacity }: SubscriberOptions) {
+function createSubscriber({ subscription, now, capacity }: SubscriberOptions) {
   const waiting = createInbox<HostEvent>()
-  const state: { size: number; ended?: Ended; wake: () => void } = { size: 0, wake: () => {} }
+  const state: { size: number; ended?: SubscriptionEnd; wake: () => void } = { size: 0, wake: () => {} }
 
   /** The subscriber takes what it was offered until now, and then the reason. */
-  function end(ended: Ended): void {
+  function end(ended: SubscriptionEnd): void {
     state.ended ??= ended
     state.wake()
   }
@@ -246,7 +246,7 @@ function createSubscriber({ wanted, now, capacity }: SubscriberOptions) {
     end,
     /** Adds an event that the subscriber may see. */
     offer(event: HostEvent) {
-      if (state.ended || !isFor(wanted, event)) return
+      if (state.ended || !isFor(subscription, event)) return
       // A piece that streams is repeated as a whole, so a subscriber that is late can do without it.
       if (event.seq === undefined && state.size >= capacity / 2) return
       if (state.size >= capacity)

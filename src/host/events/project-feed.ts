@@ -41,10 +41,10 @@ export function createFeedProjection(journal: Pick<Journal, 'events'>): FeedProj
       return notice ? [{ id: idOf(seq, 0), seq, at, ...notice }] : []
     }
     const projection = projectionOf(entry)
-    const told = projection.take(entry)
+    const projected = projection.take(entry)
     if (projection.isOver()) runs.delete(runId)
     const whose = { ...(conversationId === null ? {} : { conversationId }), runId, ...(channel === null ? {} : { channel }) }
-    return told.map((event, part) => ({ id: idOf(seq, part), seq, at, ...whose, event }))
+    return projected.map((event, part) => ({ id: idOf(seq, part), seq, at, ...whose, event }))
   }
 }
 
@@ -107,7 +107,7 @@ export function member<Name extends string>(name: Name, value: string | undefine
   return found
 }
 
-type Told = AgentEvent | HostNotice
+type ProjectedEvent = AgentEvent | HostNotice
 
 type RunProjection = ReturnType<typeof createRunProjection>
 
@@ -133,18 +133,18 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
   }
 
   /** Shows the calls up to the one that is `last`, or all. */
-  function propose(last: (proposal: Proposal) => boolean = stops): Told[] {
+  function propose(last: (proposal: Proposal) => boolean = stops): ProjectedEvent[] {
     const at = waiting.findIndex(last)
     const next = waiting.splice(0, at < 0 ? waiting.length : at + 1)
     return next.flatMap((proposal) => show({ type: 'propose', id: proposal.call.id, ...proposal }))
   }
 
-  function about(id: string): Told[] {
+  function about(id: string): ProjectedEvent[] {
     const isIt = ({ call }: Proposal) => call.id === id
     return waiting.some(isIt) ? propose(isIt) : []
   }
 
-  function external(event: ExternalEvent): readonly Told[] {
+  function external(event: ExternalEvent): readonly ProjectedEvent[] {
     const brought = broughtBy(event)
     if (brought !== undefined) {
       for (const proposal of brought) proposals.set(proposal.call.id, proposal)
@@ -160,7 +160,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
     return [...show(event), ...fate(event.id, changesOf(event.outcome.metadata), event.outcome.receipt)]
   }
 
-  function consequence(event: Consequence, body: Entry['body']): readonly Told[] {
+  function consequence(event: Consequence, body: Entry['body']): readonly ProjectedEvent[] {
     if (event.type === 'finish') return finished(event)
     const receipt = textIn(body, 'receipt')
     if (event.type === 'deny')
@@ -170,23 +170,23 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
   }
 
   /** After a crash the entry has the result itself. */
-  function dropped(event: Extract<Consequence, { type: 'drop' }>, body: Entry['body'], receipt: string | undefined): Told[] {
+  function dropped(event: Extract<Consequence, { type: 'drop' }>, body: Entry['body'], receipt: string | undefined): ProjectedEvent[] {
     const known = isObject(body) && isObject(body.result) ? body.result : undefined
     const metadata = known ? known.metadata : dropOutcome(event).metadata
     const changes = isObject(metadata) ? changesOf(metadata) : undefined
     return [...show(event), ...closed(event.id, { allow: false, by: event.by }), ...fate(event.id, changes, receipt, event.by)]
   }
 
-  function finished(event: Extract<Consequence, { type: 'finish' }>): Told[] {
+  function finished(event: Extract<Consequence, { type: 'finish' }>): ProjectedEvent[] {
     const { code, message, stop } = event.ending
     state.over = true
-    // What ended the run is journalled only here.
+    // Only this entry records what ended the run.
     const halted = stop === 'error' && !state.failed && code !== 'provider'
     const why: AgentEvent[] = halted ? [{ type: 'error', code, message, recoverable: false }] : []
     return [...propose(() => false), ...why, ...show(event), { type: 'run_ended', code, message }]
   }
 
-  function interrupted(message: string): Told[] {
+  function interrupted(message: string): ProjectedEvent[] {
     state.over = true
     return [
       ...propose(() => false),
@@ -196,7 +196,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
     ]
   }
 
-  function asked(id: string, { at, body }: Entry & { readonly at: number }): Told[] {
+  function asked(id: string, { at, body }: Entry & { readonly at: number }): ProjectedEvent[] {
     const proposal = proposals.get(id)
     if (!proposal) return []
     const review = reviews.get(id)
@@ -222,16 +222,16 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
   function closed(
     id: string,
     { allow, by, note }: { readonly allow: boolean; readonly by: string; readonly note?: string | undefined },
-  ): Told[] {
+  ): ProjectedEvent[] {
     const gate = gates.get(id)
     if (gate === undefined) return []
     gates.delete(id)
-    // Nobody was there to answer: an operator elsewhere still can.
+    // No person was there to answer: an operator elsewhere still can.
     if (!allow && /^(approval\.)?nobody$/.test(by)) return []
     return [{ type: 'approval_closed', id: gate, state: allow ? 'allowed' : 'denied', by, note }]
   }
 
-  function fate(id: string, changes: string | undefined, receipt: string | undefined, by?: string): Told[] {
+  function fate(id: string, changes: string | undefined, receipt: string | undefined, by?: string): ProjectedEvent[] {
     if (changes === undefined || changes === 'none' || changes === 'direct') return []
     const more = { set: `${runId}/${id}`, by, receipt }
     if (changes === 'dropped') return [{ type: 'changes_dropped', ...more }]
@@ -243,7 +243,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
     /** Whether the run has ended; entries of a repair may follow. */
     isOver: () => state.over,
     /** Returns what the entry completes, in order. Never throws because of what the journal contains. */
-    take(entry: Entry & { readonly at: number }): readonly Told[] {
+    take(entry: Entry & { readonly at: number }): readonly ProjectedEvent[] {
       const { kind, type, body } = entry
       if (kind === 'note' && type === 'gate.open') return asked(textIn(body, 'id') ?? '', entry)
       if (kind === 'note' && type === 'interrupted') return interrupted(textIn(body, 'message') ?? 'the process of the run ended')

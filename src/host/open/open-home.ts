@@ -23,7 +23,7 @@ import { createProfiles, type Profiles } from '../setup/profile.ts'
 import { createSharedProviders } from '../setup/provider-pool.ts'
 import { createSandboxPool, type SandboxPool } from '../toolset/sandbox/command-sandbox.ts'
 
-/** What the first user opens for all users. */
+/** The files of a home, which the first user opens for all users. */
 export type HomeParts = { readonly memory: Memory; readonly record: RecordWriter }
 
 export type HomeOptions = {
@@ -43,7 +43,7 @@ export type HomeOptions = {
   readonly watchStop: (onStop: (reason: string) => void) => () => void
 }
 
-/** What all users of a home share besides its files. */
+/** The services that all users of a home share besides its files. */
 export type HomeServices = {
   readonly approvals: PendingApprovals
   readonly events: HomeEvents
@@ -186,8 +186,8 @@ function createHomeEvents({ memory, poll, estop }: HomeEventsOptions): HomeEvent
     return createHub({ memory, feed, poll, stopped: () => readStop(estop), now: Date.now })
   })
 
-  async function* subscribe(wanted: Subscription, from: Parameters<Hub['subscribe']>[1]): AsyncGenerator<HostEvent> {
-    yield* (await hub.get()).subscribe(wanted, from)
+  async function* subscribe(subscription: Subscription, from: Parameters<Hub['subscribe']>[1]): AsyncGenerator<HostEvent> {
+    yield* (await hub.get()).subscribe(subscription, from)
   }
 
   return {
@@ -196,8 +196,8 @@ function createHomeEvents({ memory, poll, estop }: HomeEventsOptions): HomeEvent
     lookAtStop: () => hub.current()?.lookAtStop(),
     of: (closing) => ({
       latest: memory.journal.latest,
-      subscribe: (wanted, signal = new AbortController().signal) =>
-        subscribe(wanted, { position: parsePosition(wanted.after ?? memory.journal.latest()), signal, closing }),
+      subscribe: (subscription, signal = new AbortController().signal) =>
+        subscribe(subscription, { position: parsePosition(subscription.after ?? memory.journal.latest()), signal, closing }),
     }),
   }
 }

@@ -19,14 +19,14 @@ import { openRecords, toFailure } from './open-records.ts'
 const usualGraceMs = 3_000
 
 /** `ahead`: connect to the configured provider at once; false when another provider will answer. */
-export type HostWish = { readonly ahead?: boolean }
+export type OpenHostOptions = { readonly ahead?: boolean }
 
 /**
  * Opens a host. Further calls for the same home share its database, writer, stop watcher, sandboxes and, for equal settings, provider,
  * policy and rules.
  * @throws FailureError when the record cannot be used; the message says what to do
  */
-export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
+export function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): Host {
   const { config, log } = given
   if (ahead) preconnect(given)
   log('info', 'startup')
@@ -95,7 +95,7 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     const { approvals, events } = home.services
     const written = () => {
       events.committed()
-      approvals.look()
+      approvals.readAnswers()
     }
     const asking = (id: string) => [...open].map((each) => each.conversation).find((each) => each.gate(id) !== undefined)
     const live = { asking, written }
@@ -111,9 +111,9 @@ export function openHost(given: Setup, { ahead = true }: HostWish = {}): Host {
     events: home.services.events.of(leaving.signal),
     schedules: schedules.get,
     questions: home.services.approvals.open,
-    async replay(wanted, threads) {
+    async replay(ref, threads) {
       const { replayWith } = await import('../records/integrity/run-again.ts')
-      return replayWith({ setup, memory: home.memory, wanted, threads })
+      return replayWith({ setup, memory: home.memory, ref, threads })
     },
     tokens: home.memory.tokens,
     replies: home.memory.replies,

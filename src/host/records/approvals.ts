@@ -1,4 +1,4 @@
-/** Lists the questions of a home and answers them: for a turn that waits, or for changes that nobody waits for any more. */
+/** Lists the questions of a home and answers them: for a turn that waits, or for changes that no turn waits for any more. */
 
 import { relative } from 'node:path'
 import { isObject } from '../../kit/json.ts'
@@ -59,10 +59,13 @@ export function existing({ memory: { approvals } }: Pick<RecordsBase, 'memory'>,
 }
 
 /**
- * Returns the question with what a yes does to files, unless it does nothing to them or the changes are no longer kept. Its reason is that of
- * the latest judgement: a yes whose changes meant something else by then is asked for again.
+ * Returns the question with what a yes does to files, unless it does nothing to them or the changes are no longer kept. Its reason is that
+ * of the latest judgement: a yes whose changes meant something else by then is asked for again.
  */
-export async function withChanges({ setup, memory }: Asked, approval: Approval): Promise<Approval & { readonly set?: ChangeSet }> {
+export async function withChanges(
+  { setup, memory }: ApprovalContext,
+  approval: Approval,
+): Promise<Approval & { readonly set?: ChangeSet }> {
   if (approval.changes === 0) {
     const set = changesOfWaitingCall({ setup, memory }, approval)
     return { ...approval, ...(set && { set }) }
@@ -73,16 +76,16 @@ export async function withChanges({ setup, memory }: Asked, approval: Approval):
   return shown ? { ...approval, reason: shown.review?.reason ?? approval.reason, set: changeSetOf(shown) } : approval
 }
 
-type Asked = Pick<RecordsBase, 'setup' | 'memory'>
+type ApprovalContext = Pick<RecordsBase, 'setup' | 'memory'>
 
 /** Compares what the call of a file tool would write with the workspace as it is now, under the policy of now. */
-function changesOfWaitingCall({ setup, memory }: Asked, approval: Approval): ChangeSet | undefined {
+function changesOfWaitingCall({ setup, memory }: ApprovalContext, approval: Approval): ChangeSet | undefined {
   const { runId, conversationId, callId, plan, state } = approval
   const proposed = memory.journal.events(runId).flatMap(({ body }) => (isObject(body) && 'proposals' in body ? body.proposals : []))
   const found = (proposed as Proposal[]).find(({ call, judgement }) => call.id === callId && judgement.plan === plan)
   const [target = ''] = found?.judgement.writes ?? []
   const { config, paths, context } = setup
-  // A conversation that goes on in another folder keeps the name of its first one.
+  // A conversation that continues in another folder keeps the name of its first one.
   const folders = [memory.conversations.folderOf(conversationId), realFolder(config.workspaceDir)]
   const root = folders.find((folder) => folder !== undefined && target.startsWith(`${folder}/`))
   if (!found || !root || (state !== 'open' && state !== 'allowed')) return undefined
@@ -92,8 +95,8 @@ function changesOfWaitingCall({ setup, memory }: Asked, approval: Approval): Cha
 }
 
 /** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */
-async function decide(base: RecordsBase, given: string, decision: ApprovalDecision): Promise<DecidedApproval> {
-  const { id } = existing(base, given)
+async function decide(base: RecordsBase, ref: string, decision: ApprovalDecision): Promise<DecidedApproval> {
+  const { id } = existing(base, ref)
   const { setup, live } = base
   const asking = live?.asking(id)
   const { note } = decision
@@ -106,18 +109,18 @@ async function decide(base: RecordsBase, given: string, decision: ApprovalDecisi
   return decided
 }
 
-type Answer = ApprovalDecision & { readonly id: string }
+type ApprovalAnswer = ApprovalDecision & { readonly id: string }
 
-/** The turn waits in this process. */
-async function answerTurn(base: RecordsBase, asking: Conversation, answer: Answer): Promise<DecidedApproval> {
+/** Answers a turn that waits in this process. */
+async function answerTurn(base: RecordsBase, asking: Conversation, answer: ApprovalAnswer): Promise<DecidedApproval> {
   const { id, allow, by, note, files, always } = answer
   const question = asking.gate(id)
   const part = files && (await partOf(asking, id, files))
   const rejected = await asking.approve(id, { allow, by, note, part })
   const approval = existing(base, id)
   if (rejected !== undefined) throw new FailureError('error', tooLate(approval, rejected))
-  const said = always && allow && question ? asking.allowAlways(question) : undefined
-  return { ...approval, always: said }
+  const standing = always && allow && question ? asking.allowAlways(question) : undefined
+  return { ...approval, always: standing }
 }
 
 function tooLate({ id, state, decidedBy }: Approval, rule: string): string {
@@ -132,16 +135,17 @@ async function partOf(asking: Conversation, id: string, only: readonly string[])
   throw new FailureError('usage', part?.message ?? `${quote(id)} does not ask about several files; answer it without naming files`)
 }
 
-/** Nobody waits in this host: the answer is written, and whoever waits elsewhere reads it. */
-async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedApproval> {
+/** Writes the answer when no turn of this host waits for it; a process elsewhere that waits reads it. */
+async function answerRecord(base: RecordsBase, answer: ApprovalAnswer): Promise<DecidedApproval> {
   const { memory, setup, record } = base
   const { id, allow, by, note } = answer
   // A process that died after the yes, and before anything was applied, left the question as if it were answered.
   if (memory.pending.rows().some(({ owner }) => !isAlive(owner))) await settleChanges(setup, record)
   if (allow && existing(base, id).changes === 1) inRecordWords(record.proveReceipts)
   const approval = record.transaction(() => {
-    const said = allow && isUnused(base, existing(base, id)) ? undefined : memory.approvals.decide({ id, allow, by, note })
-    if (said?.ok === false) throw new FailureError(said.altered ? 'integrity' : 'error', `${said.reason}; see: braidclaw approvals list`)
+    const result = allow && isUnused(base, existing(base, id)) ? undefined : memory.approvals.decide({ id, allow, by, note })
+    if (result?.ok === false)
+      throw new FailureError(result.altered ? 'integrity' : 'error', `${result.reason}; see: braidclaw approvals list`)
     const decided = existing(base, id)
     if (!isHeard(base, decided)) tellClosed(base, decided, answer)
     return decided
@@ -152,26 +156,26 @@ async function answerRecord(base: RecordsBase, answer: Answer): Promise<DecidedA
   return { ...approval, applied }
 }
 
-/** Whether somebody said yes to changes that nobody waits for, and died before they were applied: the yes then still stands. */
+/** Returns whether changes that no process waits for were approved by one that died before it applied them: the approval still holds. */
 function isUnused({ memory }: RecordsBase, approval: Approval): boolean {
   return approval.state === 'allowed' && approval.changes === 1 && isAwaited(memory, approval) === 'no'
 }
 
-/** Whether the run of the question goes on somewhere: it then journals the answer itself. */
+/** Returns whether the run of the question is under way somewhere: it then journals the answer itself. */
 function isHeard({ memory: { journal } }: RecordsBase, { runId }: Approval): boolean {
   const run = journal.run(runId)
   return run !== undefined && run.ended === null && isAlive(run.owner)
 }
 
-function tellClosed({ memory }: RecordsBase, { id, runId, conversationId }: Approval, { allow, by, note }: Answer): void {
+function tellClosed({ memory }: RecordsBase, { id, runId, conversationId }: Approval, { allow, by, note }: ApprovalAnswer): void {
   memory.note('approval.decided', { id, runId, conversationId, allow, by, note })
 }
 
-/** The changes are applied or forgotten here. */
+/** Applies or drops the changes here. */
 async function settleLate(
   { setup, memory, record }: RecordsBase,
   approval: Approval,
-  { allow, by }: Answer,
+  { allow, by }: ApprovalAnswer,
 ): Promise<{ readonly count: number } | undefined> {
   const store = await openKeptChanges(setup, async (use) => use(memory))
   if (allow) {
@@ -187,7 +191,10 @@ async function settleLate(
   return undefined
 }
 
-/** The scope is the JSON of an executable and its sub-command, or of a command and the paths it may change; other scopes are shown unchanged. */
+/**
+ * The scope is the JSON of an executable and its sub-command, or of a command and the paths it may change; other scopes are shown
+ * unchanged.
+ */
 function withWords(rule: AlwaysRule): AlwaysRule & { readonly allows: string } {
   return { ...rule, allows: wordsOf(rule) }
 }
@@ -207,7 +214,7 @@ type LateDecision = {
   readonly record: Pick<RecordWriter, 'applyPending'>
   readonly store: Pick<ChangeStore, 'list' | 'apply'>
   readonly approval: Approval
-  /** Who said yes. */
+  /** The person who approved it. */
   readonly by: string
 }
 
@@ -223,9 +230,10 @@ function pendingSetOf(store: Pick<ChangeStore, 'list'>, { runId, callId }: Pick<
 }
 
 /**
- * Applies a change set whose call ended because nobody could be asked, by an approval that came later and must be allowed already. It is used up before anything is applied, so that no second process can apply the set again; a crash
- * in between is found at the next start, which writes the receipt.
- * @throws FailureError `error` when the approval cannot be used, or the changes are gone or are others than those that were shown
+ * Applies a change set whose call ended because nobody could be asked, by an approval that came later and must be allowed already. It is
+ * used up before anything is applied, so that no second process can apply the set again; a crash in between is found at the next start,
+ * which writes the receipt. @throws FailureError `error` when the approval cannot be used, or the changes are gone or are others than those
+ * that were shown
  */
 async function applyLate({ record, store, approval, by }: LateDecision): Promise<Applied> {
   const set = pendingSetOf(store, approval)
@@ -233,12 +241,12 @@ async function applyLate({ record, store, approval, by }: LateDecision): Promise
   if (set.review?.digest !== approval.plan)
     throw new FailureError('error', `the kept changes of ${approval.id} are not those that the approval is for; nothing was applied`)
   const done: { applied?: Applied } = {}
-  const kept = await record.applyPending(approval.id, by, async () => {
+  const outcome = await record.applyPending(approval.id, by, async () => {
     const applied = await store.apply({ id: set.id })
     done.applied = applied
     return applied.ok ? applied : { ...applied, ...fateOf(store, set.id) }
   })
-  if (done.applied === undefined) throw new FailureError('error', kept.ok ? 'nothing was applied' : kept.message)
+  if (done.applied === undefined) throw new FailureError('error', outcome.ok ? 'nothing was applied' : outcome.message)
   return done.applied.ok || pendingSetOf(store, approval) === undefined ? done.applied : stillWaiting(done.applied, approval)
 }
 

@@ -6,11 +6,11 @@ import type { RecordWriter } from '../../memory/record-writer.ts'
 import type { Conversation, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
-/** What a host adds whose turns may wait in this process. */
+/** The turns of a host, which may wait in this process. */
 type LiveTurns = {
   /** Returns the conversation of this host that waits for an answer to this question. */
   asking(id: string): Conversation | undefined
-  /** Call it when something was written: who waits in this process, and who follows the events, learns of it at once. */
+  /** Call it when something was written: it wakes what waits in this process, and what follows the events. */
   written(): void
 }
 
@@ -22,19 +22,19 @@ export type RecordsBase = {
   readonly live?: LiveTurns
 }
 
-/** The limits of every list: what is asked for, but no more than `most`. */
+/** Returns the length of a list: as requested, but no more than `most`. */
 export function limited(asked: number | undefined, usual: number, most = 500): number {
   return Math.max(1, Math.min(most, Math.trunc(asked ?? usual)))
 }
 
 /** Finds a run by its id, a unique prefix of it, or "last". @throws FailureError `error` when no run matches, or several do. */
-export function resolveRun({ journal }: Pick<Memory, 'journal'>, wanted: string): RunRecord {
-  const known = wanted === 'last' ? journal.runs({ limit: 1 })[0] : journal.run(wanted)
+export function resolveRun({ journal }: Pick<Memory, 'journal'>, ref: string): RunRecord {
+  const known = ref === 'last' ? journal.runs({ limit: 1 })[0] : journal.run(ref)
   if (known) return known
-  if (wanted === 'last') throw new FailureError('error', 'there is no run yet')
-  const begun = journal.runs({ limit: everyRun }).filter(({ runId }) => wanted !== '' && runId.startsWith(wanted))
+  if (ref === 'last') throw new FailureError('error', 'there is no run yet')
+  const begun = journal.runs({ limit: everyRun }).filter(({ runId }) => ref !== '' && runId.startsWith(ref))
   if (begun.length === 1 && begun[0]) return begun[0]
-  const several = begun.length > 1 ? `${begun.length} runs begin with "${wanted}"` : `no run "${wanted}"`
+  const several = begun.length > 1 ? `${begun.length} runs begin with "${ref}"` : `no run "${ref}"`
   throw new FailureError('error', `${several}; see: braidclaw run list`)
 }
 

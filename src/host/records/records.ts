@@ -16,7 +16,7 @@ import type { SetSummary } from '../../workspace/changes/contract.ts'
 import { withoutGit } from '../changes/file-diff.ts'
 import { changeSetOf, findKept, isForUndo, latestToUndo, nameOf } from '../changes/kept-changes.ts'
 import { patchText } from '../changes/patch-text.ts'
-import type { CallChanges, ChangeFacts, HostRecords, ReceiptPage, RunFacts, Step, Undone } from '../contract/records-api.ts'
+import type { CallChanges, ChangeFacts, HostRecords, ReceiptPage, RunFacts, TranscriptStep, Undone } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { approvalRecords } from './approvals.ts'
@@ -162,7 +162,7 @@ function anchorIn(line: string): Anchor {
 function runRecords(base: RecordsBase): HostRecords['runs'] {
   const { memory, setup } = base
 
-  function told(run: RunRecord): RunFacts {
+  function listedRun(run: RunRecord): RunFacts {
     const prompt = memory.journal.prompt(run.runId)
     return { ...runFacts(run), prompt }
   }
@@ -173,17 +173,17 @@ function runRecords(base: RecordsBase): HostRecords['runs'] {
       const found = memory.journal.runs({ limit: limit + 1, before, conversation: conversationId, ownedBy })
       const page = found.slice(0, limit)
       const next = found.length > limit ? page.at(-1)?.runId : undefined
-      return { runs: page.map(told), next }
+      return { runs: page.map(listedRun), next }
     },
-    async show(wanted) {
-      const run = resolveRun(memory, wanted)
+    async show(ref) {
+      const run = resolveRun(memory, ref)
       const { steps, usage } = transcriptOf(run.runId, memory.journal.events(run.runId))
       const isChanged = steps.some((step) => step.type === 'call' && step.changes?.set !== undefined)
       const sets = isChanged
         ? (await openKeptChanges(setup, async (use) => use(memory))).list().filter(({ about }) => about.run === run.runId)
         : []
       return {
-        ...told(run),
+        ...listedRun(run),
         steps: steps.map((step) => withSet(step, sets)),
         usage,
         digest: run.digest ?? undefined,
@@ -204,7 +204,7 @@ function isCode(code: string | null): code is Ending['code'] {
 }
 
 /** Adds what the kept change set knows. */
-function withSet(step: Step, sets: readonly SetSummary[]): Step {
+function withSet(step: TranscriptStep, sets: readonly SetSummary[]): TranscriptStep {
   if (step.type !== 'call' || step.changes === undefined) return step
   const set = sets.find(({ about }) => about.call === step.callId)
   if (!set) return step
@@ -239,18 +239,18 @@ function changeRecords(base: RecordsBase): HostRecords['changes'] {
         .slice(0, limited(limit, 50))
         .map(changeFacts)
     },
-    async show(wanted) {
+    async show(ref) {
       const store = await openKeptChanges(setup, async (use) => use(memory))
-      const shown = store.show(findKept(store.list(), wanted).id)
+      const shown = store.show(findKept(store.list(), ref).id)
       if (!shown) throw new FailureError('error', 'the change set was forgotten meanwhile; see: braidclaw changes list')
       const set = changeSetOf(shown)
       const paths = withoutGit(set).others.changes.map(({ path }) => path)
       return { ...changeFacts(shown), patch: patchText(set), paths, undone: shown.undone }
     },
-    async undo(wanted, how = {}) {
+    async undo(ref, how = {}) {
       const sets = (await openKeptChanges(setup, async (use) => use(memory))).list()
       const workspace = realFolder(setup.config.workspaceDir)
-      return undoSet(wanted === 'last' ? latestToUndo(sets, workspace) : findKept(sets, wanted), how)
+      return undoSet(ref === 'last' ? latestToUndo(sets, workspace) : findKept(sets, ref), how)
     },
     async undoRun(runId, how = {}) {
       const sets = (await openKeptChanges(setup, async (use) => use(memory)))

@@ -8,13 +8,16 @@ import { gateIdOf } from '../../runtime/gate-id.ts'
 import { changesOf, dropOutcome } from '../../runtime/outcome.ts'
 import { type Consequence, consequenceIn, externalOf } from '../../runtime/replay/external-entry.ts'
 import { addUsage } from '../../runtime/usage.ts'
-import type { CallApproval, CallChanges, CallStep, Step } from '../contract/records-api.ts'
+import type { CallApproval, CallChanges, CallStep, TranscriptStep } from '../contract/records-api.ts'
 
-type Ended = { readonly status: 'allowed' | 'denied' | 'failed'; readonly output: string; readonly error?: string | undefined }
+type CallEnd = { readonly status: 'allowed' | 'denied' | 'failed'; readonly output: string; readonly error?: string | undefined }
 
 /** Leaves out what no run writes, so that it can show an altered run as well. */
-export function transcriptOf(runId: string, entries: readonly JournalEntry[]): { readonly steps: readonly Step[]; readonly usage?: Usage } {
-  const steps: Step[] = []
+export function transcriptOf(
+  runId: string,
+  entries: readonly JournalEntry[],
+): { readonly steps: readonly TranscriptStep[]; readonly usage?: Usage } {
+  const steps: TranscriptStep[] = []
   /** Where the step of each call is. */
   const calls = new Map<string, number>()
   const changed = new Set<string>()
@@ -44,7 +47,7 @@ export function transcriptOf(runId: string, entries: readonly JournalEntry[]): {
     propose(entry, proposals)
   }
 
-  function end(id: string, at: number, { status, output, error }: Ended, receipt: string | undefined, changes: string | undefined): void {
+  function end(id: string, at: number, { status, output, error }: CallEnd, receipt: string | undefined, changes: string | undefined): void {
     const outcome = { status, output, at, ...(error === undefined || error === '' ? {} : { error }) }
     const fate = changes === undefined ? undefined : fateOf(changes, `${runId}/${id}`)
     update(id, () => ({ outcome, receipt, ...(fate ? { changes: fate } : {}) }))
@@ -89,10 +92,10 @@ export function transcriptOf(runId: string, entries: readonly JournalEntry[]): {
   /** After a crash the entry has the result itself. */
   function dropped(at: number, event: Extract<Consequence, { type: 'drop' }>, body: unknown, receipt: string | undefined): void {
     const result = isObject(body) && isObject(body.result) ? body.result : undefined
-    const told = dropOutcome(event)
-    const error = typeof result?.error === 'string' ? result.error : told.error
-    const metadata = isObject(result?.metadata) ? result.metadata : told.metadata
-    end(event.id, at, { ...told, status: result ? 'failed' : 'denied', error }, receipt, changesOf(metadata))
+    const outcomeOf = dropOutcome(event)
+    const error = typeof result?.error === 'string' ? result.error : outcomeOf.error
+    const metadata = isObject(result?.metadata) ? result.metadata : outcomeOf.metadata
+    end(event.id, at, { ...outcomeOf, status: result ? 'failed' : 'denied', error }, receipt, changesOf(metadata))
   }
 
   for (const entry of entries) {

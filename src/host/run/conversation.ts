@@ -69,7 +69,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const instructions = instructionsFor(setup, request, workspace)
   const { sandboxes } = home.services
   const running: { agent?: Agent } = {}
-  const toolRuntime = handsOf(profile, {
+  const toolRuntime = lazyToolRuntime(profile, {
     setup,
     memory,
     conversationId,
@@ -251,7 +251,7 @@ function payerOf({ profile: { setup }, options: { agent, channel } }: RunContext
   return { agent: agent?.id ?? setup.config.defaultAgent ?? 'default', conversationId, channel, ...(token ? { token } : {}) }
 }
 
-/** Tells the person who begins a conversation in an untrusted folder, once, which files are not read. */
+/** Says once, to the person who begins a conversation in an untrusted folder, which files are not read. */
 function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: ConversationRequest, workspace: string) {
   // A project's instructions are for its operator, and people in a chat could ask for them.
   if (systemPrompt !== undefined || setup.access?.profile === 'chat') return undefined
@@ -278,7 +278,7 @@ function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection): void
 }
 
 /** The first call loads the tools and their gate, so that a turn without calls does not pay for them. */
-function handsOf(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>): Lazy<ToolRuntime> {
+function lazyToolRuntime(profile: Profile, options: Omit<ToolRuntimeOptions, 'policy'>): Lazy<ToolRuntime> {
   return lazy(async () => {
     assertWorkspaceExists(options.setup.config)
     const [{ createToolRuntime }, policy] = await Promise.all([import('../toolset/tool-executor.ts'), profile.policy()])
@@ -315,7 +315,7 @@ function shown(): Promise<void> {
 /** Returns the meter of a run, or, without a run id, of the conversation's other calls. */
 type Meters = (runId?: string) => Meter | undefined
 
-type Store = { readonly memory: Pick<Memory, 'budget'>; readonly recorder: Pick<OneWriter, 'add'> }
+type MeterStore = { readonly memory: Pick<Memory, 'budget'>; readonly recorder: Pick<OneWriter, 'add'> }
 
 type Configured = { readonly config: { readonly limits: LimitsConfig }; readonly log: Log }
 
@@ -323,7 +323,7 @@ type Configured = { readonly config: { readonly limits: LimitsConfig }; readonly
  * Provides the meters of a conversation's model calls, and loads them only where the configuration has a budget, so that other homes pay
  * nothing.
  */
-async function metersOf({ memory, recorder }: Store, { config, log }: Configured, payer: Omit<Payer, 'runId'>): Promise<Meters> {
+async function metersOf({ memory, recorder }: MeterStore, { config, log }: Configured, payer: Omit<Payer, 'runId'>): Promise<Meters> {
   const { limits } = config
   if (!hasBudget(limits)) return () => undefined
   const { meterFor } = await import('../cost/budget.ts')

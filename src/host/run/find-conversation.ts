@@ -6,7 +6,7 @@ import type { Memory } from '../../memory/memory.ts'
 import type { ConversationChoice } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
-/** Reports that a turn has no conversation to go on with. */
+/** Reports that a turn has no conversation to continue. */
 export class NoConversation extends FailureError {
   constructor(problem: string) {
     super('error', problem)

@@ -1,4 +1,4 @@
-/** Finds the step at which the last turn of a conversation goes on: the first one without a receipt. */
+/** Finds the step at which the last turn of a conversation continues: the first one without a receipt. */
 
 import { outcomeUnknown } from '../../memory/journal/interrupted-runs.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'
@@ -13,11 +13,11 @@ export type TurnOptions = {
   readonly conversationId: string
   /** The real path. */
   readonly workspace: string
-  /** Tells whether a tool may run again after a crash. */
+  /** Returns whether a tool may run again after a crash. */
   readonly isIdempotent: (tool: string) => Promise<boolean>
 }
 
-/** @returns why nothing can go on, if so */
+/** @returns why nothing can continue, if so */
 export async function interruptedTurn({ memory, conversationId, isIdempotent, workspace }: TurnOptions): Promise<InterruptedTurn | string> {
   const { journal, conversations } = memory
   const run = journal.latestTurn(conversationId)
@@ -78,7 +78,7 @@ function leftNothing({ judgement: { rule, labels = [] } }: Proposal, end: End): 
 /** The end of a call; `open`: it never began; `dropped`: the crash took what it had changed on its view. */
 type End = 'open' | 'unknown' | 'dropped' | 'known'
 
-type Step = {
+type LastStep = {
   readonly asked: string
   /** The calls of the last reply; none when the model had read their results. */
   readonly proposals: readonly Proposal[]
@@ -89,8 +89,8 @@ type Step = {
   readonly count: number
 }
 
-function lastStep(entries: readonly Entry[]): Step | undefined {
-  let step: Step | undefined
+function lastStep(entries: readonly Entry[]): LastStep | undefined {
+  let step: LastStep | undefined
   for (const entry of entries) {
     const event = externalOf(entry)
     if (event?.type === 'run.start') {

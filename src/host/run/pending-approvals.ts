@@ -8,7 +8,7 @@ export type PendingApprovals = Questions & {
   /** The questions that are open in this process, oldest first. */
   open(): readonly OpenQuestion[]
   /** Reads the record at once: an answer was just written there. */
-  look(): void
+  readAnswers(): void
   /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it */
   decide(id: string, decision: Decision): Promise<string | undefined>
 }
@@ -18,7 +18,7 @@ export function createPendingApprovals(answered: Questions['answered'], poll = c
   const waiting = new Map<string, WatchedQuestion & { readonly run: RunIdentity }>()
   const state: { stop?: () => void } = {}
 
-  function look(): void {
+  function readAnswers(): void {
     for (const [id, { answer, fail }] of [...waiting]) {
       try {
         const decision = answered(id)
@@ -41,11 +41,11 @@ export function createPendingApprovals(answered: Questions['answered'], poll = c
 
   return {
     answered,
-    look,
+    readAnswers,
     watch(run, question) {
       const id = question.gateId
       waiting.set(id, { run, ...question })
-      state.stop ??= poll(look)
+      state.stop ??= poll(readAnswers)
       return () => {
         waiting.delete(id)
         rest()

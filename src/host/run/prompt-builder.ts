@@ -57,11 +57,11 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
   async function past(open?: ReadonlySet<string>): Promise<Past & OwnHistory> {
     try {
       if (state.begun || request.past) await options.window.ready(new AbortController().signal)
-      const given = await request.past?.(historyTokens(config, options.window))
-      if (!given?.history) return { ...given, ...ownHistory(open) }
+      const past = await request.past?.(historyTokens(config, options.window))
+      if (!past?.history) return { ...past, ...ownHistory(open) }
       // A history from elsewhere holds no interrupted turn.
       const turn = open ? options.memory.context(options.conversationId, 0, open).messages : []
-      return { ...given, history: [...given.history, ...turn], openMessages: turn.length }
+      return { ...past, history: [...past.history, ...turn], openMessages: turn.length }
     } catch (error) {
       throw toFailure(options.memory, error)
     }
@@ -69,9 +69,9 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
 
   /** Journals the text only once: a long-lived process would otherwise write it with every run. */
   function forJournal({ path, text }: Instruction): JournalledInstruction {
-    const said = state.instructed
+    const isKnown = state.instructed
     state.instructed = true
-    return { path, sha256: sha256(text), ...(said ? {} : { text }) }
+    return { path, sha256: sha256(text), ...(isKnown ? {} : { text }) }
   }
 
   /** Logs a missing shell only once: a long-lived process would otherwise log it before every run. */

@@ -20,7 +20,7 @@ import type { PictureText, Setup } from '../api.ts'
 import type { Payer } from '../cost/budget.ts'
 import type { Profile } from '../setup/profile.ts'
 
-export type Room = {
+export type CompactionRequest = {
   readonly setup: Setup
   readonly memory: Memory
   readonly conversationId: string
@@ -37,10 +37,10 @@ export type Room = {
 const [mostBytes, bytesOfHalf] = [262_144, 1.5]
 
 /**
- * Compacts a long conversation: the model that answers in it summarises its older turns. Any failure leaves the conversation unchanged, and the
- * next turn tries again.
+ * Compacts a long conversation: the model that answers in it summarises its older turns. Any failure leaves the conversation unchanged, and
+ * the next turn tries again.
  */
-export async function compactConversation(room: Room): Promise<void> {
+export async function compactConversation(room: CompactionRequest): Promise<void> {
   const { setup, memory, conversationId, provider, window, payer, meter, tell, signal } = room
   const { config, log, redactor } = setup
   const { historyMax: max, historyKeep: keep } = config.memory
@@ -63,7 +63,7 @@ export async function compactConversation(room: Room): Promise<void> {
   }
 }
 
-export type TurnRoom = Pick<Room, 'setup' | 'memory' | 'provider' | 'payer' | 'meter'>
+export type TurnRoom = Pick<CompactionRequest, 'setup' | 'memory' | 'provider' | 'payer' | 'meter'>
 
 /** Returns what summarises the middle of a turn; its cost is recorded as that of summaries is. */
 export function turnSummariser({ setup: { config, log }, memory, provider, payer, meter }: TurnRoom): SummariseTurn {
@@ -80,7 +80,7 @@ export function turnSummariser({ setup: { config, log }, memory, provider, payer
   }
 }
 
-export type Reading = {
+export type PictureRequest = {
   readonly profile: Pick<Profile, 'setup' | 'visionProvider'>
   readonly memory: Memory
   readonly payer: Omit<Payer, 'runId'>
@@ -96,7 +96,7 @@ export type Reading = {
  * Reads the text of pictures with the vision helper: one model call a picture, within the budgets of the conversation. Never rejects: a
  * picture that cannot be read says why.
  */
-export async function readPictures(reading: Reading): Promise<readonly PictureText[]> {
+export async function readPictures(reading: PictureRequest): Promise<readonly PictureText[]> {
   const { pictures, marked, profile } = reading
   const { config, log } = profile.setup
   const { maxImages, timeoutS } = config.vision
@@ -110,7 +110,7 @@ export async function readPictures(reading: Reading): Promise<readonly PictureTe
   return read.map((each) => (each.ok || !limit.aborted ? each : { ok: false, why: `it took longer than ${timeoutS} s` }))
 }
 
-async function readOne({ profile, memory, payer, meter }: Reading, picture: Picture, signal: AbortSignal): Promise<PictureText> {
+async function readOne({ profile, memory, payer, meter }: PictureRequest, picture: Picture, signal: AbortSignal): Promise<PictureText> {
   const { model, maxCharsPerImage } = profile.setup.config.vision
   try {
     const provider = counted(await profile.visionProvider(), { memory, payer, meter })

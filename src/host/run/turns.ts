@@ -13,7 +13,7 @@ type TurnsOptions = {
   readonly most: number
 }
 
-type Turn = {
+type RunningTurn = {
   /** Aborted when the turn is cancelled. */
   readonly waiting: AbortController
   /** Resolved when the run has begun, or will not begin. */
@@ -26,7 +26,7 @@ type Turn = {
 }
 
 export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
-  const state: { closed: boolean; latest?: Turn; running: boolean } = { closed: false, running: false }
+  const state: { closed: boolean; latest?: RunningTurn; running: boolean } = { closed: false, running: false }
 
   function cancel(by = 'user'): void {
     const turn = state.running ? state.latest : undefined
@@ -39,7 +39,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
   async function* run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent> {
     if (state.closed) return yield* refusal('closed', 'this conversation is closed; open it again')
     if (state.running) return yield* refusal('busy', 'a turn is under way in this conversation; wait for it or cancel it')
-    const turn: Turn = { waiting: new AbortController(), started: Promise.withResolvers(), begun: false }
+    const turn: RunningTurn = { waiting: new AbortController(), started: Promise.withResolvers(), begun: false }
     Object.assign(state, { latest: turn, running: true })
     const stop = () => cancel('program')
     signal?.addEventListener('abort', stop, { once: true })
@@ -55,7 +55,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
     }
   }
 
-  async function* events(turn: Turn, message: string, continues?: Continued): AsyncGenerator<AgentEvent> {
+  async function* events(turn: RunningTurn, message: string, continues?: Continued): AsyncGenerator<AgentEvent> {
     for await (const event of agent.run(message, continues)) {
       // A cancel that came before the run could be cancelled.
       if (!turn.begun && turn.by !== undefined) agent.cancel(turn.by)
@@ -65,7 +65,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
     }
   }
 
-  function over(turn: Turn): void {
+  function over(turn: RunningTurn): void {
     turn.started.resolve()
     turn.leave?.()
     if (state.latest === turn) state.running = false
@@ -98,7 +98,7 @@ function* refusal(code: 'busy' | 'closed', message: string): Generator<AgentEven
 }
 
 /** Ends a turn that was cancelled while it waited: it asked nothing, so the journal has no entry. */
-function* givenUp(turn: Turn): Generator<AgentEvent> {
+function* givenUp(turn: RunningTurn): Generator<AgentEvent> {
   turn.ending = { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${turn.by ?? 'user'} before it began` }
   yield { type: 'error', code: 'cancelled', message: turn.ending.message, recoverable: true }
   yield { type: 'done', stopReason: turn.ending.stop }
@@ -106,11 +106,11 @@ function* givenUp(turn: Turn): Generator<AgentEvent> {
 
 export type TurnQueue = ReturnType<typeof createTurnQueue>
 
-type Waiting = { readonly limit: number; readonly go: () => void }
+type WaitingTurn = { readonly limit: number; readonly go: () => void }
 
 /** Limits how many turns run at once in a process: turns beyond the limit wait and start in order of arrival. */
 export function createTurnQueue() {
-  const waiting = new Set<Waiting>()
+  const waiting = new Set<WaitingTurn>()
   const state = { running: 0 }
 
   /** Starts waiting turns from the front; no turn overtakes another. */
@@ -127,7 +127,7 @@ export function createTurnQueue() {
     state.running += 1
   }
 
-  function leaving(): () => void {
+  function endOnce(): () => void {
     const turn = { over: false }
     return () => {
       if (turn.over) return
@@ -144,10 +144,10 @@ export function createTurnQueue() {
       if (signal.aborted) return undefined
       if (waiting.size === 0 && state.running < limit) {
         begin()
-        return leaving()
+        return endOnce()
       }
       const { promise, resolve } = Promise.withResolvers<(() => void) | undefined>()
-      const mine: Waiting = { limit, go: () => resolve(leaving()) }
+      const mine: WaitingTurn = { limit, go: () => resolve(endOnce()) }
       waiting.add(mine)
       const giveUp = () => {
         if (!waiting.delete(mine)) return

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Planned, planStep, type Step } from './timing.ts'
+import { type Planned, planStep, type ScheduleStep } from './timing.ts'
 
 const [minute, hour] = [60_000, 3_600_000]
 const noon = Date.parse('2026-05-12T12:00:00Z')
@@ -19,7 +19,7 @@ function follow(own: Partial<Planned>, clock: readonly number[]) {
   const state = { checked: own.checked ?? noon }
   const fired = new Map<number, number>()
   for (const now of clock) {
-    for (let step: Step = { do: 'nothing' }, more = true; more; ) {
+    for (let step: ScheduleStep = { do: 'nothing' }, more = true; more; ) {
       step = planStep(schedule({ ...own, checked: state.checked }), now)
       more = step.do !== 'nothing'
       if (step.do === 'rewind') state.checked = step.checked

@@ -6,16 +6,16 @@ import type { WrittenTiming } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
 import { nextDue, type Timing } from './timing.ts'
 
-type Reading = { readonly now: number; readonly zone: string }
+type TimingContext = { readonly now: number; readonly zone: string }
 
 const units: { readonly [unit: string]: number } = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 const leastMs = 10_000
 const mostMs = 366 * 86_400_000
 
 /** @throws FailureError `usage` that says what is allowed */
-export function readTiming({ at, every, cron }: WrittenTiming, reading: Reading): Timing {
-  const given = [at, every, cron].filter((each) => each !== undefined)
-  if (given.length !== 1) throw wrong('say when with exactly one of --at, --every and --cron')
+export function readTiming({ at, every, cron }: WrittenTiming, reading: TimingContext): Timing {
+  const timings = [at, every, cron].filter((each) => each !== undefined)
+  if (timings.length !== 1) throw wrong('say when with exactly one of --at, --every and --cron')
   if (at !== undefined) return { kind: 'at', at: readTime(at, reading) }
   if (every !== undefined) return { kind: 'every', everyMs: readInterval(every), anchor: reading.now }
   return readCron(cron ?? '', reading)
@@ -31,7 +31,7 @@ export function readZone(zone: string, flag = '--tz'): string {
   }
 }
 
-function readCron(expression: string, { now, zone }: Reading): Timing {
+function readCron(expression: string, { now, zone }: TimingContext): Timing {
   const timing: Timing = { kind: 'cron', expression: expression.trim(), zone }
   const next = parsed(timing, now)
   if (next === undefined) throw wrong(`--cron "${expression}" is never due: there is no such date`)
@@ -66,7 +66,7 @@ function durationOf(text: string): number | undefined {
 }
 
 /** @throws FailureError `usage` unless it is a time to come */
-function readTime(text: string, { now, zone }: Reading): number {
+function readTime(text: string, { now, zone }: TimingContext): number {
   const at = timeOf(text.trim(), { now, zone })
   if (at === undefined || Number.isNaN(at)) {
     throw wrong(`--at "${text}" is no time; write "in 20m", "18:30", "2026-12-24 09:00" (in the zone of --tz) or "2026-12-24T09:00:00Z"`)
@@ -75,7 +75,7 @@ function readTime(text: string, { now, zone }: Reading): number {
   return at
 }
 
-function timeOf(text: string, { now, zone }: Reading): number | undefined {
+function timeOf(text: string, { now, zone }: TimingContext): number | undefined {
   const wait = /^in\s+(.+)$/i.exec(text)?.[1]
   if (wait !== undefined) {
     const ms = durationOf(wait)

@@ -34,7 +34,7 @@ export type RunProgress = {
   /** Called before the run begins. */
   opened(conversation: Pick<Conversation, 'id' | 'cancel'>): void
   began(runId: string): void
-  /** The conversation whose last turn goes on: an earlier attempt at this run was interrupted in it. */
+  /** The conversation whose last turn continues: an earlier attempt at this run was interrupted in it. */
   readonly continues?: string | undefined
   /** Receives the events of the turn. */
   show?(event: AgentEvent): void
@@ -59,16 +59,16 @@ export async function runSchedule(row: ScheduleRow, options: RunOptions, progres
   }
 }
 
-type Turn = {
+type ScheduledTurn = {
   readonly ending: Ending
   readonly answer?: string
   readonly unanswered?: readonly string[]
   readonly usage?: ReturnType<Conversation['usage']>
 }
 
-async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgress): Promise<Turn> {
+async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgress): Promise<ScheduledTurn> {
   const { host, turns, ...common } = options
-  const seen: { answer?: string } = {}
+  const result: { answer?: string } = {}
   try {
     const setup = setupOf(host.setup, row)
     const agent = setup.config.defaultAgent === undefined ? {} : (await activeAgentOf(setup)).request
@@ -77,7 +77,7 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
       progress.opened(conversation)
       const show = (event: AgentEvent) => {
         if (event.type === 'init') progress.began(event.runId)
-        if (event.type === 'done' && event.result !== undefined) seen.answer = event.result
+        if (event.type === 'done' && event.result !== undefined) result.answer = event.result
         progress.show?.(event)
       }
       const interrupted = progress.continues === undefined ? undefined : await conversation.interrupted()
@@ -85,7 +85,7 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
         return { ending: { stop: 'cancelled', code: 'cancelled', message: `interrupted, and it cannot go on: ${interrupted}` } }
       const asked = interrupted?.continueWith(new Map()) ?? { prompt: row.message }
       const ending = await turns.takeTurn({ conversation, ...asked, show, onGate: turns.refusedBy(conversation) })
-      return { ending, ...seen, unanswered: conversation.unanswered(), usage: conversation.usage() }
+      return { ending, ...result, unanswered: conversation.unanswered(), usage: conversation.usage() }
     } finally {
       await conversation.close()
     }
@@ -108,7 +108,7 @@ const alone = { kind: 'new' } as const
  */
 async function checkOf(command: string, row: ScheduleRow, options: RunOptions, { opened }: RunProgress): Promise<string> {
   const { host, turns, exitCodeOf, ...common } = options
-  const seen: { output?: string } = {}
+  const result: { output?: string } = {}
   try {
     const conversation = await host.conversation(alone, {
       ...conversationOptions(common, setupOf(host.setup, row)),
@@ -123,13 +123,13 @@ async function checkOf(command: string, row: ScheduleRow, options: RunOptions, {
         conversation,
         prompt: `check of the schedule ${row.name}`,
         show: (event) => {
-          if (event.type === 'tool_result') seen.output = String(event.output ?? '')
+          if (event.type === 'tool_result') result.output = String(event.output ?? '')
         },
         onGate: async (gateId) => void (await conversation.approve(gateId, { allow: false, by: 'check', note: 'a check changes nothing' })),
       })
       const code = exitCodeOf(conversation.runId() ?? '')
       if (code === 0) return 'passed'
-      return code === undefined ? `not run: ${seen.output || ending.message}` : `exit code ${code}`
+      return code === undefined ? `not run: ${result.output || ending.message}` : `exit code ${code}`
     } finally {
       await conversation.close()
     }
@@ -172,16 +172,18 @@ type Reported = {
 }
 
 /**
- * Formats what a channel gets of a run: the answer, or why there is none. Always names a failure beside the model's own text: "done" must not stand alone when the run does not count as good. */
+ * Formats what a channel gets of a run: the answer, or why there is none. Always names a failure beside the model's own text: "done" must
+ * not stand alone when the run does not count as good.
+ */
 function reportOf({ name, check, ending, answer, checked, unanswered }: Reported): string {
-  const said = answer.trim()
+  const text = answer.trim()
   if (ending.code !== 'answered') {
     const todo =
       ending.code === 'approval_needed' ? unanswered.map((id) => `. On the machine: braidclaw approvals allow ${id}`).join('') : ''
-    return both(said, `[schedule "${name}": ${endingNote(ending)}${todo}]`)
+    return both(text, `[schedule "${name}": ${endingNote(ending)}${todo}]`)
   }
-  if (checked === null || checked === 'passed') return said === '' ? `[schedule "${name}": there was no answer]` : said
-  return both(said, `[schedule "${name}": the check "${check}" did not pass: ${checked}]`)
+  if (checked === null || checked === 'passed') return text === '' ? `[schedule "${name}": there was no answer]` : text
+  return both(text, `[schedule "${name}": the check "${check}" did not pass: ${checked}]`)
 }
 
 export function interruptedReport(name: string, why: string): string {

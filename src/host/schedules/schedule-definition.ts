@@ -14,8 +14,8 @@ export type Defining = { readonly setup: Pick<Setup, 'config' | 'paths' | 'redac
 const usualPauseAfter = 5
 
 /** @throws FailureError `usage` that says what is wrong and what is allowed */
-export function definitionOf({ name, timing, ...wanted }: NewSchedule, { setup, now }: Defining): ScheduleDefinition {
-  const zone = readZone(wanted.zone ?? systemZone(setup))
+export function definitionOf({ name, timing, ...options }: NewSchedule, { setup, now }: Defining): ScheduleDefinition {
+  const zone = readZone(options.zone ?? systemZone(setup))
   return checked(
     {
       name,
@@ -23,9 +23,9 @@ export function definitionOf({ name, timing, ...wanted }: NewSchedule, { setup, 
       zone,
       ...{ message: '', workspace: setup.config.workspaceDir, agent: null, autonomy: null, conversation: 'new' },
       ...{ channel: null, recipient: null, checkCommand: null, missed: 'run-once', pauseAfter: usualPauseAfter },
-      overlap: wanted.missed === 'run-all' ? 'wait' : 'skip',
+      overlap: options.missed === 'run-all' ? 'wait' : 'skip',
     },
-    wanted,
+    options,
     setup,
   )
 }
@@ -33,42 +33,42 @@ export function definitionOf({ name, timing, ...wanted }: NewSchedule, { setup, 
 /** Absent fields keep their value; an empty text takes a channel, a check, an agent or a level away. @throws FailureError `usage` */
 export function changedDefinition(
   row: ScheduleDefinition,
-  { name = row.name, timing, ...wanted }: ScheduleChange,
+  { name = row.name, timing, ...options }: ScheduleChange,
   { setup, now }: Defining,
 ): ScheduleDefinition {
-  const zone = wanted.zone === undefined ? row.zone : readZone(wanted.zone)
+  const zone = options.zone === undefined ? row.zone : readZone(options.zone)
   const columns = timing ? columnsOf(readTiming(timing, { now, zone }), now) : {}
   const { kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel, recipient, checkCommand, missed, overlap } = row
   const before = {
     ...{ kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel },
     ...{ recipient, checkCommand, missed, overlap, pauseAfter: row.pauseAfter, name, zone },
   }
-  return checked({ ...before, ...columns }, wanted, setup)
+  return checked({ ...before, ...columns }, options, setup)
 }
 
-function checked(before: ScheduleDefinition, wanted: ScheduleOptions, setup: Defining['setup']): ScheduleDefinition {
-  const { agent, autonomy, channel, to, check, message } = wanted
+function checked(before: ScheduleDefinition, options: ScheduleOptions, setup: Defining['setup']): ScheduleDefinition {
+  const { agent, autonomy, channel, to, check, message } = options
   const definition: ScheduleDefinition = {
     ...before,
     message: message === undefined ? before.message : setup.redactor.text(message.trim()),
-    workspace: wanted.workspace ?? before.workspace,
+    workspace: options.workspace ?? before.workspace,
     agent: chosen(agent, before.agent),
     autonomy: chosen(autonomy, before.autonomy),
-    conversation: wanted.conversation ?? before.conversation,
+    conversation: options.conversation ?? before.conversation,
     channel: chosen(channel, before.channel),
     recipient: channel === '' ? null : chosen(to, before.recipient),
     checkCommand: chosen(check, before.checkCommand),
-    missed: wanted.missed ?? before.missed,
-    overlap: wanted.overlap ?? before.overlap,
-    pauseAfter: wanted.pauseAfter ?? before.pauseAfter,
+    missed: options.missed ?? before.missed,
+    overlap: options.overlap ?? before.overlap,
+    pauseAfter: options.pauseAfter ?? before.pauseAfter,
   }
   assertUsable(definition, setup)
   return definition
 }
 
-function chosen(wanted: string | undefined, before: string | null): string | null {
-  if (wanted === undefined) return before
-  return wanted.trim() === '' ? null : wanted.trim()
+function chosen(options: string | undefined, before: string | null): string | null {
+  if (options === undefined) return before
+  return options.trim() === '' ? null : options.trim()
 }
 
 function assertUsable(definition: ScheduleDefinition, setup: Defining['setup']): void {

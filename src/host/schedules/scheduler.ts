@@ -153,8 +153,8 @@ export function createScheduler({ store, log, now, owner, isAlive, run, continue
       if (!lease.hold(owner, now())) return false
       if (runId !== undefined) fired.setRun(dead, runId)
       const unsent = row && row.channel !== null && !begins ? interruptedReport(row.name, why) : null
-      const told = { ending: null, message: why, checked: null, tokens: null, micros: null, unsent }
-      if (!fired.end(dead, { state: 'interrupted', ended: now(), ...told })) return false
+      const end = { ending: null, message: why, checked: null, tokens: null, micros: null, unsent }
+      if (!fired.end(dead, { state: 'interrupted', ended: now(), ...end })) return false
       const isNew = !begins || fired.fire(again)
       if (begins && continues !== undefined) fired.setConversation(again, continues)
       return isNew

@@ -30,7 +30,7 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
 
   const view = (row: ScheduleRow) => viewOf(row, { now: now(), last: fired.last(row.id, 1)[0] })
   const shown = (name: string) => view(rowOf(name))
-  /** The database tells only about changes of other processes. */
+  /** Wakes the scheduler, because the database reports only changes of other processes. */
   const changed = (id: string) => {
     local.scheduler?.wake()
     return shown(id)
@@ -47,9 +47,9 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
     list: () => schedules.list().map(view),
     show: shown,
     runs: (name, limit) => fired.last(rowOf(name).id, limit).map(runViewOf),
-    add(wanted) {
+    add(newSchedule) {
       const at = now()
-      const definition = definitionOf(wanted, { setup, now: at })
+      const definition = definitionOf(newSchedule, { setup, now: at })
       assertFree(definition.name)
       const id = createId('schedule', crypto.getRandomValues(new Uint8Array(10)))
       if (!schedules.add({ ...definition, id, state: 'active', why: '', checked: at, failures: 0, created: at }))
@@ -98,7 +98,7 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
   }
 }
 
-/** Tells those who follow the events of a home at once when a run begins or ends: `committed` looks at the journal after the transaction. */
+/** Reports the begin and end of a run at once to the followers of a home's events: `committed` reads the journal after the transaction. */
 export function tellRuns(store: ScheduleStore, committed: () => void): ScheduleStore {
   const { fired } = store
   const after = <Value>(value: Value): Value => {

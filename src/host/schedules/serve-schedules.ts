@@ -1,4 +1,4 @@
-/** Runs the schedules of a home until it is told to stop: it sleeps until something is due, or until another process changes something. */
+/** Runs the schedules of a home until it is stopped: it sleeps until something is due, or until another process changes something. */
 
 import { within } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
@@ -14,7 +14,7 @@ export type ServedSchedules = {
   close(graceMs: number, by: string): Promise<void>
 }
 
-type Running = Omit<RunOptions, 'exitCodeOf' | 'host'>
+type ServeOptions = Omit<RunOptions, 'exitCodeOf' | 'host'>
 
 /** How often the database is asked whether another process has written to it. */
 const lookMs = 1_000
@@ -23,7 +23,7 @@ const cancelledMs = 1_000
 const afterFailureMs = 60_000
 
 /** A scheduler that starts runs and does not look at the clock: for the command that runs a schedule now. */
-export async function schedulerFor(host: Host, running: Running, ended?: () => void): Promise<Scheduler> {
+export async function schedulerFor(host: Host, running: ServeOptions, ended?: () => void): Promise<Scheduler> {
   const { store } = await host.schedules()
   const options: RunOptions = { ...running, host, exitCodeOf: store.exitCodeOf }
   return createScheduler({
@@ -40,13 +40,13 @@ export async function schedulerFor(host: Host, running: Running, ended?: () => v
 
 export async function serveSchedules(
   host: Host,
-  { channels, ...running }: Running & { readonly channels: ReadonlyMap<string, SendingChannel> },
+  { channels, ...running }: ServeOptions & { readonly channels: ReadonlyMap<string, SendingChannel> },
 ): Promise<ServedSchedules> {
   const { log } = host.setup
   const schedules = await host.schedules()
   const { store } = schedules
   const delivery = createDelivery({ store, channels, log, now: Date.now, owner: thisProcess(), isAlive })
-  const state: { closed: boolean; due: number; seen: number; wake?: () => void } = { closed: false, due: 0, seen: 0 }
+  const state: { closed: boolean; due: number; version: number; wake?: () => void } = { closed: false, due: 0, version: 0 }
   const scheduler = await schedulerFor(host, running, () => soon())
   schedules.attach({ start: (id) => scheduler.runNow(id), wake: soon })
 
@@ -60,9 +60,9 @@ export async function serveSchedules(
     const version = store.schedules.version()
     const at = Date.now()
     // The clock may have been set back since.
-    const isDue = at >= state.due || state.due > at + afterFailureMs || version !== state.seen
+    const isDue = at >= state.due || state.due > at + afterFailureMs || version !== state.version
     if (!isDue) return
-    state.seen = version
+    state.version = version
     try {
       state.due = at + scheduler.tick()
       delivery.deliver()

@@ -13,7 +13,9 @@ export type Timing =
    */
   | { readonly kind: 'cron'; readonly expression: string; readonly zone: string }
 
-/** Returns the first due time after `after`; undefined when there is none. @throws what Bun.cron.parse throws for a wrong expression or zone */
+/**
+ * Returns the first due time after `after`; undefined when there is none. @throws what Bun.cron.parse throws for a wrong expression or zone
+ */
 export function nextDue(timing: Timing, after: number): number | undefined {
   if (timing.kind === 'at') return timing.at > after ? timing.at : undefined
   if (timing.kind === 'every') {
@@ -58,7 +60,7 @@ export type Planned = {
   readonly lastEnded?: number | undefined
 }
 
-export type Step =
+export type ScheduleStep =
   | { readonly do: 'nothing' }
   /** The clock was set back behind what was handled; what is due from now on has its row already if it was started. */
   | { readonly do: 'rewind'; readonly checked: number }
@@ -72,7 +74,7 @@ const graceMs = 90_000
 const mostAtOnce = 100
 
 /** Decides what a schedule does at a moment: start a run, leave a due time out, or nothing. */
-export function planStep(schedule: Planned, now: number): Step {
+export function planStep(schedule: Planned, now: number): ScheduleStep {
   const { timing, missed, overlap, checked, isRunning, lastEnded = Number.NEGATIVE_INFINITY } = schedule
   if (now < checked) return { do: 'rewind', checked: now }
   const all = pastDues(timing, checked, now)

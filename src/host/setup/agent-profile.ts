@@ -38,12 +38,12 @@ export function sessionOf({ paths }: AgentProfile): ConversationRequest['convers
   return { kind: 'session', id }
 }
 
-type Known = Pick<Setup, 'config' | 'paths'>
+type AgentSetup = Pick<Setup, 'config' | 'paths'>
 
 /**
  * Returns the configured agent, or "default", which exists without any file. @throws FailureError `usage` that lists the existing agents
  */
-export function agentProfileOf({ config, paths }: Known): AgentProfile {
+export function agentProfileOf({ config, paths }: AgentSetup): AgentProfile {
   const id = config.defaultAgent ?? 'default'
   const folder = agentFolder({ agents: paths.agents, id, chosen: config.memory.agentDir })
   const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
@@ -55,7 +55,7 @@ export function agentProfileOf({ config, paths }: Known): AgentProfile {
 }
 
 /** Returns the names of all agents, sorted; "default" is always among them. */
-export function agentsOf({ config, paths }: Known): readonly string[] {
+export function agentsOf({ config, paths }: AgentSetup): readonly string[] {
   return [...new Set(['default', ...Object.keys(config.agents), ...foldersIn(paths.agents)])].sort()
 }
 

@@ -1,4 +1,4 @@
-/** Decides which provider answers: the offline helper when nobody chose a model, and never in place of a chosen model. */
+/** Decides which provider answers: the offline helper when the user has chosen no model, and never in place of a chosen model. */
 
 import { type Config, isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
 import { anyVariable, knownProvider, proposeProviders } from '../../config/known-providers.ts'

@@ -1,6 +1,6 @@
 /**
- * Builds the host's context from its process (the environment with the keys that `onboard` stored, the home folder, the redactor of secrets),
- * and its log.
+ * Builds the host's context from its process (the environment with the keys that `onboard` stored, the home folder, the redactor of
+ * secrets), and its log.
  */
 
 import { readlinkSync } from 'node:fs'
@@ -16,12 +16,12 @@ export function createHostContext({ env: given, channels, say }: Pick<HostContex
   const userHome = userHomeOf(given)
   const moved = given.BRAIDCLAW_HOME || given.SHELLCLAW_HOME
   const home = moved ? absolute(moved, userHome) : `${userHome.endsWith('/') ? userHome.slice(0, -1) : userHome}/.braidclaw`
-  const kept = readKeys(`${home}/keys.env`)
-  const env: Environment = { ...given, ...missingIn(given, kept.keys), HOME: userHome }
+  const keyFile = readKeys(`${home}/keys.env`)
+  const env: Environment = { ...given, ...missingIn(given, keyFile.keys), HOME: userHome }
   const redactor = createRedactor()
   for (const [name, value] of Object.entries(env))
-    if (value && (isSecret(name) || name in kept.keys) && !weaknessOf(value)) redactor.register(value, name)
-  return { env, channels, redactor, cwd: currentFolder(), home, say, ...(kept.problem ? { keysProblem: kept.problem } : {}) }
+    if (value && (isSecret(name) || name in keyFile.keys) && !weaknessOf(value)) redactor.register(value, name)
+  return { env, channels, redactor, cwd: currentFolder(), home, say, ...(keyFile.problem ? { keysProblem: keyFile.problem } : {}) }
 }
 
 /** A variable of the environment has precedence unless it is empty. */
@@ -81,8 +81,8 @@ type LogOptions = {
 export function createLog({ request = '', level, write, redact, now }: LogOptions): Log {
   const [format, named] = request.startsWith('json') ? (['json', request.slice(5) || 'info'] as const) : (['text', request] as const)
   if (named === 'off') return () => {}
-  const wanted = levels.map(String).indexOf(named)
-  const lowest = wanted >= 0 ? wanted : levels.indexOf(level)
+  const levelIndex = levels.map(String).indexOf(named)
+  const lowest = levelIndex >= 0 ? levelIndex : levels.indexOf(level)
   return (at, event, fields = {}) => {
     if (levels.indexOf(at) < lowest) return
     const line =

@@ -61,7 +61,7 @@ function understood<T extends { readonly problems: readonly string[] }>(read: T)
 export type RulesInput = {
   /** `~/.braidclaw`. */
   readonly home: string
-  /** What `~` means in a rule. */
+  /** The folder that `~` means in a rule. */
   readonly userHome: string
   readonly workspace: string
   readonly trusted: boolean
@@ -78,7 +78,7 @@ export type LoadedRules = {
   readonly problems: readonly string[]
 }
 
-type Read = Pick<LoadedRules, 'notices' | 'problems'> & { readonly rules: readonly Rule[] }
+type ParsedRules = Pick<LoadedRules, 'notices' | 'problems'> & { readonly rules: readonly Rule[] }
 
 /** Never throws for file system errors. Without a rules folder it costs one lookup per location. */
 export function loadRules({ home, userHome, workspace, trusted }: RulesInput): LoadedRules {
@@ -97,7 +97,7 @@ export function loadRules({ home, userHome, workspace, trusted }: RulesInput): L
 }
 
 /** Reads the rules of one file, for `verify --threads`. */
-export function readRules(file: string, places: Places): Read {
+export function readRules(file: string, places: Places): ParsedRules {
   const read = readConfigFile(file)
   if (read.state === 'missing') return { ...nothing, problems: [`${file} does not exist`] }
   if (read.state === 'unusable') return { ...nothing, problems: [`${file} ${read.why}`] }
@@ -105,9 +105,9 @@ export function readRules(file: string, places: Places): Read {
   return { ...parseRules({ text: read.text, file, places }), notices }
 }
 
-const nothing: Read = { rules: [], notices: [], problems: [] }
+const nothing: ParsedRules = { rules: [], notices: [], problems: [] }
 
-function readProject(workspace: string, trusted: boolean, places: Places): Read {
+function readProject(workspace: string, trusted: boolean, places: Places): ParsedRules {
   const folder = join(workspace, '.braidclaw', 'rules')
   if (trusted) return readFolder(folder, places)
   const { names } = list(folder)
@@ -121,7 +121,7 @@ function readProject(workspace: string, trusted: boolean, places: Places): Read 
 }
 
 /** Reads the files in the order of their names. */
-function readFolder(folder: string, places: Places): Read {
+function readFolder(folder: string, places: Places): ParsedRules {
   const { names, problem } = list(folder)
   const files = names.filter((name) => name.endsWith('.json'))
   const read = files.map((name) => readRules(join(folder, name), places))

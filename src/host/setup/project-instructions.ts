@@ -23,17 +23,17 @@ export type Instructions = ReturnType<typeof createInstructions>
 /** Without such a file this costs one stat per folder; the first file loads everything else. */
 export function createInstructions({ setup, workspace, offer }: InstructionOptions) {
   const { log, paths } = setup
-  const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: boolean; read?: Reader } = {
+  const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: boolean; read?: InstructionReader } = {
     room: instructionBytes,
   }
-  const seen = new Set<string>()
+  const visited = new Set<string>()
 
   /** `touched`: the paths that a tool has just read or written; their text needs no repeating. */
   async function inFolder(folder: string, touched: readonly string[] = []): Promise<Instruction | undefined> {
-    if (seen.has(folder)) return undefined
+    if (visited.has(folder)) return undefined
     const path = instructionFile(workspace, folder)
     if (path === undefined) return undefined
-    seen.add(folder)
+    visited.add(folder)
     state.trusted ??= isTrusted(path)
     if (!state.trusted || touched.includes(`${workspace}/${path}`)) return undefined
     const read = await attempt(path)
@@ -82,10 +82,10 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   }
 }
 
-type Reader = (path: string, room: number) => InstructionRead
+type InstructionReader = (path: string, room: number) => InstructionRead
 
 /** Applies the gate's own path rules, and never reads outside the workspace, whatever those rules permit. */
-async function openReader({ config, paths, context, redactor }: Setup, workspace: string): Promise<Reader> {
+async function openReader({ config, paths, context, redactor }: Setup, workspace: string): Promise<InstructionReader> {
   const [{ readInstruction }, { openWorkspace }, { judgePath }, { policyOf }] = await Promise.all([
     import('../../workspace/read-file.ts'),
     import('../../workspace/workspace.ts'),

@@ -37,9 +37,9 @@ export function preconnect({ config, context }: Pick<Setup, 'config' | 'context'
 }
 
 /** One provider per name, however often the wrappers refer to it. */
-type Made = Map<string, Promise<Provider>>
+type ProvidersByName = Map<string, Promise<Provider>>
 
-function once(made: Made, name: string, make: () => Promise<Provider>): Promise<Provider> {
+function once(made: ProvidersByName, name: string, make: () => Promise<Provider>): Promise<Provider> {
   const provider = made.get(name) ?? make()
   made.set(name, provider)
   return provider
@@ -47,7 +47,7 @@ function once(made: Made, name: string, make: () => Promise<Provider>): Promise<
 
 type Connecting = Pick<Setup, 'config' | 'log' | 'context'> & { readonly shared: SharedProviders }
 
-async function connect(setup: Connecting, name: string, made: Made): Promise<Provider> {
+async function connect(setup: Connecting, name: string, made: ProvidersByName): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
   const { settings, longestAnswer } = isWireProvider(found) ? await informed(setup, found) : { settings: found }
@@ -87,9 +87,9 @@ export function createSharedProviders() {
       return lane
     },
     /** Returns the only reader of the FIFOs of one folder. */
-    brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
-      const key = `${wanted.timeoutMs} ${wanted.dir}`
-      const brain = brains.get(key) ?? brainOf(wanted)
+    brain(folder: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
+      const key = `${folder.timeoutMs} ${folder.dir}`
+      const brain = brains.get(key) ?? brainOf(folder)
       brains.set(key, brain)
       brain.catch(() => brains.delete(key))
       return brain

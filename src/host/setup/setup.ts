@@ -122,8 +122,8 @@ function variablesIn(rows: Rows = {}, values: { readonly [key: string]: unknown 
 }
 
 /**
- * Warns once per home that a provider's key is too weak to redact, and why. A home that does not exist yet, or is not writable, gets the warning
- * again.
+ * Warns once per home that a provider's key is too weak to redact, and why. A home that does not exist yet, or is not writable, gets the
+ * warning again.
  */
 export function warnOfWeakKeys(setup: Setup): void {
   const path = `${setup.paths.home}/weak-keys`

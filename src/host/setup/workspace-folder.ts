@@ -8,7 +8,8 @@ import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 
 /**
- * Returns the real path. Creates the default folder when nobody named one. @throws FailureError `error` when a named folder does not exist.
+ * Returns the real path. Creates the default folder when the user has named none. @throws FailureError `error` when a named folder does not
+ * exist.
  */
 export function workspaceOf({ config: { workspaceDir }, origins }: Pick<Setup, 'config' | 'origins'>): string {
   const found = statSync(workspaceDir, { throwIfNoEntry: false })

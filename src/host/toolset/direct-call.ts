@@ -7,8 +7,8 @@ import type { Call, Part } from '../../runtime/event.ts'
 import type { ModelChunk, Provider } from '../../runtime/port.ts'
 
 /** `heard` receives the tool result that a model would have received. */
-export function directCall(wanted: Pick<Call, 'name' | 'input' | 'malformed'>, heard?: (told: string) => void): Provider {
-  const call: Part = { type: 'call', id: 'operator', ...wanted }
+export function directCall(requested: Pick<Call, 'name' | 'input' | 'malformed'>, onResult?: (result: string) => void): Provider {
+  const call: Part = { type: 'call', id: 'operator', ...requested }
   return {
     name: 'operator',
     // No model reads the result.
@@ -16,7 +16,7 @@ export function directCall(wanted: Pick<Call, 'name' | 'input' | 'malformed'>, h
     async *chat({ messages }): AsyncGenerator<ModelChunk> {
       const last = messages.at(-1)
       const asked = last?.role === 'tool'
-      if (asked) heard?.(last.content)
+      if (asked) onResult?.(last.content)
       const usage = { inputTokens: 0, outputTokens: 0 }
       yield {
         type: 'done',

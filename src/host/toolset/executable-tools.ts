@@ -20,13 +20,13 @@ import { createConfinement } from './sandbox/command-sandbox.ts'
 import { builtInNames, type ToolDeps, type ToolSource } from './tool-selection.ts'
 
 /** A name that a list of tools requests, with the schema from that list. */
-export type Asked = { readonly name: string; readonly parameters?: Schema }
+export type ListedTool = { readonly name: string; readonly parameters?: Schema }
 
-export type Wanted = {
+export type ExecutablesRequest = {
   /** A folder, or one executable. */
   readonly at: string
   /** Absent: all executables there. */
-  readonly asked?: readonly Asked[]
+  readonly asked?: readonly ListedTool[]
   /** The requester, for messages. With it a missing folder or name ends the command; without it the log has a warning. */
   readonly by?: string
 }
@@ -70,8 +70,8 @@ export async function surveyNow(setup: Setup, { at, sandbox = 'auto', askAgain }
  */
 function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (folder: string) => string | undefined {
   return (folder) => {
-    const held = [policy.workspace, policy.home, ...policy.protectedPaths].find((path) => isUnder(path, folder))
-    if (held !== undefined) return `a tool may read its folder, and ${folder} holds ${held}; make a folder for your tools alone`
+    const ours = [policy.workspace, policy.home, ...policy.protectedPaths].find((path) => isUnder(path, folder))
+    if (ours !== undefined) return `a tool may read its folder, and ${folder} holds ${ours}; make a folder for your tools alone`
     const inside = isUnder(folder, policy.workspace)
     const writable = inside || judgePath({ path: folder, access: 'write', cwd: policy.workspace, policy }).ok
     if (!writable || isTrusted(folder)) return undefined
@@ -80,21 +80,21 @@ function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (fol
 }
 
 /** Returns a source that is queried before each turn; it reports each finding once. */
-export function executablesFrom(setup: Setup, { at, asked, by }: Wanted): ToolSource {
+export function executablesFrom(setup: Setup, { at, asked, by }: ExecutablesRequest): ToolSource {
   const state: {
-    look?: () => Promise<Survey>
+    surveyFolder?: () => Promise<Survey>
     from?: readonly Executable[]
-    given: readonly Executable[]
-    said: Set<string>
+    offered: readonly Executable[]
+    reported: Set<string>
     first: boolean
   } = {
-    given: [],
-    said: new Set(),
+    offered: [],
+    reported: new Set(),
     first: true,
   }
   const tell = (line: string) => {
-    if (!state.said.has(line)) setup.log('warn', line)
-    state.said.add(line)
+    if (!state.reported.has(line)) setup.log('warn', line)
+    state.reported.add(line)
   }
   const fault = (line: string) => {
     if (by !== undefined && state.first) throw new FailureError('usage', `${by}: ${line}`)
@@ -102,30 +102,30 @@ export function executablesFrom(setup: Setup, { at, asked, by }: Wanted): ToolSo
   }
 
   return async (deps) => {
-    state.look ??= surveyor(setup, at, deps)
-    const survey = await state.look()
+    state.surveyFolder ??= surveyor(setup, at, deps)
+    const survey = await state.surveyFolder()
     if (!survey.ok) {
       fault(survey.why)
       return []
     }
     for (const { path, why, known = false } of survey.refused)
       if (!known || asked === undefined) tell(`tool ${path} is not offered: ${why}`)
-    if (state.from !== survey.tools || state.first) state.given = choose({ survey, asked, at, fault, tell })
+    if (state.from !== survey.tools || state.first) state.offered = choose({ survey, asked, at, fault, tell })
     state.from = survey.tools
     state.first = false
-    return state.given
+    return state.offered
   }
 }
 
-type Choice = {
+type ExecutableChoice = {
   readonly survey: Extract<Survey, { ok: true }>
-  readonly asked: readonly Asked[] | undefined
+  readonly asked: readonly ListedTool[] | undefined
   readonly at: string
   readonly fault: (line: string) => void
   readonly tell: (line: string) => void
 }
 
-function choose({ survey, asked, at, fault, tell }: Choice): readonly Executable[] {
+function choose({ survey, asked, at, fault, tell }: ExecutableChoice): readonly Executable[] {
   if (asked === undefined) return survey.tools
   const names = survey.tools.map(({ name }) => name)
   for (const { name, parameters } of asked) {
@@ -137,7 +137,12 @@ function choose({ survey, asked, at, fault, tell }: Choice): readonly Executable
   return survey.tools.filter((tool) => asked.some(({ name }) => name === tool.name))
 }
 
-function missing({ name, names, at, survey }: Pick<Choice, 'survey' | 'at'> & { name: string; names: readonly string[] }): string {
+function missing({
+  name,
+  names,
+  at,
+  survey,
+}: Pick<ExecutableChoice, 'survey' | 'at'> & { name: string; names: readonly string[] }): string {
   const refused = survey.refused.map(({ path, why }) => `${path}: ${why}`).join('; ')
   const near = didYouMean(name, [...builtInNames, ...names])
   return `no tool "${name}": neither built in nor an executable in ${at}${near}${refused === '' ? '' : ` (not offered there: ${refused})`}`

@@ -1,4 +1,6 @@
-/** Computes what a call of a file tool would change, so that the person who is asked sees the exact difference, and keeps what it replaces. */
+/**
+ * Computes what a call of a file tool would change, so that the person who is asked sees the exact difference, and keeps what it replaces.
+ */
 
 import { lazy } from '../../kit/lazy.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -8,13 +10,13 @@ import type { Policy } from '../../security/policy.ts'
 import type { Originals, Workspace } from '../../workspace/contract.ts'
 import type { Judging } from '../transactions/reviewed-views.ts'
 
-type Files = Pick<Workspace, 'stat' | 'readBytes' | 'previewEdit'>
+type WorkspaceFiles = Pick<Workspace, 'stat' | 'readBytes' | 'previewEdit'>
 
 /** A larger file is described by its size alone. */
 const mostBytes = 16 * 1024 * 1024
 
 /** Returns undefined when the call changes no file, or when it will fail: an edit whose old text is not in the file. */
-export function changesOfFileCall({ name, input }: Call, files: Files): ChangeSet | undefined {
+export function changesOfFileCall({ name, input }: Call, files: WorkspaceFiles): ChangeSet | undefined {
   const { path } = input
   if (typeof path !== 'string') return undefined
   if (name === 'file_write' && typeof input.content === 'string') return written(files, path, input.content)
@@ -24,7 +26,7 @@ export function changesOfFileCall({ name, input }: Call, files: Files): ChangeSe
   return edit.ok ? setOf(edit.path, { mode: modeOf(files, path), before: bytesOf(edit.before), after: bytesOf(edit.after) }) : undefined
 }
 
-function written(files: Files, path: string, content: string): ChangeSet | undefined {
+function written(files: WorkspaceFiles, path: string, content: string): ChangeSet | undefined {
   const found = files.stat(path)
   if (!found.ok) return found.missing === undefined ? undefined : setOf(path, { mode: 0o644, after: bytesOf(content) })
   if (found.type !== 'file') return undefined
@@ -33,7 +35,7 @@ function written(files: Files, path: string, content: string): ChangeSet | undef
   return setOf(found.path, { mode: found.mode, before, after: bytesOf(content) })
 }
 
-function deleted(files: Files, path: string): ChangeSet | undefined {
+function deleted(files: WorkspaceFiles, path: string): ChangeSet | undefined {
   const found = files.stat(path)
   if (!found.ok) return undefined
   if (found.type !== 'file')
@@ -66,7 +68,7 @@ function stateOf(content: Uint8Array | number, mode: number): EntryState {
   return content instanceof Uint8Array ? { ...file, size: content.length, sha256: sha256(content) } : { ...file, size: content }
 }
 
-function modeOf(files: Files, path: string): number {
+function modeOf(files: WorkspaceFiles, path: string): number {
   const found = files.stat(path)
   return found.ok ? found.mode : 0o644
 }

@@ -9,12 +9,16 @@ import type { Setup } from '../api.ts'
 type SandboxNetwork = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
 
 /** `hosts` are the hosts that this command may reach. Only those that allowed_domains lists too may have a private address. */
-type Opening = { readonly policy: Policy; readonly hosts: readonly string[] }
+type NetworkRequest = { readonly policy: Policy; readonly hosts: readonly string[] }
 
 const closed: SandboxNetwork = { allowedDomains: [] }
 
 /** The network stays closed when a dependency is missing, and the log says so: a command without network can do no harm there. */
-export async function sandboxNetwork(kind: SandboxKind, { policy, hosts }: Opening, { log }: Pick<Setup, 'log'>): Promise<SandboxNetwork> {
+export async function sandboxNetwork(
+  kind: SandboxKind,
+  { policy, hosts }: NetworkRequest,
+  { log }: Pick<Setup, 'log'>,
+): Promise<SandboxNetwork> {
   if (hosts.length === 0 || kind === 'none') return closed
   const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
   const missing = kind === 'landlock' ? ['bubblewrap'] : missingForNetwork()
@@ -25,7 +29,7 @@ export async function sandboxNetwork(kind: SandboxKind, { policy, hosts }: Openi
   return { allowedDomains: hosts, allowedPorts: policy.allowedPorts, network: await networkFor({ policy, hosts }) }
 }
 
-export async function networkFor({ policy, hosts }: Opening): Promise<NonNullable<SandboxNetwork['network']>> {
+export async function networkFor({ policy, hosts }: NetworkRequest): Promise<NonNullable<SandboxNetwork['network']>> {
   const [{ createTunnels }, { judgeUrl }, { judgeConnection }] = await Promise.all([
     import('../../workspace/net/tunnel.ts'),
     import('../../security/targets/url.ts'),

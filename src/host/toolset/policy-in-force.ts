@@ -1,6 +1,6 @@
 /**
- * Describes every list and level in force, and how commands run on this machine, for people who ask what is allowed and why; prepares the gate
- * for commands that only ask it.
+ * Describes every list and level in force, and how commands run on this machine, for people who ask what is allowed and why; prepares the
+ * gate for commands that only ask it.
  */
 
 import { homedir } from 'node:os'
@@ -60,12 +60,12 @@ function listed(byReason: { readonly [reason: string]: string }) {
   return Object.entries(byReason).map(([reason, names]) => ({ reason, names: names.split(' ') }))
 }
 
-type Kind = { readonly kind: string; readonly risk: Risk; readonly facts?: (mode: CommandMode) => CommandFacts }
+type CallKind = { readonly kind: string; readonly risk: Risk; readonly facts?: (mode: CommandMode) => CommandFacts }
 
 const plain = ({ confined, transaction }: CommandMode): CommandFacts => ({ confined, transaction, hosts: [], beyond: [], direct: false })
 
 /** Each kind of call, as the gate sees it. */
-const kinds: readonly Kind[] = [
+const kinds: readonly CallKind[] = [
   { kind: 'read, list, search; a command that only reads', risk: 'low' },
   { kind: 'a file that a tool writes', risk: 'medium' },
   { kind: 'a command of the allow list', risk: 'medium', facts: plain },

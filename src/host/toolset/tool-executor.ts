@@ -52,7 +52,7 @@ export type ToolRuntimeOptions = {
   readonly runId?: () => string | undefined
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
-  /** Nothing that a call does reaches the workspace. */
+  /** Keeps every effect of a call away from the workspace. */
   readonly dryRun?: boolean
   /** The host's pool; absent: the runtime creates its own sandbox. */
   readonly sandboxes?: SandboxPool
@@ -150,12 +150,12 @@ export async function createToolRuntime({
       return id === undefined ? { ok: true, text: memory.results.list(conversationId) } : memory.results.find(conversationId, id)
     },
   })
-  const wished = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
+  const selected = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
 
   function kitOf(found: readonly SourcedTool[]): ActiveTools {
     const names = found.map(({ name }) => name)
     const wider = allowingToo(policy, names)
-    const all = [...wished, ...found]
+    const all = [...selected, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
     const keep = tools.some(({ name }) => name === 'result_read') ? keepResult : undefined
     const spoken = { log, room, keep, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
@@ -176,8 +176,9 @@ export async function createToolRuntime({
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
   const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: policy.allowedDomains })
-  const look = async () => (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxResultBytes, ready: confinement.mode })) ?? []
-  state.kit = kitOf(await look())
+  const findExtraTools = async () =>
+    (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxResultBytes, ready: confinement.mode })) ?? []
+  state.kit = kitOf(await findExtraTools())
   const kit = () => state.kit ?? kitOf([])
   if (more) {
     const names = [...own, ...kit().found].map(({ name }) => name)
@@ -217,27 +218,27 @@ export async function createToolRuntime({
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
 
   /** A file tool is judged and writes while no change set enters the workspace; a deletion is a change set itself. */
-  const act: Act = (wanted, signal) => {
-    const { call, judgement } = wanted
+  const act: Act = (action, signal) => {
+    const { call, judgement } = action
     const isWrite = judgement.writes.length > 0 && call.name !== 'shell' && call.name !== 'file_delete' && sourced(call.name) === undefined
-    return isWrite && !dryRun ? originals.alone(() => actAsJudged(wanted, signal)).catch(failed) : actAsJudged(wanted, signal)
+    return isWrite && !dryRun ? originals.alone(() => actAsJudged(action, signal)).catch(failed) : actAsJudged(action, signal)
   }
 
   /** Checks the call again right before execution: a stop, a new policy or a changed target revokes an approval. */
-  const actAsJudged: Act = async (wanted, signal) => {
-    const { call, judgement } = wanted
+  const actAsJudged: Act = async (action, signal) => {
+    const { call, judgement } = action
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
     const tool = kit().tools.find(({ name }) => name === call.name)
     const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
     if (dry !== undefined) return dry
-    if (call.name === 'shell' && call.input.background === true) starts.set(call.id, wanted)
-    const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(wanted, signal))
+    if (call.name === 'shell' && call.input.background === true) starts.set(call.id, action)
+    const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(action, signal))
     if (ran.status === 'allowed') jobs.follow(judgement.writes.map((path) => ({ path: relative(policy.workspace, path) })))
     const view = ran[ranOn]
-    if (view === undefined) return withInstructions(wanted, ran)
+    if (view === undefined) return withInstructions(action, ran)
     const start = starts.get(jobs.callOf(view) ?? '')
-    return withInstructions(wanted, await (await views.get()).settle(wanted, ran, signal, start))
+    return withInstructions(action, await (await views.get()).settle(action, ran, signal, start))
   }
 
   /** Carries out what was decided about the changes of a command. */
@@ -308,7 +309,7 @@ export async function createToolRuntime({
   }
 
   async function refresh(): Promise<readonly Tool[]> {
-    const found = await look()
+    const found = await findExtraTools()
     if (found === kit().found) return kit().tools
     Object.assign(state, { kit: kitOf(found), gate: undefined, loading: undefined })
     return kit().tools

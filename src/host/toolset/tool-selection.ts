@@ -10,7 +10,7 @@ import { toolKinds } from '../../tools/list.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
 import type { Jobs } from './sandbox/jobs.ts'
 
-/** What an external tool may use: confined child processes, and an environment without our variables. */
+/** The means of an external tool: confined child processes, and an environment without our variables. */
 export type ToolDeps = Omit<ExecutableHost, 'workspace'> & { readonly maxOutputBytes: number }
 
 /** An external tool: its location, the SHA-256 of what runs, and a function that says why it may not run any more. */
@@ -77,8 +77,8 @@ export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
 }
 
 /** Warns about names in channels.cli.tools_allow that match no tool, which are most likely typing errors. */
-export function warnOfUnknown(log: Log, wanted: readonly string[], known: readonly string[]): void {
-  for (const name of wanted)
+export function warnOfUnknown(log: Log, names: readonly string[], known: readonly string[]): void {
+  for (const name of names)
     if (!known.includes(name))
       log(
         'warn',

@@ -9,7 +9,7 @@ import { isObject } from '../../kit/json.ts'
 import { isSchema } from '../../tools/executable/description.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { type Asked, executablesFrom } from './executable-tools.ts'
+import { executablesFrom, type ListedTool } from './executable-tools.ts'
 import { builtInNames, builtInTools, type ToolSelection } from './tool-selection.ts'
 
 const MAX_LIST_BYTES = 1_048_576
@@ -28,7 +28,7 @@ export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
   if (found.isDirectory()) return { builtIn: [], more: executablesFrom(setup, { at: path, by }), refusals: 'not permitted' }
   if (found.size > MAX_LIST_BYTES) throw wrong(spec, `it has ${found.size} bytes; ${MAX_LIST_BYTES} are the limit`)
   const asked = listOf(spec, readFileSync(path, 'utf8'))
-  const isBuiltIn = ({ name }: Asked) => builtInNames.includes(name)
+  const isBuiltIn = ({ name }: ListedTool) => builtInNames.includes(name)
   const own = asked.filter((each) => !isBuiltIn(each))
   return {
     builtIn: asked.filter(isBuiltIn).map(({ name }) => name),
@@ -47,7 +47,7 @@ function folderFor({ config, origins }: Setup, list: string): string {
   return beside.find((path) => existsSync(path)) ?? config.tools.dir
 }
 
-function listOf(spec: string, text: string): readonly Asked[] {
+function listOf(spec: string, text: string): readonly ListedTool[] {
   const list = parsed(text)
   if (!Array.isArray(list)) throw wrong(spec, 'it is no JSON array; write [{"name":"file_read"}, {"name":"weather"}]')
   const asked = list.map((entry: unknown, at) => askedOf(spec, entry, at))
@@ -57,7 +57,7 @@ function listOf(spec: string, text: string): readonly Asked[] {
 }
 
 /** The tool supplies its own description; the description in the list is for people. */
-function askedOf(spec: string, entry: unknown, at: number): Asked {
+function askedOf(spec: string, entry: unknown, at: number): ListedTool {
   if (!isObject(entry) || typeof entry.name !== 'string' || entry.name === '')
     throw wrong(spec, `entry ${at + 1} has no "name"; write {"name":"file_read"}`)
   const parameters = entry.parameters ?? entry.input_schema
@@ -86,7 +86,7 @@ export function everything(setup: Setup): ToolSelection {
 }
 
 /** Selects the tool that the operator named: of tools.dir it looks only for that executable. */
-export function wishFor(setup: Setup, name: string, spec: string | undefined): ToolSelection {
+export function toolsFor(setup: Setup, name: string, spec: string | undefined): ToolSelection {
   if (spec !== undefined) return parseToolsOption(setup, spec)
   const { dir } = setup.config.tools
   if (builtInNames.includes(name) || !existsSync(dir)) return builtInTools

@@ -19,9 +19,9 @@ export type ChangeJudge = {
 export type JudgedSet = Pick<Entering, 'changes' | 'look' | 'upper'>
 
 /** The result of judging the changes first. `at` is a time of performance.now(). */
-export type Judged = { readonly at: number; readonly readSet: ReadSet; readonly undoable: readonly string[] }
+export type EarlierJudgement = { readonly at: number; readonly readSet: ReadSet; readonly undoable: readonly string[] }
 
-/** For so long the git settings of the user, which no read set names, count as they were. */
+/** How long the git settings of the user, which no read set names, count as unchanged. */
 const FRESH_MS = 2_000
 
 /**
@@ -31,7 +31,7 @@ const FRESH_MS = 2_000
 export function admitBy(
   { paths, changed }: Pick<Setup, 'paths' | 'changed'>,
   judges: (entering: Entering) => Promise<readonly ChangeJudge[]>,
-  judged?: Judged,
+  judged?: EarlierJudgement,
 ): Admit {
   return async (entering) => {
     try {
@@ -54,10 +54,10 @@ export function admitBy(
   }
 }
 
-type Refusal = Extract<Admission, { ok: false }>
+type RefusedAdmission = Extract<Admission, { ok: false }>
 
 /** An undo or redo by a person needs no question, and is refused only for a reason that did not hold before it. */
-async function refusalBy(judge: ChangeJudge, { review, to, undoable, ...set }: Entering): Promise<Refusal | undefined> {
+async function refusalBy(judge: ChangeJudge, { review, to, undoable, ...set }: Entering): Promise<RefusedAdmission | undefined> {
   if (review !== undefined) {
     const now = await judge.review(set)
     if (!isWorse(now, review)) return undefined
@@ -71,9 +71,9 @@ async function refusalBy(judge: ChangeJudge, { review, to, undoable, ...set }: E
 }
 
 function worsening(now: ChangeReview, then: ChangeReview): string {
-  const told = then.verdict === 'ask' ? 'shown' : 'judged'
+  const verb = then.verdict === 'ask' ? 'shown' : 'judged'
   if (now.verdict === 'deny') return `${now.rule}: ${now.reason}`
-  return `${now.rule}: since these changes were ${told}, what they do in the workspace is another thing and asks: ${now.reason}. Nothing was applied`
+  return `${now.rule}: since these changes were ${verb}, what they do in the workspace is another thing and asks: ${now.reason}. Nothing was applied`
 }
 
 /** Judges what an undo of the set would do, while everything around it is as it is now. */
@@ -84,7 +84,7 @@ export async function refusedBack(judges: readonly ChangeJudge[], { changes, loo
   return [...new Set(refused.flat())]
 }
 
-/** For one judgement: each question is put to the disk once; contents are read again. */
+/** Returns the same look for one judgement: it asks the disk each question once, and reads contents again. */
 export function lookOnce(look: Look): Look {
   return { ...look, kind: remembered(look.kind), mode: remembered(look.mode), link: remembered(look.link), list: remembered(look.list) }
 }

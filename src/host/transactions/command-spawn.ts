@@ -1,4 +1,7 @@
-/** Starts the commands of one conversation: on a private view where there are private views, with the user's name in git, and what git sends and fetches outside. */
+/**
+ * Starts the commands of one conversation: on a private view where there are private views, with the user's name in git, and what git sends
+ * and fetches outside.
+ */
 
 import { relative } from 'node:path'
 import { lazy } from '../../kit/lazy.ts'

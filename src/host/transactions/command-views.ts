@@ -16,7 +16,7 @@ import type { About, Admit, Applied, Held } from '../../workspace/changes/contra
 import { createLook, type RecordingLook } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { showMoves } from '../../workspace/git/show-moves.ts'
-import type { Judged } from './admit-changes.ts'
+import type { EarlierJudgement } from './admit-changes.ts'
 
 type ActEvent = Extract<InternalEvent, { type: 'act' }>
 type View = NonNullable<Executed[typeof ranOn]>
@@ -29,9 +29,9 @@ export type ViewsOptions = {
   readonly review: (
     act: ActEvent,
     set: { readonly changes: readonly Change[]; readonly look: RecordingLook; readonly upper: string },
-  ) => Promise<{ readonly review: ChangeReview; readonly judged?: Judged }>
+  ) => Promise<{ readonly review: ChangeReview; readonly judged?: EarlierJudgement }>
   /** Judges them once more, when they are applied. */
-  readonly admit: (act: ActEvent, judged: Judged | undefined) => Admit
+  readonly admit: (act: ActEvent, judged: EarlierJudgement | undefined) => Admit
   readonly aboutOf: (act: ActEvent) => About
 }
 
@@ -47,21 +47,21 @@ export type CommandViews = ChangePorts & {
   close(): void
 }
 
-type Waiting = {
+type WaitingChanges = {
   readonly act: ActEvent
   readonly view: View
   readonly changes: readonly Change[]
   readonly look: RecordingLook
   readonly about: About
   /** The store has it as pending, so that another process can show and apply it. */
-  readonly held: boolean
-  readonly judged?: Judged | undefined
-  /** What a yes to a part applies, because the person chose or edited. */
+  readonly inStore: boolean
+  readonly judged?: EarlierJudgement | undefined
+  /** The part that an approval applies, because the person chose or edited. */
   readonly part?: { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly revision: Revision }
 }
 
 export function createCommandViews({ workspace, store, log, review, admit, aboutOf }: ViewsOptions): CommandViews {
-  const waiting = new Map<string, Waiting>()
+  const waiting = new Map<string, WaitingChanges>()
 
   async function settle(asked: ActEvent, { [ranOn]: view, ...ran }: Executed, signal: AbortSignal, act = asked): Promise<ActOutcome> {
     const { id } = asked
@@ -75,13 +75,13 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       }
       const look = createLook({ workspace, upper: `${view.folder}/up`, changes })
       const about = { ...aboutOf(act), call: aboutOf(asked).call }
-      waiting.set(id, { act, view, changes, look, about, held: false })
+      waiting.set(id, { act, view, changes, look, about, inStore: false })
       const { review: found, judged } = await review(act, { changes, look, upper: `${view.folder}/up` })
       const applicable = changes.filter(isApplicable)
-      const held = found.verdict === 'ask' && (await keep(view, { changes: applicable, review: found, about }))
-      waiting.set(id, { act, view, changes: applicable, look, about, held, judged })
+      const inStore = found.verdict === 'ask' && (await keep(view, { changes: applicable, review: found, about }))
+      waiting.set(id, { act, view, changes: applicable, look, about, inStore, judged })
       const ended = saidLeftOut(ran, changes.length - applicable.length)
-      return { ...(found.verdict === 'ask' && !held ? notKept(ended) : ended), changes: found }
+      return { ...(found.verdict === 'ask' && !inStore ? notKept(ended) : ended), changes: found }
     } catch (error) {
       waiting.delete(id)
       view.drop()
@@ -100,16 +100,16 @@ export function createCommandViews({ workspace, store, log, review, admit, about
     }
   }
 
-  /** Nothing of it remains. */
-  function forget({ view, held }: Waiting): void {
-    const removed = held ? store.drop(view.id) : Promise.resolve()
+  /** Removes a view with everything that was kept of it. */
+  function forget({ view, inStore }: WaitingChanges): void {
+    const removed = inStore ? store.drop(view.id) : Promise.resolve()
     void removed.then(view.drop, (error: unknown) => log('warn', 'dropped changes were not removed', { why: String(error) }))
   }
 
   /** A part of a change set can be worse than the whole, so it is judged again. */
   async function revise(id: string, revision: Revision): Promise<Revised> {
     const found = waiting.get(id)
-    if (found === undefined) return { ok: false, message: gone }
+    if (found === undefined) return { ok: false, message: viewGone }
     const upper = `${found.view.folder}/up`
     try {
       const changes = revisedChanges({ upper, changes: found.changes, revision })
@@ -124,7 +124,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
     }
   }
 
-  function take(id: string): Waiting | undefined {
+  function take(id: string): WaitingChanges | undefined {
     const found = waiting.get(id)
     waiting.delete(id)
     found?.look[Symbol.dispose]()
@@ -137,22 +137,22 @@ export function createCommandViews({ workspace, store, log, review, admit, about
     ran: ToolOutcome,
   ): Promise<ToolOutcome> {
     const found = take(id)
-    if (found === undefined) return notApplied(ran, 'failed', gone)
+    if (found === undefined) return notApplied(ran, 'failed', viewGone)
     const { act, view, about } = found
-    const wanted = part === undefined ? { changes: found.changes, review } : found.part
-    if (wanted === undefined || wanted.review.digest !== (part ?? review.digest)) {
+    const chosen = part === undefined ? { changes: found.changes, review } : found.part
+    if (chosen === undefined || chosen.review.digest !== (part ?? review.digest)) {
       forget(found)
       return notApplied(ran, 'failed', 'the part that was chosen is not there any more')
     }
     if (part !== undefined) forgetCaches(view.folder)
-    const problem = 'revision' in wanted ? edit(view, wanted) : undefined
+    const problem = 'revision' in chosen ? edit(view, chosen) : undefined
     const done: Applied =
       problem === undefined
         ? await store.apply({
             id: view.id,
             folder: view.folder,
-            changes: wanted.changes,
-            review: wanted.review,
+            changes: chosen.changes,
+            review: chosen.review,
             about,
             signal,
             admit: admit(act, part === undefined ? found.judged : undefined),
@@ -160,7 +160,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
         : { ok: false, conflicts: [], message: problem }
     if (done.ok) {
       void store.prune().catch((error: unknown) => log('warn', 'old change sets were not forgotten', { why: String(error) }))
-      return applied(part === undefined ? ran : withPart(ran, wanted.changes), wanted.review)
+      return applied(part === undefined ? ran : withPart(ran, chosen.changes), chosen.review)
     }
     if (!done.stuck) forget(found)
     return notApplied(ran, done.denied ? 'denied' : 'failed', done.message)
@@ -169,7 +169,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
   /** Changes that wait for a decision stay with the store. */
   function drop(event: Parameters<ChangePorts['drop']>[0]): void {
     const found = take(event.id)
-    if (found !== undefined && !(isPending(event) && found.held)) forget(found)
+    if (found !== undefined && !(isPending(event) && found.inStore)) forget(found)
   }
 
   return {
@@ -215,7 +215,7 @@ function saidLeftOut(ran: ToolOutcome, left: number): ToolOutcome {
   return { ...ran, output: ran.output === '' ? note : `${ran.output}\n${note}` }
 }
 
-function edit({ folder }: View, { changes, revision }: NonNullable<Waiting['part']>): string | undefined {
+function edit({ folder }: View, { changes, revision }: NonNullable<WaitingChanges['part']>): string | undefined {
   try {
     return writeEdits({ upper: `${folder}/up`, changes, revision })
   } catch (error) {
@@ -223,7 +223,7 @@ function edit({ folder }: View, { changes, revision }: NonNullable<Waiting['part
   }
 }
 
-/** What the person edited is not in the view before it is applied. */
+/** Shows the person's edits, which are not in the view before they are applied. */
 function withEdits(look: RecordingLook, { edited }: Revision): RecordingLook {
   return {
     ...look,
@@ -232,7 +232,7 @@ function withEdits(look: RecordingLook, { edited }: Revision): RecordingLook {
   }
 }
 
-const gone = 'its private view of the workspace is gone'
+const viewGone = 'its private view of the workspace is gone'
 
 /** The model must not believe that all of its changes are there. */
 function withPart(ran: ToolOutcome, changes: readonly Change[]): ToolOutcome {

@@ -40,9 +40,9 @@ type Bounds = { readonly entries: number; readonly ms: number; readonly changes:
 const CLOCK_MS = 10
 const MOST_NESTED = 90
 
-type Seen = EntryState & { readonly ino: number; readonly ctimeMs: number }
+type SweptEntry = EntryState & { readonly ino: number; readonly ctimeMs: number }
 /** Folders come before what is in them. */
-type Survey = { readonly entries: ReadonlyMap<RawName, Seen>; readonly closed: ReadonlySet<RawName>; readonly complete: boolean }
+type SweepSurvey = { readonly entries: ReadonlyMap<RawName, SweptEntry>; readonly closed: ReadonlySet<RawName>; readonly complete: boolean }
 
 export function createSweep({
   setup,
@@ -69,7 +69,7 @@ export function createSweep({
     }).filter(({ weight }) => weight === 'deny' || (weight === 'person' && !approved))
   }
 
-  async function lookOver(plan: SpawnPlan, before: Survey, since: number): Promise<readonly string[]> {
+  async function lookOver(plan: SpawnPlan, before: SweepSurvey, since: number): Promise<readonly string[]> {
     const after = await survey(workspace, bounds)
     const changes = changesSince(before, after, since)
     const closed = [...after.closed].filter((raw) => !before.closed.has(raw))
@@ -82,7 +82,7 @@ export function createSweep({
     return [...moved, ...(links.length > 0 ? [`the link was put back: ${shown(links)}`] : []), ...unseen]
   }
 
-  async function movedWords(roots: ReadonlySet<RawName>, findings: readonly Finding[], { entries }: Survey): Promise<string> {
+  async function movedWords(roots: ReadonlySet<RawName>, findings: readonly Finding[], { entries }: SweepSurvey): Promise<string> {
     const set = { call: `aside-${crypto.randomUUID().slice(0, 8)}`, tool: movedAside }
     const paths = [...entries.keys()].filter((raw) => pathsTo(raw).some((each) => roots.has(each)))
     const done = await originals.delete(paths.map(namesOf), set).catch((error: unknown) => ({ ok: false as const, message: String(error) }))
@@ -136,8 +136,8 @@ function withoutPast(look: Look, changes: readonly Change[]): Look {
   return { ...look, read: (path, side, most) => (side === 'before' && changed.has(path) ? undefined : look.read(path, side, most)) }
 }
 
-async function survey(workspace: string, { entries: most, ms }: Bounds): Promise<Survey> {
-  const [entries, closed, folders] = [new Map<RawName, Seen>(), new Set<RawName>(), ['']]
+async function survey(workspace: string, { entries: most, ms }: Bounds): Promise<SweepSurvey> {
+  const [entries, closed, folders] = [new Map<RawName, SweptEntry>(), new Set<RawName>(), ['']]
   const [pace, until] = [createPace(), performance.now() + ms]
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     await pace()
@@ -182,7 +182,7 @@ function pathsTo(raw: RawName): readonly RawName[] {
 }
 
 /** A renamed file or folder is another one at its place, however old its content is. */
-function changesSince(before: Survey, after: Survey, since: number): readonly Change[] {
+function changesSince(before: SweepSurvey, after: SweepSurvey, since: number): readonly Change[] {
   const changes = [...after.entries].flatMap(([raw, now]): Change[] => {
     const was = before.entries.get(raw)
     const isSame = was?.kind === now.kind && was.ino === now.ino
@@ -194,8 +194,10 @@ function changesSince(before: Survey, after: Survey, since: number): readonly Ch
   return [...changes, ...gone.map(([raw, was]) => ({ ...namesOf(raw), before: was }))]
 }
 
-/** Finds what must go: the whole of a new repository or protected folder, else the name itself, else what completed a repository around it. */
-function rootsOf(findings: readonly Finding[], changes: readonly Change[], { entries }: Survey): ReadonlySet<RawName> {
+/**
+ * Finds what must go: the whole of a new repository or protected folder, else the name itself, else what completed a repository around it.
+ */
+function rootsOf(findings: readonly Finding[], changes: readonly Change[], { entries }: SweepSurvey): ReadonlySet<RawName> {
   const byPath = Map.groupBy(changes, ({ path }) => path)
   const made = new Set(changes.filter(({ before }) => before === undefined).map(rawName))
   const inside = (folder: RawName, part: string) => (folder === '' ? part : `${folder}/${part}`)

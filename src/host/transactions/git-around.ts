@@ -1,6 +1,6 @@
 /**
- * Tells commands who the user is in git, the gate what it must know about a repository, and the judgement of changes what the user's own git
- * would run.
+ * Gives commands the name of the user in git, the gate what it must know about a repository, and the judgement of changes what the user's
+ * own git would run.
  */
 
 import { lstatSync, readdirSync } from 'node:fs'
@@ -24,7 +24,7 @@ import {
 } from '../../workspace/git/read-settings.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 
-export type Around = {
+export type GitContext = {
   readonly workspace: string
   readonly home: string
   /** The user's environment. */
@@ -40,7 +40,7 @@ export type GitForCommands = {
   readonly readablePaths: readonly ReadablePath[]
 }
 
-export function gitForCommands(around: Around): GitForCommands {
+export function gitForCommands(around: GitContext): GitForCommands {
   const common = linkedRepository(around.workspace)
   return { env: identity(around), readablePaths: common === undefined ? [] : [{ path: common }] }
 }
@@ -49,7 +49,7 @@ export function gitForCommands(around: Around): GitForCommands {
  * A name that the repository's own settings give is not passed on: a variable would take its place. A sandbox with an /etc of its own puts
  * the name there instead. Commands see neither the user's settings nor these variables otherwise.
  */
-function identity({ workspace, home, env }: Around): { readonly [name: string]: string } {
+function identity({ workspace, home, env }: GitContext): { readonly [name: string]: string } {
   const [repository] = repositoriesAround(workspace)
   const local = repository === undefined ? [] : readRepositorySettings(repository, home)
   const user = gitUser({ home, env })
@@ -60,8 +60,8 @@ function identity({ workspace, home, env }: Around): { readonly [name: string]: 
   return Object.fromEntries(pairs.flatMap(([name, value]) => ((env[name] ?? value) ? [[name, env[name] ?? value ?? '']] : [])))
 }
 
-/** Who the user is in git by their own settings. */
-export function gitUser({ home, env }: Pick<Around, 'home' | 'env'>): { readonly name?: string; readonly email?: string } {
+/** Returns name and address of the user in git, by their own settings. */
+export function gitUser({ home, env }: Pick<GitContext, 'home' | 'env'>): { readonly name?: string; readonly email?: string } {
   const user = readUserSettings({ home, configHome: env.XDG_CONFIG_HOME })
   const [name, email] = [last(user, 'user.name'), last(user, 'user.email')]
   return { ...(name ? { name } : {}), ...(email ? { email } : {}) }
@@ -87,7 +87,7 @@ export function linkedRepository(workspace: string): string | undefined {
 }
 
 /** @returns absolute paths that the settings of the user, and of repositories around the workspace, make git run */
-export function runByGit({ workspace, home, env }: Around): readonly string[] {
+export function runByGit({ workspace, home, env }: GitContext): readonly string[] {
   const hooks = last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
   return [...(hooks === undefined ? [] : [expand(hooks, workspace, home)]), ...namedAround(workspace, { home }).run]
 }
@@ -96,7 +96,7 @@ export function runByGit({ workspace, home, env }: Around): readonly string[] {
  * Hooks of a repository run with the command, in the sandbox; those of the user's own settings lie outside, where no command reads.
  * @returns one sentence for the model when a command moved HEAD, and such hooks are there
  */
-export function hooksNotRun({ workspace, home, env }: Around, changed: readonly string[]): string | undefined {
+export function hooksNotRun({ workspace, home, env }: GitContext, changed: readonly string[]): string | undefined {
   if (!changed.some((path) => /(?:^|\/)\.git\/(?:.*\/)?logs\/HEAD$/.test(path))) return
   const [repository] = repositoriesAround(workspace)
   const local = repository && last(readRepositorySettings(repository, home), 'core.hookspath')
@@ -108,7 +108,7 @@ export function hooksNotRun({ workspace, home, env }: Around, changed: readonly 
 }
 
 /** @returns the same for the hook that a push in the workspace's repository would run */
-export function pushHookNotRun({ workspace, home, env }: Around, { git, common, folder }: Pushing): string | undefined {
+export function pushHookNotRun({ workspace, home, env }: GitContext, { git, common, folder }: Pushing): string | undefined {
   const local = last(readRepositorySettings({ root: folder, git, common }, home), 'core.hookspath')
   const given = local ?? last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
   const hooks = given === undefined ? join(common, 'hooks') : expand(given, folder, home)
@@ -130,7 +130,7 @@ function hooksIn(folder: string): readonly string[] {
  * Reads settings and references of a repository, as data, before git reaches a server. @returns undefined for a folder whose repository, or
  * whose link to one, is not of the workspace
  */
-export function readRepository({ workspace, home, env }: Around, cwd: string, folders: readonly string[]): RepositoryFacts | undefined {
+export function readRepository({ workspace, home, env }: GitContext, cwd: string, folders: readonly string[]): RepositoryFacts | undefined {
   const place = realPlace(resolve(cwd, ...folders))
   if (!isUnder(place, workspace)) return
   const [found] = repositoriesAround(place, workspace)

@@ -9,9 +9,9 @@ import { type Ended, fixedPath, type SpawnPlan, spawnPlain } from '../../tools/p
 import type { Resolve } from '../../workspace/net/pin.ts'
 import { pin, systemResolve } from '../../workspace/net/pin.ts'
 
-type Environment = { readonly [name: string]: string | undefined }
+type UserEnv = { readonly [name: string]: string | undefined }
 
-/** Nothing runs but git itself, its transports, and the credential helpers and the ssh that the user configured. */
+/** Settings with which only git itself runs, its transports, and the credential helpers and the ssh that the user configured. */
 const settings = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
@@ -40,7 +40,7 @@ type Outside = {
   readonly executable: string
   readonly folder: string
   readonly policy: Pick<Policy, 'workspace' | 'home' | 'allowedDomains'>
-  readonly env: Environment
+  readonly env: UserEnv
   readonly signal: AbortSignal
   readonly onOutput: SpawnPlan['onOutput']
   readonly resolve?: Resolve
@@ -107,9 +107,9 @@ function asVariables(pairs: readonly (readonly [key: string, value: string])[]):
 }
 
 /** Programs of the workspace are never among the user's: its folders are left out of PATH. */
-function environment({ workspace, home }: Outside['policy'], env: Environment): { readonly [name: string]: string } {
-  const kept = Object.entries(env).flatMap(([name, value]) => (passed.test(name) && value !== undefined ? [[name, value]] : []))
+function environment({ workspace, home }: Outside['policy'], env: UserEnv): { readonly [name: string]: string } {
+  const passedOn = Object.entries(env).flatMap(([name, value]) => (passed.test(name) && value !== undefined ? [[name, value]] : []))
   const folders = [...(env.PATH ?? '').split(':'), ...fixedPath.split(':')]
   const path = [...new Set(folders.filter((folder) => folder.startsWith('/') && !isUnder(folder, workspace)))].join(':')
-  return { ...Object.fromEntries(kept), HOME: home, PATH: path, TERM: 'dumb', GIT_TERMINAL_PROMPT: '0', GIT_PAGER: 'cat' }
+  return { ...Object.fromEntries(passedOn), HOME: home, PATH: path, TERM: 'dumb', GIT_TERMINAL_PROMPT: '0', GIT_PAGER: 'cat' }
 }

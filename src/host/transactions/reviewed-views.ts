@@ -113,9 +113,9 @@ export function createReviewedViews({
   }
 }
 
-type Asked = Parameters<typeof coversChanges>[1]
+type StandingQuestion = Parameters<typeof coversChanges>[1]
 
-function answered(asked: Asked, standing: StandingAnswers): ChangeReview {
+function answered(asked: StandingQuestion, standing: StandingAnswers): ChangeReview {
   const { plan, changes, review } = asked
   if (standing.rules().some((rule) => coversChanges(rule, asked)))
     return {
@@ -218,7 +218,7 @@ function levelOf({ autonomy, approveAllMedium }: Policy): ReviewLevel {
   return autonomy === 'supervised' && approveAllMedium ? 'auto' : autonomy
 }
 
-/** Whoever approved the command, or every such command, before it ran approved its changes with it. */
+/** Returns whether a person approved the command, or every such command, before it ran: that covers its changes. */
 function isApproved({ approval, judgement }: Act, { ask }: Policy): boolean {
   return approval !== undefined || judgement.rule === 'autonomy.always' || ask === 'before'
 }
@@ -240,7 +240,7 @@ export function createChangeRules(setup: RuleSetup) {
   }
 }
 
-/** What is to be warned about was said when the run began. */
+/** Loads the rules without their warnings, which were given when the run began. */
 async function load(setup: RuleSetup) {
   if (!hasRuleFolders(setup)) return []
   const { rulesInForce } = await import('../setup/operator-rules.ts')

@@ -41,14 +41,14 @@ async function transferIn(own: OwnRepository, { plan, transfer, policy, stateHom
   say(`[git ${operation} outside the sandbox, with the remote "${transfer.remote}": ${transfer.shown}]`)
   const [executable = 'git'] = plan.argv
   const { signal } = plan
-  const heard = { redirect: false }
+  const server = { redirect: false }
   const onOutput: SpawnPlan['onOutput'] = (chunk, from) => {
-    heard.redirect ||= /returned error: 30\d/.test(Buffer.from(chunk).toString())
+    server.redirect ||= /returned error: 30\d/.test(Buffer.from(chunk).toString())
     plan.onOutput(chunk, from)
   }
   const ended = await runOutside({ transfer, executable, folder: own.folder, policy, env, signal, onOutput })
   if (!ended.ok) return ended
-  if (heard.redirect)
+  if (server.redirect)
     say('[the server redirects to another address, which is not followed: the remote needs its real one, often with .git at the end]')
   const done = { ...ended, sandbox: 'none', leftBehind: false } as const
   if (signal.aborted) {
@@ -61,15 +61,15 @@ async function transferIn(own: OwnRepository, { plan, transfer, policy, stateHom
   if (hook) say(`[${hook}]`)
   const after = ended.code === 0 ? transfer.after : []
   if (!repository.inside || (moved.length === 0 && after.length === 0 && operation === 'push')) return done
-  const taken = await spawn(takeOver({ own, moved, plan, transfer, after }))
-  if (!taken.ok) return taken
-  if (taken.code !== 0 && operation === 'push') say('[the server has taken the push; only what this repository notes of it failed]')
-  return { ...taken, sandbox: 'none', code: ended.code === 0 ? taken.code : ended.code }
+  const takenOver = await spawn(takeOver({ own, moved, plan, transfer, after }))
+  if (!takenOver.ok) return takenOver
+  if (takenOver.code !== 0 && operation === 'push') say('[the server has taken the push; only what this repository notes of it failed]')
+  return { ...takenOver, sandbox: 'none', code: ended.code === 0 ? takenOver.code : ended.code }
 }
 
 const mostLines = 50
 
-/** Old and new ids in full, for the record. */
+/** Returns a line for each reference, with old and new ids in full for the record. */
 function linesOf(moved: readonly MovedRef[]): readonly string[] {
   const lines = moved.slice(0, mostLines).map(({ name, from, to }) => `${name}: ${from || 'new'} → ${to || 'deleted'}`)
   return moved.length > mostLines ? [...lines, `[and ${moved.length - mostLines} more]`] : lines
@@ -119,7 +119,7 @@ function takeOver({ own, moved, plan, transfer, after }: TakingOver): SpawnPlan 
   }
 }
 
-/** What is different afterwards: full name, old id, new id; one of the two is empty for a new and for a deleted reference. */
+/** A reference that a transfer changed: full name, old id, new id; one of the two is empty for a new and for a deleted reference. */
 export type MovedRef = { readonly name: string; readonly from: string; readonly to: string }
 
 export type OwnRepository = Disposable & {

@@ -4,7 +4,7 @@ import { z } from '@hono/zod-openapi'
 import { narrowSetup } from '../../../host/access/channel-profile.ts'
 import { explainedGate, type PolicyInForce, policyInForce } from '../../../host/toolset/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
-import { wishFor } from '../../../host/toolset/tools-option.ts'
+import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { addJsonRoute, inScope, plain } from '../../../http/api.ts'
 
 import { HttpError } from '../../../http/http-error.ts'
@@ -121,7 +121,7 @@ async function explain(setup: Gateway['setup'], { command, tool, input }: z.infe
     return explainCommand(await explainedGate(setup, { tools: builtInTools }), command)
   }
   const name = tool ?? ''
-  const options = await explainedGate(setup, { tools: wishFor(setup, name, undefined) })
+  const options = await explainedGate(setup, { tools: toolsFor(setup, name, undefined) })
   return explainCall(options, { name, input: isJsonObject(input) ? input : {} })
 }
 

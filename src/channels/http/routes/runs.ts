@@ -1,7 +1,7 @@
 /** Begins, cancels, lists and shows runs with everything that their calls did, and takes their changes back. */
 
 import { z } from '@hono/zod-openapi'
-import type { RunFacts, Step, Undone } from '../../../host/contract/records-api.ts'
+import type { RunFacts, TranscriptStep, Undone } from '../../../host/contract/records-api.ts'
 import { addJsonRoute, count, eventStream, inScope, json, plain, route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access.ts'
@@ -119,7 +119,7 @@ function factsOf({ runId, ...facts }: RunFacts) {
   return { id: runId, ...snake(facts) }
 }
 
-function toStep(step: Step) {
+function toStep(step: TranscriptStep) {
   const { usage, ...rest } = step.type === 'reply' ? step : { ...step, usage: undefined }
   return plain({ ...snake(rest), usage: usage && snake(usage) })
 }

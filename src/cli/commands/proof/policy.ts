@@ -7,7 +7,7 @@ import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { explainedGate, type PolicyInForce, policyInForce } from '../../../host/toolset/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
-import { wishFor } from '../../../host/toolset/tools-option.ts'
+import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { isJsonObject, type JsonObject } from '../../../kit/json.ts'
 import { didYouMean } from '../../../kit/text.ts'
 
@@ -49,7 +49,7 @@ export const explain = {
     { command: words },
   ) {
     const setup = onChannel(loadSetup(context, { autonomy, approveAllMedium, workspace }), channel)
-    const options = await explainedGate(setup, { tools: tool === undefined ? builtInTools : wishFor(setup, tool, tools), threads })
+    const options = await explainedGate(setup, { tools: tool === undefined ? builtInTools : toolsFor(setup, tool, tools), threads })
     const show = (whole: Explanation) => {
       const said = setup.redactor.value(whole)
       return json ? context.process.stdout.write(`${JSON.stringify(said)}\n`) : print(context, said)

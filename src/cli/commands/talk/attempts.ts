@@ -11,7 +11,7 @@ import { isTerminal } from '../../../channels/terminal/tty.ts'
 import type { Conversation, Host, Setup } from '../../../host/api.ts'
 import { totals } from '../../../host/changes/change-lines.ts'
 import { fileDiffs } from '../../../host/changes/file-diff.ts'
-import { type Attempt, runAttempts } from '../../../host/changes/run-attempts.ts'
+import { type AttemptResult, runAttempts } from '../../../host/changes/run-attempts.ts'
 import { openHost } from '../../../host/open/open-host.ts'
 import { cut, visible } from '../../../kit/text.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
@@ -76,12 +76,12 @@ async function runOne({ process: { stderr } }: CliContext, { conversation, numbe
   return { ending, answer: answers.join('\n') }
 }
 
-type Made = { readonly made: readonly Attempt[]; readonly cancelled: boolean }
+type Made = { readonly made: readonly AttemptResult[]; readonly cancelled: boolean }
 
 async function finish(options: AttemptsOptions, host: Host, { made, cancelled }: Made): Promise<void> {
   const { context } = options.setup
   const { store, withReceipt } = await host.changes()
-  const dropped = async (kept?: Attempt) => {
+  const dropped = async (kept?: AttemptResult) => {
     for (const { changed } of made) if (changed && changed !== kept?.changed) await store.drop(changed.id)
   }
   if (cancelled) {
@@ -117,7 +117,7 @@ async function finish(options: AttemptsOptions, host: Host, { made, cancelled }:
 }
 
 /** @returns 0 for none; undefined when nobody can be asked */
-async function choose(context: CliContext, made: readonly Attempt[]): Promise<number | undefined> {
+async function choose(context: CliContext, made: readonly AttemptResult[]): Promise<number | undefined> {
   const ask = terminalPrompt(context)
   if (!ask) return undefined
   for (let tries = 0; tries < 20; tries++) {
@@ -133,7 +133,7 @@ async function choose(context: CliContext, made: readonly Attempt[]): Promise<nu
   return 0
 }
 
-function described({ number, ending, changed, usage, seconds, answer }: Attempt): string {
+function described({ number, ending, changed, usage, seconds, answer }: AttemptResult): string {
   const parts = [
     `attempt ${number}: ${ending.code}`,
     changed ? totals(fileDiffs(changed.set)) : 'no changes',
@@ -145,7 +145,7 @@ function described({ number, ending, changed, usage, seconds, answer }: Attempt)
   return `${parts.filter((part) => part !== undefined).join(' · ')}\n${cut(words, 2_000)}\n`
 }
 
-function factsOf({ number, runId, ending, answer, usage, seconds, changed }: Attempt) {
+function factsOf({ number, runId, ending, answer, usage, seconds, changed }: AttemptResult) {
   const change = changed ? { name: `${runId}/attempt`, review: changed.review, changes: changed.set.changes } : undefined
   return { number, runId, ending: ending.code, message: ending.message, answer, usage, seconds, ...(change ? { changed: change } : {}) }
 }

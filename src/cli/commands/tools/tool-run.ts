@@ -17,7 +17,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { directCall } from '../../../host/toolset/direct-call.ts'
 import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
-import { wishFor } from '../../../host/toolset/tools-option.ts'
+import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { readArguments } from '../../../providers/wire/call-arguments.ts'
 
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
@@ -76,7 +76,7 @@ export const run = {
     const setup = loadSetup(context, { workspace, autonomy, approveAllMedium, agent: flags.agent })
     sayWhere(setup)
     const text = json === '-' ? await readStdin({ patient: true, tell: (line) => context.process.stderr.write(`${line}\n`) }) : json
-    const request = wishFor(setup, name, tools)
+    const request = toolsFor(setup, name, tools)
     if (flags.channel === 'tool-loop') return forLoop(setup, flags, { name, text, request })
     const { ending, result, set } = await callOnce(setup, flags, { call: { name, input: parseObject(text) }, request })
     if (set !== undefined) return printDryRun(context, set)

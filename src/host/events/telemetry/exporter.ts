@@ -28,12 +28,12 @@ const retries = [429, 502, 503, 504]
 
 export function createExporter({ url, headers, resource, fetch, log, sleep }: ExporterOptions) {
   const waiting: Span[] = []
-  const state: { lost: number; sending?: Promise<void>; closed: boolean; told: boolean } = { lost: 0, closed: false, told: false }
+  const state: { lost: number; sending?: Promise<void>; closed: boolean; warned: boolean } = { lost: 0, closed: false, warned: false }
 
   function lose(count: number, why: string): void {
     state.lost += count
-    if (!state.told) log('warn', 'traces are lost', { spans: count, why, url })
-    state.told = true
+    if (!state.warned) log('warn', 'traces are lost', { spans: count, why, url })
+    state.warned = true
   }
 
   async function send(batch: readonly Span[]): Promise<void> {
@@ -63,7 +63,7 @@ export function createExporter({ url, headers, resource, fetch, log, sleep }: Ex
       else {
         const rejected = rejectedIn(await response.text())
         if (rejected > 0) lose(rejected, 'the collector rejected them')
-        else state.told = false
+        else state.warned = false
       }
       return undefined
     } catch {
@@ -106,19 +106,20 @@ function rejectedIn(text: string): number {
   }
 }
 
-export type Environment = Readonly<Partial<Record<string, string>>>
+export type OtelEnv = Readonly<Partial<Record<string, string>>>
 
 /**
- * Returns the address for traces by the variables of the OpenTelemetry specification, which need not be a URL; undefined when nothing is sent.
+ * Returns the address for traces by the variables of the OpenTelemetry specification, which need not be a URL; undefined when nothing is
+ * sent.
  */
-export function tracesUrl(env: Environment): string | undefined {
+export function tracesUrl(env: OtelEnv): string | undefined {
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_SDK_DISABLED: off } = env
   if (off === 'true') return undefined
   return own || (base ? `${base.replace(/\/+$/, '')}/v1/traces` : undefined)
 }
 
 /** `name=value,name=value`, each percent-encoded. */
-export function headersIn({ OTEL_EXPORTER_OTLP_HEADERS: given = '' }: Environment): { readonly [name: string]: string } {
+export function headersIn({ OTEL_EXPORTER_OTLP_HEADERS: given = '' }: OtelEnv): { readonly [name: string]: string } {
   const pairs = given.split(',').flatMap((pair): [string, string][] => {
     const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? []
     return name === undefined || value === undefined ? [] : [[name, decoded(value)]]
@@ -137,7 +138,7 @@ function decoded(text: string): string {
 const trialMs = 3_000
 
 /** Sends an empty list of spans. @returns undefined when traces are off */
-export async function tryCollector(env: Environment): Promise<{ readonly url: string; readonly problem?: string } | undefined> {
+export async function tryCollector(env: OtelEnv): Promise<{ readonly url: string; readonly problem?: string } | undefined> {
   const url = tracesUrl(env)
   if (url === undefined) return undefined
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return { url, problem: `${JSON.stringify(url)} is no URL of HTTP` }

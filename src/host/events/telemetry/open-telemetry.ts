@@ -10,11 +10,11 @@ import { readStop } from '../../../service/stop-file.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import type { HomePoll } from '../home-poll.ts'
 import type { EventHub } from '../host-event.ts'
-import { createExporter, type Environment, type Exporter, headersIn, tracesUrl } from './exporter.ts'
+import { createExporter, type Exporter, headersIn, type OtelEnv, tracesUrl } from './exporter.ts'
 import { createRunMetrics, type RunMetrics } from './run-metrics.ts'
 import { createSpanReader } from './run-spans.ts'
 
-type TelemetrySetup = { readonly context: { readonly env: Environment }; readonly log: Log; readonly paths: { readonly estop: string } }
+type TelemetrySetup = { readonly context: { readonly env: OtelEnv }; readonly log: Log; readonly paths: { readonly estop: string } }
 
 export type Telemetry = {
   metrics(): readonly Metric[]

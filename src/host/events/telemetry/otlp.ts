@@ -4,8 +4,8 @@ import { sha256 } from '../../../kit/sha256.ts'
 import { cachedShare } from '../../../runtime/usage.ts'
 import type { Span } from './run-spans.ts'
 
-type Value = { readonly stringValue: string } | { readonly intValue: string } | { readonly doubleValue: number }
-type Attribute = { readonly key: string; readonly value: Value }
+type AttributeValue = { readonly stringValue: string } | { readonly intValue: string } | { readonly doubleValue: number }
+type Attribute = { readonly key: string; readonly value: AttributeValue }
 
 export type Resource = { readonly version: string; readonly serviceName: string }
 

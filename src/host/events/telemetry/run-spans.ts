@@ -1,4 +1,6 @@
-/** Reads from the journal what took time in the runs of a home: turns, model calls, tool calls. Pure: the same entries give the same spans. */
+/**
+ * Reads from the journal what took time in the runs of a home: turns, model calls, tool calls. Pure: the same entries give the same spans.
+ */
 
 import type { FeedEntry } from '../../../memory/journal/journal-feed.ts'
 import type { Ending, Usage } from '../../../runtime/event.ts'
@@ -32,7 +34,7 @@ export type ToolSpan = Timed & {
 }
 export type Span = TurnSpan | ModelSpan | ToolSpan
 
-type Run = {
+type RunTimes = {
   readonly started: number
   readonly model: string
   /** Since when the model may have been thinking. */
@@ -45,10 +47,10 @@ const mostRuns = 1_000
 
 /** Call it with the entries of all runs in order. Of a run whose beginning it has not seen it gives only what it can time. */
 export function createSpanReader(): (entry: FeedEntry) => readonly Span[] {
-  const runs = new Map<string, Run>()
+  const runs = new Map<string, RunTimes>()
 
-  function begin(runId: string, at: number, model: string): Run {
-    const run: Run = { started: at, model, thinking: at, calls: new Map() }
+  function begin(runId: string, at: number, model: string): RunTimes {
+    const run: RunTimes = { started: at, model, thinking: at, calls: new Map() }
     runs.set(runId, run)
     const [oldest] = runs.keys()
     if (runs.size > mostRuns && oldest !== undefined) runs.delete(oldest)

@@ -58,9 +58,9 @@ async function tar(args: readonly string[], signal: AbortSignal): Promise<void> 
   const program = Bun.which('tar', { PATH: '/usr/bin:/bin:/usr/local/bin' })
   if (program === null) throw new FailureError('error', 'an archive needs the program tar; name a folder instead')
   const child = Bun.spawn([program, ...args], { stdin: 'ignore', stdout: 'ignore', stderr: 'pipe', env: {}, signal })
-  const said = await child.stderr.text()
+  const stderr = await child.stderr.text()
   signal.throwIfAborted()
-  if ((await child.exited) !== 0) throw new FailureError('error', `tar: ${said.trim().split('\n')[0]}`)
+  if ((await child.exited) !== 0) throw new FailureError('error', `tar: ${stderr.trim().split('\n')[0]}`)
 }
 
 type RestoreOptions = {

@@ -26,7 +26,7 @@ export function prunable({ conversations, before }: Pick<PruneOptions, 'conversa
   return found
 }
 
-/** What was deleted until an interruption stays deleted. */
+/** Deletes one conversation after the other; an interruption keeps the rest. */
 export async function pruneHome(options: PruneOptions): Promise<Pruned> {
   const { conversations, progress, signal } = options
   const old = prunable(options)

@@ -1,4 +1,7 @@
-/** Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows them. */
+/**
+ * Writes a consistent copy of a home while it is in use: the database first, then the receipts and the agents' files as far as it knows
+ * them.
+ */
 
 import {
   chmodSync,
@@ -41,7 +44,7 @@ export type BackupOptions = {
 
 export type WrittenBackup = { readonly manifest: Manifest; readonly bytes: number }
 
-/** How often the copy begins anew when a rotation of the receipts, or a new summary of an agent, comes in between. */
+/** How often the copy starts again when a rotation of the receipts, or a new summary of an agent, comes in between. */
 const mostTries = 3
 
 /** The target is an empty folder. @throws FailureError */
@@ -77,12 +80,12 @@ async function copyHome(
   const receipts = receiptFiles(config.receipts.path, known.checkpoint)
   const special = new Set([names.database, `${names.database}-wal`, `${names.database}-shm`, ...['receipts.head', names.log]])
   for (const { from } of receipts) special.add(inHome(paths.home, from))
-  // They are written anew at each turn, so what lies in the home may belong to a later one than the copied database.
+  // They are rewritten at each turn, so what lies in the home may belong to a later one than the copied database.
   const pointers = known.pointers.map(({ path, due }) => ({ path: relative(dirname(database), path), due }))
   for (const { path } of pointers) special.add(path)
   const marked = new Map(known.marks.map(({ folder: at, file, bytes }) => [join(at, file), bytes]))
   const { files, leftOut } = homeFiles(paths.home, { withKeys, except: special })
-  const wanted: readonly Wanted[] = [
+  const requests: readonly CopyRequest[] = [
     ...receipts.map(({ from, most }) => ({
       from,
       to: join(dirname(names.log), basename(from)),
@@ -92,12 +95,12 @@ async function copyHome(
     })),
     ...files.map(({ path, mode }) => wantedFile(join(paths.home, path), path, { mode, bytes: marked.get(join(paths.home, path)) })),
   ]
-  for (const [at, each] of wanted.entries()) {
+  for (const [at, each] of requests.entries()) {
     signal.throwIfAborted()
     const file = copyFile(folder, each)
     if (file === 'short') return undefined
     if (file) made.push(file)
-    progress(at / wanted.length)
+    progress(at / requests.length)
     await Bun.sleep(0)
   }
   if (filesOf(config.receipts.path).join() !== segments) return undefined
@@ -133,7 +136,7 @@ function receiptFiles(log: string, checkpoint: Checkpoint | undefined): readonly
   return filesOf(log).map((from) => (from === log ? { from, most: checkpoint.size } : { from }))
 }
 
-type Wanted = {
+type CopyRequest = {
   readonly from: string
   readonly to: string
   readonly mode: number
@@ -143,12 +146,12 @@ type Wanted = {
   readonly exact: boolean
 }
 
-function wantedFile(from: string, to: string, { mode, bytes }: { readonly mode: number; readonly bytes: number | undefined }): Wanted {
+function wantedFile(from: string, to: string, { mode, bytes }: { readonly mode: number; readonly bytes: number | undefined }): CopyRequest {
   return { from, to, mode, exact: bytes !== undefined, most: bytes }
 }
 
 /** @returns `short` when it has fewer bytes than the database knows; undefined when it is gone */
-function copyFile(folder: string, { from, to, mode, most, exact }: Wanted): ManifestFile | 'short' | undefined {
+function copyFile(folder: string, { from, to, mode, most, exact }: CopyRequest): ManifestFile | 'short' | undefined {
   const path = join(folder, to)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // A file that grows while it is copied is cut where it was.
@@ -190,7 +193,7 @@ type HomeFiles = {
   readonly leftOut: readonly string[]
 }
 
-/** What is made again by itself, or belongs to the running processes. */
+/** Folders that are made again by themselves, or belong to the running processes. */
 const transient = new Set(['run', 'logs', 'caches', 'tmp', 'telegram'])
 /** Files with API keys, tokens and passwords. */
 const secret = /^(keys\.env|config\.env|config\/[^/]*\.env)$/

@@ -91,7 +91,7 @@ function configWith({ paths, context, config }: Setup, file: string) {
     channels,
     flags: { workspace: config.workspaceDir },
     trusted: (folder) => createTrust(paths.trustedFolders).isTrusted(folder),
-    readFile: (wanted) => (wanted === own ? read : readConfigFile(wanted)),
+    readFile: (path) => (path === own ? read : readConfigFile(path)),
   })
   if (loaded.ok) return loaded.config
   const problems = loaded.problems.map((problem) => describeProblem(problem.file === own ? { ...problem, file: path } : problem))
@@ -152,8 +152,8 @@ function standIn(name: string, risk: Tool['risk']): Tool {
 }
 
 /**
- * Judges a change set again when a person decides about it after its turn, by the policy of this process and by that of the files as they are
- * now, both for the workspace of the set.
+ * Judges a change set again when a person decides about it after its turn, by the policy of this process and by that of the files as they
+ * are now, both for the workspace of the set.
  */
 export function admitLate(setup: Setup, memory: Memory): Admit {
   return admitBy(setup, (set) => judgesFor(setup, memory, set))
@@ -197,8 +197,8 @@ export type PastReviewOptions = {
 /** Reviews what a call of a past run changed. @returns undefined for changes that are no longer kept */
 export function pastReview({ entries, runId, store, judge, judgeChanges }: PastReviewOptions) {
   return async ({ id, call, review: { digest } }: ToolChanged): Promise<ChangeReview | undefined> => {
-    const kept = store.list().find(({ about, review }) => about.run === runId && about.call === id && review?.digest === digest)
-    const shown = kept && store.show(kept.id)
+    const stored = store.list().find(({ about, review }) => about.run === runId && about.call === id && review?.digest === digest)
+    const shown = stored && store.show(stored.id)
     if (shown === undefined) return undefined
     using look = pastLook(shown)
     const approval = approvalIn(entries, id)
@@ -207,7 +207,7 @@ export function pastReview({ entries, runId, store, judge, judgeChanges }: PastR
   }
 }
 
-/** Who said yes before the call ran. */
+/** Returns who approved the call before it ran. */
 function approvalIn(entries: readonly Entry[], id: string): string | undefined {
   const act = entries.find(({ kind, type, body }) => kind === 'intent' && type === 'act' && isObject(body) && body.id === id)
   const by = isObject(act?.body) ? act.body.approval : undefined

@@ -20,25 +20,25 @@ import { acceptance } from '../../../receipts/without-run.ts'
 import type { Divergence, Replay } from '../../../runtime/replay/replay.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import type { Setup } from '../../api.ts'
-import type { ReceiptCheck, VerifyOptions } from '../../contract/records-api.ts'
+import type { ReceiptCheck, ReceiptCheckOptions } from '../../contract/records-api.ts'
 import { FailureError } from '../../failure.ts'
 import { receiptPaths, sealsOf } from './recovery.ts'
 
-type Message = { readonly message: string }
+type ChainMessage = { readonly message: string }
 
 export type ChainCheck = {
   readonly found: Verification
   /** Altered journal entries, attempts on which receipts and journal disagree, then receipts that belong to no run. */
-  readonly joined: readonly Message[]
+  readonly joined: readonly ChainMessage[]
   /** Calls that a crash left without a result, as sentences. */
   readonly unfinished: readonly string[]
   /** Receipts of older versions that belong to no run, as sentences. */
   readonly older: readonly string[]
-  /** What an operator could accept: the receipts that belong to no run, and the other problems of the journal. */
+  /** The problems that an operator could accept: the receipts that belong to no run, and the other problems of the journal. */
   readonly acceptable: { readonly receipts: readonly Span[]; readonly problems: readonly string[] }
 }
 
-type ChainWish = {
+type ChainCheckOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths'>
   readonly memory: Memory
   readonly anchor?: Anchor
@@ -50,14 +50,14 @@ type ChainWish = {
  * The check reads log, head file and database one after the other, and another process may write in between. So it counts a problem only if
  * it remains while nobody can write; a log without problems needs no lock, which would make other processes wait.
  */
-export function checkChain(request: ChainWish): ChainCheck {
-  const first = look(request)
+export function checkChain(request: ChainCheckOptions): ChainCheck {
+  const first = checkOnce(request)
   const { found, joined, unfinished, older } = first
   const spotless = found.ok && found.warnings.length + joined.length + unfinished.length + older.length === 0
-  return spotless ? first : request.memory.transaction(() => look(request))
+  return spotless ? first : request.memory.transaction(() => checkOnce(request))
 }
 
-function look({ setup, memory, anchor, deep }: ChainWish): ChainCheck {
+function checkOnce({ setup, memory, anchor, deep }: ChainCheckOptions): ChainCheck {
   const { log, head, key } = receiptPaths(setup)
   const checkpoint = memory.checkpoint.get()
   const found = verifyReceipts({
@@ -98,8 +98,8 @@ function joinedWith({ problems, unfinished, withoutRun }: DeepResult, { found, l
   }
 }
 
-/** A home without log, head file and checkpoint has no receipts yet, unless its journal names some. */
-function lostLog({ count }: Verification, { checkpoint, journal }: Memory): Message[] {
+/** Reports a missing log. A home without log, head file and checkpoint has no receipts yet, unless its journal names some. */
+function lostLog({ count }: Verification, { checkpoint, journal }: Memory): ChainMessage[] {
   if (count > 0 || checkpoint.get() || !journal.namesAny()) return []
   return [{ message: 'the journal names receipts, but the receipts log is gone; restore it from a backup' }]
 }
@@ -147,8 +147,8 @@ export function withAlteration(replay: Replay, altered: Divergence | undefined):
 }
 
 /**
- * Returns the anchor of the receipts as they are now, after a check: to anchor a broken chain is useless. @throws FailureError `error` when there
- * are no receipts yet, `integrity` when the chain is broken
+ * Returns the anchor of the receipts as they are now, after a check: to anchor a broken chain is useless. @throws FailureError `error` when
+ * there are no receipts yet, `integrity` when the chain is broken
  */
 export function anchorNow(setup: Pick<Setup, 'config' | 'paths'>, memory: Memory): Anchor {
   const checkpoint = memory.checkpoint.get()
@@ -162,7 +162,7 @@ export function anchorNow(setup: Pick<Setup, 'config' | 'paths'>, memory: Memory
  * Has the receipts checked by a process of its own: the check of a long log takes seconds, which nothing else here should wait for. @throws
  * FailureError when the check itself could not be made
  */
-export async function verifyInChild({ context, paths }: Setup, { deep = false, against }: VerifyOptions): Promise<ReceiptCheck> {
+export async function verifyInChild({ context, paths }: Setup, { deep = false, against }: ReceiptCheckOptions): Promise<ReceiptCheck> {
   const words = [...(deep ? ['--deep'] : []), ...(against === undefined ? [] : ['--against', against])]
   const child = Bun.spawn([ownProgram(), 'receipt', 'verify', '--json', ...words], {
     cwd: context.cwd,
@@ -228,34 +228,33 @@ type Acceptance = {
 }
 
 /**
- * Lets the operator accept a record with gaps: it writes down what is missing, so that work can continue. Accepts all problems or none, under
- * the lock between processes. @throws FailureError `integrity` when the log itself is broken: that
- * cannot be accepted.
+ * Lets the operator accept a record with gaps: it writes down what is missing, so that work can continue. Accepts all problems or none,
+ * under the lock between processes. @throws FailureError `integrity` when the log itself is broken: that cannot be accepted.
  */
-export function acceptRecord(wanted: Acceptance): Accepted {
-  const { record, memory, note } = wanted
-  if (note !== undefined) return record.transaction(() => accept(wanted, note))
+export function acceptRecord(request: Acceptance): Accepted {
+  const { record, memory, note } = request
+  if (note !== undefined) return record.transaction(() => accept(request, note))
   // A dry run: the transaction is rolled back.
-  const seen: { found?: Accepted } = {}
+  const dryRun: { found?: Accepted } = {}
   try {
     memory.transaction(() => {
-      seen.found = fitted(wanted)
+      dryRun.found = fitted(request)
       throw new TakenBack()
     })
   } catch (error) {
     if (!(error instanceof TakenBack)) throw error
   }
-  return seen.found ?? { problems: [], receipts: [] }
+  return dryRun.found ?? { problems: [], receipts: [] }
 }
 
 class TakenBack extends Error {}
 
-function accept(wanted: Acceptance, note: string): Accepted {
-  const found = fitted(wanted)
+function accept(request: Acceptance, note: string): Accepted {
+  const found = fitted(request)
   const { database, problems, receipts } = found
   if (database === undefined && problems.length + receipts.length === 0) return found
-  const input = { by: wanted.by, note, ...(database === undefined ? {} : { database }), problems, receipts }
-  const receipt = wanted.record.recordAction({ conversationId: 'none', tool: acceptance, input, risk: 'high' })
+  const input = { by: request.by, note, ...(database === undefined ? {} : { database }), problems, receipts }
+  const receipt = request.record.recordAction({ conversationId: 'none', tool: acceptance, input, risk: 'high' })
   return { ...found, receipt }
 }
 

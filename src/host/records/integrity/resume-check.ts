@@ -31,9 +31,9 @@ export type Resumption = {
 const runsChecked = 50
 
 /** @throws FailureError `integrity` when something was altered and that is not accepted */
-export async function assertIntact(wanted: Resumption): Promise<void> {
-  const { setup, record, conversationId, accept } = wanted
-  const problem = await firstProblem(wanted)
+export async function assertIntact(request: Resumption): Promise<void> {
+  const { setup, record, conversationId, accept } = request
+  const problem = await firstProblem(request)
   if (problem === undefined) return
   if (!accept) {
     const how = 'see: braidclaw receipt verify --deep, braidclaw replay --all, braidclaw rebuild --check'
@@ -47,7 +47,7 @@ export async function assertIntact(wanted: Resumption): Promise<void> {
     tool: 'session.accept_altered',
     input: { problem },
     risk: 'high',
-    ...(wanted.sandbox === 'none' ? { sandbox: wanted.sandbox } : {}),
+    ...(request.sandbox === 'none' ? { sandbox: request.sandbox } : {}),
   })
   setup.log('warn', 'altered conversation accepted', { conversation: conversationId, problem, receipt: receipt ?? 'none' })
 }
@@ -56,8 +56,8 @@ export async function assertIntact(wanted: Resumption): Promise<void> {
 async function firstProblem({ setup, memory, conversationId, threads = [] }: Resumption): Promise<string | undefined> {
   const projections = await memory.projections()
   const joined = prepareThreads(threads)
-  const look = () => problemIn(conversationId, { setup, memory, projections, joined })
-  return look() === undefined ? undefined : memory.transaction(look)
+  const findProblem = () => problemIn(conversationId, { setup, memory, projections, joined })
+  return findProblem() === undefined ? undefined : memory.transaction(findProblem)
 }
 
 function problemIn(conversationId: string, examination: Examination): string | undefined {

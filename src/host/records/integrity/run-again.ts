@@ -52,11 +52,11 @@ export function runAgain(setup: Setup, memory: Pick<Memory, 'journal'>, run: Pas
   return { events: [], digest: '', context: { trimmed: 0 }, ended, missing, divergence: altered }
 }
 
-type Wanted = { readonly setup: Setup; readonly memory: Memory; readonly wanted: string; readonly threads: readonly AnyUserThread[] }
+type ReplayRequest = { readonly setup: Setup; readonly memory: Memory; readonly ref: string; readonly threads: readonly AnyUserThread[] }
 
 /** @throws FailureError `integrity` when the run was altered, `error` when it does not exist or its threads are missing */
-export function replayWith({ setup, memory, wanted, threads }: Wanted): ReplayedRun {
-  const { runId } = resolveRun(memory, wanted)
+export function replayWith({ setup, memory, ref, threads }: ReplayRequest): ReplayedRun {
+  const { runId } = resolveRun(memory, ref)
   const past = readablePastRun(setup, memory, runId)
   const { events, digest, ended, divergence, missing } = runAgain(setup, memory, past, prepareThreads(threads))
   if (divergence) throw new FailureError('integrity', `${runId}: ${divergence.message} (journal entry ${divergence.seq})`)

@@ -23,7 +23,7 @@ import { shellTimesOf } from '../../setup/run-limits.ts'
 type Confinement = {
   /** Runs a command. Without a working sandbox it runs nothing, and the message says what to install. */
   readonly spawn: Spawn
-  /** Tells how commands run here. Creates the sandbox, so that it is ready for the command that follows. */
+  /** Returns how commands run here. Creates the sandbox, so that it is ready for the command that follows. */
   mode(): Promise<CommandMode>
   /** Starts a sandbox for the next command, so that the command does not wait for it; does nothing before `mode` was asked. */
   warm(plan: Ahead): void
@@ -47,12 +47,12 @@ const instead: { readonly [kind: string]: string } = { auto: '; or --sandbox lan
 
 export type SandboxPool = {
   /** Returns the sandbox for one conversation's commands: cheap, because nothing starts before the first command. */
-  confinement(kind: SandboxKind, around: Around): Confinement
+  confinement(kind: SandboxKind, around: SandboxContext): Confinement
   /** Closes all sandboxes. */
   close(): void
 }
 
-type Around = { readonly setup: Setup; readonly policy: Policy }
+type SandboxContext = { readonly setup: Setup; readonly policy: Policy }
 
 type Shared = Confinement & {
   users: number
@@ -65,7 +65,7 @@ const usualIdleMs = 60_000
 export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
   const shared = new Map<string, Shared>()
 
-  function join(key: string, kind: SandboxKind, around: Around): Shared {
+  function join(key: string, kind: SandboxKind, around: SandboxContext): Shared {
     const found = shared.get(key) ?? { ...createShared(kind, around), users: 0 }
     shared.set(key, found)
     clearTimeout(found.idle)
@@ -113,13 +113,13 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
 }
 
 /** Creates a sandbox for a caller that is not a conversation of a host. */
-export function createConfinement(kind: SandboxKind, around: Around): Confinement {
+export function createConfinement(kind: SandboxKind, around: SandboxContext): Confinement {
   const pool = createSandboxPool()
   return { ...pool.confinement(kind, around), close: pool.close }
 }
 
 /** The key contains everything that a command can observe of its environment. */
-function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
+function keyOf(kind: SandboxKind, { setup, policy }: SandboxContext): string {
   const { workspace, home, forbiddenPaths, forbiddenReads, forbiddenCommands, allowedDomains, allowedPorts } = policy
   return JSON.stringify([
     kind,
@@ -138,7 +138,7 @@ function keyOf(kind: SandboxKind, { setup, policy }: Around): string {
 }
 
 /** Commands without network share one sandbox; each other set of hosts has its own. */
-function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' | 'idle'> {
+function createShared(kind: SandboxKind, around: SandboxContext): Omit<Shared, 'users' | 'idle'> {
   const byHosts = new Map<string, Omit<Shared, 'users' | 'idle'>>()
   const open = (hosts: readonly string[]) => {
     const key = hosts.join(' ')
@@ -158,7 +158,7 @@ function createShared(kind: SandboxKind, around: Around): Omit<Shared, 'users' |
 }
 
 /** The first command creates the sandbox; after a failure the next command tries again. */
-function createLazy(kind: SandboxKind, around: Around, hosts: readonly string[]): Omit<Shared, 'users' | 'idle'> {
+function createLazy(kind: SandboxKind, around: SandboxContext, hosts: readonly string[]): Omit<Shared, 'users' | 'idle'> {
   const state: { made?: ReturnType<typeof make> | undefined; sandbox?: Sandbox; closed: boolean } = { closed: false }
 
   async function make() {
@@ -244,11 +244,11 @@ function forgetSandbox(setup: Setup): void {
  * changes. A failure is never stored, because somebody may fix the cause.
  */
 export async function sandboxState(setup: Setup, kind: SandboxKind = 'auto'): Promise<Trial> {
-  // Nothing needs a trial, and loading the trial module takes milliseconds.
+  // No sandbox needs no trial, and loading the trial module takes milliseconds.
   if (kind === 'none') return { ok: true }
   const key = keyFor(setup, kind)
   if (key === undefined) return trySandboxNow(setup, kind)
-  if (kept(setup) === key) return { ok: true }
+  if (storedKey(setup) === key) return { ok: true }
   const trial = await trySandboxNow(setup, kind)
   if (trial.ok) keep(setup, key)
   return trial
@@ -257,7 +257,7 @@ export async function sandboxState(setup: Setup, kind: SandboxKind = 'auto'): Pr
 /** @returns whether a stored success still holds; it tries nothing */
 function isSandboxTried(setup: Setup, kind: SandboxKind): boolean {
   const key = keyFor(setup, kind)
-  return key !== undefined && kept(setup) === key
+  return key !== undefined && storedKey(setup) === key
 }
 
 /** @returns undefined when a trial costs nothing or bubblewrap is not there */
@@ -270,7 +270,7 @@ function fileOf({ paths }: Setup): string {
   return join(paths.home, 'run', 'sandbox-works')
 }
 
-function kept(setup: Setup): string | undefined {
+function storedKey(setup: Setup): string | undefined {
   try {
     return readFileSync(fileOf(setup), 'utf8')
   } catch {

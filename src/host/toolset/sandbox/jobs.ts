@@ -52,7 +52,7 @@ export type Jobs = JobTools & {
   endAll(why: string): Promise<void>
 }
 
-type Job = {
+type BackgroundJob = {
   readonly id: string
   readonly about: Starting
   readonly started: number
@@ -80,7 +80,7 @@ const ENDED_KEPT = 16
 
 type StartPlan = Parameters<JobTools['start']>[0]
 type Room = JobsOptions & {
-  readonly jobs: Map<string, Job>
+  readonly jobs: Map<string, BackgroundJob>
   /** The calls that started the commands of these views. */
   readonly calls: WeakMap<PrivateView, string>
   started: number
@@ -91,7 +91,7 @@ type Room = JobsOptions & {
 export function createJobs(options: JobsOptions): Jobs {
   const room: Room = { ...options, jobs: new Map(), calls: new WeakMap(), watchers: new Map(), started: 0 }
   const { jobs, calls, log } = room
-  const withJob = async (id: string, use: (job: Job) => Promise<ToolResult>) => {
+  const withJob = async (id: string, use: (job: BackgroundJob) => Promise<ToolResult>) => {
     const job = jobs.get(id)
     return job
       ? use(job)
@@ -133,7 +133,7 @@ export function createJobs(options: JobsOptions): Jobs {
   }
 }
 
-function runningIn({ jobs }: Room): Job[] {
+function runningIn({ jobs }: Room): BackgroundJob[] {
   return [...jobs.values()].filter(({ ended }) => ended === undefined)
 }
 
@@ -158,12 +158,12 @@ async function start(room: Room, plan: StartPlan, about: Starting): Promise<Tool
   return report(room, job)
 }
 
-function begin(room: Room, plan: StartPlan, about: Starting): Job {
+function begin(room: Room, plan: StartPlan, about: Starting): BackgroundJob {
   const { jobs, limits, calls, log } = room
   const { promise: done, resolve } = Promise.withResolvers<void>()
   const output = createOutputLog(limits.jobOutputBytes)
   const stop = new AbortController()
-  const job: Job = { id: `job-${++room.started}`, about, started: Date.now(), output, stop, done, read: 0, left: new Set() }
+  const job: BackgroundJob = { id: `job-${++room.started}`, about, started: Date.now(), output, stop, done, read: 0, left: new Set() }
   jobs.set(job.id, job)
   for (const { id } of [...jobs.values()].filter(({ reported }) => reported).slice(0, -ENDED_KEPT)) jobs.delete(id)
   watchWorkspace(room)
@@ -178,7 +178,7 @@ function begin(room: Room, plan: StartPlan, about: Starting): Job {
   return job
 }
 
-async function run({ shareNetwork, redactor, spawn }: Room, job: Job, plan: StartPlan): Promise<Ended> {
+async function run({ shareNetwork, redactor, spawn }: Room, job: BackgroundJob, plan: StartPlan): Promise<Ended> {
   const alone = plan.network ? 'it may reach hosts, so it has a network of its own' : await shareNetwork()
   if (alone !== undefined) job.output.push(`[no other command reaches its ports: ${alone}]\n`)
   const printed = printer(job, redactor)
@@ -193,7 +193,7 @@ async function run({ shareNetwork, redactor, spawn }: Room, job: Job, plan: Star
 /** Reports what is new of it: with its changes when it has ended, or when they were asked for. */
 async function report(
   room: Room,
-  job: Job,
+  job: BackgroundJob,
   { since = job.read, changes = false }: Parameters<JobTools['read']>[1] = {},
 ): Promise<ToolResult> {
   const { id, output, view, ended, about } = job
@@ -219,13 +219,13 @@ async function report(
   job.reported = true
   const flooded = job.why === flood
   const result = commandResult({ ended, output: shown(`ended: ${endOf(job)}`), bytes: output.total(), flooded, stopped: false })
-  // Whoever stopped it wanted it to end.
+  // It was stopped on purpose, so its end is not reported.
   const asked = job.why !== undefined && !flooded && ended.ok && ended.stopped === undefined
   const { error: _, ...success } = { ...result, success: true }
   return sandboxed({ ...(asked ? success : result), metadata: { ...result.metadata, ...metadata } }, ended)
 }
 
-async function end(job: Job, why: string): Promise<void> {
+async function end(job: BackgroundJob, why: string): Promise<void> {
   job.why ??= why
   job.stop.abort()
   await job.done
@@ -284,7 +284,7 @@ const flood = 'it printed too much'
 const FLOOD_MS = 60_000
 
 /** Redacts before anything is cut, and ends a command that prints without end: it would keep a processor busy. */
-function printer(job: Job, redactor: Redactor) {
+function printer(job: BackgroundJob, redactor: Redactor) {
   const streams = { stdout: streamOf(redactor), stderr: streamOf(redactor) }
   const window = { began: performance.now(), bytes: 0 }
   return {
@@ -311,13 +311,13 @@ function streamOf(redactor: Redactor) {
   }
 }
 
-function endOf({ ended, why }: Job): string {
+function endOf({ ended, why }: BackgroundJob): string {
   if (ended?.ok === false) return ended.message
   const how = ended?.stopped ?? (ended?.signal === undefined ? `exit code ${ended?.code}` : ended.signal)
   return why === undefined ? how : `stopped (${why})`
 }
 
-function named(jobs: readonly Job[]): string {
+function named(jobs: readonly BackgroundJob[]): string {
   return jobs.map(({ id, about }) => `${id} (${cut(about.command, 60)})`).join(', ')
 }
 

@@ -20,7 +20,7 @@ export function totalMemoryBytes(machine = totalmem()): number {
   return Math.floor(Math.max(machine / 2, Math.min(limits.memoryBytes, machine * 0.75)))
 }
 
-type Wanted = {
+type SandboxRequest = {
   readonly kind: SandboxKind
   readonly setup: Setup
   readonly policy: Policy
@@ -28,7 +28,7 @@ type Wanted = {
   readonly own: Pick<SandboxSettings, 'secretPaths' | 'tried'> & { readonly cpuSeconds: number }
 }
 
-export async function settingsFor({ kind, setup, policy, hosts, own }: Wanted): Promise<SandboxSettings> {
+export async function settingsFor({ kind, setup, policy, hosts, own }: SandboxRequest): Promise<SandboxSettings> {
   const { cpuSeconds, ...shown } = own
   hideProcess()
   return {
