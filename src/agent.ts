@@ -161,7 +161,7 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
 }
 
 const closed: readonly AgentEvent[] = [
-  { type: 'error', code: 'closed', message: 'this agent is closed; create another one to go on', recoverable: false },
+  { type: 'error', code: 'closed', message: 'this agent is closed; create another one', recoverable: false },
   { type: 'done', stopReason: 'error' },
 ]
 

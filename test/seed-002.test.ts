@@ -156,7 +156,7 @@ test('15: config prints what holds, and which file said so', async () => {
   const { code, stdout, stderr } = await at.run(['config'])
   expect(code).toBe(0)
   expect(stdout).toContain('default_model = "$(touch owned)"\n')
-  expect(stderr).toContain(`${file}:4: this line is no assignment NAME=value`)
+  expect(stderr).toContain(`${file}:4: this line is not an assignment NAME=value`)
   expect((await at.run(['config', 'show', '--origin'])).stdout).toContain(`# environment: ${file}:2\n`)
   expect(existsSync(join(at.workspace, 'owned'))).toBe(false)
   expect((await at.run(['config', '--json'])).stdout).toContain('"default_agent": "default"')

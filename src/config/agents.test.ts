@@ -90,7 +90,7 @@ describe('the env file', () => {
     const text = 'source x\nBRAIDCLAW_MODLE=m\nOPENAI_API_KEY=sk-123\nBRAIDCLAW_HOME=/elsewhere\nSHELLCLAW_MODEL=good\nX=1; id'
     const { notices, config } = whole(lines(text))
     expect(notices.map((notice) => notice.slice(envFile.length))).toEqual([
-      ':1: this line is no assignment NAME=value; nothing is run from this file',
+      ':1: this line is not an assignment NAME=value; nothing is run from this file',
       ':2: BRAIDCLAW_MODLE is not a setting and was ignored; did you mean BRAIDCLAW_MODEL?',
       ':3: OPENAI_API_KEY is not read from this file; only settings of ours are, and keys belong into the environment',
       ':4: BRAIDCLAW_HOME cannot move the folder that this file lies in; set it in the environment',

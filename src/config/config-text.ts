@@ -144,7 +144,7 @@ export function defaultConfigToml({ channels, proposals, workspace }: NewFile): 
     default_model: first?.model ?? 'mock',
   })
   const providers = [
-    ['# Answers without any network; it is no language model.', '[providers.models.local]', 'kind = "mock"', 'model = "mock"'],
+    ['# Answers without any network; it is not a language model.', '[providers.models.local]', 'kind = "mock"', 'model = "mock"'],
     ...(proposals.length === 0 ? [exampleProvider] : proposals.map(providerTable)),
   ]
   const all = [

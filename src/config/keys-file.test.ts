@@ -27,7 +27,7 @@ describe('a file that is not for its owner alone is not used', () => {
     write('OPENAI_API_KEY=sk-planted\n')
     symlinkSync(path(), join(folder, 'link'))
     for (const other of [join(folder, 'link'), folder])
-      expect(readKeys(other)).toMatchObject({ keys: {}, problem: expect.stringContaining('no regular file') })
+      expect(readKeys(other)).toMatchObject({ keys: {}, problem: expect.stringContaining('not a regular file') })
   })
 })
 
@@ -37,7 +37,7 @@ test('no file: no keys, and no complaint', () => {
 
 test('a line that is no assignment is named without what stands there', () => {
   write('A_KEY=1\nsk-planted secret\n')
-  expect(readKeys(path())).toEqual({ keys: { A_KEY: '1' }, problem: expect.stringMatching(/keys\.env:2: this line is no assignment/) })
+  expect(readKeys(path())).toEqual({ keys: { A_KEY: '1' }, problem: expect.stringMatching(/keys\.env:2: this line is not an assignment/) })
 })
 
 test.each(['PATH', 'LD_PRELOAD', 'BRAIDCLAW_AUTONOMY', 'openai_api_key'])('%s is no key, and is not set', (name) => {

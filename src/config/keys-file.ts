@@ -30,7 +30,7 @@ export function readKeys(path: string): Keys {
 function whyNot(path: string): string | undefined {
   const found = stat(path)
   if (found === undefined) return ''
-  if (!found.isFile()) return `${path} is not used: it is no regular file`
+  if (!found.isFile()) return `${path} is not used: it is not a regular file`
   if (found.uid !== process.getuid?.()) return `${path} is not used: it belongs to somebody else`
   return (found.mode & 0o077) === 0 ? undefined : `${path} is not used: others may read or change it; run: chmod 600 ${path}`
 }

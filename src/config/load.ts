@@ -142,7 +142,7 @@ function unusableAddress(entries: Entries, env: LoadInput['env']): readonly Conf
   const name = String(entries.get('default_provider')?.value)
   const variable = providerNames(entries).includes(name) ? undefined : brokenAddress(name, env)
   if (variable === undefined) return []
-  return [{ file: variable, key: '', message: 'is no address; write one such as "https://api.example.org/v1", without a password' }]
+  return [{ file: variable, key: '', message: 'is not an address; write one such as "https://api.example.org/v1", without a password' }]
 }
 
 const missing: FileRead = { state: 'missing' }

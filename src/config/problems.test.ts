@@ -82,7 +82,7 @@ test('variables that are not set, and tildes that mean nothing', () => {
   expect(one('[security]\nforbidden_paths = ["/a", "b", 3, ""]').split('\n')).toEqual([
     expect.stringContaining('item 2: "b" is not absolute'),
     expect.stringContaining('item 3: must be a path in quotes, found the number 3'),
-    expect.stringContaining('item 4: "" is no path'),
+    expect.stringContaining('item 4: "" is not a path'),
   ])
 })
 

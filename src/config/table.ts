@@ -51,7 +51,7 @@ export const topRows = {
     absent: '"ask" in a conversation at a terminal, "auto" for schedules, "never" elsewhere',
     example: 'auto',
     about:
-      'Whether a turn that a crash or a stop interrupted goes on at the next start. Its calls are judged again, and none is done twice.',
+      'Whether a turn that a crash or a stop interrupted continues at the next start. Its calls are judged again, and none is done twice.',
   },
 } as const satisfies Rows
 

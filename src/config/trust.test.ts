@@ -73,7 +73,7 @@ test('odd lines trust nothing and are mentioned; a torn last line swallows nothi
   const { dir, trust, file } = fresh()
   trust.add(join(dir, 'project'))
   appendFileSync(file, `\n# a comment\nrelative\n${join(dir, 'ev')}`)
-  expect(trust.list().notices).toEqual([`${file}: "relative" is no absolute path and trusts nothing`])
+  expect(trust.list().notices).toEqual([`${file}: "relative" is not an absolute path and trusts nothing`])
   trust.add(join(dir, 'project-other'))
   expect(['project', 'project-other', 'evil'].map((name) => trust.isTrusted(join(dir, name)))).toEqual([true, true, false])
 })

@@ -42,7 +42,7 @@ function readList(file: string): TrustList {
   if (read.state === 'unusable' || bad !== undefined) return { folders: [], notices: [`no folder is trusted: ${bad}`] }
   const lines = read.text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'))
   const odd = lines.filter((line) => !isAbsolute(line))
-  const notices = odd.map((line) => `${file}: ${quote(line)} is no absolute path and trusts nothing`)
+  const notices = odd.map((line) => `${file}: ${quote(line)} is not an absolute path and trusts nothing`)
   return { folders: [...new Set(lines.filter((line) => isAbsolute(line)))], notices }
 }
 

@@ -126,7 +126,7 @@ test('an unknown tool, and a key that is sent in the open, are warnings', () => 
   expect(at.validate(`[channels.cli]\ntools_allow = ["file_reed"]\n${provider}`)).toEqual({
     problems: [],
     warnings: [
-      'channels.cli.tools_allow: "file_reed" is no tool that is known here, so it allows nothing; did you mean "file_read"?',
+      'channels.cli.tools_allow: "file_reed" is not a tool that is known here, so it allows nothing; did you mean "file_read"?',
       'providers.models.x.base_url: "http://api.example.org/v1" sends the key over the network where others can read it; write https://, or use a tunnel to 127.0.0.1',
     ],
   })

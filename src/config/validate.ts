@@ -90,7 +90,7 @@ function unknownTools({ config, origins }: Checked, { tools }: ValidateInput): D
       .filter((name) => !known.includes(name))
       .map((name) => ({
         ...placeOf(origins, `channels.${channel}.tools_allow`),
-        message: `${quote(name)} is no tool that is known here, so it allows nothing${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
+        message: `${quote(name)} is not a tool that is known here, so it allows nothing${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
         isWarning: true,
       })),
   )

@@ -102,7 +102,7 @@ test('nothing is overwritten: a backup or a home that is there is refused', asyn
   refused(await restore(at, 'b', 'b'), 1, 'exists and is not empty')
   writeFileSync(join(at.dir, 'c.tar.gz'), 'x')
   refused(await backup(at, 'c.tar.gz'), 1, 'exists already')
-  refused(await at.run(['home', 'restore', at.workspace, '--to', join(at.dir, 'r')]), 1, 'is no backup')
+  refused(await at.run(['home', 'restore', at.workspace, '--to', join(at.dir, 'r')]), 1, 'is not a backup')
 })
 
 const once: { backedUp?: Promise<Nest> } = {}
@@ -172,7 +172,7 @@ test.each(['SIGKILL', 'SIGINT'] as const)(
       expect([name, code, existsSync(join(at.dir, name))]).toEqual([name, signal === 'SIGINT' ? 130 : null, false])
       if (signal === 'SIGINT') expect(partials(at)).toEqual([])
       for (const partial of partials(at))
-        refused(await at.run(['home', 'restore', join(at.dir, partial), '--to', join(at.dir, 'x')]), 1, 'is no backup')
+        refused(await at.run(['home', 'restore', join(at.dir, partial), '--to', join(at.dir, 'x')]), 1, 'is not a backup')
       expect((await at.run(args, { timeoutMs: 30_000 })).code).toBe(0)
       expect(partials(at)).toEqual([])
     }

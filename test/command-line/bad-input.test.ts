@@ -77,9 +77,9 @@ describe('the configuration', () => {
     at.config(minimumConfig.replace('"shell"]', '"shel"]'))
     const { code, stderr } = await turn(at, [{ text: 'fine' }])
     expect(code).toBe(0)
-    expect(stderr).toContain('"shel", which is no tool; did you mean "shell"?')
+    expect(stderr).toContain('"shel", which is not a tool; did you mean "shell"?')
     at.config(minimumConfig.replace('"shell"]', '"constructor"]'))
-    expect((await turn(at, [{ text: 'fine' }])).stderr).toContain('"constructor", which is no tool')
+    expect((await turn(at, [{ text: 'fine' }])).stderr).toContain('"constructor", which is not a tool')
   })
 })
 
@@ -106,7 +106,7 @@ describe('the home', () => {
   test.each([
     ['unset', ['env', '-u', 'HOME'], 'HOME is not set'],
     ['empty', ['env', 'HOME='], 'HOME is not set'],
-    ['relative', ['env', 'HOME=somewhere'], 'HOME is no absolute path: "somewhere"'],
+    ['relative', ['env', 'HOME=somewhere'], 'HOME is not an absolute path: "somewhere"'],
   ])('HOME that is %s: nothing is read or made, least of all in the home of the user database', async (_, through, says) => {
     using at = nest()
     for (const words of [['init'], ['hello there'], ['config', 'show']])

@@ -210,7 +210,7 @@ test('traces: no URL, nobody there, somebody who refuses, a collector', async ()
   using at = home()
   const told = async (endpoint: string) => words(await findings(at, ['traces'], { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }))
   const remedy = 'set OTEL_EXPORTER_OTLP_ENDPOINT to the HTTP address of your collector, such as http://127.0.0.1:4318, or unset it'
-  expect(await told('collector:4318')).toBe(`bad\nno trace arrives: "collector:4318/v1/traces" is no URL of HTTP\n${remedy}`)
+  expect(await told('collector:4318')).toBe(`bad\nno trace arrives: "collector:4318/v1/traces" is not an HTTP URL\n${remedy}`)
   using server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,

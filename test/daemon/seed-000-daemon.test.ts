@@ -271,5 +271,5 @@ test('flags that contradict each other, and an environment file that is none, ar
   expect(await refused(['--bridge', 'brain=a', '--brain', 'inside'])).toEqual([2, expect.stringContaining('contradict')])
   expect(await refused(['--env-file', 'none.env'])).toEqual([1, expect.stringContaining('there is no such file')])
   at.file('odd.env', 'A=1\nrm -rf /\n')
-  expect(await refused(['--env-file', 'odd.env'])).toEqual([1, expect.stringContaining('odd.env:2: is no assignment')])
+  expect(await refused(['--env-file', 'odd.env'])).toEqual([1, expect.stringContaining('odd.env:2: is not an assignment')])
 })

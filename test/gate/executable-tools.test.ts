@@ -139,12 +139,12 @@ test('what --tools names wrongly ends the command with 2, saying what and where'
     writeFileSync(list, content)
     refused(await at.run(['tool', 'list', '--tools', list]), 2, `error: --tools ${list}: `, says)
   }
-  await wrong('{', 'no JSON array')
+  await wrong('{', 'not a JSON array')
   await wrong('[{"name":"../../bin/sh"}]', 'no tool "../../bin/sh"')
   if (isDeep) {
     await wrong('[{}]', 'entry 1 has no "name"')
     await wrong('[{"name":"deploy"},{"name":"deploy"}]', 'names "deploy" twice')
-    await wrong('[{"name":"deploy","parameters":{"type":"string"}}]', 'no JSON Schema of an object')
+    await wrong('[{"name":"deploy","parameters":{"type":"string"}}]', 'not a JSON Schema of an object')
     await wrong('[{"name":"deply"}]', 'did you mean "deploy"')
   }
   refused(await at.run(['tool', 'list', '--tools', join(at.dir, 'none')]), 2, 'no such file or folder')
@@ -174,7 +174,7 @@ inDepth(
       ['deploy', true],
     ])
     expect(rows[1]?.parameters).toEqual({ type: 'object', properties: {} })
-    expect(stderr).toContain('describes other parameters for "deploy" than the list of tools does; its own hold')
+    expect(stderr).toContain('describes other parameters for "deploy" than the list of tools does; its own are used')
     expect((await run(at, ['deploy', '--tools', list, yes])).stdout).toBe('beside\n')
     expect((await run(at, ['wipe', '--tools', list, yes])).code).toBe(3)
     expect((await run(at, ['file_list', '--tools', list])).code).toBe(3)

@@ -69,7 +69,7 @@ test('the anchor is the line of "receipt anchor"; a log cut after it is found by
   expect([line, count]).toEqual([(await at.run(['receipt', 'anchor'])).stdout.trim(), 2])
   const verify = async (body: object) => (await server.ask('/receipts/verify', body)).body
   expect(await verify({ against: line })).toMatchObject({ ok: true, count: 2 })
-  expect((await server.ask('/receipts/verify', { against: 'bc1:nonsense' })).body.error.message).toContain('no anchor line')
+  expect((await server.ask('/receipts/verify', { against: 'bc1:nonsense' })).body.error.message).toContain('not an anchor line')
   const log = join(at.home, '.braidclaw', 'tool_receipts.log')
   const [first = '', second = ''] = readFileSync(log, 'utf8').trimEnd().split('\n')
   writeFileSync(log, `${first}\n${second.replace('"file_read"', '"file_list"')}\n`)

@@ -61,7 +61,7 @@ test('what is no position is refused, and says what one looks like', async () =>
   using at = place()
   const host = at.host()
   for (const after of ['x', '1.', '-1', '1.2.3', Number.NaN, '9'.repeat(20)])
-    expect(() => host.events.subscribe({ after })).toThrow('is no event id')
+    expect(() => host.events.subscribe({ after })).toThrow('is not an event id')
   await host.close()
 })
 

@@ -43,7 +43,7 @@ describe('agent', () => {
       expect([refused.code, refused.stdout, fake.asked.length]).toEqual([1, '', 1])
       const [id] = /conversation_\w+/.exec(refused.stderr) ?? []
       expect(refused.stderr).toBe(
-        `error: no conversation was begun in ${b} yet; the latest one, ${id}, was begun in ${a}; to go on with that one: braidclaw agent --resume ${id}\n`,
+        `error: no conversation was begun in ${b} yet; the latest one, ${id}, was begun in ${a}; to continue that one: braidclaw agent --resume ${id}\n`,
       )
       await at.run(['agent', '-m', 'the colour of b'], { cwd: b, env })
       await at.run(['agent', '-c', '-m', 'go on'], { cwd: a, env })

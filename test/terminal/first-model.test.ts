@@ -53,7 +53,7 @@ describe('a key in the environment, and no config file', () => {
     const env = { OPENAI_API_KEY: 'sk-planted-0123456789', OPENAI_BASE_URL: 'http://me:secret@host/v1' }
     const { code, stdout, stderr } = await at.run(['-m', 'openai/gpt-5', 'hello there'], { env })
     expect([code, stdout]).toEqual([1, ''])
-    expect(stderr).toStartWith('error: OPENAI_BASE_URL: is no address; write one such as')
+    expect(stderr).toStartWith('error: OPENAI_BASE_URL: is not an address; write one such as')
     expect(stderr).not.toContain('secret')
   })
 

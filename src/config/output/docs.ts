@@ -51,7 +51,7 @@ flags > agents.json > environment > env file > project > user > defaults.
 - **agents.json** (\`~/.braidclaw/agents.json\`, or \`config/agents.json\` in the same folder): \`{"coder": {"soul": "souls/coder.md", "model": null}}\`. The model of the
   agent that is asked (\`--agent\`, \`default_agent\`, or else "default") counts above the environment. \`soul\` is relative to the home.
 - **Env file**: \`config/braidclaw.env\` or \`config/shellclaw.env\` in the home, lines of \`NAME=value\` with the same variables. It is read, never run: \`$(…)\`
-  is text, and a line that is no assignment is reported. \`SHELLCLAW_MODEL\`, \`SHELLCLAW_DEFAULT_AGENT\` and \`SHELLCLAW_TOOL_BACKEND\` mean the same as with
+  is text, and a line that is not an assignment is reported. \`SHELLCLAW_MODEL\`, \`SHELLCLAW_DEFAULT_AGENT\` and \`SHELLCLAW_TOOL_BACKEND\` mean the same as with
   \`BRAIDCLAW_\` where that one is not set, here and in the environment; \`SHELLCLAW_HOME\` too, in the environment.
 - **\`BRAIDCLAW_LLM_BACKEND=NAME\`** (or \`SHELLCLAW_LLM_BACKEND\`) lets that provider answer whatever anything else says, \`-m\` included. \`stub\` answers "stub response N",
   where N counts the calls of an agent.

@@ -29,7 +29,7 @@ export function readAssignments(text: string): Assignments {
 function readLine(line: string): { readonly name: string; readonly value: string } | string | undefined {
   if (line === '' || line.startsWith('#')) return undefined
   const [, name, rest] = /^(?:export[ \t]+)?([A-Za-z_]\w*)=(.*)$/s.exec(line) ?? []
-  if (name === undefined || rest === undefined) return 'is no assignment NAME=value; nothing is run from this file'
+  if (name === undefined || rest === undefined) return 'is not an assignment NAME=value; nothing is run from this file'
   const read = readValue(rest)
   return 'why' in read ? read.why : { name, value: read.value }
 }

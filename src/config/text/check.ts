@@ -94,7 +94,7 @@ function path(raw: string, where: Where, relative: boolean): Checked {
   const expanded = expandPath(raw, where)
   if (!expanded.ok) return wrong(`${shown(raw)}: ${expanded.why}`)
   const full = expanded.text
-  if (full === '' || full.includes('\0')) return wrong(`${shown(raw)} is no path; write an absolute one, or one that starts with "~/"`)
+  if (full === '' || full.includes('\0')) return wrong(`${shown(raw)} is not a path; write an absolute one, or one that starts with "~/"`)
   if (full.startsWith('/')) return right(trimmed(full))
   if (relative || where.typed) return right(resolve(where.base, full))
   return wrong(`${shown(raw)} is not absolute; start it with "/", "~/" or a variable such as "$HOME/"`)
@@ -113,7 +113,7 @@ function url(raw: string, where: Where): Checked {
   if (parsed?.username || parsed?.password || expanded.text.includes('?') || expanded.text.includes('#'))
     return wrong('must hold no user, password, "?" or "#"; put the key into an environment variable and name it with api_key_env')
   if (parsed === null || !/^https?:$/.test(parsed.protocol) || !/^https?:\/\/[^\s\\]+$/i.test(expanded.text))
-    return wrong(`${shown(raw)} is no address; write one such as "https://api.example.org/v1"`)
+    return wrong(`${shown(raw)} is not an address; write one such as "https://api.example.org/v1"`)
   return right(expanded.text.replace(/\/+$/, ''))
 }
 

@@ -11,6 +11,6 @@ export function parsePosition(after: number | string): Position {
   if (seq !== undefined) return { seq: Number(seq), ...(part === undefined ? {} : { part: Number(part) }) }
   throw new FailureError(
     'usage',
-    `${JSON.stringify(after)} is no event id; give the id of the last event that was seen, such as "812.1", or 0`,
+    `${JSON.stringify(after)} is not an event id; give the id of the last event that was seen, such as "812.1", or 0`,
   )
 }

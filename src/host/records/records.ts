@@ -155,7 +155,7 @@ function bytesOf(path: string): number {
 function anchorIn(line: string): Anchor {
   const anchor = parseAnchor(line)
   if (anchor) return anchor
-  throw new FailureError('usage', `${quote(line.slice(0, 80))} is no anchor line; one begins with bc1: and has about 130 characters`)
+  throw new FailureError('usage', `${quote(line.slice(0, 80))} is not an anchor line; one begins with bc1: and has about 130 characters`)
 }
 
 /** Lists runs, and shows one as a transcript with the receipt and the changes of each call. */

@@ -46,7 +46,7 @@ function knownFor(memory: Memory, request: ConversationChoice, here: string): st
   if (found !== undefined) return found
   const other = latestElsewhere(memory, here)
   if (other === undefined) return resolveConversation(memory, 'last')
-  throw new NoConversation(`${other.says}; to go on with that one: braidclaw agent --resume ${other.id}`)
+  throw new NoConversation(`${other.says}; to continue that one: braidclaw agent --resume ${other.id}`)
 }
 
 /** Returns the most recently used conversation of another folder; undefined when there is none, or when this folder has one. */

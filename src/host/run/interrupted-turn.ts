@@ -26,7 +26,7 @@ export async function interruptedTurn({ memory, conversationId, isIdempotent, wo
   if (isOpen) return `its last turn (${run.runId}) is under way, or its changes are not settled yet`
   if (!diedOf(run) && !ranOut.includes(run.code ?? '')) return `its last turn (${run.runId}) ${whyOver(run)}`
   const folder = conversations.folderOf(conversationId) ?? workspace
-  if (folder !== workspace) return `it belongs to the folder ${folder}, and its calls are not repeated in ${workspace}; go on there (-C)`
+  if (folder !== workspace) return `it belongs to the folder ${folder}, and its calls are not repeated in ${workspace}; continue there (-C)`
   const last = lastStep(journal.events(run.runId))
   if (last === undefined) return `the journal of its last turn (${run.runId}) was cleared`
   const { proposals, ends, asked, note, count } = last
@@ -45,7 +45,7 @@ export async function interruptedTurn({ memory, conversationId, isIdempotent, wo
     continueWith(answers) {
       const isMade = (one: Proposal) => again.includes(one) || answers.get(one.call.id) === 'again'
       const lines = unknown.filter((one) => !isMade(one)).map((one) => sentence(one, answers.get(one.call.id)))
-      const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and goes on. ${lines.join(' ')}]`])]
+      const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and continues. ${lines.join(' ')}]`])]
       return {
         prompt: prompt.filter(Boolean).join('\n'),
         continues: { run: run.runId, asked, proposals: proposals.filter(isMade) },

@@ -115,7 +115,7 @@ async function readOne({ profile, memory, payer, meter }: PictureRequest, pictur
   try {
     const provider = counted(await profile.visionProvider(), { memory, payer, meter })
     const text = await answerOf(provider, requestFor(picture, model, maxCharsPerImage), signal)
-    return text === '' ? { ok: false, why: 'the model that reads pictures said nothing' } : { ok: true, text }
+    return text === '' ? { ok: false, why: 'the model that reads pictures returned no text' } : { ok: true, text }
   } catch (error) {
     return { ok: false, why: errorText(error) }
   }

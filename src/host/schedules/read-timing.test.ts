@@ -34,12 +34,12 @@ test.each([
 })
 
 test.each([
-  [{ at: 'tomorrow' }, 'usage: --at "tomorrow" is no time; write "in 20m"'],
-  [{ at: '2026-02-30 10:00' }, 'usage: --at "2026-02-30 10:00" is no time'],
-  [{ at: '25:00' }, 'usage: --at "25:00" is no time'],
+  [{ at: 'tomorrow' }, 'usage: --at "tomorrow" is not a time; write "in 20m"'],
+  [{ at: '2026-02-30 10:00' }, 'usage: --at "2026-02-30 10:00" is not a time'],
+  [{ at: '25:00' }, 'usage: --at "25:00" is not a time'],
   [{ at: '2026-05-12 13:59' }, 'usage: --at "2026-05-12 13:59" is 2026-05-12T11:59:00.000Z, and that is past'],
   [{ at: 'in 0m' }, 'usage: --at "in 0m" is 2026-05-12T12:00:00.000Z, and that is past'],
-  [{ every: '5' }, 'usage: --every "5" is no interval; write one like 30m'],
+  [{ every: '5' }, 'usage: --every "5" is not an interval; write one like 30m'],
   [{ every: '9s' }, 'usage: --every "9s": an interval is from 10s to 366d'],
   [{ every: '999999w' }, 'usage: --every "999999w": an interval is from 10s to 366d'],
   [{ cron: '61 * * * *' }, 'usage: --cron "61 * * * *": value out of range for field; write minute, hour'],
@@ -53,7 +53,7 @@ test.each([
 
 test('a zone is checked, and a misspelt one is recognised', () => {
   expect(readZone('europe/berlin')).toBe('Europe/Berlin')
-  expect(() => readZone('Europe/Berln')).toThrow('--tz "Europe/Berln" is no time zone; did you mean "Europe/Berlin"?')
-  expect(() => readZone('Europe/Ljubl', '--zone')).toThrow('--zone "Europe/Ljubl" is no time zone; did you mean "Europe/Ljubljana"?')
-  expect(() => readZone('')).toThrow('--tz "" is no time zone')
+  expect(() => readZone('Europe/Berln')).toThrow('--tz "Europe/Berln" is not a time zone; did you mean "Europe/Berlin"?')
+  expect(() => readZone('Europe/Ljubl', '--zone')).toThrow('--zone "Europe/Ljubl" is not a time zone; did you mean "Europe/Ljubljana"?')
+  expect(() => readZone('')).toThrow('--tz "" is not a time zone')
 })

@@ -27,7 +27,7 @@ export function readZone(zone: string, flag = '--tz'): string {
     return new Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone
   } catch {
     const near = didYouMean(zone, [...Intl.supportedValuesOf('timeZone'), 'UTC'])
-    throw wrong(`${flag} "${zone}" is no time zone${near || '; write one like Europe/Berlin, America/New_York or UTC'}`)
+    throw wrong(`${flag} "${zone}" is not a time zone${near || '; write one like Europe/Berlin, America/New_York or UTC'}`)
   }
 }
 
@@ -53,7 +53,7 @@ function parsed(timing: Timing, now: number): number | undefined {
 /** @throws FailureError `usage` */
 function readInterval(text: string): number {
   const ms = durationOf(text)
-  if (ms === undefined) throw wrong(`--every "${text}" is no interval; write one like 30m, 2h, 1h30m or 1d`)
+  if (ms === undefined) throw wrong(`--every "${text}" is not an interval; write one like 30m, 2h, 1h30m or 1d`)
   if (ms < leastMs || ms > mostMs) throw wrong(`--every "${text}": an interval is from 10s to 366d`)
   return ms
 }
@@ -69,7 +69,7 @@ function durationOf(text: string): number | undefined {
 function readTime(text: string, { now, zone }: TimingContext): number {
   const at = timeOf(text.trim(), { now, zone })
   if (at === undefined || Number.isNaN(at)) {
-    throw wrong(`--at "${text}" is no time; write "in 20m", "18:30", "2026-12-24 09:00" (in the zone of --tz) or "2026-12-24T09:00:00Z"`)
+    throw wrong(`--at "${text}" is not a time; write "in 20m", "18:30", "2026-12-24 09:00" (in the zone of --tz) or "2026-12-24T09:00:00Z"`)
   }
   if (at <= now) throw wrong(`--at "${text}" is ${new Date(at).toISOString()}, and that is past`)
   return at

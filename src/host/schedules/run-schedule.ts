@@ -82,7 +82,7 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
       }
       const interrupted = progress.continues === undefined ? undefined : await conversation.interrupted()
       if (typeof interrupted === 'string')
-        return { ending: { stop: 'cancelled', code: 'cancelled', message: `interrupted, and it cannot go on: ${interrupted}` } }
+        return { ending: { stop: 'cancelled', code: 'cancelled', message: `interrupted, and it cannot continue: ${interrupted}` } }
       const asked = interrupted?.continueWith(new Map()) ?? { prompt: row.message }
       const ending = await turns.takeTurn({ conversation, ...asked, show, onGate: turns.refusedBy(conversation) })
       return { ending, ...result, unanswered: conversation.unanswered(), usage: conversation.usage() }
@@ -191,7 +191,7 @@ export function interruptedReport(name: string, why: string): string {
 }
 
 export function pausedReport(name: string, failures: number): string {
-  return `[schedule "${name}" is paused, because ${failures} runs in a row failed; to go on: braidclaw schedule resume ${name}]`
+  return `[schedule "${name}" is paused, because ${failures} runs in a row failed; to continue: braidclaw schedule resume ${name}]`
 }
 
 export function both(...parts: readonly string[]): string {

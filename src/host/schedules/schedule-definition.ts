@@ -79,7 +79,7 @@ function assertUsable(definition: ScheduleDefinition, setup: Defining['setup']):
   if (message === '') throw wrong('a schedule needs a message for the agent: --message "…"')
   if (agent !== null) agentProfileOf({ config: { ...setup.config, defaultAgent: agent }, paths: setup.paths })
   if (autonomy !== null && !autonomyLevels.some((level) => level === autonomy))
-    throw wrong(`--autonomy "${autonomy}" is no level; there are ${autonomyLevels.join(', ')}`)
+    throw wrong(`--autonomy "${autonomy}" is not a level; there are ${autonomyLevels.join(', ')}`)
   if (channel !== null) assertChannel(channel, setup)
   if ((channel === null) !== (recipient === null))
     throw wrong(

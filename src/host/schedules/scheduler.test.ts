@@ -224,7 +224,7 @@ test('after so many failures in a row the schedule pauses and says so; a good ru
   }
   expect(states(store)).toEqual(['13:00 1 bad', '14:00 1 good', '15:00 1 bad', '16:00 1 bad'])
   expect(store.schedules.named('report')).toMatchObject({ state: 'paused', why: '2 runs in a row failed' })
-  const paused = '[schedule "report" is paused, because 2 runs in a row failed; to go on: braidclaw schedule resume report]'
+  const paused = '[schedule "report" is paused, because 2 runs in a row failed; to continue: braidclaw schedule resume report]'
   expect(store.fired.last(hourly.id, 1)[0]?.unsent).toBe(`answer\n\n${paused}`)
 })
 

@@ -51,7 +51,7 @@ function currentFolder(): string {
 function userHomeOf({ HOME = '', BRAIDCLAW_HOME, SHELLCLAW_HOME }: Environment): string {
   if (HOME.startsWith('/')) return HOME
   if (!BRAIDCLAW_HOME && !SHELLCLAW_HOME) {
-    const what = HOME === '' ? 'HOME is not set' : `HOME is no absolute path: ${JSON.stringify(HOME)}`
+    const what = HOME === '' ? 'HOME is not set' : `HOME is not an absolute path: ${JSON.stringify(HOME)}`
     throw new FailureError('error', `${what}; set HOME or BRAIDCLAW_HOME`)
   }
   return process.getBuiltinModule('node:os').userInfo().homedir || '/'

@@ -99,7 +99,7 @@ export function weakKeys({ config, context }: Pick<Setup, 'config' | 'context'>)
 }
 
 export function sayWeakKey({ name, why }: WeakKey): string {
-  return `${name} ${why}, like a key that only fills the place: it is not looked for, so it is not taken out of what is shown, stored or sent to a model`
+  return `${name} ${why}, like a placeholder: BraidClaw does not search for it, so it is not removed from what is shown, stored or sent to a model`
 }
 
 /** Returns every variable that the configuration names as a secret's, with its value; the context already knows the usual ones. */

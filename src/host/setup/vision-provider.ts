@@ -17,7 +17,7 @@ export function visionProblem({ config, context: { env } }: Pick<Setup, 'config'
     return `vision.provider: "${name}" is of kind "${found.kind}"; pictures are read only by one of kind "openai-compatible"`
   const keyEnv = found.apiKeyEnv ?? (name === 'openrouter' ? 'OPENROUTER_API_KEY' : undefined)
   if (keyEnv === undefined || env[keyEnv]) return undefined
-  return `vision.provider: "${name}" needs a key: ${keyEnv} is not set. Set it (export ${keyEnv}=…), or leave vision.provider (VISION_PROVIDER) away`
+  return `vision.provider: "${name}" needs a key: ${keyEnv} is not set. Set it (export ${keyEnv}=…), or unset vision.provider (VISION_PROVIDER)`
 }
 
 /** @throws FailureError `provider` when the settings name none, or one that cannot be asked */

@@ -15,7 +15,7 @@ export function workspaceOf({ config: { workspaceDir }, origins }: Pick<Setup, '
   const found = statSync(workspaceDir, { throwIfNoEntry: false })
   if (found?.isDirectory()) return realpathSync(workspaceDir)
   if (!found && origins.workspace_dir?.where === builtIn.where) return make(workspaceDir)
-  const what = found ? 'is no folder; name one' : 'does not exist; create it or run "braidclaw init"'
+  const what = found ? 'is not a folder; name one' : 'does not exist; create it or run "braidclaw init"'
   throw new FailureError('error', `workspace_dir: "${workspaceDir}" ${what}`)
 }
 

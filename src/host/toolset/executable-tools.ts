@@ -132,7 +132,7 @@ function choose({ survey, asked, at, fault, tell }: ExecutableChoice): readonly 
     const found = survey.tools.find((tool) => tool.name === name)
     if (!found) fault(missing({ name, names, at, survey }))
     else if (parameters && canonical(parameters) !== canonical(found.parameters))
-      tell(`tool ${found.source} describes other parameters for "${name}" than the list of tools does; its own hold`)
+      tell(`tool ${found.source} describes other parameters for "${name}" than the list of tools does; its own are used`)
   }
   return survey.tools.filter((tool) => asked.some(({ name }) => name === tool.name))
 }

@@ -82,7 +82,7 @@ export function warnOfUnknown(log: Log, names: readonly string[], known: readonl
     if (!known.includes(name))
       log(
         'warn',
-        `channels.cli.tools_allow names "${name}", which is no tool${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
+        `channels.cli.tools_allow names "${name}", which is not a tool${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
       )
 }
 

@@ -49,7 +49,7 @@ function folderFor({ config, origins }: Setup, list: string): string {
 
 function listOf(spec: string, text: string): readonly ListedTool[] {
   const list = parsed(text)
-  if (!Array.isArray(list)) throw wrong(spec, 'it is no JSON array; write [{"name":"file_read"}, {"name":"weather"}]')
+  if (!Array.isArray(list)) throw wrong(spec, 'it is not a JSON array; write [{"name":"file_read"}, {"name":"weather"}]')
   const asked = list.map((entry: unknown, at) => askedOf(spec, entry, at))
   const twice = asked.find(({ name }, at) => asked.some((other, before) => before < at && other.name === name))
   if (twice) throw wrong(spec, `it names "${twice.name}" twice`)
@@ -63,7 +63,7 @@ function askedOf(spec: string, entry: unknown, at: number): ListedTool {
   const parameters = entry.parameters ?? entry.input_schema
   if (parameters === undefined) return { name: entry.name }
   if (isSchema(parameters)) return { name: entry.name, parameters }
-  throw wrong(spec, `entry ${at + 1} ("${entry.name}") has parameters that are no JSON Schema of an object`)
+  throw wrong(spec, `entry ${at + 1} ("${entry.name}") has parameters that are not a JSON Schema of an object`)
 }
 
 function parsed(text: string): unknown {

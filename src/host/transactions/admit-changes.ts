@@ -73,7 +73,7 @@ async function refusalBy(judge: ChangeJudge, { review, to, undoable, ...set }: E
 function worsening(now: ChangeReview, then: ChangeReview): string {
   const verb = then.verdict === 'ask' ? 'shown' : 'judged'
   if (now.verdict === 'deny') return `${now.rule}: ${now.reason}`
-  return `${now.rule}: since these changes were ${verb}, what they do in the workspace is another thing and asks: ${now.reason}. Nothing was applied`
+  return `${now.rule}: since these changes were ${verb}, their effect in the workspace has changed and needs an approval: ${now.reason}. Nothing was applied`
 }
 
 /** Judges what an undo of the set would do, while everything around it is as it is now. */

@@ -238,7 +238,7 @@ const viewGone = 'its private view of the workspace is gone'
 function withPart(ran: ToolOutcome, changes: readonly Change[]): ToolOutcome {
   const paths = changes.slice(0, 50).map(({ path }) => JSON.stringify(path))
   const more = changes.length > paths.length ? ` and ${changes.length - paths.length} more` : ''
-  const note = `[The person chose or edited what was applied: only ${paths.join(', ')}${more}, perhaps with other content than the command wrote. Read these files again before you go on.]`
+  const note = `[The person chose or edited what was applied: only ${paths.join(', ')}${more}, perhaps with other content than the command wrote. Read these files again before you continue.]`
   return { ...ran, output: ran.output === '' ? note : `${ran.output}\n${note}` }
 }
 
@@ -284,13 +284,13 @@ function withContent(change: Change, content: Uint8Array | undefined): Change {
 
 /** The file itself is written, which keeps its permissions and everything that the private view noted about it. */
 function inFile(upper: string, { path, bytes, after }: Change, use: (fd: number) => void): string | undefined {
-  if (after?.kind !== 'file') return `${quote(path)} is no file`
+  if (after?.kind !== 'file') return `${quote(path)} is not a file`
   const place = Buffer.concat([Buffer.from(`${upper}/`), bytes === undefined ? Buffer.from(path) : Buffer.from(bytes, 'base64')])
   const { O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants
   const fd = openSync(place, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
   try {
     const stat = fstatSync(fd)
-    if (!stat.isFile()) return `${quote(path)} is no file`
+    if (!stat.isFile()) return `${quote(path)} is not a file`
     if (stat.nlink > 1) return `${quote(path)} has a second name, whose content would change too`
     use(fd)
     return undefined

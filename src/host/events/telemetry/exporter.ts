@@ -141,7 +141,7 @@ const trialMs = 3_000
 export async function tryCollector(env: OtelEnv): Promise<{ readonly url: string; readonly problem?: string } | undefined> {
   const url = tracesUrl(env)
   if (url === undefined) return undefined
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return { url, problem: `${JSON.stringify(url)} is no URL of HTTP` }
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return { url, problem: `${JSON.stringify(url)} is not an HTTP URL` }
   try {
     const { status, ok } = await createProviderFetch({ baseUrl: url })(url, {
       method: 'POST',

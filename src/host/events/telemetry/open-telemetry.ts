@@ -106,7 +106,7 @@ function exporterOf({ context: { env }, log }: TelemetrySetup, version: string):
   const url = tracesUrl(env)
   if (url === undefined) return undefined
   if (!URL.canParse(url)) {
-    log('warn', 'traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is no URL', { url })
+    log('warn', 'traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is not a URL', { url })
     return undefined
   }
   const resource = { version, serviceName: env.OTEL_SERVICE_NAME || 'braidclaw' }

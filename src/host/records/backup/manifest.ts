@@ -33,7 +33,7 @@ export type Progress = (share: number) => void
 /** @throws FailureError `error` when the folder is not a backup, `integrity` when its manifest is damaged */
 export function readManifest(folder: string): Manifest {
   const text = textOf(join(folder, manifestName))
-  if (text === undefined) throw new FailureError('error', `"${folder}" is no backup: it has no ${manifestName}`)
+  if (text === undefined) throw new FailureError('error', `"${folder}" is not a backup: it has no ${manifestName}`)
   const read = manifestShape.safeParse(parseJson(text))
   if (read.success) return read.data
   throw new FailureError(

@@ -39,7 +39,7 @@ export async function assertIntact(request: Resumption): Promise<void> {
     const how = 'see: braidclaw receipt verify --deep, braidclaw replay --all, braidclaw rebuild --check'
     throw new FailureError(
       'integrity',
-      `${conversationId} was altered and is not gone on with: ${problem}; ${how}; to go on all the same, which leaves a receipt: --accept-altered`,
+      `${conversationId} was altered and is not continued: ${problem}; ${how}; to continue anyway, which leaves a receipt: --accept-altered`,
     )
   }
   const receipt = record.recordAction({
