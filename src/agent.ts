@@ -109,16 +109,16 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
     const stop = new AbortController()
     stops.add(stop)
     try {
-      const talk = (await opened.get()).conversation
-      yield* talk.run(prompt, signal ? AbortSignal.any([signal, stop.signal]) : stop.signal)
+      const current = (await opened.get()).conversation
+      yield* current.run(prompt, signal ? AbortSignal.any([signal, stop.signal]) : stop.signal)
     } finally {
       stops.delete(stop)
     }
   }
 
   async function addThread(thread: AnyUserThread): Promise<string | undefined> {
-    const talk = (await opened.settled())?.conversation
-    if (talk) return talk.addThread(thread)
+    const current = (await opened.settled())?.conversation
+    if (current) return current.addThread(thread)
     try {
       prepareThreads([...state.threads, thread])
       state.threads.push(thread)
@@ -133,8 +133,8 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
     addThread,
     // Before the first run no gate can be open.
     approve: async (gateId, { allow, by = 'program', note, part }) => {
-      const talk = conversation()
-      return talk ? await talk.approve(gateId, { allow, by, ...(note ? { note } : {}), ...(part ? { part } : {}) }) : 'approval'
+      const current = conversation()
+      return current ? await current.approve(gateId, { allow, by, ...(note ? { note } : {}), ...(part ? { part } : {}) }) : 'approval'
     },
     changes: async (gateId) => {
       const set = await conversation()?.changesOf(gateId)
@@ -147,8 +147,8 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
       for (const stop of stops) stop.abort()
     },
     setMode: async (change) => {
-      const talk = conversation()
-      return talk ? await talk.setMode(change) : 'modes'
+      const current = conversation()
+      return current ? await current.setMode(change) : 'modes'
     },
     ending: () => conversation()?.ending(),
     conversationId: () => conversation()?.id,

@@ -232,10 +232,8 @@ function assemble({ entries, agents, channels }: Assembling): Config {
   } as Config
 }
 
-type Environment = { readonly [name: string]: string | undefined }
-
 /** Sets the default provider that is used when the user has named none. */
-function withDefaultProvider(base: Entries, env: Environment): Entries {
+function withDefaultProvider(base: Entries, env: LoadInput['env']): Entries {
   const [first] = proposeProviders(env)
   if (first === undefined) return base
   return new Map([...base, ['default_provider', entry(first.name, first.because)] as const])
@@ -245,7 +243,7 @@ function withDefaultProvider(base: Entries, env: Environment): Entries {
  * Adds the providers that need no table: those whose key is in the environment, and a known provider chosen by name. A user's table with
  * one of their names stays unchanged.
  */
-function withKnownProviders(entries: Entries, env: Environment): Entries {
+function withKnownProviders(entries: Entries, env: LoadInput['env']): Entries {
   const configured = providerNames(entries)
   const named = new Set([...namedIn(entries, configured), ...proposeProviders(env).map(({ name }) => name)])
   const missing = knownNames.filter((name) => named.has(name) && !configured.includes(name))

@@ -1,4 +1,4 @@
-/** Finds a change set that is kept by the word that a person uses for it. */
+/** Finds a stored change set by the name that a person gives it, and prepares it for showing and undoing. */
 
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
@@ -49,7 +49,7 @@ export function latestToUndo(sets: readonly SetSummary[], workspace: string): Se
   throw new FailureError('error', `there is nothing to undo in ${workspace}${more}`)
 }
 
-/** For showing: content that is cut would look like a change, so content beyond the limit is not shown. */
+/** Returns a change set for showing. Content that is cut would look like a change, so content beyond the limit is left out. */
 export function changeSetOf(shown: Pick<Shown, 'changes' | 'read' | 'workspace' | 'upper'>): ChangeSet {
   const { changes, read } = shown
   return {

@@ -89,7 +89,7 @@ function windowOver(current: () => readonly Learning[]): ModelWindow {
         state.models = current()
         await Promise.all(state.models.map((each) => ask(each, signal)))
       } catch {
-        // A database that cannot be read is reported by whoever needs it.
+        // The code that needs the database reports that it cannot be read.
       }
       rescale()
     },

@@ -22,8 +22,10 @@ export type AskedModel = {
   readonly ask?: (signal: AbortSignal) => Promise<AskedWindow>
 }
 
-type Environment = { readonly [name: string]: string | undefined }
-export type WireContext = { readonly config: Config; readonly context: { readonly home: string; readonly env: Environment } }
+export type WireContext = {
+  readonly config: Config
+  readonly context: { readonly home: string; readonly env: { readonly [name: string]: string | undefined } }
+}
 
 /** Returns the model that a provider over the network is asked for. */
 export async function wireModel({ config, context }: WireContext, found: WireProvider): Promise<AskedModel> {

@@ -39,7 +39,7 @@ export function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): 
   const { setup } = home.services.profiles.of(given)
   const open = new Set<OpenConversation>()
   const closing = { over: false }
-  const leaving = new AbortController()
+  const hostClosed = new AbortController()
   warnOfWeakKeys(setup)
 
   const stopListening = home.onStop((reason) => {
@@ -72,7 +72,7 @@ export function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): 
   async function close(graceMs = usualGraceMs): Promise<void> {
     if (closing.over) return
     closing.over = true
-    leaving.abort()
+    hostClosed.abort()
     await within(graceMs, Promise.all([...open].map((each) => each.conversation.close())))
     stopListening()
     home.release()
@@ -108,7 +108,7 @@ export function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): 
     conversation,
     records: records.get,
     changes: changes.get,
-    events: home.services.events.of(leaving.signal),
+    events: home.services.events.of(hostClosed.signal),
     schedules: schedules.get,
     questions: home.services.approvals.open,
     async replay(ref, threads) {
@@ -135,13 +135,13 @@ export function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): 
       return openTelemetry({
         setup,
         memory: home.memory,
-        events: events.of(leaving.signal),
+        events: events.of(hostClosed.signal),
         receipts: receiptPaths(setup),
         poll,
         turns: turns.depth,
         questions: approvals.open,
         version,
-        signal: leaving.signal,
+        signal: hostClosed.signal,
       })
     },
     async cost(query) {

@@ -112,7 +112,7 @@ function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts']
     return { receipts: found.receipts, unreadable: found.unreadable }
   }
 
-  /** Each receipt is found by its number, so a page costs the same wherever it is. */
+  /** Finds each receipt by its number, so that a page costs the same wherever it is. */
   function following(after: number, limit: number): ReceiptPage {
     const last = memory.checkpoint.get()?.count ?? 0
     const through = Math.min(last, after + limit)

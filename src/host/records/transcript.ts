@@ -1,4 +1,4 @@
-/** Builds the transcript of a run from its journal entries: what was said, and each call with everything that became of it. */
+/** Builds the transcript of a run from its journal entries: its messages, and each call with its result, approval and changes. */
 
 import { isObject } from '../../kit/json.ts'
 import type { JournalEntry } from '../../memory/journal/journal-entry.ts'
@@ -92,10 +92,10 @@ export function transcriptOf(
   /** After a crash the entry has the result itself. */
   function dropped(at: number, event: Extract<Consequence, { type: 'drop' }>, body: unknown, receipt: string | undefined): void {
     const result = isObject(body) && isObject(body.result) ? body.result : undefined
-    const outcomeOf = dropOutcome(event)
-    const error = typeof result?.error === 'string' ? result.error : outcomeOf.error
-    const metadata = isObject(result?.metadata) ? result.metadata : outcomeOf.metadata
-    end(event.id, at, { ...outcomeOf, status: result ? 'failed' : 'denied', error }, receipt, changesOf(metadata))
+    const droppedOutcome = dropOutcome(event)
+    const error = typeof result?.error === 'string' ? result.error : droppedOutcome.error
+    const metadata = isObject(result?.metadata) ? result.metadata : droppedOutcome.metadata
+    end(event.id, at, { ...droppedOutcome, status: result ? 'failed' : 'denied', error }, receipt, changesOf(metadata))
   }
 
   for (const entry of entries) {

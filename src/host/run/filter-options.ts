@@ -6,7 +6,7 @@ export type FilterRequest = Pick<ConversationOptions, 'acceptAltered' | 'sandbox
   readonly setup: Setup
   /** Empty: no system prompt. With tools it replaces our first sentence, and the prompt still explains the gate. */
   readonly system: string
-  /** As the flag --tools names them. */
+  /** The same text as for the flag --tools. */
   readonly tools?: string
 }
 

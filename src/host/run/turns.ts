@@ -85,7 +85,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
       if (!turn) return
       cancel('close')
       await turn.started.promise
-      // Also when nobody reads the events of the turn any more.
+      // This also ends a turn whose events have no reader any more.
       if (turn.begun) await agent.settled()
       over(turn)
     },

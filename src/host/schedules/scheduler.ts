@@ -145,7 +145,7 @@ export function createScheduler({ store, log, now, owner, isAlive, run, continue
     const continues = runId === undefined ? undefined : (dead.conversationId ?? undefined)
     const isDue = runId === undefined && row?.missed !== 'skip' && dead.attempt < mostTimes
     const begins = isFree && (isDue || (continueRuns && continues !== undefined && dead.attempt <= mostTimes))
-    // With the time of the first attempt the begun run is found again, whenever the next attempt dies.
+    // The time of the first attempt finds the begun run again, whenever the next attempt dies.
     const since = continues === undefined ? now() : dead.fired
     const why = runId === undefined ? 'the process ended before the run began' : `the process ended during the run ${runId}`
     const again = { ...dead, attempt: dead.attempt + 1, state: 'running', fired: since, owner, message: '' } as const

@@ -70,7 +70,7 @@ export type ScheduleStep =
 
 /** A due time that is older than this was missed. Longer than the longest sleep of the scheduler. */
 const graceMs = 90_000
-/** With `run-all` older ones are passed over. */
+/** The most due times that `run-all` makes up for; it skips older ones. */
 const mostAtOnce = 100
 
 /** Decides what a schedule does at a moment: start a run, leave a due time out, or nothing. */

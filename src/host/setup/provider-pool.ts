@@ -36,7 +36,7 @@ export function preconnect({ config, context }: Pick<Setup, 'config' | 'context'
   if (found !== undefined && isWireProvider(found) && found.baseUrl) preconnectTo(found.baseUrl, context.env)
 }
 
-/** One provider per name, however often the wrappers refer to it. */
+/** Holds one provider per name, however often the wrappers refer to it. */
 type ProvidersByName = Map<string, Promise<Provider>>
 
 function once(made: ProvidersByName, name: string, make: () => Promise<Provider>): Promise<Provider> {

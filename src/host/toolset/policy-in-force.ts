@@ -64,7 +64,7 @@ type CallKind = { readonly kind: string; readonly risk: Risk; readonly facts?: (
 
 const plain = ({ confined, transaction }: CommandMode): CommandFacts => ({ confined, transaction, hosts: [], beyond: [], direct: false })
 
-/** Each kind of call, as the gate sees it. */
+/** The kinds of calls that the gate distinguishes. */
 const kinds: readonly CallKind[] = [
   { kind: 'read, list, search; a command that only reads', risk: 'low' },
   { kind: 'a file that a tool writes', risk: 'medium' },

@@ -12,7 +12,7 @@ import type { Setup } from '../api.ts'
 /** One policy's judgement of changes. */
 export type ChangeJudge = {
   review(set: JudgedSet): Promise<ChangeReview>
-  /** Returns the context in which that is judged what a person undoes (`before`) or does again (`after`). */
+  /** Returns the context for judging what a person undoes (`before`) or does again (`after`). */
   context(set: JudgedSet, to: Side): Promise<ReviewContext>
 }
 
@@ -25,8 +25,8 @@ export type EarlierJudgement = { readonly at: number; readonly readSet: ReadSet;
 const FRESH_MS = 2_000
 
 /**
- * Every judge must let the changes in: that of the conversation, and that of a configuration that changed meanwhile. With `judged` that was
- * done a moment ago, and nothing is judged again while all that was looked at is as it was.
+ * Admits changes that every judge lets in: that of the conversation, and that of a configuration that changed meanwhile. With `judged` that
+ * was done a moment ago, and nothing is judged again while all that was looked at is as it was.
  */
 export function admitBy(
   { paths, changed }: Pick<Setup, 'paths' | 'changed'>,
@@ -100,7 +100,7 @@ function remembered<T>(ask: (path: string, side: Side) => T): (path: string, sid
   }
 }
 
-/** Paths that no change names are the same on both sides. */
+/** Swaps the two sides of a look. Paths that no change names are the same on both. */
 function turnedRound(look: Look): Look {
   const other = { before: 'after', after: 'before' } as const
   return {

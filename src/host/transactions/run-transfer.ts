@@ -1,6 +1,6 @@
 /**
- * Carries out an approved git fetch, pull or push: git reaches the server outside the sandbox, in a repository of our own; what came is then
- * taken over by git in the sandbox, on a private view, so that it is judged and applied like every other change.
+ * Runs an approved git fetch, pull or push: git reaches the server outside the sandbox, in a repository of our own. Git in the sandbox then
+ * copies the result on a private view, so that it is judged and applied like every other change.
  */
 
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -130,9 +130,9 @@ export type OwnRepository = Disposable & {
 }
 
 /**
- * Makes the empty repository in which git works outside the sandbox. It borrows the objects of the user's repository and knows its references;
- * settings, hooks and work tree stay behind. Its name tells its owner: a folder that a killed process leaves is removed at the next start.
- * @throws errors of the file system
+ * Makes the empty repository in which git works outside the sandbox. It borrows the objects of the user's repository and knows its
+ * references; settings, hooks and work tree stay behind. Its name tells its owner: a folder that a killed process leaves is removed at the
+ * next start. @throws errors of the file system
  */
 export function createOwnRepository(stateHome: string, { repository: { git, common } }: Transfer): OwnRepository {
   const run = join(stateHome, 'run')

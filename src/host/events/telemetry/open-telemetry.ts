@@ -40,7 +40,7 @@ export type TelemetryOptions = {
 const sliceMs = 5
 /** A caller who asks for the metrics waits for the answer. */
 const askedMs = 50
-/** As the event hub, which is awake then: a server that is idle wakes for nothing else. */
+/** The same interval as the event hub's, which polls then: an idle server wakes for nothing else. */
 const lookMs = 500
 const secondMs = 1_000
 

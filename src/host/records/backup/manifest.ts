@@ -27,7 +27,7 @@ export type ManifestFile = Manifest['files'][number]
 
 export const manifestName = 'manifest.json'
 
-/** Called from time to time with the progress, from 0 to 1. Others may run meanwhile. */
+/** Receives the progress from time to time, from 0 to 1. Other work may run meanwhile. */
 export type Progress = (share: number) => void
 
 /** @throws FailureError `error` when the folder is not a backup, `integrity` when its manifest is damaged */
@@ -98,7 +98,7 @@ export function digestOf(path: string, { most = Number.POSITIVE_INFINITY, each =
 type DigestOptions = { readonly most?: number; readonly each?: (piece: Uint8Array) => void }
 export type Digest = { readonly size: number; readonly sha256: string }
 
-/** Everything that is not a folder. */
+/** Returns the paths of everything below the folder that is not a folder itself. */
 function filesBelow(folder: string): readonly string[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
   return entries.flatMap((entry) => (entry.isDirectory() ? [] : [join(entry.parentPath, entry.name).slice(folder.length + 1)]))

@@ -1,4 +1,4 @@
-/** Builds a folder or file under another name and gives it its name when it is whole, so that nothing half-made ever looks whole. */
+/** Builds a folder or file under another name and renames it when it is complete, so that no partial result ever looks complete. */
 
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -15,7 +15,7 @@ export async function built<T>(target: string, build: (folder: string) => Promis
   return inPartial(target, async (partial) => ({ whole: partial, result: await build(partial) }))
 }
 
-/** As `built`, for a file that `build` makes in the folder it gets. */
+/** Works like `built`, for a file that `build` makes in the folder it gets. */
 export async function builtFile<T>(target: string, build: (folder: string) => Promise<{ file: string; result: T }>): Promise<T> {
   if (existsSync(target)) throw new FailureError('error', `"${target}" exists already; name a new file`)
   return inPartial(target, async (partial) => {
@@ -47,7 +47,7 @@ export function assertFree(target: string): void {
     throw new FailureError('error', `"${target}" exists and is not empty; name a folder that is empty or does not exist yet`)
 }
 
-/** Removes what dead processes left. */
+/** Removes the partial folders of dead processes. */
 function removeAbandoned(target: string): void {
   const folder = dirname(target)
   if (!existsSync(folder)) return

@@ -72,7 +72,7 @@ function problemIn(conversationId: string, examination: Examination): string | u
   return setup.config.receipts.enabled ? wrongWithReceipts(setup, memory, runs) : undefined
 }
 
-/** One check compares the end of the log with the database; of its contents only the receipts of these runs matter here. */
+/** Compares the end of the log with the database, and of its contents only the receipts of these runs. */
 function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecord[]): string | undefined {
   const paths = receiptPaths(setup)
   if (!isConsistent(paths, memory.checkpoint.get())) {
