@@ -14,18 +14,18 @@ export type ThreadSlot<E extends KernelEvent> = {
   nextState: unknown
   nextBid: Bid<E>
   /** The unblocked request that the last `enabled` call found. */
-  offer: E | undefined
+  candidate: E | undefined
 }
 
 export type BidIndex<E extends KernelEvent> = {
-  readonly seats: readonly ThreadSlot<E>[]
-  /** Returns the first slot, in program order, that has an unblocked request; its `offer` is that request. */
+  readonly slots: readonly ThreadSlot<E>[]
+  /** Returns the first slot, in program order, that has an unblocked request; its `candidate` is that request. */
   enabled(): ThreadSlot<E> | undefined
   /** Returns the first slot that blocks the event. */
   blocker(event: E): ThreadSlot<E> | undefined
   /** Writes the slots that the event advances to the front of `into`, in program order. @returns how many there are */
   collect(event: E, into: ThreadSlot<E>[]): number
-  place(seat: ThreadSlot<E>, bid: Bid<E>): void
+  place(slot: ThreadSlot<E>, bid: Bid<E>): void
   explain(): BlockedRequest<E>[]
 }
 
@@ -39,29 +39,29 @@ export function createBidIndex<E extends KernelEvent>(threads: readonly AnyThrea
   /** Slots whose requests are all blocked. The index skips them until their bid or one of the blocks changes. */
   const stuck = new Set<ThreadSlot<E>>()
   /** The stuck slots, each under the patterns that block its requests. */
-  const stuckBy = createSlotIndex<ThreadSlot<E>>((seat) => stuck.has(seat))
+  const stuckBy = createSlotIndex<ThreadSlot<E>>((slot) => stuck.has(slot))
   /** The slots that have requests and are not stuck, in program order. */
   const requesters: ThreadSlot<E>[] = []
-  const seats = threads.map((thread, place) => createSlot({ thread, place, state: states[place] }))
+  const slots = threads.map((thread, place) => createSlot({ thread, place, state: states[place] }))
 
-  function place(seat: ThreadSlot<E>, bid: Bid<E>): void {
-    const old = seat.bid
+  function place(slot: ThreadSlot<E>, bid: Bid<E>): void {
+    const old = slot.bid
     if (bid === old) return
-    seat.bid = bid
+    slot.bid = bid
     if (bid.request !== old.request) {
-      enter(listeners, seat, added(bid.request, old.request))
-      ask(seat, old)
+      enter(listeners, slot, added(bid.request, old.request))
+      ask(slot, old)
     }
-    if (bid.wait !== old.wait) enter(listeners, seat, added(bid.wait, old.wait))
-    if (bid.interrupt !== old.interrupt) enter(listeners, seat, added(bid.interrupt, old.interrupt))
+    if (bid.wait !== old.wait) enter(listeners, slot, added(bid.wait, old.wait))
+    if (bid.interrupt !== old.interrupt) enter(listeners, slot, added(bid.interrupt, old.interrupt))
     if (bid.block === old.block) return
-    enter(blockers, seat, added(bid.block, old.block))
+    enter(blockers, slot, added(bid.block, old.block))
     if (stuck.size > 0) release(added(old.block, bid.block))
   }
 
-  function ask(seat: ThreadSlot<E>, old: Bid<E>): void {
-    const wasStuck = stuck.size > 0 && stuck.delete(seat)
-    if (asks(seat.bid) && (wasStuck || !asks(old))) insertInOrder(requesters, seat)
+  function ask(slot: ThreadSlot<E>, old: Bid<E>): void {
+    const wasStuck = stuck.size > 0 && stuck.delete(slot)
+    if (asks(slot.bid) && (wasStuck || !asks(old))) insertInOrder(requesters, slot)
   }
 
   /**
@@ -70,13 +70,13 @@ export function createBidIndex<E extends KernelEvent>(threads: readonly AnyThrea
    */
   function release(patterns: readonly Key[] | undefined): void {
     if (patterns === undefined) return
-    for (const pattern of patterns) for (const seat of stuckBy.take(pattern)) if (stuck.delete(seat)) insertInOrder(requesters, seat)
+    for (const pattern of patterns) for (const slot of stuckBy.take(pattern)) if (stuck.delete(slot)) insertInOrder(requesters, slot)
   }
 
   function blocker(event: E): ThreadSlot<E> | undefined {
     const candidates = blockers.find(event)
     if (candidates === undefined) return undefined
-    for (const seat of candidates) if (matches(seat.bid.block, event)) return seat
+    for (const slot of candidates) if (matches(slot.bid.block, event)) return slot
     if (candidates.length > PATIENCE) blockers.sweep(event)
     return undefined
   }
@@ -86,33 +86,33 @@ export function createBidIndex<E extends KernelEvent>(threads: readonly AnyThrea
     return undefined
   }
 
-  function setAside(seat: ThreadSlot<E>, requests: readonly E[]): void {
-    stuck.add(seat)
+  function setAside(slot: ThreadSlot<E>, requests: readonly E[]): void {
+    stuck.add(slot)
     for (const event of requests) {
       const pattern = blocker(event)?.bid.block?.find((each) => matches([each], event))
-      if (pattern !== undefined) stuckBy.add(pattern, seat)
+      if (pattern !== undefined) stuckBy.add(pattern, slot)
     }
   }
 
   function enabled(): ThreadSlot<E> | undefined {
     let idle = 0
     let found: ThreadSlot<E> | undefined
-    for (const seat of requesters) {
-      const requests = seat.bid.request
-      if (requests === undefined || requests.length === 0 || stuck.has(seat)) {
+    for (const slot of requesters) {
+      const requests = slot.bid.request
+      if (requests === undefined || requests.length === 0 || stuck.has(slot)) {
         idle += 1
         continue
       }
-      seat.offer = unblocked(requests)
-      if (seat.offer === undefined) {
-        setAside(seat, requests)
+      slot.candidate = unblocked(requests)
+      if (slot.candidate === undefined) {
+        setAside(slot, requests)
         idle += 1
         continue
       }
-      found = seat
+      found = slot
       break
     }
-    if (idle > PATIENCE) keepThose(requesters, (seat) => asks(seat.bid) && !stuck.has(seat))
+    if (idle > PATIENCE) keepThose(requesters, (slot) => asks(slot.bid) && !stuck.has(slot))
     return found
   }
 
@@ -120,7 +120,7 @@ export function createBidIndex<E extends KernelEvent>(threads: readonly AnyThrea
     const candidates = listeners.find(event)
     if (candidates === undefined) return 0
     let count = 0
-    for (const seat of candidates) if (advances(seat.bid, event)) into[count++] = seat
+    for (const slot of candidates) if (advances(slot.bid, event)) into[count++] = slot
     if (candidates.length - count > PATIENCE) listeners.sweep(event)
     return count
   }
@@ -135,8 +135,8 @@ export function createBidIndex<E extends KernelEvent>(threads: readonly AnyThrea
     )
   }
 
-  for (const seat of seats) place(seat, seat.thread.bid(seat.state))
-  return { seats, enabled, blocker, collect, place, explain }
+  for (const slot of slots) place(slot, slot.thread.bid(slot.state))
+  return { slots, enabled, blocker, collect, place, explain }
 }
 
 function createSlot<E extends KernelEvent>(given: {
@@ -145,7 +145,7 @@ function createSlot<E extends KernelEvent>(given: {
   readonly state: unknown
 }): ThreadSlot<E> {
   const silent: Bid<E> = {}
-  return { ...given, name: given.thread.name, bid: silent, nextState: given.state, nextBid: silent, offer: undefined }
+  return { ...given, name: given.thread.name, bid: silent, nextState: given.state, nextBid: silent, candidate: undefined }
 }
 
 function asks<E extends KernelEvent>(bid: Bid<E>): boolean {
@@ -159,9 +159,9 @@ function names(terms: readonly Term[] | undefined, { type, id }: Key): boolean {
   return terms?.some((term) => term.type === type && term.id === id) ?? false
 }
 
-function enter<S>(index: SlotIndex<S>, seat: S, keys: readonly Key[] | undefined): void {
+function enter<S>(index: SlotIndex<S>, slot: S, keys: readonly Key[] | undefined): void {
   if (keys === undefined) return
-  for (const key of keys) index.add(key, seat)
+  for (const key of keys) index.add(key, slot)
 }
 
 /** Returns the part of `terms` between the first and the last position where it differs from `before`, or undefined if nothing differs. */

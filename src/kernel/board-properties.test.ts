@@ -67,14 +67,14 @@ describe('the board', () => {
             const at = change.at % bids.length
             const next = changed(bids[at] ?? {}, change)
             bids[at] = next
-            const seat = board.seats[at]
-            if (seat !== undefined) board.place(seat, next)
+            const slot = board.slots[at]
+            if (slot !== undefined) board.place(slot, next)
           }
-          const seat = board.enabled()
-          expect(seat && { place: seat.place, event: seat.offer }).toEqual(firstEnabled(bids))
+          const slot = board.enabled()
+          expect(slot && { place: slot.place, event: slot.candidate }).toEqual(firstEnabled(bids))
           expect(board.explain()).toEqual(stranded(bids))
-          const offer = seat?.offer
-          for (const each of offer === undefined ? events : [...events, offer]) {
+          const candidate = slot?.candidate
+          for (const each of candidate === undefined ? events : [...events, candidate]) {
             expect(board.blocker(each)?.place).toBe(everyBlocker(bids, each)[0])
             const moving: ThreadSlot<Ev>[] = []
             const count = board.collect(each, moving)

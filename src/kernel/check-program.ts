@@ -103,11 +103,11 @@ function refuse(what: string, { where, trail }: Path): never {
   throw new TypeError(`${place} is ${what}; keep null, booleans, finite numbers, strings, arrays and plain objects only`)
 }
 
-function checkName(name: string, taken: Set<string>): void {
+function checkName(name: string, names: Set<string>): void {
   if (name === '') throw new TypeError('a thread has an empty name; logs and rejections could not say who it was')
   if (name === EXTERNAL) throw new TypeError(`a thread is called "${EXTERNAL}", the word for the world outside; rename it`)
-  if (taken.has(name)) throw new TypeError(`two threads are called "${name}"; names tell threads apart in snapshots, rename one`)
-  taken.add(name)
+  if (names.has(name)) throw new TypeError(`two threads are called "${name}"; names tell threads apart in snapshots, rename one`)
+  names.add(name)
 }
 
 /**

@@ -23,8 +23,8 @@ export type EngineOptions<E extends KernelEvent> = {
   readonly trace?: (shot: Snapshot<E>) => void
 }
 
-/** What one super-step did. `blocked` holds the requests that remain when nothing more is enabled. */
-export type Step<E extends KernelEvent> = {
+/** The result of one super-step. `blocked` holds the requests that remain when nothing more is enabled. */
+export type StepResult<E extends KernelEvent> = {
   readonly selected: readonly Selection<E>[]
   readonly rejected: readonly Rejection<E>[]
   readonly blocked: readonly BlockedRequest<E>[]
@@ -36,11 +36,11 @@ export type Engine<E extends KernelEvent> = {
   /**
    * Selects events until nothing is enabled and the inbox is empty. With `onSelect` the engine passes each event to the callback after the
    * threads have moved, and leaves `selected` and `blocked` empty to avoid allocations; `explain` then reports what is stuck. If a
-   * super-step throws, the next `Step` includes the events that were selected before the error, and the engine first takes an external
-   * event that was journalled but not yet taken.
+   * super-step throws, the next `StepResult` includes the events that were selected before the error, and the engine first takes an
+   * external event that was journalled but not yet taken.
    * @throws LivelockError, and whatever a thread, the journal or a callback throws. A thread that throws leaves every state unchanged.
    */
-  superstep(onSelect?: (event: E, source: string) => void): Step<E>
+  superstep(onSelect?: (event: E, source: string) => void): StepResult<E>
   explain(): BlockedRequest<E>[]
   /**
    * Adds a thread, or replaces the thread of that name; it starts in its initial state. During a super-step this takes effect before the
@@ -75,7 +75,7 @@ const TAIL = 10
 export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): Engine<E> {
   const limit = checkLimit('maxSelections', options.maxSelections ?? 1000)
   let threads = arrange(options.threads)
-  let board: BidIndex<E> = createBidIndex(threads, initialStates(threads))
+  let index: BidIndex<E> = createBidIndex(threads, initialStates(threads))
   const inbox = createInbox<E>()
   const moving: ThreadSlot<E>[] = []
   let selected: Selection<E>[] = []
@@ -87,7 +87,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
   let listener: ((event: E, source: string) => void) | undefined
   let running = false
 
-  function superstep(onSelect?: (event: E, source: string) => void): Step<E> {
+  function superstep(onSelect?: (event: E, source: string) => void): StepResult<E> {
     enter('superstep')
     listener = onSelect
     try {
@@ -95,7 +95,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     } finally {
       running = false
     }
-    const step = { selected, rejected, blocked: onSelect === undefined ? board.explain() : [] }
+    const step = { selected, rejected, blocked: onSelect === undefined ? index.explain() : [] }
     selected = []
     rejected = []
     return step
@@ -106,12 +106,12 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     if (admitted !== undefined) take(admitted.event, EXTERNAL)
     for (;;) {
       if (joining.length > 0) join()
-      const seat = board.enabled()
-      if (seat?.offer !== undefined) {
+      const slot = index.enabled()
+      if (slot?.candidate !== undefined) {
         inner += 1
-        if (inner > limit - TAIL) watch(seat.offer, seat.name, inner)
-        if (options.trace !== undefined) shoot(seat.offer, seat.name)
-        take(seat.offer, seat.name)
+        if (inner > limit - TAIL) watch(slot.candidate, slot.name, inner)
+        if (options.trace !== undefined) recordTrace(slot.candidate, slot.name)
+        take(slot.candidate, slot.name)
         continue
       }
       const event = inbox.first()
@@ -129,7 +129,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
       rejected.push({ event, by: by.name })
       return
     }
-    if (options.trace !== undefined) shoot(event, EXTERNAL)
+    if (options.trace !== undefined) recordTrace(event, EXTERNAL)
     options.onExternal?.(event)
     inbox.drop()
     admitted = { event }
@@ -138,7 +138,7 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
 
   function blockerOf(event: E): ThreadSlot<E> | undefined {
     try {
-      return board.blocker(event)
+      return index.blocker(event)
     } catch (error) {
       throw new AdmissionError(event, error)
     }
@@ -153,16 +153,16 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
 
   /** First computes the next state of every thread that moves, then applies them all: a thread that throws leaves no partial update. */
   function move(event: E): number {
-    const count = board.collect(event, moving)
+    const count = index.collect(event, moving)
     for (let at = 0; at < count; at++) {
-      const seat = moving[at]
-      if (seat !== undefined) computeNext(seat, event)
+      const slot = moving[at]
+      if (slot !== undefined) computeNext(slot, event)
     }
     for (let at = 0; at < count; at++) {
-      const seat = moving[at]
-      if (seat === undefined) continue
-      seat.state = seat.nextState
-      board.place(seat, seat.nextBid)
+      const slot = moving[at]
+      if (slot === undefined) continue
+      slot.state = slot.nextState
+      index.place(slot, slot.nextBid)
     }
     return count
   }
@@ -175,8 +175,8 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     recent = [...recent, { what: label(event), by }].slice(-Math.min(TAIL, limit))
   }
 
-  function shoot(event: E, source: string): void {
-    options.trace?.(snapshot({ threads, bids: board.seats.map((seat) => seat.bid), event, source }))
+  function recordTrace(event: E, source: string): void {
+    options.trace?.(snapshot({ threads, bids: index.slots.map((slot) => slot.bid), event, source }))
   }
 
   function enter(what: string): void {
@@ -188,9 +188,9 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     enter('restore')
     const restored = unnamed(threads, states)
     const bids = threads.map((thread, place) => thread.bid(restored[place]))
-    for (const seat of board.seats) {
-      seat.state = restored[seat.place]
-      board.place(seat, bids[seat.place] ?? {})
+    for (const slot of index.slots) {
+      slot.state = restored[slot.place]
+      index.place(slot, bids[slot.place] ?? {})
     }
   }
 
@@ -205,9 +205,9 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     for (const thread of coming) {
       const more = arrange([...threads.filter(({ name }) => name !== thread.name), thread])
       const fresh = initialStates([thread])[0]
-      const states = new Map(board.seats.map(({ name, state }) => [name, state]))
+      const states = new Map(index.slots.map(({ name, state }) => [name, state]))
       states.set(thread.name, fresh)
-      board = createBidIndex(
+      index = createBidIndex(
         more,
         more.map(({ name }) => states.get(name)),
       )
@@ -215,20 +215,20 @@ export function createEngine<E extends KernelEvent>(options: EngineOptions<E>): 
     }
   }
 
-  const copies = () => board.seats.map((seat) => plain(seat.state, stateOf(seat)))
-  return { send: inbox.push, superstep, explain: () => board.explain(), put, states: () => named(threads, copies()), restore }
+  const copies = () => index.slots.map((slot) => plain(slot.state, stateOf(slot)))
+  return { send: inbox.push, superstep, explain: () => index.explain(), put, states: () => named(threads, copies()), restore }
 }
 
-function computeNext<E extends KernelEvent>(seat: ThreadSlot<E>, event: E): void {
-  const state: unknown = seat.thread.next(seat.state, event)
-  if (state === undefined) throw new TypeError(`thread "${seat.name}" returned no state after ${label(event)}; next() must return one`)
-  seat.nextState = state
-  seat.nextBid = seat.thread.bid(state)
+function computeNext<E extends KernelEvent>(slot: ThreadSlot<E>, event: E): void {
+  const state: unknown = slot.thread.next(slot.state, event)
+  if (state === undefined) throw new TypeError(`thread "${slot.name}" returned no state after ${label(event)}; next() must return one`)
+  slot.nextState = state
+  slot.nextBid = slot.thread.bid(state)
 }
 
-function namesOf<E extends KernelEvent>(seats: readonly ThreadSlot<E>[], count: number): string[] {
+function namesOf<E extends KernelEvent>(slots: readonly ThreadSlot<E>[], count: number): string[] {
   const names: string[] = []
-  for (let at = 0; at < count; at++) names.push(seats[at]?.name ?? '')
+  for (let at = 0; at < count; at++) names.push(slots[at]?.name ?? '')
   return names
 }
 
@@ -289,6 +289,6 @@ export function describe<E extends KernelEvent>(shot: Snapshot<E>): string {
     ['interrupted', shot.interrupted],
     ['blocked', blocked],
   ] as const
-  const told = parts.filter(([, names]) => names.length > 0).map(([word, names]) => `; ${word}: ${names.join(', ')}`)
-  return `${label(shot.event)} from ${shot.source}${told.join('')}`
+  const words = parts.filter(([, names]) => names.length > 0).map(([word, names]) => `; ${word}: ${names.join(', ')}`)
+  return `${label(shot.event)} from ${shot.source}${words.join('')}`
 }

@@ -5,7 +5,7 @@ import { arrange, checkLimit, initialStates, named, type States, settled } from 
 import { advance, type BlockedRequest, bidsOf, blockersOf, EXTERNAL, explainBids, label, nameOf, type Selection, select } from './select.ts'
 import type { AnyThread, Bid, KernelEvent } from './thread.ts'
 
-/** What the environment records about the run. It must be plain JSON and bounded, because it is part of the visited key. */
+/** The environment's record of the run. It must be plain JSON and bounded, because it is part of the visited key. */
 export type History<E extends KernelEvent, H> = { readonly init: H; next(history: H, selection: Selection<E>): H }
 
 /** The program at rest: no internal event is enabled. */
@@ -18,7 +18,7 @@ export type Rest<E extends KernelEvent> = {
 }
 
 /**
- * What the checker proves: a property as a small reducer. `M` is plain JSON and part of the visited key: keep it small and bounded, without
+ * A property that the checker proves, as a small reducer. `M` is plain JSON and part of the visited key: keep it small and bounded, without
  * uncapped counters. `violated` and `atQuiescence` return true when the property is broken. The checker calls `violated` before the first
  * event and after every event, and `atQuiescence` whenever the program is at rest. All functions must be pure.
  */

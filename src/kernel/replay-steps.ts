@@ -1,7 +1,7 @@
 /** Replays a program from its journal: the external events alone determine everything else. */
 
 import { canonical } from '../kit/json.ts'
-import { createEngine, type Step } from './engine.ts'
+import { createEngine, type StepResult } from './engine.ts'
 import type { Selection } from './select.ts'
 import type { AnyThread, KernelEvent } from './thread.ts'
 
@@ -14,7 +14,7 @@ export function replay<E extends KernelEvent>(given: {
   readonly threads: readonly AnyThread<E>[]
   readonly externals: readonly E[]
   readonly maxSelections?: number
-}): Step<E> {
+}): StepResult<E> {
   const engine = createEngine({ threads: given.threads, maxSelections: given.maxSelections })
   const steps = [engine.superstep()]
   for (const event of given.externals) {

@@ -15,7 +15,7 @@ export type BlockedRequest<E extends KernelEvent> = { readonly thread: string; r
 /** A request and the position of its thread in the program. */
 export type Candidate<E extends KernelEvent> = { readonly event: E; readonly thread: number }
 
-/** What happens next. Thread numbers are positions in the program. */
+/** The next step of a program. Thread numbers are positions in the program. */
 export type Choice<E extends KernelEvent> =
   | { readonly type: 'internal'; readonly event: E; readonly thread: number }
   | { readonly type: 'external'; readonly event: E }

@@ -11,7 +11,7 @@ export type Pattern<E extends KernelEvent> = {
 }
 
 /**
- * What a thread bids in its current state. `block` overrides every request, from any thread. `interrupt` advances the thread as `wait`
+ * The bid of a thread in its current state. `block` overrides every request, from any thread. `interrupt` advances the thread as `wait`
  * does; it only tells a reader that the thread abandons its plan.
  */
 export type Bid<E extends KernelEvent> = {

@@ -19,7 +19,7 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 }
 
-/** Resolves with the value of the work, or with undefined after `ms`; the work itself goes on. @throws what the work throws in time */
+/** Resolves with the value of the work, or with undefined after `ms`; the work itself continues. @throws what the work throws in time */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>()
   const timer = setTimeout(resolve, ms, undefined)

@@ -1,13 +1,13 @@
-/** Reads what was thrown: its message, its trace, the code of the system. */
+/** Reads a thrown value: its message, its trace, its system code. */
 
-/** Says for a log where an error comes from, with its message, which the traces of some errors leave out. */
+/** Returns the trace of an error for a log, with its message, which the traces of some errors leave out. */
 export function traceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { stack = '', message } = error
   return stack.includes(message) ? stack : `${stack}: ${message}`
 }
 
-/** Returns the message of an error, and of anything else that was thrown its text. */
+/** Returns the message of an error, or the text of any other thrown value. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -7,7 +7,7 @@ export type LineSplitter = ReturnType<typeof createLineSplitter>
 
 const NEWLINE = 10
 
-/** How much of a line or frame that is too long is shown, in bytes. */
+/** The part of a line or frame that is too long and still shown, in bytes. */
 const SHOWN = 200
 
 /**
@@ -32,17 +32,17 @@ export function createLineSplitter(maxBytes: number) {
     const lines: Line[] = []
     let from = 0
     for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, from)) {
-      lines.push(...hold(bytes.subarray(from, at)))
+      lines.push(...store(bytes.subarray(from, at)))
       if (!skipping) lines.push(take())
       skipping = false
       from = at + 1
     }
-    lines.push(...hold(bytes.subarray(from)))
+    lines.push(...store(bytes.subarray(from)))
     return lines
   }
 
   /** Stores the bytes, or reports that the line is too long. */
-  function hold(bytes: Uint8Array): Line[] {
+  function store(bytes: Uint8Array): Line[] {
     if (skipping) return []
     const room = maxBytes - length
     append(bytes.subarray(0, room))
@@ -70,7 +70,7 @@ export function createLineSplitter(maxBytes: number) {
 
   /** Returns the last line if it had no newline, complete or not, and resets the splitter. */
   function end(): Line | undefined {
-    const over = hold(encode(new Uint8Array()))
+    const over = store(encode(new Uint8Array()))
     const last = over[0] ?? (length > 0 ? take() : undefined)
     skipping = false
     return last
@@ -108,10 +108,10 @@ export function createFifoLines(maxBytes: number) {
   function push(chunk: Uint8Array): Line[] {
     const lines = (held + Buffer.from(chunk).toString('latin1')).split('\n')
     held = (lines.pop() ?? '').slice(0, maxBytes + 1)
-    return lines.map((line) => tell(line))
+    return lines.map((line) => lineOf(line))
   }
 
-  function tell(line: string, cutOff = ''): Line {
+  function lineOf(line: string, cutOff = ''): Line {
     const error = line.length > maxBytes ? `longer than ${maxBytes} bytes` : cutOff
     const text = Buffer.from(line, 'latin1').toString()
     return error ? { ok: false, text, error } : { ok: true, text }
@@ -119,7 +119,7 @@ export function createFifoLines(maxBytes: number) {
 
   /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty without a partial line. */
   function end(): Line[] {
-    const found = held ? [tell(held, 'cut off: there is no newline')] : []
+    const found = held ? [lineOf(held, 'cut off: there is no newline')] : []
     held = ''
     return found
   }
@@ -145,7 +145,7 @@ const RETURN = 13
  */
 export function createSplitter(maxBytes: number) {
   let held = Buffer.alloc(0)
-  /** Where the current unfinished line begins. */
+  /** The start of the current unfinished line. */
   let line = 0
   let [skipping, blank] = [false, false]
 
@@ -185,11 +185,11 @@ export function createSplitter(maxBytes: number) {
   /** Discards a frame that is too long, except the bytes that show whether its current line is blank. */
   function skip(): Line[] {
     if (!skipping && held.length <= maxBytes) return []
-    const told = skipping ? [] : [piece(held.length)]
+    const report = skipping ? [] : [piece(held.length)]
     held = held.subarray(line).subarray(-2)
     line = 0
     skipping = true
-    return told
+    return report
   }
 
   return { push }

@@ -22,14 +22,14 @@ export type Form = keyof typeof forms
 type Common = {
   readonly about: string
   /**
-   * What a project's file may do with this key; absent: nothing. `free`: set it. `stricter`: set an earlier choice, `true`, a smaller
+   * The rights of a project's file over this key; absent: none. `free`: set it. `stricter`: set an earlier choice, `true`, a smaller
    * number or a subset of the user's list. `union`: add to the user's list.
    */
   readonly project?: 'free' | 'stricter' | 'union'
   /** A short environment variable in addition to the generic one. */
   readonly env?: string
   readonly required?: true
-  /** What applies if the key is missing and there is no constant default; `computed`: the program always finds a value. */
+  /** Describes the effect of a missing key without a constant default; `computed`: the program always finds a value. */
   readonly absent?: string
   readonly computed?: string
   /** `init` writes this key into a new file; for the others it shows the default or this example as a comment. */

@@ -2,7 +2,7 @@
 
 import { canonical } from './json.ts'
 
-/** Of bytes, or of a text as UTF-8. */
+/** Hashes bytes, or a text as UTF-8. */
 export function sha256(content: string | Uint8Array): string {
   return Bun.CryptoHasher.hash('sha256', content, 'hex')
 }

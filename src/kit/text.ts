@@ -60,11 +60,11 @@ export function count(number: number, word: string): string {
 
 /** Returns the known word that a person most likely meant, or undefined when none is near. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  const wanted = plainWord(word)
-  const begun = wanted.length < 4 ? [] : known.filter((name) => plainWord(name).startsWith(wanted))
+  const target = plainWord(word)
+  const begun = target.length < 4 ? [] : known.filter((name) => plainWord(name).startsWith(target))
   if (begun.length === 1) return begun[0]
-  const allowed = Math.max(1, Math.floor(wanted.length / 3))
-  const ranked = known.map((name) => ({ name, off: distance(wanted, plainWord(name)) })).sort((a, b) => a.off - b.off)
+  const allowed = Math.max(1, Math.floor(target.length / 3))
+  const ranked = known.map((name) => ({ name, off: distance(target, plainWord(name)) })).sort((a, b) => a.off - b.off)
   const best = ranked[0]
   return best !== undefined && best.off <= allowed ? best.name : undefined
 }

@@ -79,10 +79,10 @@ export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value)}\n`
 }
 
-type Fields = { readonly [key: string]: unknown }
+type Members = { readonly [key: string]: unknown }
 
 /** Returns the members of an object; null has none, other values have their own. */
-export function fieldsOf(value: unknown): Fields {
+export function fieldsOf(value: unknown): Members {
   return Object(value)
 }
 
@@ -108,7 +108,7 @@ export function readReply(frame: string) {
   }
 }
 
-function isToolUse(block: Fields): block is Fields & ToolUse {
+function isToolUse(block: Members): block is Members & ToolUse {
   return block.type === 'tool_use' && typeof block.id === 'string' && typeof block.name === 'string'
 }
 

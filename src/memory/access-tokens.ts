@@ -3,7 +3,7 @@
 import type { Clock } from '../runtime/port.ts'
 import type { Store } from './store.ts'
 
-/** What the operator limited for one token; an absent field means that the channel's own setting applies. */
+/** The limits that the operator set for one token; an absent field means that the channel's own setting applies. */
 export type TokenLimits = {
   readonly tools?: readonly string[]
   readonly autonomy?: string
@@ -43,7 +43,7 @@ export type TokenTable = {
   ownerOf(conversationId: string): string | undefined
 }
 
-type Row = {
+type TokenRecord = {
   readonly id: string
   readonly name: string
   readonly digest: string
@@ -57,7 +57,7 @@ const columns = 'id, name, digest, scopes, limits, created, revoked'
 
 export function createTokenTable(store: Store, now: Clock): TokenTable {
   function get(id: string): StoredToken | undefined {
-    const row = store.sql<Row, [string]>(`SELECT ${columns} FROM access_tokens WHERE id = ?`).get(id)
+    const row = store.sql<TokenRecord, [string]>(`SELECT ${columns} FROM access_tokens WHERE id = ?`).get(id)
     return row ? tokenOf(row) : undefined
   }
 
@@ -73,7 +73,7 @@ export function createTokenTable(store: Store, now: Clock): TokenTable {
       ),
     get,
     list() {
-      const rows = store.sql<Row, []>(`SELECT ${columns} FROM access_tokens ORDER BY created, id`).all()
+      const rows = store.sql<TokenRecord, []>(`SELECT ${columns} FROM access_tokens ORDER BY created, id`).all()
       return rows.map(tokenOf).map(({ digest: _, ...row }) => row)
     },
     revoke: (name) => changes('UPDATE access_tokens SET revoked = ? WHERE name = ? AND revoked IS NULL', now(), name),
@@ -88,6 +88,6 @@ export function createTokenTable(store: Store, now: Clock): TokenTable {
   }
 }
 
-function tokenOf({ scopes, limits, revoked, ...row }: Row): StoredToken {
+function tokenOf({ scopes, limits, revoked, ...row }: TokenRecord): StoredToken {
   return { ...row, scopes: JSON.parse(scopes), limits: JSON.parse(limits), ...(revoked === null ? {} : { revoked }) }
 }

@@ -10,7 +10,7 @@ export type ApprovalRequests = Pick<Questions, 'answered'> & {
   /** `expires` in milliseconds since 1970. @returns an earlier approval of exactly this plan in this conversation, which is now used up */
   opened(run: RunIdentity, gate: Extract<InternalEvent, { type: 'gate.open' }>, expires: number): Decision | undefined
   decided(run: RunIdentity, decision: Extract<ExternalEvent, { type: 'approval.decision' }>): void
-  /** The call was refused, or its changes: closes the question, unless nobody was there to answer and the changes, if any, are kept. */
+  /** Closes the question about a call or changes that were refused, unless nobody was there to answer and the changes, if any, are kept. */
   refused(gateId: string, refusal: { readonly by: string; readonly reason: string }, areLost?: boolean): void
   /** Consumes the approval of that plan directly before it is used; works once. @returns why it must not be used, if so */
   use(gateId: string, plan: string): string | undefined
@@ -34,9 +34,9 @@ export function createApprovalRequests(approvals: Approvals, redact: (text: stri
     decided(run, { id: callId, allow, by, note, plan }) {
       const aboutChanges = gateIdOf(run.runId, callId, 'changes')
       const id = approvals.get(aboutChanges)?.plan === plan ? aboutChanges : gateIdOf(run.runId, callId)
-      const said = note === undefined ? {} : { note: redact(note) }
-      if (allow) approvals.decide({ id, allow, by, ...said })
-      else if (!unattended.includes(by)) approvals.close({ id, by, ...said })
+      const cleanNote = note && redact(note)
+      if (allow) approvals.decide({ id, allow, by, note: cleanNote })
+      else if (!unattended.includes(by)) approvals.close({ id, by, note: cleanNote })
     },
     refused(id, { by, reason }, areLost = false) {
       if (areLost || !unattended.includes(by.replace(/^approval\./, ''))) approvals.close({ id, by, note: redact(reason) })
@@ -48,7 +48,7 @@ export function createApprovalRequests(approvals: Approvals, redact: (text: stri
   }
 }
 
-/** Not a person's refusal: the question stays open until it expires. */
+/** These refusals are not a person's: the question stays open until it expires. */
 const unattended = ['nobody']
 
 function clean<T extends Parameters<ApprovalRequests['opened']>[1]>(gate: T, redact: (text: string) => string): T {

@@ -42,7 +42,7 @@ export type AlwaysRule = {
   readonly altered?: true
 }
 
-export type Answer = { readonly ok: true } | { readonly ok: false; readonly reason: string; readonly altered?: true }
+export type ApprovalResult = { readonly ok: true } | { readonly ok: false; readonly reason: string; readonly altered?: true }
 
 /** `ownedBy`: only questions of conversations that the token of this id began. */
 export type ApprovalFilter = { readonly state?: ApprovalState; readonly limit?: number; readonly ownedBy?: string | undefined }
@@ -57,16 +57,16 @@ export type Approvals = {
   get(id: string): Approval | undefined
   /** Newest first; all states without a filter. Does not list expired approvals as open. */
   list(filter?: ApprovalFilter): Approval[]
-  decide(decision: { readonly id: string; readonly allow: boolean; readonly by: string; readonly note?: string }): Answer
+  decide(decision: { readonly id: string; readonly allow: boolean; readonly by: string; readonly note?: string }): ApprovalResult
   /** Called directly before the act: succeeds for exactly one caller, before expiry, for exactly this plan. */
-  consume(use: { readonly id: string; readonly plan: string }): Answer
+  consume(use: { readonly id: string; readonly plan: string }): ApprovalResult
   /** Returns a valid approval of this plan whose run has ended, so that its own run cannot use it any more. */
   standing(plan: { readonly conversationId: string; readonly plan: string }): Approval | undefined
   /** Prevents any later answer or use. Earlier decisions stay, except that an unused approval is denied. */
   close(closing: { readonly id: string; readonly by: string; readonly note?: string }): void
   /** Lets a question about changes be answered again. */
   reopen(id: string): void
-  /** Says of a question whose yes was used that its changes were not applied all the same. */
+  /** Records that the changes were not applied although the approval was used. */
   fail(id: string, why: string): void
   addRule(rule: { readonly tool: string; readonly scope: string; readonly by: string }): AlwaysRule
   /** Rules that count, or also those that were altered. */
@@ -82,13 +82,13 @@ const ruleColumns = 'id, tool, scope, added_by AS addedBy, added_at AS addedAt, 
 
 type Sealed<Content> = Content & { readonly seal: string | null }
 /** `revision` counts the changes of a row. */
-type Row = Sealed<Approval & { readonly revision: number }>
+type ApprovalRow = Sealed<Approval & { readonly revision: number }>
 type RuleRow = Sealed<AlwaysRule>
 
 /** Returns a MAC of this text, made with the secret key; undefined when there is no key. */
 type Seal = (text: string) => string | undefined
 
-/** The journal knows how often each row was changed: one that was changed less often is an older version of itself. */
+/** The journal counts the changes of each row: a row with a lower count was replaced by an older version of itself. */
 export type ChangeCount = { add(id: string, revision: number): void; last(id: string, since: number): number }
 
 export type ApprovalsOptions = { readonly now: Clock; readonly seal?: Seal; readonly changes?: ChangeCount }
@@ -117,7 +117,7 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
 
   const list: Approvals['list'] = ({ state, limit = 100, ownedBy } = {}) =>
     store
-      .sql<Row, [string | null, number, number, string | null]>(
+      .sql<ApprovalRow, [string | null, number, number, string | null]>(
         `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND NOT (${alive('?2')}))
          AND (?4 IS NULL OR conversation_id IN (SELECT conversation_id FROM token_conversations WHERE token_id = ?4))
          ORDER BY created DESC, id LIMIT ?3`,
@@ -125,8 +125,8 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
       .all(state ?? null, now(), limit, ownedBy ?? null)
       .map((row) => shown(row, seal))
 
-  /** Changes a row that is as it was written, and seals it again; the journal counts the change. */
-  function change(id: string, step: (row: Row, at: number) => Partial<Approval> | string): Answer {
+  /** Changes an unaltered row and seals it again; the journal counts the change. */
+  function change(id: string, step: (row: ApprovalRow, at: number) => Partial<Approval> | string): ApprovalResult {
     return store.write(() => {
       const row = rowOf(store, id)
       if (!row) return { ok: false, reason: `there is no approval "${id}"` }
@@ -160,7 +160,7 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
 
   const standing: Approvals['standing'] = ({ conversationId, plan }) =>
     store
-      .sql<Row, [string, string, number]>(
+      .sql<ApprovalRow, [string, string, number]>(
         `SELECT ${columns} FROM approvals WHERE state = 'allowed' AND conversation_id = ?1 AND plan = ?2 AND ${alive('?3')}
          AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id AND ended IS NOT NULL) ORDER BY created DESC`,
       )
@@ -173,7 +173,7 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
       state === 'open' || state === 'allowed' ? { state: 'denied', decidedBy: by, decidedAt: at, note: note ?? null } : 'it is closed',
     )
 
-  /** A row that was revoked and put back is not as it was written either. */
+  /** A rule that was revoked and put back counts as altered too. */
   function shownRule({ seal: found, ...rule }: RuleRow): AlwaysRule {
     const isRevoked = changes.last(`rule ${rule.id}`, rule.addedAt) > 0
     return found === (seal(ruleText(rule)) ?? null) && !isRevoked ? rule : { ...rule, altered: true }
@@ -233,15 +233,15 @@ export function alteredText(id: string): string {
   return `approval "${id}" is not as BraidClaw wrote it: somebody edited its row, or put an older one in its place. It counts for nothing; ask the agent again`
 }
 
-function rowOf(store: Store, id: string): Row | undefined {
-  return store.sql<Row, [string]>(`SELECT ${columns} FROM approvals WHERE id = ?`).get(id) ?? undefined
+function rowOf(store: Store, id: string): ApprovalRow | undefined {
+  return store.sql<ApprovalRow, [string]>(`SELECT ${columns} FROM approvals WHERE id = ?`).get(id) ?? undefined
 }
 
-function shown({ seal: found, revision, ...row }: Row, seal: Seal): Approval {
+function shown({ seal: found, revision, ...row }: ApprovalRow, seal: Seal): Approval {
   return found === (seal(textOf({ ...row, revision })) ?? null) ? row : { ...row, state: 'altered' }
 }
 
-function textOf(row: Omit<Row, 'seal'>): string {
+function textOf(row: Omit<ApprovalRow, 'seal'>): string {
   const { id, runId, conversationId, callId, tool, risk, reason, summary, plan, created, expires } = row
   const question = [id, runId, conversationId, callId, tool, risk, reason, summary, plan, created, expires]
   return `approval:${JSON.stringify([...question, row.state, row.decidedBy, row.decidedAt, row.note, row.revision])}`

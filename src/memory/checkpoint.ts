@@ -12,7 +12,7 @@ export type Checkpoint = {
   readonly size: number
 }
 
-/** What memory knows of one attempt. `at` in milliseconds since 1970; the hashes are SHA-256 in hex of canonical JSON. */
+/** The facts about one attempt that its receipt needs. `at` in milliseconds since 1970; the hashes are SHA-256 in hex of canonical JSON. */
 export type ReceiptDraft = {
   readonly at: number
   readonly conversationId: string
@@ -25,7 +25,7 @@ export type ReceiptDraft = {
   readonly error?: string
   /** The sandbox that confined the call's child processes. */
   readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
-  /** What became of the call's changes to the workspace; see `changesOf`. */
+  /** The fate of the call's changes to the workspace; see `changesOf`. */
   readonly changes?: string
 }
 
@@ -34,7 +34,7 @@ export type WrittenReceipt = Omit<ReceiptDraft, 'at'> & { readonly id: string; r
 
 export type ReceiptTrouble = { readonly code: string; readonly message: string }
 
-export type Appended =
+export type AppendResult =
   | {
       readonly ok: true
       /** One id per draft, in order. */
@@ -61,7 +61,7 @@ export type Ledger = {
   disown(): void
   /** Call it before an act. `byWriting`: a write failed before, so only a write proves that there is room again. */
   prove(byWriting: boolean): { readonly ok: true } | { readonly ok: false; readonly failure: ReceiptTrouble }
-  write(): Appended
+  write(): AppendResult
   close(): void
 }
 

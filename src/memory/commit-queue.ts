@@ -23,11 +23,11 @@ type CommitQueueOptions = {
   readonly together?: boolean
 }
 
-type Waiting = { readonly run: () => () => void; readonly fail: (error: unknown) => void }
+type QueuedStep = { readonly run: () => () => void; readonly fail: (error: unknown) => void }
 
 export function createCommitQueue(options: CommitQueueOptions): CommitQueue {
   const { transaction, separate, endsGroup, isLocked, lockWait, groupSize = 64, turns = 1, together = false } = options
-  let waiting: Waiting[] = []
+  let waiting: QueuedStep[] = []
   /** Set while another process writes. Steps added meanwhile join the group. */
   let locked: LockWait | undefined
 
@@ -58,7 +58,7 @@ export function createCommitQueue(options: CommitQueueOptions): CommitQueue {
   }
 
   /** @returns a function that settles the promises; undefined when the group must be retried. */
-  function outcome(group: readonly Waiting[]): (() => void) | undefined {
+  function outcome(group: readonly QueuedStep[]): (() => void) | undefined {
     try {
       const answers = stored(group)
       return () => {
@@ -72,13 +72,13 @@ export function createCommitQueue(options: CommitQueueOptions): CommitQueue {
     }
   }
 
-  function stored(group: readonly Waiting[]): readonly (() => void)[] {
+  function stored(group: readonly QueuedStep[]): readonly (() => void)[] {
     try {
       if (together || group.length === 1) return transaction(() => group.map(({ run }) => run()))
     } catch (error) {
       if (group.length === 1 || isLocked(error)) throw error
     }
-    return transaction(() => group.map(alone))
+    return transaction(() => group.map(separately))
   }
 
   function tryLater(): boolean {
@@ -89,7 +89,7 @@ export function createCommitQueue(options: CommitQueueOptions): CommitQueue {
   }
 
   /** A step that fails for its own reason does not affect the others. */
-  function alone({ run, fail }: Waiting): () => void {
+  function separately({ run, fail }: QueuedStep): () => void {
     try {
       return separate(run)
     } catch (error) {
@@ -117,7 +117,7 @@ export type LockWait = () => number | undefined
 
 /** The limit however busy the others are: longer than any queue that one machine could serve. */
 const longestMs = 120_000
-const lookMs = 500
+const checkMs = 500
 
 /**
  * SQLite's own waiting ends up trying every 100 ms, at fixed intervals, and gives up after a fixed time even if others make progress. Here
@@ -125,19 +125,19 @@ const lookMs = 500
  */
 export function createLockWait({ version, stuckMs, now, random }: LockWaitOptions): LockWait {
   const begun = now()
-  const seen = { version: version(), changed: begun, looked: begun }
+  const seen = { version: version(), changed: begun, checked: begun }
   let tries = 0
 
-  function look(at: number): void {
+  function check(at: number): void {
     const current = version()
     if (current !== seen.version) seen.changed = at
     seen.version = current
-    seen.looked = at
+    seen.checked = at
   }
 
   return () => {
     const at = now()
-    if (at - seen.looked >= Math.min(lookMs, stuckMs / 2)) look(at)
+    if (at - seen.checked >= Math.min(checkMs, stuckMs / 2)) check(at)
     if (at - seen.changed >= stuckMs || at - begun >= longestMs) return undefined
     tries += 1
     return 0.5 + Math.min(2 ** tries, 100) * random()

@@ -3,7 +3,7 @@
 import { allPointers, type Pointer } from './rebuild/rebuild-files.ts'
 import type { Store } from './store.ts'
 
-/** How far a file of an agent is accounted for in the database. */
+/** The position up to which the database accounts for a file of an agent. */
 export type AgentFileMark = { readonly folder: string; readonly file: string; readonly bytes: number }
 
 export type DatabaseCopies = {

@@ -1,4 +1,4 @@
-/** Prepares the database file before SQLite opens it: creates it if needed, and lets nobody but its owner read it. */
+/** Prepares the database file before SQLite opens it: creates it if needed, and lets only its owner read it. */
 
 import { accessSync, chmodSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -39,7 +39,7 @@ function createFile(path: string): void {
   }
 }
 
-/** Where a symbolic link to a file that does not exist yet leads: O_EXCL follows no link. */
+/** Resolves a symbolic link to a file that does not exist yet, because O_EXCL follows no link. */
 function linkTarget(path: string): string {
   const found = lstatSync(path, { throwIfNoEntry: false })
   return found?.isSymbolicLink() ? linkTarget(resolve(dirname(path), readlinkSync(path))) : path

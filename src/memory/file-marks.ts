@@ -9,7 +9,7 @@ import type { Store } from './store.ts'
 export type PendingRun = {
   readonly runId: string
   readonly owner: string
-  /** Nothing will be added to the run. */
+  /** The run has ended, and no entry follows. */
   readonly over: boolean
   readonly lines: readonly JournalLine[]
   readonly seen: { [file in AgentFile]: number }
@@ -20,12 +20,12 @@ export type PendingRun = {
 /** More runs than this are never active at once: older ones belong to a folder that cannot be written. */
 const mostPending = 256
 
-type Row = Omit<FileMark, 'open'> & { readonly open: string }
+type FileMarkRow = Omit<FileMark, 'open'> & { readonly open: string }
 
 export function createFileMarks(store: Store) {
   function get(folder: string, file: AgentFile): FileMark | undefined {
     const row = store
-      .sql<Row, [string, string]>(
+      .sql<FileMarkRow, [string, string]>(
         'SELECT bytes, lines, tail, since, base, base_sha256 AS baseSha256, open FROM agent_files WHERE folder = ? AND file = ?',
       )
       .get(folder, file)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../runtime/event.ts'
 import type { Log, RunIdentity } from '../runtime/port.ts'
-import type { Appended, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
+import type { AppendResult, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
 import { type Memory, openMemory } from './memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
 
@@ -109,7 +109,7 @@ export function recordSteps(options: RecordWriterOptions) {
   }
 }
 
-export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => Appended
+export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined) => AppendResult
 
 /** Wraps an append function as a receipts log; the ids are counted. */
 export function receiptsBy(append: AppendReceipts): ReceiptPort {

@@ -23,7 +23,7 @@ export type JournalLine = RunLine & {
 }
 
 /** @param key of the folder; see folderKey */
-export function* toldLines(store: Store, key: string): Generator<JournalLine> {
+export function* linesInJournal(store: Store, key: string): Generator<JournalLine> {
   const rows = store.sql<JournalRow & { readonly runId: string; readonly agent: string }, [string]>(
     `SELECT ${entryColumns}, run_id AS runId, agent FROM journal JOIN runs USING (run_id) WHERE agent ->> 'folder' = ? ORDER BY seq`,
   )
@@ -90,8 +90,8 @@ export function linesOfRun(path: string, runId: string, agentText: string | null
 type RunLine = { readonly file: AgentFile; readonly text: string; readonly foreign?: true }
 
 /** The state of a run after its journal was read up to some entry. */
-type Seen = {
-  said: Projected
+type RunState = {
+  projected: Projected
   readonly calls: Map<string, { readonly name: string; readonly input: unknown }>
   /** `isContinued`: an earlier run wrote the question into the session. */
   question?: { readonly text: string; readonly at: number; readonly isContinued: boolean }
@@ -100,7 +100,7 @@ type Seen = {
 
 /** @returns a function that takes the entries of one run in order and returns the lines that each adds */
 function createRunLines(runId: string, agent: RunAgent): (entry: JournalEntry) => readonly RunLine[] {
-  const seen: Seen = { said: projection(runId), calls: new Map(), failed: false }
+  const seen: RunState = { projected: projection(runId), calls: new Map(), failed: false }
 
   function trace(at: number, event: string, message: string): RunLine {
     return { file: 'trace', text: traceLine({ agent: agent.id, event, message }, at) }
@@ -109,16 +109,16 @@ function createRunLines(runId: string, agent: RunAgent): (entry: JournalEntry) =
   function external(entry: JournalEntry): readonly RunLine[] {
     const event = externalOf(entry)
     if (!event) return []
-    const made = event.type === 'judged' ? [] : (broughtBy(event) ?? [])
-    for (const { call } of made) seen.calls.set(call.id, call)
-    const called = made.map(({ call }) => trace(entry.at, 'tool_call', spelled(call)))
+    const proposals = event.type === 'judged' ? [] : (broughtBy(event) ?? [])
+    for (const { call } of proposals) seen.calls.set(call.id, call)
+    const called = proposals.map(({ call }) => trace(entry.at, 'tool_call', spelled(call)))
     if (event.type === 'run.start') {
       seen.question = { text: event.continues?.asked ?? event.prompt, at: entry.at, isContinued: event.continues !== undefined }
       return [trace(entry.at, event.continues ? 'continued' : 'user_input', askedIn(event)), ...called]
     }
-    seen.said = project(seen.said, event)
+    seen.projected = project(seen.projected, event)
     if (event.type === 'model.fail') seen.failed = true
-    return [...called, ...seen.said.events.flatMap((each) => resultLine(entry.at, each))]
+    return [...called, ...seen.projected.events.flatMap((each) => resultLine(entry.at, each))]
   }
 
   function resultLine(at: number, event: AgentEvent): RunLine[] {
@@ -137,7 +137,7 @@ function createRunLines(runId: string, agent: RunAgent): (entry: JournalEntry) =
 
   function finished(at: number, ending: unknown): readonly RunLine[] {
     if (!isEnding(ending)) return session(at)
-    const last = project(seen.said, { type: 'finish', ending }).events.at(-1)
+    const last = project(seen.projected, { type: 'finish', ending }).events.at(-1)
     const answer = last?.type === 'done' ? last.result : undefined
     return [
       ...(hasHalted(ending) && !seen.failed ? [trace(at, 'error', `${ending.code}: ${ending.message}`)] : []),
@@ -151,9 +151,12 @@ function createRunLines(runId: string, agent: RunAgent): (entry: JournalEntry) =
   function session(at: number, answer?: string): RunLine[] {
     const { question } = seen
     if (!question) return []
-    const said = (role: string, content: string, when: number): RunLine => ({ file: 'session', text: sessionLine({ role, content }, when) })
-    const asked = question.isContinued ? [] : [said('user', question.text, question.at)]
-    return [...asked, ...(answer === undefined ? [] : [said('assistant', answer, at)])]
+    const message = (role: string, content: string, when: number): RunLine => ({
+      file: 'session',
+      text: sessionLine({ role, content }, when),
+    })
+    const asked = question.isContinued ? [] : [message('user', question.text, question.at)]
+    return [...asked, ...(answer === undefined ? [] : [message('assistant', answer, at)])]
   }
 
   function history(answer: string | undefined): RunLine[] {

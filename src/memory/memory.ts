@@ -12,7 +12,7 @@ import { createContext } from './conversations/model-context.ts'
 import { createResults, type Results } from './conversations/results.ts'
 import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
 import type { DatabaseCopies } from './database-copy.ts'
-import { type Attempt, attempts } from './journal/attempts.ts'
+import { attempts, type ToolAttempt } from './journal/attempts.ts'
 import { countChanges, noteInHome } from './journal/home-notes.ts'
 import { createJournal, createReadLabels, type Journal, type ReadLabels } from './journal/journal.ts'
 import type { JournalFeed } from './journal/journal-feed.ts'
@@ -46,8 +46,8 @@ export type Memory = {
   context: ReturnType<typeof createContext>
   search(request: SearchRequest): Hit[]
   /** Yields the attempts of one run, or of all. */
-  attempts(runId?: string): Generator<Attempt>
-  /** Journals what happened outside of any run; `body` without secrets. Call it inside the transaction of what it tells. */
+  attempts(runId?: string): Generator<ToolAttempt>
+  /** Journals what happened outside of any run; `body` without secrets. Call it inside the transaction of the change that it reports. */
   note(type: string, body: unknown): number
   /** Imported on demand: a turn does not need it. */
   feed(): Promise<JournalFeed>

@@ -169,7 +169,7 @@ CREATE TABLE channel_addresses(
 ) STRICT, WITHOUT ROWID;
 `,
   // `spent`: what the model calls of an ended run used, by day and model (journal/spent-of-run.ts). `token`: the access token that asked.
-  // `spend`: what no row of a run tells: runs that were deleted, summaries, reservations that were never settled. A deleted run leaves its
+  // `spend`: the usage that no row of a run has: runs that were deleted, summaries, reservations that were never settled. A deleted run leaves its
   // spend whoever deletes it. `payer`: whom a reservation is charged to.
   `
 ALTER TABLE runs ADD COLUMN token TEXT;
@@ -229,7 +229,7 @@ CREATE TABLE results(
 ) STRICT;
 CREATE INDEX results_by_age ON results(at);
 `,
-  // What was learnt of the window of a model, and since when; `factor`: by how much its tokens exceed our estimate.
+  // The window of a model as this home learnt it, and since when; `factor`: by how much its tokens exceed our estimate.
   `
 CREATE TABLE model_windows(
   provider TEXT NOT NULL, address TEXT NOT NULL, model TEXT NOT NULL, factor REAL NOT NULL DEFAULT 1, tokens INTEGER,

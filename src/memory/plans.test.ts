@@ -62,7 +62,7 @@ test('a question about one run or one conversation finds its rows by an index', 
   expect(journal.unfinished()).toHaveLength(1)
   expect(journal.runs({ limit: 9, conversation: 'c' })).toHaveLength(4)
   expect([journal.events('r').length, journal.run('r')?.runId, journal.alteredIn('u')]).toEqual([2, 'r', undefined])
-  expect([journal.tells('r'), journal.tells('x')]).toEqual([true, false])
+  expect([journal.hasEntries('r'), journal.hasEntries('x')]).toEqual([true, false])
   expect([has('c'), has('d'), show('c').length, [...exportJsonl('c')].length]).toEqual([true, false, 8, 8])
   expect([...attempts(store, 'r')]).toEqual([])
   expect(latestIn('/elsewhere')).toBeUndefined()

@@ -9,14 +9,14 @@ import type { FileLine } from './agent-files/bounded-read.ts'
 import { digestOf } from './agent-files/bounded-read.ts'
 import { appendText, catchDiskError, diskErrorMessage, realDisk } from './agent-files/disk.ts'
 import { type FileMark, freshMark, lookAt, read, tailAt } from './agent-files/file-mark.ts'
-import { alone } from './agent-files/folder-lock.ts'
+import { folderLock } from './agent-files/folder-lock.ts'
 import { writePointer } from './agent-files/session-file.ts'
 import { createFileMarks, type PendingRun } from './file-marks.ts'
 import type { Journal } from './journal/journal.ts'
 import { agentText, folderKey } from './journal/journal.ts'
 import { foreignBody, foreignLine } from './journal/journal-entry.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
-import { entriesAfter, type JournalLine, linesOfRun, matchesEnd, toldLines } from './journal-lines.ts'
+import { entriesAfter, type JournalLine, linesInJournal, linesOfRun, matchesEnd } from './journal-lines.ts'
 import type { Store } from './store.ts'
 
 export type Projector = {
@@ -69,7 +69,7 @@ export function createProjector({
     under.set(runId, { through: 0, over: false, next: linesOfRun(store.path, runId, agentText(store.path, agent)) })
   }
 
-  type Taking = {
+  type FileIntake = {
     readonly run: RunIdentity
     readonly agent: RunAgent
     readonly key: string
@@ -79,32 +79,32 @@ export function createProjector({
     readonly redact: Redact
   }
 
-  function takeIn({ run, agent, key, file, pending, at, redact }: Taking): void {
+  function takeIn({ run, agent, key, file, pending, at, redact }: FileIntake): void {
     const path = join(agent.folder, fileNames[file])
     const known = marks.get(key, file)
     const mark = known ?? freshMark
     const found = lookAt(path, mark)
     const isOlder = !known && found.size > 0 && marks.isOlder()
-    const others = isOlder ? [] : strangers(found.lines ?? [], file, pending)
+    const others = isOlder ? [] : foreignLines(found.lines ?? [], file, pending)
     const end = found.replaced ? matchesEnd(store, { key, file, texts: textsOf(found.lines ?? []) }) : undefined
-    const untold = end !== undefined ? [] : found.replaced ? without(others, key, file) : others
+    const unrecorded = end !== undefined ? [] : found.replaced ? without(others, key, file) : others
     const first = found.replaced ? 0 : mark.lines
-    for (const { line, text } of untold)
+    for (const { line, text } of unrecorded)
       journal.append({ run, kind: 'note', type: foreignLine, at, body: redact(foreignBody(file, first + line, text)) })
     const exact = others.every(({ exact, text }) => exact && redact(text) === text) && found.lines !== undefined
-    const anew = isOlder || found.replaced || !exact
+    const startsOver = isOlder || found.replaced || !exact
     const size = { bytes: found.size, lines: first + (found.lines?.length ?? 0), tail: found.tail }
     if (end !== undefined) marks.put(key, file, { ...freshMark, ...size, since: end })
-    else marks.put(key, file, anew ? { ...size, ...base(path, found.size, file, pending) } : { ...mark, ...size })
+    else marks.put(key, file, startsOver ? { ...size, ...base(path, found.size, file, pending) } : { ...mark, ...size })
     if (found.lines === undefined)
       log('warn', 'lines of other programs not taken in: too many at once', { path, bytes: found.size - mark.bytes })
-    else if (untold.length > 0) log('info', 'lines of other programs taken in', { path, lines: untold.length })
-    if (found.replaced) letGo(file, pending)
-    else mend(agent, file, pending)
+    else if (unrecorded.length > 0) log('info', 'lines of other programs taken in', { path, lines: unrecorded.length })
+    if (found.replaced) acceptReplacement(file, pending)
+    else repair(agent, file, pending)
   }
 
   /** When somebody replaced the file, its old lines are not restored. */
-  function letGo(file: AgentFile, pending: readonly PendingRun[]): void {
+  function acceptReplacement(file: AgentFile, pending: readonly PendingRun[]): void {
     for (const run of pending) if (!isUnderWay(run)) run.seen[file] += missingIn(file, run).length
   }
 
@@ -124,15 +124,15 @@ export function createProjector({
   }
 
   /** For a replaced file: drops the lines that the journal already contains. */
-  function without(others: readonly Stranger[], key: string, file: AgentFile): readonly Stranger[] {
+  function without(others: readonly ForeignText[], key: string, file: AgentFile): readonly ForeignText[] {
     if (others.length === 0) return others
-    const told = new Set<string>()
-    for (const line of toldLines(store, key)) if (line.file === file) told.add(line.text)
-    return others.filter(({ text }) => !told.has(text))
+    const recorded = new Set<string>()
+    for (const line of linesInJournal(store, key)) if (line.file === file) recorded.add(line.text)
+    return others.filter(({ text }) => !recorded.has(text))
   }
 
   /** Writes the lines that a dead process committed but did not write. */
-  function mend(agent: RunAgent, file: AgentFile, pending: readonly PendingRun[]): void {
+  function repair(agent: RunAgent, file: AgentFile, pending: readonly PendingRun[]): void {
     for (const run of pending) {
       const missing = missingIn(file, run).map(({ text }) => text)
       if (missing.length > 0 && !isUnderWay(run)) write(agent.folder, file, missing)
@@ -140,14 +140,14 @@ export function createProjector({
   }
 
   function flush(run: RunIdentity): void {
-    const told = under.get(run.runId)
+    const open = under.get(run.runId)
     const { agent } = run
-    if (!told || !agent) return
+    if (!open || !agent) return
     keep(agent.folder, () => {
-      const rows = entriesAfter(store, run.runId, told.through)
-      const lines = rows.flatMap(told.next)
-      told.through = rows.at(-1)?.seq ?? told.through
-      told.over = rows.some(({ type }) => type === 'finish')
+      const rows = entriesAfter(store, run.runId, open.through)
+      const lines = rows.flatMap(open.next)
+      open.through = rows.at(-1)?.seq ?? open.through
+      open.over = rows.some(({ type }) => type === 'finish')
       if (rows.some(({ type }) => type === 'run.start'))
         keep(agent.folder, () => writePointer(join(agent.folder, 'sessions', agent.pointer), run.conversationId))
       for (const file of agentFiles) {
@@ -181,8 +181,8 @@ export function createProjector({
     const path = join(agent.folder, fileNames[file])
     const { lines = [], replaced } = read(path, mark)
     if (replaced) return
-    const stranger = lines.findIndex((line) => line.torn || strangers([line], file, pending).length > 0)
-    const own = stranger === -1 ? lines : lines.slice(0, stranger)
+    const firstForeign = lines.findIndex((line) => line.torn || foreignLines([line], file, pending).length > 0)
+    const own = firstForeign === -1 ? lines : lines.slice(0, firstForeign)
     const bytes = own.at(-1)?.end
     if (bytes !== undefined) marks.put(key, file, { ...mark, bytes, lines: mark.lines + own.length, tail: tailAt(path, bytes) })
   }
@@ -190,7 +190,7 @@ export function createProjector({
   function write(folder: string, file: AgentFile, texts: readonly string[]): void {
     const append = () => appendText(join(folder, fileNames[file]), texts.map((text) => `${text}\n`).join(''))
     // Takes the folder's lock, because a compaction replaces the history file.
-    if (file === 'history' && existsSync(folder)) alone({ paths: folderPaths(folder), disk: realDisk, log })(append)
+    if (file === 'history' && existsSync(folder)) folderLock({ paths: folderPaths(folder), disk: realDisk, log })(append)
     else append()
   }
 
@@ -218,14 +218,14 @@ function missingIn(file: AgentFile, { lines, seen }: PendingRun): readonly Journ
 }
 
 /** `exact`: the text is the complete, unchanged line. `line` counts from 1. */
-type Stranger = { readonly line: number; readonly text: string; readonly exact: boolean }
+type ForeignText = { readonly line: number; readonly text: string; readonly exact: boolean }
 
 /** Returns the lines of the file that no pending run produced; counts the other lines as seen. */
-function strangers(lines: readonly FileLine[], file: AgentFile, pending: readonly PendingRun[]): readonly Stranger[] {
+function foreignLines(lines: readonly FileLine[], file: AgentFile, pending: readonly PendingRun[]): readonly ForeignText[] {
   return lines.flatMap(({ text, torn }, at) => {
     if (text?.trim() === '') return []
-    const teller = pending.find((run) => run.next(file) === text)
-    if (teller) teller.seen[file] += 1
-    return teller ? [] : [{ line: at + 1, text: text ?? '', exact: text !== undefined && !torn && !text.includes('\ufffd') }]
+    const source = pending.find((run) => run.next(file) === text)
+    if (source) source.seen[file] += 1
+    return source ? [] : [{ line: at + 1, text: text ?? '', exact: text !== undefined && !torn && !text.includes('\ufffd') }]
   })
 }

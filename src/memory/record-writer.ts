@@ -4,7 +4,7 @@ import type { JsonObject } from '../kit/json.ts'
 import type { ExternalEvent, InternalEvent, Risk } from '../runtime/event.ts'
 import type { Clock, Committed, Decision, Log, RecordEntry, Recorder, RunIdentity } from '../runtime/port.ts'
 import { createApprovalRequests } from './approval-requests.ts'
-import type { Appended, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
+import type { AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
 import type { LockWait } from './commit-queue.ts'
 import { type CommitQueue, createCommitQueue } from './commit-queue.ts'
 import { createCallRecord } from './journal/call-record.ts'
@@ -14,7 +14,7 @@ import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
 import { storageFailure } from './storage-failure.ts'
-import type { Waiting } from './store.ts'
+import type { WaitLength } from './store.ts'
 
 /** The receipts log. `begin` is called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
@@ -64,7 +64,7 @@ type OperatorAction = {
   readonly input: JsonObject
   readonly risk: Risk
   readonly sandbox?: 'none'
-  /** What became of the changes that the action applied, and why they were not applied, if so. */
+  /** The fate of the changes that the action applied, and why they were not applied, if so. */
   readonly changes?: string
   readonly error?: string
   /** With `error`: the action was refused and nothing happened. */
@@ -78,7 +78,7 @@ export type RecordWriter = {
    * Runs several writes in one transaction, with one sync of the receipts. A failure undoes all of them. `waiting`: see Store; giving up
    * fails with `locked` before `body` starts. @throws RecordFailure
    */
-  transaction<T>(body: () => T, waiting?: Waiting): T
+  transaction<T>(body: () => T, waiting?: WaitLength): T
   /** Within a transaction: undoes only `body` if it throws. */
   separate<T>(body: () => T): T
   /** Call it after the commit: updates the files of the run's agent. */
@@ -131,9 +131,9 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
 
   function write(run: RunIdentity, batch: readonly RecordEntry[]): Committed {
     return transaction(() => {
-      const kept = { receipts: new Map<string, string>(), earlier: new Map<string, Decision>(), unusable: new Map<string, string>() }
-      for (const entry of batch) keep(run, entry, kept)
-      return kept
+      const committed = { receipts: new Map<string, string>(), earlier: new Map<string, Decision>(), unusable: new Map<string, string>() }
+      for (const entry of batch) keep(run, entry, committed)
+      return committed
     })
   }
 
@@ -168,7 +168,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     if (clean.type === 'approval.decision') approvals.decided(run, clean)
   }
 
-  /** Two processes may go on with one turn at the same time; only the first one does, because this runs under the write lock. */
+  /** Lets only one of several processes continue a turn: it runs under the write lock, and the second one fails. */
   function assertLatest({ conversationId, runId }: RunIdentity, continued: string): void {
     const latest = journal.latestTurn(conversationId, runId)
     if (latest?.runId === continued && latest.ended !== null && journal.unfinished().every((each) => each.runId !== continued)) return
@@ -238,7 +238,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** Stores the checkpoint together with the log. */
-  function adopt(appended: Appended): Extract<Appended, { ok: true }> {
+  function adopt(appended: AppendResult): Extract<AppendResult, { ok: true }> {
     hasFailed = !appended.ok
     if (!appended.ok) throw new RecordFailure(appended.failure.code, appended.failure.message)
     const { checkpoint, adopted, tornBytes } = appended
@@ -261,7 +261,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** Appends the receipts last, directly before the commit: a failure leaves nothing in the database and nothing in the log. */
-  function transaction<T>(body: () => T, waiting?: Waiting): T {
+  function transaction<T>(body: () => T, waiting?: WaitLength): T {
     if (underWay) return body()
     return guarded(() => {
       underWay = true
@@ -312,7 +312,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 }
 
-/** A disk that refuses the receipts before anything was done counts like altered receipts: whoever asked must not take it for done. */
+/** Marks a failure that came before any act, so that the caller does not take the act for done. */
 function beforeActs<T>(step: () => T): T {
   try {
     return step()

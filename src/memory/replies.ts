@@ -4,21 +4,21 @@ import type { Clock } from '../runtime/port.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
 import type { Store } from './store.ts'
 
-export type KeptReply = { readonly status: number; readonly type: string; readonly body: string }
+export type StoredReply = { readonly status: number; readonly type: string; readonly body: string }
 
 export type KeyedRequest = { readonly owner: string; readonly key: string; readonly digest: string }
 
-export type BegunReply =
+export type ReplyState =
   | { readonly state: 'new' | 'other' | 'elsewhere' | 'lost' | 'here' }
-  | { readonly state: 'done'; readonly reply: KeptReply }
+  | { readonly state: 'done'; readonly reply: StoredReply }
 
 export type ReplyTable = {
-  begin(request: KeyedRequest): BegunReply
-  finish(request: KeyedRequest, reply: KeptReply): void
+  begin(request: KeyedRequest): ReplyState
+  finish(request: KeyedRequest, reply: StoredReply): void
   forget(request: KeyedRequest): void
 }
 
-type Row = {
+type ReplyRow = {
   readonly digest: string
   readonly process: string
   readonly status: number | null
@@ -29,8 +29,10 @@ type Row = {
 const keptMs = 86_400_000
 
 export function createReplyTable(store: Store, now: Clock): ReplyTable {
-  function found({ owner, key }: KeyedRequest): Row | undefined {
-    const rows = store.sql<Row, [string, string]>('SELECT digest, process, status, type, body FROM replies WHERE owner = ? AND key = ?')
+  function found({ owner, key }: KeyedRequest): ReplyRow | undefined {
+    const rows = store.sql<ReplyRow, [string, string]>(
+      'SELECT digest, process, status, type, body FROM replies WHERE owner = ? AND key = ?',
+    )
     return rows.get(owner, key) ?? undefined
   }
 
@@ -61,7 +63,7 @@ export function createReplyTable(store: Store, now: Clock): ReplyTable {
   }
 }
 
-function stateOf({ digest, process, status, type, body }: Row, request: KeyedRequest): BegunReply {
+function stateOf({ digest, process, status, type, body }: ReplyRow, request: KeyedRequest): ReplyState {
   if (digest !== request.digest) return { state: 'other' }
   if (status !== null) return { state: 'done', reply: { status, type: type ?? '', body: body ?? '' } }
   if (process === thisProcess()) return { state: 'here' }

@@ -65,14 +65,16 @@ type Lease = {
 /** A process that is stopped but alive loses the lease after this time. */
 const leaseMs = 120_000
 
-type Held = { readonly owner: string; readonly until: number }
+type LeaseRow = { readonly owner: string; readonly until: number }
 
-/** Decides which of several processes of a home starts what is due: one holds the lease, and another takes it when that one is gone. */
+/**
+ * Decides which of several processes of a home starts what is due: one holds the lease, and another takes it when that process has ended.
+ */
 function createLease({ sql, write }: Store): Lease {
-  const find = sql<Held, []>('SELECT owner, until FROM schedule_lease')
+  const find = sql<LeaseRow, []>('SELECT owner, until FROM schedule_lease')
 
   /** A lease that ends further ahead than any lease can was written before the clock was set back. */
-  function isFree({ owner, until }: Held, now: number): boolean {
+  function isFree({ owner, until }: LeaseRow, now: number): boolean {
     return until < now || until > now + leaseMs || !isAlive(owner)
   }
 
@@ -125,14 +127,14 @@ function createScheduleTable(store: Store): ScheduleTable {
       )
     },
     add(row) {
-      const put = sql<never, Values>(`INSERT INTO schedules VALUES (${Array(22).fill('?').join(', ')}) ON CONFLICT (name) DO NOTHING`)
+      const put = sql<never, SqlValues>(`INSERT INTO schedules VALUES (${Array(22).fill('?').join(', ')}) ON CONFLICT (name) DO NOTHING`)
       return write(() => put.run(...valuesOf(row)).changes > 0)
     },
     change(id, definition, checked) {
       write(() => {
         const row = sql<ScheduleRow, [string]>(`SELECT ${scheduleColumns} FROM schedules WHERE id = ?`).get(id)
         if (!row) return
-        const put = sql<never, Values>(`INSERT OR REPLACE INTO schedules VALUES (${Array(22).fill('?').join(', ')})`)
+        const put = sql<never, SqlValues>(`INSERT OR REPLACE INTO schedules VALUES (${Array(22).fill('?').join(', ')})`)
         put.run(...valuesOf({ ...row, ...definition, checked }))
       })
     },
@@ -156,9 +158,9 @@ function createScheduleTable(store: Store): ScheduleTable {
   }
 }
 
-type Values = (string | number | null)[]
+type SqlValues = (string | number | null)[]
 
-function valuesOf(row: ScheduleRow): Values {
+function valuesOf(row: ScheduleRow): SqlValues {
   const { id, name, kind, spec, zone, anchor, message, workspace, agent, autonomy, conversation, channel, recipient } = row
   const { checkCommand, missed, overlap, pauseAfter, state, why, checked, failures, created } = row
   return [
@@ -203,19 +205,19 @@ export type Unsent = FiredKey & {
   readonly recipient: string
 }
 
-/** How many rows of a schedule are kept. */
-const kept = 200
+/** The most rows of a schedule that the table keeps. */
+const mostRows = 200
 
 const columns = `schedule_id AS scheduleId, due, attempt, state, fired, owner, started_by AS startedBy, passed_over AS passedOver,
   conversation_id AS conversationId, run_id AS runId, ended, ending, message, checked, tokens, micros, unsent, sender, tries, sent`
 /** Journals what happened outside of any run. Called inside the transaction of what it tells. */
-export type Note = (type: string, body: object) => void
+export type WriteNote = (type: string, body: object) => void
 
 const ofKey = 'schedule_id = ? AND due = ? AND attempt = ?'
 type Key = [string, number, number]
 
 /** Stores the runs of schedules. A row exists before its run is started, and a due time has one row, so no process starts a run twice. */
-function createFiredTable({ sql, write }: Store, note: Note): FiredTable {
+function createFiredTable({ sql, write }: Store, note: WriteNote): FiredTable {
   const nameOf = (id: string) => sql<{ name: string }, [string]>('SELECT name FROM schedules WHERE id = ?').get(id)?.name ?? id
   const put = sql<never, [string, number, number, string, number, string, string, number, string | null]>(
     `INSERT INTO schedule_runs(schedule_id, due, attempt, state, fired, owner, started_by, passed_over, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -231,7 +233,7 @@ function createFiredTable({ sql, write }: Store, note: Note): FiredTable {
     return write(() => {
       const isNew = put.run(scheduleId, due, attempt, state, fired, owner, startedBy, passedOver, message).changes > 0
       if (isNew) {
-        trim.run(scheduleId, scheduleId, kept)
+        trim.run(scheduleId, scheduleId, mostRows)
         if (state !== 'running') note('schedule.ended', { schedule: nameOf(scheduleId), state })
       }
       return isNew
@@ -251,13 +253,13 @@ function createFiredTable({ sql, write }: Store, note: Note): FiredTable {
   }
 
   function claimUnsent(channels: readonly string[], { owner, wants }: Parameters<FiredTable['claimUnsent']>[1]): Unsent | undefined {
-    type Row = Unsent & { readonly sender: string | null }
-    const open = sql<Row, [string]>(
+    type UnsentRow = Unsent & { readonly sender: string | null }
+    const open = sql<UnsentRow, [string]>(
       `SELECT r.schedule_id AS scheduleId, due, attempt, owner, ended, unsent, tries, sender, channel, recipient FROM schedule_runs r
        JOIN schedules s ON s.id = r.schedule_id WHERE unsent IS NOT NULL AND channel IN (SELECT value FROM json_each(?)) ORDER BY ended`,
     )
     const take = sql<never, [string, ...Key]>(`UPDATE schedule_runs SET sender = ? WHERE ${ofKey}`)
-    const isFree = (row: Row) => (row.sender === null || !isAlive(row.sender)) && wants(row)
+    const isFree = (row: UnsentRow) => (row.sender === null || !isAlive(row.sender)) && wants(row)
     // Most looks find nothing, and need no lock for that.
     if (!open.all(JSON.stringify(channels)).some(isFree)) return undefined
     return write(() => {
@@ -304,7 +306,7 @@ function keyOf({ scheduleId, due, attempt }: FiredKey): Key {
   return [scheduleId, due, attempt]
 }
 
-/** What a person decided about a schedule. Times are milliseconds since 1970. */
+/** The part of a schedule that a person decides. Times are milliseconds since 1970. */
 export type ScheduleDefinition = {
   readonly name: string
   readonly kind: 'at' | 'every' | 'cron'

@@ -5,7 +5,7 @@ import { SQLiteError } from 'bun:sqlite'
 export type StorageFailure = {
   readonly code: 'corrupt' | 'locked' | 'read_only' | 'full' | 'unreadable' | 'newer_schema'
   readonly path: string
-  /** What happened, why, and what to do next. */
+  /** Says what happened, why, and what to do next. */
   readonly message: string
 }
 

@@ -8,7 +8,7 @@ import { migrations } from './migrations.ts'
 import { isLocked, type StorageFailure, storageFailure } from './storage-failure.ts'
 
 /** How long to wait for other processes that write. */
-export type Waiting = 'long' | 'briefly'
+export type WaitLength = 'long' | 'briefly'
 
 export type Store = {
   readonly path: string
@@ -18,7 +18,7 @@ export type Store = {
    * Runs `body` in one transaction, or in the current one if there is one. Throws what `body` or SQLite throws, after a rollback. Waits
    * while other processes write; `briefly`: at most a tenth of a second, then it throws SQLITE_BUSY.
    */
-  write<T>(body: () => T, waiting?: Waiting): T
+  write<T>(body: () => T, waiting?: WaitLength): T
   /**
    * Works like a brief `write`, for data that can be rebuilt: on disk with the next transaction, not on return. Not within another
    * transaction.
@@ -125,7 +125,7 @@ function beginAtOnce(db: Database, busyTimeoutMs: number): void {
   }
 }
 
-function waitUntilFree(attempt: () => void, lockWait: () => LockWait, waiting: Waiting): void {
+function waitUntilFree(attempt: () => void, lockWait: () => LockWait, waiting: WaitLength): void {
   const until = performance.now() + (waiting === 'briefly' ? briefMs : Number.POSITIVE_INFINITY)
   for (let wait: LockWait | undefined; ; ) {
     try {

@@ -2,13 +2,13 @@ import { expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Appended, Checkpoint } from './draft.ts'
+import type { AppendResult, Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, pathsIn, required } from './fixture.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog } from './ledger.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
-function failed(appended: Appended): string {
+function failed(appended: AppendResult): string {
   return appended.ok ? 'it was appended' : `${appended.failure.code}: ${appended.failure.message}`
 }
 

@@ -18,7 +18,7 @@ export type ReceiptDraft = {
   readonly approval?: string
   readonly error?: string
   readonly sandbox?: ReceiptSandbox
-  /** What became of the call's changes to the workspace; see Receipt. */
+  /** The fate of the call's changes to the workspace; see Receipt. */
   readonly changes?: string
 }
 
@@ -27,7 +27,7 @@ export type WrittenReceipt = Omit<ReceiptDraft, 'at'> & { readonly id: string; r
 
 export type Checkpoint = Anchor & { readonly size: number }
 
-export type Appended =
+export type AppendResult =
   | {
       readonly ok: true
       readonly receiptIds: readonly string[]
@@ -39,7 +39,7 @@ export type Appended =
     }
   | { readonly ok: false; readonly failure: ReceiptFailure }
 
-export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined, logId?: string) => Appended
+export type AppendReceipts = (drafts: readonly ReceiptDraft[], checkpoint: Checkpoint | undefined, logId?: string) => AppendResult
 
 /**
  * Collects the receipts of one transaction: `add` numbers and chains them, all have one timestamp, and all are on disk when `write`
@@ -57,11 +57,11 @@ export type Ledger = {
   /** Adds a receipt that accounts for the earlier ones in this ledger, which no longer belong to a run. */
   disown(): void
   /**
-   * Call it before an act: proves that its receipt can be written. `byWriting`: writes to the disk and takes that back, as for an empty log,
-   * instead of only asking how much room there is.
+   * Call it before an act: proves that its receipt can be written. `byWriting`: writes to the disk and takes that back, as for an empty
+   * log, instead of only asking how much room there is.
    */
   prove(byWriting: boolean): { readonly ok: true } | { readonly ok: false; readonly failure: ReceiptFailure }
-  write(): Appended
+  write(): AppendResult
   close(): void
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { draft, mustAppend, required } from './fixture.ts'
 import { headLine } from './form/anchor.ts'
 import { readReceipt } from './form/receipt.ts'
-import { type Line, readLines } from './form/receipt-lines.ts'
+import { type LogLine, readLines } from './form/receipt-lines.ts'
 import { readHead } from './head.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog } from './ledger.ts'
@@ -106,7 +106,7 @@ describe('lines at the border of what is read at once', () => {
   const sizes = (content: string | Uint8Array) => {
     const path = join(empty().folder, 'lines')
     writeFileSync(path, content)
-    return [...readLines(path)].map(({ text, bytes, torn }: Line) => [text?.length, bytes, torn])
+    return [...readLines(path)].map(({ text, bytes, torn }: LogLine) => [text?.length, bytes, torn])
   }
   test.each<[string, string | Uint8Array, unknown[]]>([
     ['a line of just 1 MiB', `${'x'.repeat(piece - 1)}\n`, [[piece - 1, piece, false]]],

@@ -38,7 +38,7 @@ export function readHead(path: string): { readonly state: 'missing' | 'damaged' 
 
 /** A writer may be active, so reads twice: equal texts are complete. */
 function steadyText(path: string): string {
-  const look = () => readFileSync(path, 'latin1').slice(0, 1000)
-  const [first, second] = [look(), look()]
-  return first === second ? first : look()
+  const read = () => readFileSync(path, 'latin1').slice(0, 1000)
+  const [first, second] = [read(), read()]
+  return first === second ? first : read()
 }

@@ -15,14 +15,14 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { hasCode } from '../kit/errors.ts'
-import type { Appended, AppendReceipts, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './draft.ts'
+import type { AppendReceipts, AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './draft.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/receipt.ts'
 import { readHead, writeHead } from './head.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
 import { adoptionDraft } from './left-over.ts'
 import { diskFailure, fullDisk, type ReceiptFailure } from './receipt-failure.ts'
-import { lineBefore, newLogId, type Settled, settle } from './settle-crash.ts'
+import { lineBefore, newLogId, type SettleResult, settle } from './settle-crash.ts'
 
 type ReceiptLogOptions = {
   readonly paths: ReceiptPaths
@@ -73,8 +73,8 @@ function guarded<T>({ log }: ReceiptPaths, step: () => T | Failed): T | Failed {
 }
 
 type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
-type Done = Extract<Appended, { ok: true }>
-type Begun = Extract<Settled, { ok: true }> & { readonly key: Uint8Array }
+type Done = Extract<AppendResult, { ok: true }>
+type Begun = Extract<SettleResult, { ok: true }> & { readonly key: Uint8Array }
 
 /** The database's knowledge of the log. */
 type KnownLog = { readonly checkpoint: Checkpoint | undefined; readonly logId: string | undefined }
@@ -133,7 +133,7 @@ function ledgerOver(book: Book, { checkpoint, adopted, tornBytes, key }: Begun):
     disown: () => account(checkpoint.count + 1, checkpoint.count + receipts.length),
     prove: (byWriting) => guarded(book.paths, () => prove(book, checkpoint, byWriting)),
     write: () =>
-      guarded(book.paths, (): Appended => {
+      guarded(book.paths, (): AppendResult => {
         if (receipts.length === 0 && tornBytes > 0) writeHead(book.paths.head, checkpoint)
         const written = receipts.length > 0 ? write(book, checkpoint, { receipts, key }) : { ok: true as const, checkpoint }
         return written.ok ? { ...written, receiptIds: receipts.slice(lasting).map(({ id }) => id), adopted, tornBytes } : written
@@ -154,10 +154,10 @@ function timeAfter(file: number, size: number, at: number): number {
  * where a crash interrupted the proof of an empty log.
  */
 function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined): Failed | undefined {
-  if (checkpoint && checkpoint.count > 0) return gone(log, `${checkpoint.count} receipts are known`)
+  if (checkpoint && checkpoint.count > 0) return missingLog(log, `${checkpoint.count} receipts are known`)
   const found = readHead(head)
   if (found.state === 'missing' || (found.state === 'read' && found.anchor.count === 0)) return undefined
-  return gone(log, found.state === 'read' ? `the head file knows ${found.anchor.count} receipts` : 'there is a damaged head file')
+  return missingLog(log, found.state === 'read' ? `the head file knows ${found.anchor.count} receipts` : 'there is a damaged head file')
 }
 
 /** Creates a key only when the log is empty. */
@@ -167,7 +167,7 @@ function keyFor(path: string, empty: boolean): ReadKey {
 }
 
 /** Writes a head file with count 0: it distinguishes a log whose first append a crash interrupted from one that lost its beginning. */
-function begun({ head }: ReceiptPaths, key: Uint8Array, logId = newLogId()): Extract<Settled, { ok: true }> {
+function begun({ head }: ReceiptPaths, key: Uint8Array, logId = newLogId()): Extract<SettleResult, { ok: true }> {
   const anchor = sealAnchor(key, { logId, count: 0, head: genesis })
   writeHead(head, anchor)
   return { ok: true, checkpoint: { ...anchor, size: 0 }, adopted: 0, tornBytes: 0 }
@@ -273,7 +273,7 @@ function unusable(path: string): ReceiptFailure {
   return { code: 'unreadable', message }
 }
 
-function gone(path: string, knows: string): Failed {
+function missingLog(path: string, knows: string): Failed {
   const message = `the receipts log "${path}" is missing or empty, but ${knows}; restore it from a backup`
   return { ok: false, failure: { code: 'altered', message } }
 }
@@ -320,7 +320,7 @@ export function createReceiptLog(options: ReceiptLogOptions): AppendReceipts {
   }
 }
 
-const nothing: Appended = { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
+const nothing: AppendResult = { ok: true, receiptIds: [], checkpoint: undefined, adopted: 0, tornBytes: 0 }
 
 function isEmpty(path: string): boolean {
   return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0

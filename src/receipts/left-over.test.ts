@@ -6,7 +6,7 @@ import { readReceipt } from './form/receipt.ts'
 import { readKey } from './key.ts'
 import { adoptedBy, isAdoption } from './left-over.ts'
 import { lines } from './tampering.fixture.ts'
-import { type VerifyOptions, verifyReceipts } from './verify/verify-chain.ts'
+import { type VerifyReceiptsOptions, verifyReceipts } from './verify/verify-chain.ts'
 
 const homes: Home[] = []
 afterAll(() => {
@@ -19,7 +19,7 @@ function fresh(): Home {
   return home
 }
 
-const check = ({ paths }: Home, known: Pick<VerifyOptions, 'checkpoint' | 'ownLog'>) =>
+const check = ({ paths }: Home, known: Pick<VerifyReceiptsOptions, 'checkpoint' | 'ownLog'>) =>
   verifyReceipts({ path: paths.log, headPath: paths.head, key: readKey(paths.key), ...known })
 const receiptsOf = (home: Home) => lines(home).map((line) => required(readReceipt(line)))
 const own = 'a'.repeat(32)
@@ -69,7 +69,10 @@ describe('what the one step left that was cut off', () => {
 })
 
 describe('refused is', () => {
-  const refusal = (home: Home, { checkpoint, ownLog }: Pick<VerifyOptions, 'ownLog'> & { checkpoint?: Parameters<Home['append']>[1] }) => {
+  const refusal = (
+    home: Home,
+    { checkpoint, ownLog }: Pick<VerifyReceiptsOptions, 'ownLog'> & { checkpoint?: Parameters<Home['append']>[1] },
+  ) => {
     const before = home.log()
     const found = check(home, { checkpoint, ...(ownLog === undefined ? {} : { ownLog }) })
     const appended = home.append([draft(9)], checkpoint, ownLog)

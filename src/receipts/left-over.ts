@@ -53,14 +53,14 @@ export const remedy =
  * `known`: how many receipts the checkpoint counts; 0 without a checkpoint, and then `ownLog` is the log that the database would have
  * begun.
  */
-export type KnownSoFar = { readonly known: number; readonly ownLog?: string }
+export type CheckpointFacts = { readonly known: number; readonly ownLog?: string }
 
 /**
  * Receipts reach the disk before the database commits their results, so a crash or a full disk in between leaves those of one step; the
  * next start records that first, and may be interrupted itself. No crash leaves any other receipts. Receipts of one step have one
  * timestamp, and the next step has another.
  */
-export function createLeftOver({ known, ownLog }: KnownSoFar): LeftOver {
+export function createLeftOver({ known, ownLog }: CheckpointFacts): LeftOver {
   const seen: { first?: Receipt; last?: Receipt; steps: number; unexplained: boolean } = { steps: 0, unexplained: false }
 
   function add(receipt: Receipt): void {

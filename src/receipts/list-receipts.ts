@@ -4,7 +4,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { hasCode, unlessMissing } from '../kit/errors.ts'
 import type { WrittenReceipt } from './draft.ts'
 import { macOf, type Receipt, readLink, readReceipt } from './form/receipt.ts'
-import { decode, type Line, longestLine } from './form/receipt-lines.ts'
+import { decode, type LogLine, longestLine } from './form/receipt-lines.ts'
 import { readKey } from './key.ts'
 import { diskFailure, type ReceiptFailure } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
@@ -34,7 +34,7 @@ export function listReceipts({ path, limit }: { readonly path: string; readonly 
 }
 
 /** Yields the lines of all segments. @throws errno errors other than a missing file */
-function* newestFirst(log: string): Generator<Line> {
+function* newestFirst(log: string): Generator<LogLine> {
   for (const path of filesOf(log).toReversed()) {
     try {
       yield* linesBackward(path)
@@ -45,14 +45,14 @@ function* newestFirst(log: string): Generator<Line> {
 }
 
 /** @returns the receipt with this id or number, as stored in the log; undefined when there is none or the log cannot be read. */
-export function showReceipt(path: string, wanted: string): Receipt | undefined {
-  const seq = numberOf(wanted)
-  const isWanted = (receipt: Receipt | undefined) => receipt?.id === wanted || String(receipt?.seq) === wanted
+export function showReceipt(path: string, idOrNumber: string): Receipt | undefined {
+  const seq = numberOf(idOrNumber)
+  const isMatch = (receipt: Receipt | undefined) => receipt?.id === idOrNumber || String(receipt?.seq) === idOrNumber
   try {
     const found = seq > 0 ? receiptOf(findLine(path, seq)) : undefined
-    if (isWanted(found)) return found
+    if (isMatch(found)) return found
     // Search the whole log if it is out of order, but not if it ends before this number.
-    return listed(path, seq)?.find(isWanted)
+    return listed(path, seq)?.find(isMatch)
   } catch (error) {
     if (!diskFailure(path, error)) throw error
     return undefined
@@ -79,7 +79,7 @@ const newline = 0x0a
  * `readLines`, but the first one may be torn; stops at a line that is too long.
  * @throws errno errors
  */
-function* linesBackward(path: string): Generator<Line> {
+function* linesBackward(path: string): Generator<LogLine> {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     yield* backward(file)
@@ -88,7 +88,7 @@ function* linesBackward(path: string): Generator<Line> {
   }
 }
 
-function* backward(file: number): Generator<Line> {
+function* backward(file: number): Generator<LogLine> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let rest: Uint8Array = new Uint8Array(0)
   for (let position = fstatSync(file).size; position > 0; ) {
@@ -106,7 +106,7 @@ function* backward(file: number): Generator<Line> {
   }
 }
 
-function* reversed(decoder: TextDecoder, bytes: Buffer): Generator<Line> {
+function* reversed(decoder: TextDecoder, bytes: Buffer): Generator<LogLine> {
   let end = bytes.lastIndexOf(newline) + 1
   if (end < bytes.length) yield { text: decode(decoder, bytes.subarray(end)), bytes: bytes.length - end, torn: true }
   while (end > 0) {
@@ -170,7 +170,7 @@ function search(file: number, seq: number): string | undefined {
 }
 
 /** Returns the first numbered line that `isWanted` accepts, from the start of the file or after the next newline. */
-function ahead(file: number, position: number, isWanted: (line: Numbered) => boolean): Numbered | undefined {
+function ahead(file: number, position: number, isMatch: (line: Numbered) => boolean): Numbered | undefined {
   for (let length = 4096; length <= 1 << 22; length *= 4) {
     const bytes = new Uint8Array(length)
     const read = readSync(file, bytes, 0, length, position)
@@ -178,7 +178,7 @@ function ahead(file: number, position: number, isWanted: (line: Numbered) => boo
       .decode(bytes.subarray(0, read))
       .split('\n')
       .slice(position === 0 ? 0 : 1, -1)
-    const found = lines.map(numbered).find((line) => line !== undefined && isWanted(line))
+    const found = lines.map(numbered).find((line) => line !== undefined && isMatch(line))
     if (found || read < length) return found
   }
 }

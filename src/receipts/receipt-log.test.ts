@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import type { Appended, Checkpoint } from './draft.ts'
+import type { AppendResult, Checkpoint } from './draft.ts'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
 import { headLine, sealAnchor } from './form/anchor.ts'
 import { genesis, type Receipt, readReceipt } from './form/receipt.ts'
@@ -40,7 +40,7 @@ function receiptsOf(home: Home): Receipt[] {
     .map((line) => required(readReceipt(line)))
 }
 
-function failed(appended: Appended): string {
+function failed(appended: AppendResult): string {
   return appended.ok ? 'it was appended' : `${appended.failure.code}: ${appended.failure.message}`
 }
 

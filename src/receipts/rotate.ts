@@ -2,7 +2,7 @@
 
 import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Appended, Checkpoint, ReceiptDraft, ReceiptPaths } from './draft.ts'
+import type { AppendResult, Checkpoint, ReceiptDraft, ReceiptPaths } from './draft.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { lineOf } from './form/receipt.ts'
 import { writeHead } from './head.ts'
@@ -22,7 +22,7 @@ export type Rotation = {
  * Requires the lock between processes, like an append; the caller stores the returned checkpoint under it. A crash leaves either the old
  * log, or the new one with the old checkpoint, which the next append recognises by the previous segment.
  */
-export function rotate(rotation: Rotation): Appended & { readonly segment?: string } {
+export function rotate(rotation: Rotation): AppendResult & { readonly segment?: string } {
   try {
     return rotated(rotation)
   } catch (error) {
@@ -32,7 +32,7 @@ export function rotate(rotation: Rotation): Appended & { readonly segment?: stri
   }
 }
 
-function rotated({ paths, checkpoint, draft }: Rotation): Appended & { readonly segment?: string } {
+function rotated({ paths, checkpoint, draft }: Rotation): AppendResult & { readonly segment?: string } {
   const settled = createReceiptLog({ paths })([], checkpoint)
   if (!settled.ok || !settled.checkpoint) return settled
   const key = readKey(paths.key)

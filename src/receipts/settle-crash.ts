@@ -14,7 +14,7 @@ import type { ReceiptFailure } from './receipt-failure.ts'
 import { segmentsOf } from './segments.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
-export type Settled =
+export type SettleResult =
   | { readonly ok: true; readonly checkpoint: Checkpoint; readonly adopted: number; readonly tornBytes: number }
   | { readonly ok: false; readonly failure: ReceiptFailure }
 
@@ -32,7 +32,7 @@ type SettleOptions = {
  * Reads only the last known receipt and what follows it; without a checkpoint it reads the whole log, which the head file must then
  * confirm.
  */
-export function settle(options: SettleOptions & { readonly size: number }): Settled {
+export function settle(options: SettleOptions & { readonly size: number }): SettleResult {
   const { checkpoint, path, key } = options
   if (!checkpoint) return adoptAll(options)
   if (!isSealed(key, checkpoint))
@@ -63,7 +63,7 @@ function carriedOver(log: string, checkpoint: Checkpoint): boolean {
   }
 }
 
-function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): Settled {
+function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): SettleResult {
   let at: Position = checkpoint
   let [size, tornBytes] = [checkpoint.size, 0]
   const left = createLeftOver({ known: checkpoint.count })
@@ -83,7 +83,7 @@ function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): 
   return tooMany === undefined ? adopted({ file, key, at, size, known: checkpoint.count, tornBytes }) : unfit(tooMany)
 }
 
-function adoptAll({ file, path, headPath, key, logId }: SettleOptions): Settled {
+function adoptAll({ file, path, headPath, key, logId }: SettleOptions): SettleResult {
   const verified = verifyReceipts({ path, headPath, key: { ok: true, key }, checkpoint: undefined, ownLog: logId })
   const [problem] = verified.problems
   if (problem?.kind === 'database') return unfit(problem.message)
@@ -92,7 +92,7 @@ function adoptAll({ file, path, headPath, key, logId }: SettleOptions): Settled 
   return adopted({ file, key, at, size: verified.size, known: 0, tornBytes: verified.tornBytes })
 }
 
-type Found = {
+type VerifiedLog = {
   readonly file: number
   readonly key: Uint8Array
   readonly at: Position
@@ -101,7 +101,7 @@ type Found = {
   readonly tornBytes: number
 }
 
-function adopted({ file, key, at: { logId, count, head }, size, known, tornBytes }: Found): Settled {
+function adopted({ file, key, at: { logId, count, head }, size, known, tornBytes }: VerifiedLog): SettleResult {
   if (tornBytes > 0) {
     ftruncateSync(file, size)
     fsyncSync(file)
@@ -115,11 +115,11 @@ export function newLogId(): string {
 }
 
 /** The log is valid, but the database does not match it. */
-function unfit(message: string): Settled {
+function unfit(message: string): SettleResult {
   return { ok: false, failure: { code: 'altered', message } }
 }
 
-function altered(path: string, why: string): Settled {
+function altered(path: string, why: string): SettleResult {
   const message = `the receipts log "${path}" was altered: ${why}; run "braidclaw receipt verify", then restore it from a backup`
   return { ok: false, failure: { code: 'altered', message } }
 }

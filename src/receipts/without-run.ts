@@ -5,7 +5,7 @@ import { sha256 } from '../kit/sha256.ts'
 import type { Receipt } from './form/receipt.ts'
 import { adoptedBy, isAdoption, type Span } from './left-over.ts'
 
-/** What the database knows besides the journal. */
+/** The facts that the database has besides the journal. */
 export type KnownToDatabase = {
   /** How many receipts its checkpoint counts: the next start checks those after them. */
   readonly counted: number
@@ -28,7 +28,7 @@ export type WithoutRun = {
 
 export const clearing = 'memory.clear'
 export const acceptance = 'receipt.accept'
-/** One conversation was deleted; its input names the receipts that belong to no run since. */
+/** Marks that one conversation was deleted; its input names the receipts that belong to no run since then. */
 export const deletion = 'conversation.delete'
 
 /** Recognises an operator's action outside of any run: no tool has a dot in its name, even if the operator approved its call. */
@@ -36,14 +36,14 @@ export function isOperatorAction({ tool, approval }: Receipt): boolean {
   return approval === 'operator' && tool.includes('.')
 }
 
-type Log = {
+type LogFacts = {
   readonly count: number
   /** Operator actions and adoptions, oldest first. */
   readonly special: readonly Receipt[]
   readonly isNamed: (seq: number) => boolean
 }
 
-export function withoutRun({ count, special, isNamed }: Log, known: KnownToDatabase): WithoutRun {
+export function withoutRun({ count, special, isNamed }: LogFacts, known: KnownToDatabase): WithoutRun {
   const adopted = special.filter(isAdoption).flatMap((receipt) => adoptedBy(receipt) ?? [])
   // An action that a crash rolled back never happened, although its receipt exists.
   const done = special.filter((receipt) => isOperatorAction(receipt) && receipt.seq <= known.counted && !isIn(adopted, receipt.seq))

@@ -9,7 +9,7 @@ export type EntryState = {
   readonly size?: number
   /** SHA-256 of a file's content in hex. */
   readonly sha256?: string
-  /** What a link contains, unresolved. */
+  /** The target of a link, unresolved. */
   readonly target?: string
 }
 
@@ -53,8 +53,8 @@ export type ChangeSet = {
   content(change: Change, side: 'before' | 'after', maxBytes: number): Uint8Array | undefined
   /**
    * Decides what a yes to the open question applies: only these paths, some of them with the person's own content. The record of the call
-   * then has the digest of exactly that. Absent when a yes can only be to the whole. @returns the part for the decision that says yes, or why
-   * it is not possible
+   * then has the digest of exactly that. Absent when a yes can only be to the whole. @returns the part for the decision that says yes, or
+   * why it is not possible
    */
   revise?(revision: Revision): Promise<Revised>
   /** Moves in repositories, which are shown instead of git's own files. Absent when the changes move nothing. */
@@ -62,7 +62,7 @@ export type ChangeSet = {
 }
 
 export type GitShown = {
-  /** Whether the path is an object, a reference, an index or a log, which says nothing to a person. */
+  /** Tells whether the path is an object, a reference, an index or a log, which says nothing to a person. */
   isOwn(path: string): boolean
   /** One line for each reference, unescaped names quoted, with the files of its new commits. */
   parts(): readonly { readonly title: string; readonly set?: ChangeSet }[]

@@ -12,12 +12,12 @@ import type { JournalledRules } from './rules/rule-thread.ts'
 import { prepareThread, prepareThreads, ThreadFailure } from './threads/prepare-thread.ts'
 import type { AnyUserThread } from './threads/thread.ts'
 
-/** What precedes the prompt of a run; it does not change during the run. */
+/** The part of a request before the prompt; it does not change during the run. */
 export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
   readonly history: readonly Message[]
-  /** How many messages at the end of it belong to the turn that goes on. */
+  /** How many messages at its end belong to the turn that continues. */
   readonly openMessages?: number
-  /** What was read earlier in the conversation, and whether the prompt is of others; see `egress`. */
+  /** The kinds of data that the conversation has read, and whether others wrote the prompt; see `egress`. */
   readonly labels?: readonly Label[]
   /** The project's instruction files that are part of the system prompt, for the journal. */
   readonly instructions?: readonly JournalledInstruction[]
@@ -51,7 +51,7 @@ export type AgentConfig = {
 export type Agent = {
   readonly conversationId: string
   /**
-   * Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. With `continues` it goes on with that
+   * Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. With `continues` it continues that
    * run: its `proposals` are judged again and made before the model is asked. @throws if a run is under way
    */
   run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent>
@@ -86,12 +86,12 @@ export type Agent = {
   context(): ContextUse | undefined
 }
 
-type Ended = { readonly ending: Ending | undefined; readonly usage: Usage | undefined; readonly context: ContextUse }
+type FinishedRun = { readonly ending: Ending | undefined; readonly usage: Usage | undefined; readonly context: ContextUse }
 
 /** @throws ThreadFailure when a developer's thread is invalid */
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
-  const state: { run?: Run | undefined; ended?: Ended; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+  const state: { run?: Run | undefined; ended?: FinishedRun; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
   let joining = prepareThreads(config.threads ?? [])
 
   async function* run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent> {

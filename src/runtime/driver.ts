@@ -74,7 +74,7 @@ export type RunOptions = {
 export type Run = ReturnType<typeof createRun>
 
 /** An external event before the kernel takes it, and the callback that reports what became of it. */
-type Sent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
+type QueuedEvent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
 
 const queueCapacity = 256
 const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: new Map() }
@@ -122,7 +122,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
   const known = new Map(joining.map(({ name, thread }) => [name, thread]))
   const threadOf = (name: string) => known.get(name)
   const step = createStepper({ runId: identity.runId, threads, threadOf, now: ports.now, approvalTtlMs })
-  let inbox: Sent[] = []
+  let inbox: QueuedEvent[] = []
   const unrecorded = (event: AgentEvent) => {
     ports.piece?.(identity, event)
     return queue.push(event)
@@ -218,12 +218,12 @@ export function createRun({ identity, threads, joining, ports, request, history,
     return controller.signal
   }
 
-  /** Removes the thinking events that the consumer already saw as they arrived; the journal keeps the thoughts with the reply. */
+  /** Removes the thinking events that the consumer already saw as they arrived; the journal stores the thoughts with the reply. */
   function unseen(event: RunEvent, shown: readonly AgentEvent[]): readonly AgentEvent[] {
     if (event.type !== 'model.done') return shown
-    const told = state.thoughts.splice(0).join('')
+    const streamed = state.thoughts.splice(0).join('')
     const thought = shown.flatMap((each) => (each.type === 'thinking' ? [each.content] : [])).join('')
-    return told === thought ? shown.filter(({ type }) => type !== 'thinking') : shown
+    return streamed === thought ? shown.filter(({ type }) => type !== 'thinking') : shown
   }
 
   async function ask(): Promise<void> {

@@ -43,7 +43,7 @@ export function createCarryOut({ act, changes, redact, begin, end, fail }: Carry
     void outcome.then((outcome) => end(id, { type: 'tool.done', id, outcome: redact(outcome) }), fail)
   }
 
-  function tell({ id, call, judgement }: Internal<'act'>, { changes: review, ...rest }: ActOutcome): void {
+  function report({ id, call, judgement }: Internal<'act'>, { changes: review, ...rest }: ActOutcome): void {
     const outcome = redact(rest)
     if (review !== undefined) ran.set(id, outcome)
     end(
@@ -72,7 +72,7 @@ export function createCarryOut({ act, changes, redact, begin, end, fail }: Carry
   return {
     act(event: Internal<'act'>, refusal: string | undefined): void {
       const signal = begin(event.id)
-      if (refusal === undefined) void act(event, signal).then((outcome) => tell(event, outcome), fail)
+      if (refusal === undefined) void act(event, signal).then((outcome) => report(event, outcome), fail)
       else done(event.id, Promise.resolve(notApproved(refusal)))
     },
     apply,
@@ -99,12 +99,12 @@ type GatesOptions = {
   readonly fail: (error: unknown) => void
 }
 
-type Gate = { readonly question: Question; readonly takeBack: readonly (() => void)[]; readonly closed: PromiseWithResolvers<void> }
+type OpenGate = { readonly question: Question; readonly takeBack: readonly (() => void)[]; readonly closed: PromiseWithResolvers<void> }
 
 /** Tracks the open gates of one run: who may answer, until when, and whether another process already has. */
 export function createGates({ identity, questions, after, ttlMs, decide, fail }: GatesOptions) {
   /** By the gate's id. */
-  const gates = new Map<string, Gate>()
+  const gates = new Map<string, OpenGate>()
 
   /** Opens a gate. `earlier`: an approval of the same plan from a run that could not wait; then nobody is asked. */
   function open({ id, call, judgement, changes }: Internal<'gate.open'>, earlier: Decision | undefined): void {
@@ -168,7 +168,7 @@ export function createGates({ identity, questions, after, ttlMs, decide, fail }:
 }
 
 /** Asks the model for the next reply: makes the request fit before, and repeats it smaller when the model refuses it for its length. */
-type Asking = {
+type ModelRequest = {
   readonly question: Omit<ModelQuestion, 'request' | 'onFailure'>
   readonly request: Omit<ModelQuestion['request'], 'messages'>
   readonly messages: RunMessages
@@ -186,7 +186,7 @@ const mostRepeats = 2
 const surelyTooLong = 1.25
 
 /** Never rejects. */
-export async function askModel({ question, request, messages, window, record }: Asking): Promise<ModelReply> {
+export async function askModel({ question, request, messages, window, record }: ModelRequest): Promise<ModelReply> {
   const ask = (onFailure?: (failure: ProviderFailure) => void) =>
     think({ ...question, request: { ...request, messages: messages.all() }, ...(onFailure ? { onFailure } : {}) })
   if (!window) return ask()

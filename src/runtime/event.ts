@@ -11,9 +11,9 @@ export type StopReason = 'end_turn' | 'cancelled' | 'error'
 export type Usage = {
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Of `inputTokens`: read from the provider's cache. */
+  /** The part of `inputTokens` that was read from the provider's cache. */
   readonly cachedInputTokens?: number
-  /** Of `inputTokens`: written to the provider's cache. */
+  /** The part of `inputTokens` that was written to the provider's cache. */
   readonly cacheWriteTokens?: number
   readonly costMicros?: number
   /** The runtime counted the tokens from the sent and received text, because the provider did not report them. */
@@ -32,7 +32,9 @@ export type Part =
 /** A tool call as the model requested it. `input` is already parsed; `malformed` holds the raw text if it was not a JSON object. */
 export type Call = { readonly id: string; readonly name: string; readonly input: JsonObject; readonly malformed?: string }
 
-/** What a call reads or does, for the rule about what may be sent out: private data, content that others wrote, something that leaves. */
+/**
+ * Classifies a call for the rule about data that may be sent out: it reads private data, reads content that others wrote, or sends data.
+ */
 export type Label = 'reads_private' | 'reads_untrusted' | 'sends'
 
 /**
@@ -75,8 +77,8 @@ export type ToolOutcome = {
 export type Changed = { readonly outcome: ToolOutcome; readonly review: ChangeReview }
 
 /**
- * Room that was made in the model's window before a request. Sizes are estimated tokens. It depends on facts that only the live run has (the
- * window, the size of earlier turns, the summary), so it is journalled; a replay checks `digest`.
+ * Room that was made in the model's window before a request. Sizes are estimated tokens. It depends on facts that only the live run has
+ * (the window, the size of earlier turns, the summary), so it is journalled; a replay checks `digest`.
  */
 export type Trim = {
   readonly window: number
@@ -93,7 +95,7 @@ export type Trim = {
   readonly omitted: number
   /** Cost of the summary. */
   readonly usage?: Usage
-  /** Whether the model can read a result again with result_read. */
+  /** Tells whether the model can read a result again with result_read. */
   readonly readable: boolean
   /** Tells a person about the window. */
   readonly note?: string
@@ -108,7 +110,7 @@ export type WindowUse = { readonly window: number; readonly used: number }
 export type ContextUse = Partial<WindowUse> & { readonly trimmed: number }
 
 /**
- * The interrupted run that another run goes on with. `asked` is the question of that turn; `proposals` are the calls of its last reply that
+ * The interrupted run that another run continues. `asked` is the question of that turn; `proposals` are the calls of its last reply that
  * have no result, judged again.
  */
 export type Continued = { readonly run: string; readonly asked: string; readonly proposals: readonly Proposal[] }
@@ -140,7 +142,7 @@ export type ExternalEvent =
       readonly mode: Mode
       readonly at: number
       readonly model: string
-      /** What was read earlier in the conversation, and whether the prompt itself is of others. */
+      /** The kinds of data that the conversation has read, and whether others wrote the prompt. */
       readonly labels?: readonly Label[]
       /** Absent: the run begins a turn. Else the prompt is a note for the model, empty in most runs. */
       readonly continues?: Continued
@@ -231,7 +233,7 @@ export type InternalEvent =
   | { readonly type: 'stalled' }
   | { readonly type: 'finish'; readonly ending: Ending }
 
-/** What the model is told about one call after its round. */
+/** The result of one call as the model gets it after the round. */
 export type ToolReport = { readonly call: Call; readonly ok: boolean; readonly text: string }
 
 export type RunEvent = ExternalEvent | InternalEvent
@@ -257,7 +259,7 @@ export type FailureCode =
   | 'aborted'
   | 'unknown'
 
-/** What a consumer of a run sees: exactly the nine kinds of seed 003. */
+/** The events that a consumer of a run sees: exactly the nine kinds of seed 003. */
 export type AgentEvent =
   | { type: 'init'; runId: string; model: string }
   | { type: 'thinking'; content: string }

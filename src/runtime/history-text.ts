@@ -4,9 +4,9 @@ import type { Ending } from './event.ts'
 
 /** @param result the model's last text, if any. @returns undefined when the model did not answer: an apology is not an answer */
 export function rememberedOf(ending: Ending, result = ''): string | undefined {
-  const said = result.trim()
-  if (said === '' || isUnanswered(ending)) return undefined
-  return ending.code === 'answered' ? said : `${said}\n\n[${endingNote(ending)}]`
+  const answer = result.trim()
+  if (answer === '' || isUnanswered(ending)) return undefined
+  return ending.code === 'answered' ? answer : `${answer}\n\n[${endingNote(ending)}]`
 }
 
 /**

@@ -12,29 +12,29 @@ const fates = ['none', 'direct', 'dropped', 'pending']
  * they wait for a person, `direct` when the call ran on the workspace itself. Undefined when the call started no confined child.
  */
 export function changesOf(metadata: { readonly changes?: unknown } | undefined): string | undefined {
-  const told = metadata?.changes
-  return typeof told === 'string' && (fates.includes(told) || /^[0-9a-f]{64}$/.test(told)) ? told : undefined
+  const fate = metadata?.changes
+  return typeof fate === 'string' && (fates.includes(fate) || /^[0-9a-f]{64}$/.test(fate)) ? fate : undefined
 }
 
-/** The command's own failure stays a failure: what it changed until then is applied. */
+/** Returns the outcome of a call whose changes were applied. A command that failed stays a failure: its changes until then are applied. */
 export function applied(ran: ToolOutcome, { digest }: { readonly digest: string }): ToolOutcome {
   return withChanges(ran, digest)
 }
 
-/** The changes could not be applied, or may not be after all; nothing of them is in the workspace. */
+/** Returns the outcome of a call whose changes could not be applied, or were not permitted after all; none of them is in the workspace. */
 export function notApplied(ran: ToolOutcome, status: 'failed' | 'denied', why: string): ToolOutcome {
   const error = `the command ran, but its changes were not applied: ${why}`
   return withChanges({ ...ran, status, error }, 'dropped')
 }
 
-/** A denial that keeps what the command printed. The journal's outcome may come from another program, so it is taken as it is. */
+/** Returns a denial that keeps the command's output. The journal's outcome may come from another program, so it is taken as it is. */
 export function dropOutcome<Ran extends { readonly metadata?: unknown }>(drop: Pick<Drop, 'by' | 'reason'> & { readonly outcome: Ran }) {
   const { by, reason, outcome } = drop
   const metadata = { ...(isObject(outcome.metadata) ? outcome.metadata : {}), changes: isPending(drop) ? 'pending' : 'dropped' }
   return { ...outcome, status: 'denied' as const, error: `${by}: ${reason}`, metadata }
 }
 
-/** Nobody could be asked: the changes are kept until the approval expires, unless they could not be kept (`notKept`). */
+/** Tells whether the changes wait for an approval because nobody could be asked, unless they could not be stored (`notKept`). */
 export function isPending({ by, outcome }: Pick<Drop, 'by'> & { readonly outcome: { readonly metadata?: unknown } }): boolean {
   return by === 'approval.nobody' && !(isObject(outcome.metadata) && outcome.metadata.changes === 'dropped')
 }
@@ -57,7 +57,7 @@ export function outcomeText({ status, output, error, instructions = [] }: ToolOu
   return [result, ...instructions.map(instructionText)].join('\n\n')
 }
 
-/** Tells what the command did, that its changes are not in the workspace, and why. */
+/** Explains to the model that the command ran, that its changes are not in the workspace, and why. */
 export function dropText(drop: Pick<Drop, 'by' | 'reason' | 'outcome'> & { readonly review: Pick<Drop['review'], 'summary'> }): string {
   const { by, reason, review, outcome } = drop
   const lost = by === 'approval.nobody' ? '; they could not be kept for a later yes' : ''

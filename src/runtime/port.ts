@@ -45,7 +45,7 @@ export type ChatRequest = {
   readonly meter?: Meter
 }
 
-/** What one attempt can cost. `prices` are in millionths of a US dollar per token; `null`: unknown, but not free. */
+/** The possible cost of one attempt. `prices` are in millionths of a US dollar per token; `null`: unknown, but not free. */
 export type Quote = {
   readonly provider: string
   /** The model that is asked; empty: the provider's own. */
@@ -105,8 +105,9 @@ export type Provider = {
 }
 
 /**
- * `unsent`: the request did not reach the provider. `unfinished`: the reply ended before its end. A refusal for length has `windowTokens`, the window that the server named, and
- * `sentTokens`, how many tokens it counted in the request, where its words hold them; `model`: the model that refused.
+ * `unsent`: the request did not reach the provider. `unfinished`: the reply ended before its end. A refusal for length has `windowTokens`,
+ * the window that the server named, and `sentTokens`, how many tokens it counted in the request, where its words hold them; `model`: the
+ * model that refused.
  */
 export type FailureDetail = {
   readonly status?: number
@@ -155,7 +156,10 @@ export type SummariseTurn = (
   signal: AbortSignal,
 ) => Promise<{ readonly text: string; readonly usage?: Usage } | undefined>
 
-/** What one call would touch. The tool derives it from its validated input alone and the gate judges it. Paths are unresolved, as given. */
+/**
+ * A resource that one call would touch. The tool derives it from its validated input alone and the gate judges it. Paths are unresolved, as
+ * given.
+ */
 export type Touch =
   | { readonly kind: 'path'; readonly path: string; readonly access: 'read' | 'write' }
   /** `direct`: without a private view of the workspace. `network`: hosts, or `@lists` of hosts, that the command is to reach. */
@@ -198,7 +202,7 @@ export type Tool = ToolSpec & {
    * Returns the time limit that this call requests, in milliseconds; the tool's schema bounds it. Absent or undefined: the default limit.
    */
   limitMs?(input: JsonObject): number | undefined
-  /** Whether running it again after a crash is harmless. */
+  /** Tells whether running it again after a crash is harmless. */
   readonly idempotent: boolean
   touches(input: JsonObject): readonly Touch[]
   invoke(input: JsonObject, context: ToolContext): Promise<ToolResult>
@@ -213,7 +217,7 @@ export type ActOutcome = ToolOutcome & { readonly changes?: ChangeReview }
 /** Performs one allowed act and returns its outcome. Never throws. */
 export type Act = (act: Internal<'act'>, signal: AbortSignal) => Promise<ActOutcome>
 
-/** What to do with the changes of a call that ran on a private view. Exactly one of the two is called, after it is on disk. */
+/** Applies or drops the changes of a call that ran on a private view. The runtime calls exactly one of the two, after that is on disk. */
 export type ChangePorts = {
   /**
    * Applies the changes, all or none, and returns the outcome of the whole call: `applied` or `notApplied` of `ran`, which is what `act`
@@ -236,8 +240,8 @@ export type Decision = {
 type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
 
 /**
- * What one super-step adds to the record. `tool.done`, `denied` and `dropped` each append a receipt; an `intent` and an `apply` use up the
- * approval that they name; `gate` opens a question that another process can answer until `expires` (milliseconds since 1970).
+ * An entry that one super-step adds to the record. `tool.done`, `denied` and `dropped` each append a receipt; an `intent` and an `apply`
+ * use up the approval that they name; `gate` opens a question that another process can answer until `expires` (milliseconds since 1970).
  */
 export type RecordEntry =
   | { readonly kind: 'external'; readonly event: ExternalEvent }
@@ -300,7 +304,7 @@ export type RunIdentity = {
   readonly provider: string
   readonly model: string
   readonly channel: string
-  /** Where the conversation started: the real path of the workspace. */
+  /** The folder where the conversation started: the real path of the workspace. */
   readonly folder?: string
   /** Commands run unconfined because an operator requested that: every receipt of the run says so, whatever the call. */
   readonly sandbox?: 'none'

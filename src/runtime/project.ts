@@ -116,10 +116,10 @@ function toolResult({ id, outcome }: Pick<Extract<RunEvent, { type: 'tool.done' 
 /** Adds a text to an emergency stop, because no other part of the program can explain it. */
 function ended(ending: Ending, text: string): AgentEvent[] {
   const words = `Stopped: ${ending.message}. Nothing more was done; "braidclaw estop --clear" lifts the stop.`
-  const said: AgentEvent[] =
+  const notice: AgentEvent[] =
     ending.stop === 'cancelled' && ending.code === 'estop' ? [{ type: 'text', content: words, isPartial: false }] : []
-  const result = said.length > 0 ? words : text
-  return [...said, { type: 'done', stopReason: ending.stop, ...(result ? { result } : {}) }]
+  const result = notice.length > 0 ? words : text
+  return [...notice, { type: 'done', stopReason: ending.stop, ...(result ? { result } : {}) }]
 }
 
 export function textOf(parts: readonly Part[]): string {

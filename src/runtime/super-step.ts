@@ -84,7 +84,7 @@ export function createProgram({ threads, threadOf = () => undefined, onExternal 
     if (trusted.delete(failure.thread)) engine.put(standIn(failure, at))
   }
 
-  /** Nothing is in progress and nobody is asked, so the current blocks would last forever. */
+  /** Replaces the threads whose blocks would last forever: nothing is in progress and no question is open. */
   function releaseStuck(): boolean {
     if (trusted.size === 0) return false
     const held = engine.explain().flatMap(({ event, by }) => by.filter((name) => trusted.has(name)).map((name) => ({ name, event })))

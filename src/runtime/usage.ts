@@ -37,8 +37,8 @@ export function sanitizeUsage({ inputTokens, outputTokens, cachedInputTokens, ca
 }
 
 /**
- * Nobody bills a call that was refused before an answer began or that never arrived. A timeout on the server's side may come after it
- * began.
+ * Tells whether a failed call is free: it was refused before an answer began, or it never arrived. A timeout on the server's side may come
+ * after the answer began.
  */
 export function costsNothing({ code, detail: { status, unsent } }: ProviderFailure): boolean {
   return unsent === true || (status !== undefined && status !== 408 && status !== 504) || unbilled.has(code)

@@ -53,11 +53,11 @@ const enders = ['finisher', 'watchdog']
  * requests that were stuck. @returns for example `act is blocked by rule.no-push`, or the empty text if no thread blocks anything.
  */
 export function blockersOf(blocked: readonly BlockedRequest<RunEvent>[]): string {
-  const told = blocked.flatMap(({ event, by }) => {
+  const texts = blocked.flatMap(({ event, by }) => {
     const names = by.filter((name) => !enders.includes(name))
     return names.length > 0 ? [`${typeOf(event)} is blocked by ${names.join(', ')}`] : []
   })
-  return [...new Set(told)].join('; ')
+  return [...new Set(texts)].join('; ')
 }
 
 /** Formats an event's name for messages: `act#call_1`, `user.tests-passed`. */

@@ -3,7 +3,7 @@
 import type { LimitsConfig } from '../../config/config.ts'
 import type { CommitQueue } from '../../memory/commit-queue.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { Amount, BudgetLedger, BudgetLimit, Reserved } from '../../memory/spend/budget-ledger.ts'
+import type { Amount, BudgetLedger, BudgetLimit, ReserveResult } from '../../memory/spend/budget-ledger.ts'
 import type { Payer as Charged } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../runtime/port.ts'
@@ -102,7 +102,7 @@ type BudgetReservation = {
   readonly now: number
 }
 
-function reserve(ledger: BudgetLedger, { id, budgets, quote, payer, now }: BudgetReservation): Reserved {
+function reserve(ledger: BudgetLedger, { id, budgets, quote, payer, now }: BudgetReservation): ReserveResult {
   const { outputTokens, longestMs } = quote
   const least = costOf(quote, Math.min(outputTokens, leastOutputTokens))
   const expires = Math.ceil(now + longestMs + graceMs)
@@ -132,7 +132,7 @@ function amountOf(used: Usage | 'nothing' | 'unknown'): Amount | 'unknown' | 'un
   return used.estimated ? 'uncounted' : { tokens: used.inputTokens + used.outputTokens, micros: used.costMicros ?? 0 }
 }
 
-type RefusedReservation = Extract<Reserved, { ok: false }>
+type RefusedReservation = Extract<ReserveResult, { ok: false }>
 
 function refusal({ limit, unit, spent, reserved }: RefusedReservation, { quote, now }: { quote: Quote; now: number }): ProviderFailure {
   const show = (amount: Amount) => shown(amount[unit], unit)

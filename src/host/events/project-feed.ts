@@ -11,7 +11,7 @@ import type { AgentEvent, ExternalEvent, Judgement, Proposal, RunEvent } from '.
 import { gateIdOf } from '../../runtime/gate-id.ts'
 import { changesOf, dropOutcome } from '../../runtime/outcome.ts'
 import { type Projected, project, projection } from '../../runtime/project.ts'
-import { type Consequence, consequenceIn, type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import { type Consequence, consequenceIn, externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
 import type { AskedApproval, HostEvent, HostNotice } from './host-event.ts'
 
 export type FeedProjection = (entry: FeedEntry) => readonly HostEvent[]
@@ -160,7 +160,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
     return [...show(event), ...fate(event.id, changesOf(event.outcome.metadata), event.outcome.receipt)]
   }
 
-  function consequence(event: Consequence, body: Entry['body']): readonly ProjectedEvent[] {
+  function consequence(event: Consequence, body: ReplayEntry['body']): readonly ProjectedEvent[] {
     if (event.type === 'finish') return finished(event)
     const receipt = textIn(body, 'receipt')
     if (event.type === 'deny')
@@ -170,7 +170,11 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
   }
 
   /** After a crash the entry has the result itself. */
-  function dropped(event: Extract<Consequence, { type: 'drop' }>, body: Entry['body'], receipt: string | undefined): ProjectedEvent[] {
+  function dropped(
+    event: Extract<Consequence, { type: 'drop' }>,
+    body: ReplayEntry['body'],
+    receipt: string | undefined,
+  ): ProjectedEvent[] {
     const known = isObject(body) && isObject(body.result) ? body.result : undefined
     const metadata = known ? known.metadata : dropOutcome(event).metadata
     const changes = isObject(metadata) ? changesOf(metadata) : undefined
@@ -196,7 +200,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
     ]
   }
 
-  function asked(id: string, { at, body }: Entry & { readonly at: number }): ProjectedEvent[] {
+  function asked(id: string, { at, body }: ReplayEntry & { readonly at: number }): ProjectedEvent[] {
     const proposal = proposals.get(id)
     if (!proposal) return []
     const review = reviews.get(id)
@@ -243,7 +247,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
     /** Whether the run has ended; entries of a repair may follow. */
     isOver: () => state.over,
     /** Returns what the entry completes, in order. Never throws because of what the journal contains. */
-    take(entry: Entry & { readonly at: number }): readonly ProjectedEvent[] {
+    take(entry: ReplayEntry & { readonly at: number }): readonly ProjectedEvent[] {
       const { kind, type, body } = entry
       if (kind === 'note' && type === 'gate.open') return asked(textIn(body, 'id') ?? '', entry)
       if (kind === 'note' && type === 'interrupted') return interrupted(textIn(body, 'message') ?? 'the process of the run ended')

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { quote } from '../../kit/text.ts'
 import { agentFolder } from '../../memory/agent-files/agent-folder.ts'
 import { openPins } from '../../memory/agent-files/agent-memory.ts'
-import type { Pin, Pinned } from '../../memory/agent-files/pins.ts'
+import type { Pin, PinResult } from '../../memory/agent-files/pins.ts'
 import type { Setup } from '../api.ts'
 import type { HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
@@ -46,7 +46,7 @@ export function pinRecords(setup: Setup): PinRecords {
   }
 }
 
-function done(pinned: Pinned): Pin {
+function done(pinned: PinResult): Pin {
   if (pinned.ok) return pinned.pin
   throw new FailureError('error', pinned.message)
 }

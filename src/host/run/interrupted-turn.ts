@@ -5,7 +5,7 @@ import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { broughtBy } from '../../runtime/behaviours/start-events.ts'
 import type { Proposal, ToolOutcome } from '../../runtime/event.ts'
-import { consequenceIn, type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import { consequenceIn, externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
 import type { InterruptedTurn } from '../api.ts'
 
 export type TurnOptions = {
@@ -89,7 +89,7 @@ type LastStep = {
   readonly count: number
 }
 
-function lastStep(entries: readonly Entry[]): LastStep | undefined {
+function lastStep(entries: readonly ReplayEntry[]): LastStep | undefined {
   let step: LastStep | undefined
   for (const entry of entries) {
     const event = externalOf(entry)
@@ -106,7 +106,7 @@ function lastStep(entries: readonly Entry[]): LastStep | undefined {
 /** These refused a call only because the run was about to end. */
 const stops: readonly string[] = ['cancel', ...ranOut, 'limits.max_tool_rounds']
 
-function endIn(entry: Entry): readonly [string, End] | undefined {
+function endIn(entry: ReplayEntry): readonly [string, End] | undefined {
   const event = externalOf(entry) ?? consequenceIn(entry)
   if (event?.type === 'tool.done') return [event.id, endOf(event.outcome)]
   if (event?.type === 'deny') return [event.id, stops.includes(event.by) ? 'open' : 'known']

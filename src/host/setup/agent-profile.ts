@@ -77,7 +77,7 @@ export async function soulOf(
   const named = soulIn(config, agentProfile.id)
   const composed = await composeSystem({
     folder: agentProfile.paths.folder,
-    alone,
+    soulOnly: alone,
     soul: named ? { path: named, home: paths.home } : undefined,
   })
   if (!composed.ok) throw new FailureError('error', `${composed.message}`)

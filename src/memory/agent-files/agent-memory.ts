@@ -8,8 +8,8 @@ import { defaultSoul, systemText } from '../conversations/summary-words.ts'
 import { type FolderPaths, folderPaths } from './agent-folder.ts'
 import { readText, textBound } from './bounded-read.ts'
 import { catchDiskError, type Disk, diskErrorMessage, realDisk } from './disk.ts'
-import { type Alone, alone, takeLock } from './folder-lock.ts'
-import { appendPair, type History, type Pair, pairsIn, readHistory } from './history-file.ts'
+import { folderLock, takeLock, type WithFolderLock } from './folder-lock.ts'
+import { appendPair, type Pair, type PairHistory, pairsIn, readHistory } from './history-file.ts'
 import { createFolderStore, type Lengths } from './history-source.ts'
 import { createPins, type Pins } from './pins.ts'
 
@@ -65,17 +65,17 @@ export function openRecall(options: RecallOptions): OpenedRecall {
 /** Opens only the pins of a folder, which must exist. */
 export function openPins({ folder, now, log, disk = realDisk }: RecallOptions): Pins {
   const paths = folderPaths(folder)
-  return createPins({ path: paths.pins, disk, now, alone: alone({ paths, disk, log }) })
+  return createPins({ path: paths.pins, disk, now, withFolderLock: folderLock({ paths, disk, log }) })
 }
 
 function createRecall(options: RecallOptions): Recall {
   const { folder, now, log, redact = (text) => text, disk = realDisk } = options
   const lengths: Lengths = { max: options.max ?? 200, keep: options.keep ?? 40, portionBytes: options.portionBytes ?? 262_144 }
   const paths = folderPaths(folder)
-  const step = alone({ paths, disk, log })
-  const pins = createPins({ path: paths.pins, disk, now, alone: step })
-  const store = createFolderStore({ paths, disk, lengths, alone: step })
-  const held = createView({ paths, log, alone: step, pins, pairs: pairsIn(lengths.keep) })
+  const step = folderLock({ paths, disk, log })
+  const pins = createPins({ path: paths.pins, disk, now, withFolderLock: step })
+  const store = createFolderStore({ paths, disk, lengths, withFolderLock: step })
+  const view = createView({ paths, log, withFolderLock: step, pins, pairs: pairsIn(lengths.keep) })
 
   function remember(user: string, assistant: string): ReturnType<Recall['remember']> {
     const pair = { user: redact(user), assistant: redact(assistant) }
@@ -95,9 +95,9 @@ function createRecall(options: RecallOptions): Recall {
     folder,
     pins,
     remember,
-    soul: () => held().soul,
-    system: () => systemText(held()),
-    context: (tokenBudget) => contextOf(held().history, tokenBudget),
+    soul: () => view().soul,
+    system: () => systemText(view()),
+    context: (tokenBudget) => contextOf(view().history, tokenBudget),
     compact: (summarise, signal) => compactNow(summarise, signal).catch((error: unknown) => failedBy(error, log)),
   }
 }
@@ -117,17 +117,17 @@ function failedBy(error: unknown, log: Log): Compaction {
 }
 
 /** Returns the newest pairs that fit into the budget. */
-function contextOf({ starts, recent }: History, tokenBudget: number): Context {
-  const taken: Message[][] = []
+function contextOf({ starts, recent }: PairHistory, tokenBudget: number): Context {
+  const newest: Message[][] = []
   let tokens = 0
   for (const pair of recent.toReversed()) {
     const messages = messagesOf(pair)
     const more = estimateTokens(messages)
     if (tokens + more > tokenBudget) break
     tokens += more
-    taken.unshift(messages)
+    newest.unshift(messages)
   }
-  return { messages: taken.flat(), omittedTurns: starts.length - taken.length, estimatedTokens: tokens }
+  return { messages: newest.flat(), omittedTurns: starts.length - newest.length, estimatedTokens: tokens }
 }
 
 /** An empty answer gets no parts, because some vendors refuse an empty text. */
@@ -138,12 +138,12 @@ function messagesOf({ user, assistant }: Pair): Message[] {
   ]
 }
 
-type View = { readonly soul: string; readonly summary: string; readonly pins: readonly string[]; readonly history: History }
+type View = { readonly soul: string; readonly summary: string; readonly pins: readonly string[]; readonly history: PairHistory }
 
 type ViewOptions = {
   readonly paths: FolderPaths
   readonly log: Log
-  readonly alone: Alone
+  readonly withFolderLock: WithFolderLock
   readonly pins: Pick<Pins, 'list'>
   /** How many pairs of the history to read. */
   readonly pairs: number
@@ -157,10 +157,10 @@ const usualSoul = 8192
  * @returns a function that throws errno errors
  */
 function createView(options: ViewOptions): () => View {
-  const { paths, log, alone } = options
+  const { paths, log, withFolderLock } = options
   const state: { print?: string; view?: View } = {}
 
-  function look(): View {
+  function readAgain(): View {
     state.print = printOf(paths)
     state.view = load(options, state.view?.history)
     return state.view
@@ -169,12 +169,12 @@ function createView(options: ViewOptions): () => View {
   return () => {
     if (state.view && state.print === printOf(paths) && !existsSync(paths.marker)) return state.view
     try {
-      return alone(look)
+      return withFolderLock(readAgain)
     } catch (error) {
       const why = diskErrorMessage(error)
       if (why === undefined) throw error
       log('warn', 'memory folder read without its lock', { folder: paths.folder, why })
-      return look()
+      return readAgain()
     }
   }
 }
@@ -189,18 +189,18 @@ function printOf({ soul, summary, history, pins }: FolderPaths): string {
     .join('\n')
 }
 
-function load({ paths, log, pins, pairs }: ViewOptions, before?: History): View {
+function load({ paths, log, pins, pairs }: ViewOptions, before?: PairHistory): View {
   const history = readHistory(paths.history, pairs, before)
   const { unreadable, unpaired, torn } = history
   if (unreadable + unpaired > 0) log('warn', 'history lines ignored', { path: paths.history, unreadable, unpaired, torn })
-  const kept = pins.list()
-  if (kept.unreadable > 0) log('warn', 'pins ignored', { path: paths.pins, unreadable: kept.unreadable })
-  if (kept.trouble) log('warn', 'pins ignored', { why: kept.trouble })
+  const pinList = pins.list()
+  if (pinList.unreadable > 0) log('warn', 'pins ignored', { path: paths.pins, unreadable: pinList.unreadable })
+  if (pinList.trouble) log('warn', 'pins ignored', { why: pinList.trouble })
   return {
     history,
     soul: textIn(paths.soul, log) || defaultSoul,
     summary: textIn(paths.summary, log),
-    pins: kept.pins.map(({ text }) => text),
+    pins: pinList.pins.map(({ text }) => text),
   }
 }
 

@@ -6,7 +6,7 @@ import { errnoOf, errorText, hasCode, unlessMissing } from '../../kit/errors.ts'
 /** `from` and `end` are byte positions, `end` after the newline. `text` is undefined for a line longer than the limit. */
 export type FileLine = { readonly from: number; readonly end: number; readonly text: string | undefined; readonly torn: boolean }
 
-export type Range = { readonly from: number; readonly to: number }
+export type ByteRange = { readonly from: number; readonly to: number }
 
 const pieceSize = 65_536
 const newline = 10
@@ -51,7 +51,7 @@ export function readText(path: string, bound: number): TextFile {
 }
 
 /** Returns the SHA-256 in hex of the file or of a range in it. Treats a missing file as empty. @throws errno errors */
-export function digestOf(path: string, range?: Range): string {
+export function digestOf(path: string, range?: ByteRange): string {
   const hasher = new Bun.CryptoHasher('sha256')
   unlessMissing(() =>
     withFile(path, (file, size) => {
@@ -62,7 +62,7 @@ export function digestOf(path: string, range?: Range): string {
 }
 
 /** Each piece overwrites the previous one. Ends early at the end of the file. */
-export function* piecesOf(file: number, { from, to }: Range): Generator<Uint8Array> {
+export function* piecesOf(file: number, { from, to }: ByteRange): Generator<Uint8Array> {
   const buffer = new Uint8Array(Math.max(1, Math.min(pieceSize, to - from)))
   for (let position = from; position < to; ) {
     const count = readSync(file, buffer, 0, Math.min(buffer.length, to - position), position)
@@ -72,12 +72,12 @@ export function* piecesOf(file: number, { from, to }: Range): Generator<Uint8Arr
   }
 }
 
-export function bytesOf(file: number, range: Range): Buffer {
+export function bytesOf(file: number, range: ByteRange): Buffer {
   return Buffer.concat(Array.from(piecesOf(file, range), (bytes) => bytes.slice()))
 }
 
 /** `range.from` must be the start of a line. */
-export function* linesOf(file: number, range: Range): Generator<FileLine> {
+export function* linesOf(file: number, range: ByteRange): Generator<FileLine> {
   let held: Uint8Array[] = []
   let [length, from, position] = [0, range.from, range.from]
   const hold = (bytes: Uint8Array) => {

@@ -12,12 +12,12 @@ export type Composition =
   /** `notices` lists the files that were left out, and why. An agent without files has an empty text. */
   { readonly ok: true; readonly text: string; readonly notices: readonly string[] } | { readonly ok: false; readonly message: string }
 
-export type Composed = {
+export type ComposeOptions = {
   readonly folder: string
   /** Replaces soul.md: the file must exist below `home`, with symbolic links resolved. */
   readonly soul?: { readonly path: string; readonly home: string }
   /** Only the soul: without context files, summary and pins. */
-  readonly alone?: boolean
+  readonly soulOnly?: boolean
 }
 
 /** The limit of a soul or context file in bytes. */
@@ -27,7 +27,7 @@ const bound = 1 << 20
  * Returns exactly the text of soul.md when there is nothing else. An empty line separates further parts; a summary and pinned facts
  * (`braidclaw memory pin`) come last, under their own headings. Never throws because of a file error: an unreadable soul gives `ok: false`.
  */
-export async function composeSystem({ folder, soul, alone = false }: Composed): Promise<Composition> {
+export async function composeSystem({ folder, soul, soulOnly = false }: ComposeOptions): Promise<Composition> {
   const paths = agentPaths(folder)
   if (!soul && isPlain(paths)) return { ok: true, text: '', notices: [] }
   const refusal = soul && outside(soul.path, soul.home)
@@ -35,7 +35,7 @@ export async function composeSystem({ folder, soul, alone = false }: Composed): 
   const own = readWhole(soul?.path ?? paths.soul)
   if (!own.ok) return own
   if (soul && own.missing) return { ok: false, message: `"${soul.path}" is not there; agents.json names it as the soul` }
-  if (alone) return { ok: true, text: own.text, notices: [] }
+  if (soulOnly) return { ok: true, text: own.text, notices: [] }
   const notices: string[] = []
   const context = contextTexts(paths.context, notices)
   const text = joined([own.text, ...context])
@@ -97,10 +97,10 @@ function joined(parts: readonly string[]): string {
   return `${filled.map((part) => part.trimEnd()).join('\n\n')}\n`
 }
 
-type Recalled = { readonly folder: string; readonly text: string; readonly notices: string[] }
+type RecallInput = { readonly folder: string; readonly text: string; readonly notices: string[] }
 
 /** Imports the module of pins only when there is a summary or a pin. */
-async function withRecall({ folder, text, notices }: Recalled): Promise<string> {
+async function withRecall({ folder, text, notices }: RecallInput): Promise<string> {
   const paths = folderPaths(folder)
   if (!existsSync(paths.pins) && !existsSync(paths.summary)) return text
   const { openPins } = await import('./agent-memory.ts')

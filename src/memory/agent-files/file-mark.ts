@@ -24,7 +24,7 @@ export type FileMark = {
 export const freshMark: FileMark = { bytes: 0, lines: 0, tail: sha256(''), since: 0, base: 0, baseSha256: sha256(''), open: {} }
 
 /** `lines`: the lines after the mark, or all lines when the file was replaced; undefined when there are too many to read in one turn. */
-export type Look = {
+export type UnreadLines = {
   readonly size: number
   readonly tail: string
   readonly replaced: boolean
@@ -36,7 +36,7 @@ const longest = 8 << 20
 const tailBytes = 256
 
 /** Treats a missing file as empty and refuses a symbolic link. First adds a newline to an unfinished last line. @throws errno errors */
-export function lookAt(path: string, mark: FileMark): Look {
+export function lookAt(path: string, mark: FileMark): UnreadLines {
   const found = read(path, mark)
   if (!found.lines?.at(-1)?.torn) return found
   // End the unfinished line: its writer may be about to continue, and its next text becomes a separate line.
@@ -45,7 +45,7 @@ export function lookAt(path: string, mark: FileMark): Look {
 }
 
 /** Works like lookAt, but never writes to the file. */
-export function read(path: string, mark: FileMark): Look {
+export function read(path: string, mark: FileMark): UnreadLines {
   const file = openOwn(path)
   if (file === undefined) return { size: 0, tail: freshMark.tail, replaced: mark.bytes > 0, lines: [] }
   try {

@@ -14,7 +14,7 @@ export function takeLock(path: string, waitMs: number): Disposable | undefined {
   const db = new Database(path, { readwrite: true, create: true })
   try {
     db.run(`PRAGMA busy_timeout = ${Math.trunc(waitMs)}`)
-    // Nothing is ever written; without this, each use would create and remove a journal file.
+    // The database is never written; without this, each use would create and remove a journal file.
     db.run('PRAGMA journal_mode = MEMORY')
     db.run('BEGIN EXCLUSIVE')
     return { [Symbol.dispose]: () => release(db) }
@@ -31,13 +31,13 @@ function release(db: Database): void {
 }
 
 /** Runs a step while no other process of ours changes the folder, after repairing a crash. Must not be nested. */
-export type Alone = <T>(step: () => T) => T
+export type WithFolderLock = <T>(step: () => T) => T
 
 /** In milliseconds. Every step under this lock takes only milliseconds. */
 const patience = 5000
 
 /** @returns a runner that throws errno and SQLite errors, and EBUSY when another process held the lock for too long */
-export function alone({ paths, disk, log }: { readonly paths: FolderPaths; readonly disk: Disk; readonly log: Log }): Alone {
+export function folderLock({ paths, disk, log }: { readonly paths: FolderPaths; readonly disk: Disk; readonly log: Log }): WithFolderLock {
   return (step) => {
     using lock = takeLock(paths.lock, patience)
     if (!lock)

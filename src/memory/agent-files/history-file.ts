@@ -3,7 +3,7 @@
 import { unlessMissing } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { bytesOf, linesOf, type Range, withFile } from './bounded-read.ts'
+import { type ByteRange, bytesOf, linesOf, withFile } from './bounded-read.ts'
 import type { Disk } from './disk.ts'
 
 export type Pair = { readonly user: string; readonly assistant: string }
@@ -13,34 +13,38 @@ export function pairsIn(messages: number): number {
   return Math.max(1, Math.floor(messages / 2))
 }
 
-type Said = { readonly role: 'user' | 'assistant'; readonly content: string }
+type HistoryMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
 
 /**
  * `starts`: the byte offset of each pair. Skipped: `unreadable` lines (not a message, or longer than 1 MiB) and `unpaired` messages
  * (without an answer or a question). `torn`: the last line has no newline.
  */
-export type History = {
+export type PairHistory = {
   readonly starts: readonly number[]
   readonly recent: readonly Pair[]
   readonly unreadable: number
   readonly unpaired: number
   readonly torn: boolean
   /** The position reached, so that a later read covers only what was added. */
-  readonly place: Place
+  readonly place: ReadPosition
 }
 
 /** `size` bytes were read; `tail` is the digest of the last of them; `question` is one that has no answer yet. */
-type Place = { readonly size: number; readonly tail: string; readonly question?: { readonly from: number; readonly content: string } }
+type ReadPosition = {
+  readonly size: number
+  readonly tail: string
+  readonly question?: { readonly from: number; readonly content: string }
+}
 
 /**
  * `keep`: how many pairs to return as text. Treats a missing file as empty. `before`: an earlier result; if lines were only added since,
  * only those are read. @throws errno errors
  */
-export function readHistory(path: string, keep: number, before?: History): History {
+export function readHistory(path: string, keep: number, before?: PairHistory): PairHistory {
   const read = unlessMissing(() =>
     withFile(path, (file, size) => {
-      const wentOn = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
-      return scan(file, { from: wentOn ? before.place.size : 0, to: size }, { keep, before: wentOn ? before : undefined })
+      const hasGrown = before && !before.torn && before.place.size <= size && tailOf(file, before.place.size) === before.place.tail
+      return scan(file, { from: hasGrown ? before.place.size : 0, to: size }, { keep, before: hasGrown ? before : undefined })
     }),
   )
   return read ?? scan(-1, { from: 0, to: 0 }, { keep })
@@ -50,7 +54,7 @@ function tailOf(file: number, size: number): string {
   return sha256(size === 0 ? '' : bytesOf(file, { from: Math.max(0, size - 256), to: size }))
 }
 
-function scan(file: number, range: Range, { keep, before }: { readonly keep: number; readonly before?: History }): History {
+function scan(file: number, range: ByteRange, { keep, before }: { readonly keep: number; readonly before?: PairHistory }): PairHistory {
   const [starts, recent]: [number[], Pair[]] = [[...(before?.starts ?? [])], [...(before?.recent ?? [])]]
   let [unreadable, torn] = [before?.unreadable ?? 0, false]
   let { question } = before?.place ?? {}
@@ -58,15 +62,15 @@ function scan(file: number, range: Range, { keep, before }: { readonly keep: num
   for (const line of linesOf(file, range)) {
     torn = line.torn
     if (line.text?.trim() === '') continue
-    const said = saidIn(line.text)
-    if (!said) unreadable += 1
-    else if (said.role === 'user') {
+    const message = messageIn(line.text)
+    if (!message) unreadable += 1
+    else if (message.role === 'user') {
       if (question) unpaired += 1
-      question = { from: line.from, content: said.content }
+      question = { from: line.from, content: message.content }
     } else if (!question) unpaired += 1
     else {
       starts.push(question.from)
-      recent.push({ user: question.content, assistant: said.content })
+      recent.push({ user: question.content, assistant: message.content })
       if (recent.length > keep) recent.shift()
       question = undefined
     }
@@ -76,7 +80,7 @@ function scan(file: number, range: Range, { keep, before }: { readonly keep: num
 }
 
 /** Ignores unknown members. */
-function saidIn(text: string | undefined): Said | undefined {
+function messageIn(text: string | undefined): HistoryMessage | undefined {
   try {
     const value: unknown = JSON.parse(text ?? '')
     if (!isObject(value) || typeof value.content !== 'string') return undefined
@@ -89,18 +93,18 @@ function saidIn(text: string | undefined): Said | undefined {
 /**
  * Returns the messages in a part of the file as its lines; shortens a line longer than `longest` characters in the middle, and marks that.
  */
-export function conversationIn(path: string, range: Range, longest: number): { readonly text: string; readonly messages: number } {
+export function conversationIn(path: string, range: ByteRange, longest: number): { readonly text: string; readonly messages: number } {
   return withFile(path, (file) => {
     const lines: string[] = []
     for (const { text } of linesOf(file, range)) {
-      const said = saidIn(text)
-      if (text !== undefined && said) lines.push(text.length <= longest ? text.trim() : shortened(said, longest))
+      const message = messageIn(text)
+      if (text !== undefined && message) lines.push(text.length <= longest ? text.trim() : shortened(message, longest))
     }
     return { text: lines.join('\n'), messages: lines.length }
   })
 }
 
-function shortened({ role, content }: Said, longest: number): string {
+function shortened({ role, content }: HistoryMessage, longest: number): string {
   return messageLine({ role, content: withoutMiddle(content, longest) })
 }
 
@@ -110,8 +114,8 @@ export function withoutMiddle(text: string, longest: number): string {
   return `${text.slice(0, half)} [${text.length - 2 * half} characters left out] ${text.slice(-half)}`.toWellFormed()
 }
 
-export function messageLine(said: { readonly role: string; readonly content: string }): string {
-  return JSON.stringify({ role: said.role, content: said.content.toWellFormed() })
+export function messageLine(message: { readonly role: string; readonly content: string }): string {
+  return JSON.stringify({ role: message.role, content: message.content.toWellFormed() })
 }
 
 /**

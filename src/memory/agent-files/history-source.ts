@@ -3,11 +3,11 @@
 import { existsSync, statSync } from 'node:fs'
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import type { Answer, CompactionStore, Failures, Portion } from '../conversations/compact.ts'
+import type { CompactionStore, Failures, Portion, SummaryAnswer } from '../conversations/compact.ts'
 import type { FolderPaths } from './agent-folder.ts'
 import { digestOf, linesOf, readText, textBound, withFile } from './bounded-read.ts'
 import { type Disk, replaceFile } from './disk.ts'
-import type { Alone } from './folder-lock.ts'
+import type { WithFolderLock } from './folder-lock.ts'
 import { conversationIn, pairsIn, readHistory } from './history-file.ts'
 import { type CompactionRecord, lastRecord, replace } from './replace-files.ts'
 
@@ -31,15 +31,15 @@ export type FolderStoreOptions = {
   readonly paths: FolderPaths
   readonly disk: Disk
   readonly lengths: Lengths
-  readonly alone: Alone
+  readonly withFolderLock: WithFolderLock
 }
 
-export function createFolderStore({ paths, disk, lengths, alone }: FolderStoreOptions): CompactionStore<FolderPortion> {
+export function createFolderStore({ paths, disk, lengths, withFolderLock }: FolderStoreOptions): CompactionStore<FolderPortion> {
   return {
-    due: () => alone(() => due(paths, lengths)),
+    due: () => withFolderLock(() => due(paths, lengths)),
     failures: () => failuresIn(paths.failures),
-    failed: (failures) => alone(() => replaceFile(disk, paths.failures, Buffer.from(`${JSON.stringify(failures)}\n`))),
-    commit: (portion, answer) => alone(() => commit({ disk, paths }, portion, answer)),
+    failed: (failures) => withFolderLock(() => replaceFile(disk, paths.failures, Buffer.from(`${JSON.stringify(failures)}\n`))),
+    commit: (portion, answer) => withFolderLock(() => commit({ disk, paths }, portion, answer)),
   }
 }
 
@@ -72,7 +72,11 @@ function existingSummary(path: string): string {
   throw Object.assign(new Error(`"${path}" ${why}`), { code: 'EINVAL' })
 }
 
-function commit({ disk, paths }: { readonly disk: Disk; readonly paths: FolderPaths }, portion: FolderPortion, answer: Answer): boolean {
+function commit(
+  { disk, paths }: { readonly disk: Disk; readonly paths: FolderPaths },
+  portion: FolderPortion,
+  answer: SummaryAnswer,
+): boolean {
   if (digestOf(paths.history, { from: 0, to: portion.bytes }) !== portion.source) return false
   if (digestOf(paths.summary) !== portion.previous) return false
   replace(disk, paths, {
@@ -85,11 +89,11 @@ function commit({ disk, paths }: { readonly disk: Disk; readonly paths: FolderPa
   return true
 }
 
-function textOf({ text }: Answer): string {
+function textOf({ text }: SummaryAnswer): string {
   return `${text}\n`
 }
 
-function recordOf(paths: FolderPaths, { lines, messages, source, previous }: FolderPortion, answer: Answer): CompactionRecord {
+function recordOf(paths: FolderPaths, { lines, messages, source, previous }: FolderPortion, answer: SummaryAnswer): CompactionRecord {
   const before = lastRecord(paths.log)
   const from = (before?.to_line ?? 0) + 1
   return {

@@ -4,25 +4,25 @@ import { isObject } from '../../kit/json.ts'
 import type { Clock } from '../../runtime/port.ts'
 import { readText } from './bounded-read.ts'
 import { catchDiskError, type Disk, replaceFile } from './disk.ts'
-import type { Alone } from './folder-lock.ts'
+import type { WithFolderLock } from './folder-lock.ts'
 
 /** `number` counts from 1 in the order of pinning; `at` is ISO 8601 in UTC, '' when a hand-written line has none. */
 export type Pin = { readonly number: number; readonly text: string; readonly at: string }
 
-export type Pinned = { readonly ok: true; readonly pin: Pin } | { readonly ok: false; readonly message: string }
+export type PinResult = { readonly ok: true; readonly pin: Pin } | { readonly ok: false; readonly message: string }
 
 export type Pins = {
   /** `unreadable` counts lines that are not pins; they stay in the file. `trouble`: why the file cannot be used. */
   list(): { readonly pins: readonly Pin[]; readonly unreadable: number; readonly trouble?: string }
-  add(text: string): Pinned
-  remove(number: number): Pinned
+  add(text: string): PinResult
+  remove(number: number): PinResult
 }
 
 export type PinsOptions = {
   readonly path: string
   readonly disk: Disk
   readonly now: Clock
-  readonly alone: Alone
+  readonly withFolderLock: WithFolderLock
 }
 
 /** In bytes. Every request contains all pins, so their total must stay small. */
@@ -30,14 +30,14 @@ const longestPin = 4096
 const longestAll = 32_768
 const fileBound = 1 << 20
 
-export function createPins({ path, disk, now, alone }: PinsOptions): Pins {
+export function createPins({ path, disk, now, withFolderLock }: PinsOptions): Pins {
   function list(): ReturnType<Pins['list']> {
     const { lines, trouble } = linesIn(path)
     const pins = pinsOf(lines)
     return { pins, unreadable: lines.length - pins.length, trouble }
   }
 
-  function add(text: string): Pinned {
+  function add(text: string): PinResult {
     return changing(() => {
       const { lines, trouble } = linesIn(path)
       const refusal = trouble ?? refusalOf(text, pinsOf(lines))
@@ -48,7 +48,7 @@ export function createPins({ path, disk, now, alone }: PinsOptions): Pins {
     })
   }
 
-  function remove(number: number): Pinned {
+  function remove(number: number): PinResult {
     return changing(() => {
       const { lines, trouble } = linesIn(path)
       if (trouble) return { ok: false, message: trouble }
@@ -60,8 +60,8 @@ export function createPins({ path, disk, now, alone }: PinsOptions): Pins {
     })
   }
 
-  function changing(step: () => Pinned): Pinned {
-    return catchDiskError(() => alone(step))
+  function changing(step: () => PinResult): PinResult {
+    return catchDiskError(() => withFolderLock(step))
   }
 
   function write(lines: readonly string[]): void {
@@ -98,12 +98,12 @@ function trimmed(text: string): string {
 }
 
 function refusalOf(text: string, pins: readonly Pin[]): string | undefined {
-  const wanted = trimmed(text)
-  const bytes = Buffer.byteLength(wanted)
+  const content = trimmed(text)
+  const bytes = Buffer.byteLength(content)
   if (bytes === 0) return 'a pin needs some text'
-  if (/[^\P{Cc}\n\t]/u.test(wanted)) return 'a pin holds text alone; this one has control characters'
+  if (/[^\P{Cc}\n\t]/u.test(content)) return 'a pin holds text alone; this one has control characters'
   if (bytes > longestPin) return `a pin has at most ${longestPin} bytes, this one has ${bytes}; shorten it`
-  const same = pins.find((pin) => pin.text === wanted)
+  const same = pins.find((pin) => pin.text === content)
   if (same) return `this is pinned already, as ${same.number}`
   const all = pins.reduce((sum, pin) => sum + Buffer.byteLength(pin.text), bytes)
   return all > longestAll ? `all pins together have at most ${longestAll} bytes, with this one ${all}; unpin something first` : undefined

@@ -9,7 +9,7 @@ import { bytesOf, digestOf, linesOf, piecesOf, readText, withFile } from './boun
 import { type Disk, modeOf, replaceFile, writeAll, writeFile } from './disk.ts'
 
 /** The result of a compaction that a crash interrupted. */
-type Settled = 'nothing' | 'completed' | 'discarded'
+type CrashOutcome = 'nothing' | 'completed' | 'discarded'
 
 /** In bytes; longer than any marker we write. */
 const markerBound = 1 << 20
@@ -27,7 +27,7 @@ export function replace(disk: Disk, paths: FolderPaths, marker: Marker): void {
 }
 
 /** Completes or discards a compaction that a crash interrupted. Call it under the folder's lock. @throws errno errors */
-export function settle(disk: Disk, paths: FolderPaths): Settled {
+export function settle(disk: Disk, paths: FolderPaths): CrashOutcome {
   if (existsSync(paths.pending) && settlePending(disk, paths)) return 'completed'
   if (!existsSync(paths.marker)) {
     for (const path of [paths.rest, ...drafts(paths)]) if (existsSync(path)) disk.remove(path)

@@ -7,12 +7,12 @@ import { diskErrorMessage } from '../agent-files/disk.ts'
 import { type SummaryRequest, summaryRequest } from './summary-words.ts'
 
 /** `cut`: the answer ended at the token limit, so its end is missing. */
-type Summarised =
+type SummaryResult =
   | { readonly ok: true; readonly text: string; readonly model: string; readonly usage?: Usage; readonly cut?: boolean }
   | { readonly ok: false; readonly message: string }
 
 /** Calls a model that summarises. Failures are values; an exception counts as a failure too. */
-export type Summarise = (request: SummaryRequest, signal: AbortSignal) => Promise<Summarised>
+export type Summarise = (request: SummaryRequest, signal: AbortSignal) => Promise<SummaryResult>
 
 /** The input of one compaction: complete pairs, oldest first, and the summary so far. */
 export type Portion = { readonly existing: string; readonly conversation: string; readonly messages: number }
@@ -21,7 +21,7 @@ export type Portion = { readonly existing: string; readonly conversation: string
 export type Failures = { readonly count: number; readonly at: number; readonly message: string }
 
 /** `at` in milliseconds since 1970. */
-export type Answer = { readonly text: string; readonly model: string; readonly at: number }
+export type SummaryAnswer = { readonly text: string; readonly model: string; readonly at: number }
 
 /** Stores a conversation and its summary. Every method may throw because of disk errors. */
 export type CompactionStore<P extends Portion> = {
@@ -34,7 +34,7 @@ export type CompactionStore<P extends Portion> = {
    * Stores everything or nothing. Returns false, without any change, when the source or the previous summary has changed. Clears the
    * failures.
    */
-  commit(portion: P, answer: Answer): boolean
+  commit(portion: P, answer: SummaryAnswer): boolean
 }
 
 /**
@@ -75,7 +75,7 @@ function pause(count: number): number {
   return Math.min(longestPause, firstPause * 2 ** (count - 1))
 }
 
-async function ask(portion: Portion, { summarise, signal }: CompactionPorts): Promise<Summarised> {
+async function ask(portion: Portion, { summarise, signal }: CompactionPorts): Promise<SummaryResult> {
   try {
     return judged(await summarise(summaryRequest(portion), signal))
   } catch (error) {
@@ -83,7 +83,7 @@ async function ask(portion: Portion, { summarise, signal }: CompactionPorts): Pr
   }
 }
 
-function judged(answer: Summarised): Summarised {
+function judged(answer: SummaryResult): SummaryResult {
   if (!answer.ok) return answer
   const text = answer.text.toWellFormed().trim()
   const bytes = Buffer.byteLength(text)
@@ -99,14 +99,18 @@ function note({ failed }: { readonly failed: (failures: Failures) => void }, { l
   return { state: 'failed', message }
 }
 
-type Found<P extends Portion> = {
+type CompactionAttempt<P extends Portion> = {
   readonly portion: P
-  readonly answer: Extract<Summarised, { ok: true }>
+  readonly answer: Extract<SummaryResult, { ok: true }>
   /** The number of failures in a row if this attempt fails too. */
   readonly count: number
 }
 
-function keep<P extends Portion>(store: CompactionStore<P>, ports: CompactionPorts, { portion, answer, count }: Found<P>): Compaction {
+function keep<P extends Portion>(
+  store: CompactionStore<P>,
+  ports: CompactionPorts,
+  { portion, answer, count }: CompactionAttempt<P>,
+): Compaction {
   const { text, model, usage, cut } = answer
   const { log, now } = ports
   try {
@@ -154,7 +158,7 @@ async function answerOf(
   return undefined
 }
 
-function summaryIn(response: ChatResponse | undefined): Summarised {
+function summaryIn(response: ChatResponse | undefined): SummaryResult {
   if (!response) return { ok: false, message: 'the stream of the model that summarises ended without an end' }
   const text = response.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
   return { ok: true, text, model: response.model, usage: response.usage, ...(response.stop === 'length' ? { cut: true } : {}) }

@@ -6,7 +6,7 @@ import { messageLine, withoutMiddle } from '../agent-files/history-file.ts'
 import type { Lengths } from '../agent-files/history-source.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { type Answer, type CompactionStore, compact, type Failures, type Portion, type Summarise } from './compact.ts'
+import { type CompactionStore, compact, type Failures, type Portion, type Summarise, type SummaryAnswer } from './compact.ts'
 import { addSummary, digestOfText, latestSummary, placeOf, type Summary, sourceDigest } from './summaries.ts'
 
 export type SummariseRequest = {
@@ -33,19 +33,19 @@ export function createSummaries(store: Store, { now, log }: { readonly now: Cloc
 
 type RunPortion = Portion & { readonly summary: Omit<Summary, 'text' | 'model' | 'at'> }
 
-type Of = {
+type SummaryScope = {
   readonly conversationId: string
   readonly lengths: Lengths
   readonly redact: (text: string) => string
 }
 
-function conversationStore(store: Store, of: Of): CompactionStore<RunPortion> {
+function conversationStore(store: Store, of: SummaryScope): CompactionStore<RunPortion> {
   const { conversationId } = of
   return {
     due: () => due(store, of),
     failures: () => {
-      const kept = store.sql<Failures, [string]>('SELECT count, at, message FROM summary_failures WHERE conversation_id = ?')
-      return kept.get(conversationId) ?? undefined
+      const rows = store.sql<Failures, [string]>('SELECT count, at, message FROM summary_failures WHERE conversation_id = ?')
+      return rows.get(conversationId) ?? undefined
     },
     failed: ({ count, at, message }) =>
       void store
@@ -58,16 +58,22 @@ function conversationStore(store: Store, of: Of): CompactionStore<RunPortion> {
 }
 
 /** `over`: nothing will be added to the run. `position`: its first journal entry. */
-type Run = { readonly runId: string; readonly place: number; readonly position: number; readonly over: number; readonly messages: number }
+type RunRow = {
+  readonly runId: string
+  readonly place: number
+  readonly position: number
+  readonly over: number
+  readonly messages: number
+}
 
-function due(store: Store, { conversationId, lengths }: Of): RunPortion | undefined {
+function due(store: Store, { conversationId, lengths }: SummaryScope): RunPortion | undefined {
   const previous = latestSummary(store, conversationId)
   const after = placeOf(store, previous?.through ?? 0)
   if (after === undefined) return undefined
   const runs = runsAfter(store, conversationId, after)
   if (messagesOf(runs) <= lengths.max) return undefined
   const open = runs.findIndex(({ over }) => over === 0)
-  const old = runs.slice(0, Math.min(runs.length - kept(runs, lengths.keep), open === -1 ? runs.length : open))
+  const old = runs.slice(0, Math.min(runs.length - runsToKeep(runs, lengths.keep), open === -1 ? runs.length : open))
   const taken = fitting(store, old, lengths.portionBytes)
   const last = taken.runs.at(-1)
   if (!last) return undefined
@@ -85,12 +91,12 @@ function due(store: Store, { conversationId, lengths }: Of): RunPortion | undefi
   }
 }
 
-function messagesOf(runs: readonly Run[]): number {
+function messagesOf(runs: readonly RunRow[]): number {
   return runs.reduce((sum, { messages }) => sum + messages, 0)
 }
 
 /** Returns how many of the newest runs stay unchanged; at least one. */
-function kept(runs: readonly Run[], keep: number): number {
+function runsToKeep(runs: readonly RunRow[], keep: number): number {
   let messages = 0
   let count = 0
   for (const run of runs.toReversed()) {
@@ -101,9 +107,9 @@ function kept(runs: readonly Run[], keep: number): number {
   return Math.max(1, count)
 }
 
-function runsAfter(store: Store, conversationId: string, after: number): Run[] {
+function runsAfter(store: Store, conversationId: string, after: number): RunRow[] {
   return store
-    .sql<Run, [string, number]>(
+    .sql<RunRow, [string, number]>(
       `SELECT run_id AS runId, rowid AS place, (SELECT min(seq) FROM journal WHERE journal.run_id = runs.run_id) AS position,
          ended IS NOT NULL AND NOT EXISTS (SELECT 1 FROM intents WHERE intents.run_id = runs.run_id) AS over,
          (SELECT count(*) FROM turns WHERE turns.run_id = runs.run_id) AS messages
@@ -112,11 +118,11 @@ function runsAfter(store: Store, conversationId: string, after: number): Run[] {
     .all(conversationId, after)
 }
 
-type Said = { readonly role: Role; readonly text: string }
+type TurnLine = { readonly role: Role; readonly text: string }
 
 /** Returns as many complete runs as fit into one request; at least one. */
-function fitting(store: Store, runs: readonly Run[], portionBytes: number) {
-  const lines: Said[] = []
+function fitting(store: Store, runs: readonly RunRow[], portionBytes: number) {
+  const lines: TurnLine[] = []
   let bytes = 0
   for (const [at, run] of runs.entries()) {
     const more = linesOf(store, run.runId, Math.floor(portionBytes / 2))
@@ -130,11 +136,11 @@ function fitting(store: Store, runs: readonly Run[], portionBytes: number) {
 /** Tool results are shortened, because the answer after them contains what mattered. */
 const longestResult = 500
 
-function linesOf(store: Store, runId: string, longest: number): Said[] {
+function linesOf(store: Store, runId: string, longest: number): TurnLine[] {
   const rows = store.sql<{ role: Role; content: string; results: string | null }, [string]>(
     `SELECT role, content, tool_results AS results FROM turns WHERE run_id = ? AND metadata ->> 'file' IS NULL ORDER BY id`,
   )
-  return rows.all(runId).flatMap(({ role, content, results }): Said[] => {
+  return rows.all(runId).flatMap(({ role, content, results }): TurnLine[] => {
     if (role === 'tool')
       return [{ role, text: messageLine({ role, content: `${toolIn(results)}: ${withoutMiddle(content, longestResult)}` }) }]
     return content === '' ? [] : [{ role, text: messageLine({ role, content: withoutMiddle(content, longest) }) }]
@@ -146,7 +152,7 @@ function toolIn(results: string | null): string {
   return isObject(shown) && typeof shown.name === 'string' ? shown.name : 'tool'
 }
 
-function commit(store: Store, { portion: { summary }, answer }: { readonly portion: RunPortion; readonly answer: Answer }): boolean {
+function commit(store: Store, { portion: { summary }, answer }: { readonly portion: RunPortion; readonly answer: SummaryAnswer }): boolean {
   const { conversationId, through } = summary
   const previous = latestSummary(store, conversationId)
   const [after, upTo] = [placeOf(store, previous?.through ?? 0), placeOf(store, through)]

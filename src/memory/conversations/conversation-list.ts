@@ -11,10 +11,10 @@ export type Conversation = {
   readonly title: string
 }
 
-export type ConversationsAsked = {
+export type ConversationsQuery = {
   readonly limit?: number
   readonly offset?: number
-  /** Only those that were used before this position, as `position` of an earlier page says. */
+  /** Lists only conversations that were used before this position: the `position` of an earlier page. */
   readonly before?: number | undefined
   /** Only conversations that the token of this id began. */
   readonly ownedBy?: string | undefined
@@ -32,7 +32,7 @@ export const conversationsOfToken = 'SELECT conversation_id FROM token_conversat
 /** Most recently used first: by sequence, because a clock may be set back. */
 export function listConversations(
   store: Store,
-  { limit = 50, offset = 0, before = Number.MAX_SAFE_INTEGER, ownedBy }: ConversationsAsked,
+  { limit = 50, offset = 0, before = Number.MAX_SAFE_INTEGER, ownedBy }: ConversationsQuery,
 ): ListedConversation[] {
   const owned = ownedBy === undefined ? '' : `AND conversation_id IN (${conversationsOfToken})`
   const rows = store.sql<ListedConversation, (string | number)[]>(

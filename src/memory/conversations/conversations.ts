@@ -9,11 +9,11 @@ import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/spent-of-run.ts'
 import { isQuestion, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { type Conversation, type ConversationsAsked, keepTitle, listConversations, listedConversation } from './conversation-list.ts'
+import { type Conversation, type ConversationsQuery, keepTitle, listConversations, listedConversation } from './conversation-list.ts'
 import { catchUp, indexTurns } from './search-turns.ts'
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
-export type Cleared =
+export type ClearResult =
   | {
       readonly ok: true
       readonly conversations: number
@@ -85,9 +85,9 @@ export function createConversations(store: Store, now: Clock) {
 
   return {
     /** Most recently used first: by sequence, because a clock may be set back. */
-    list: (asked: ConversationsAsked = {}) => listConversations(store, asked).map(({ position: _, ...conversation }) => conversation),
+    list: (query: ConversationsQuery = {}) => listConversations(store, query).map(({ position: _, ...conversation }) => conversation),
     /** As `list`, with the position of each for the next page. */
-    page: (asked: ConversationsAsked) => listConversations(store, asked),
+    page: (query: ConversationsQuery) => listConversations(store, query),
     find: (conversationId: string) => listedConversation(store, conversationId),
     /** Call it inside a transaction. */
     rename: (conversationId: string, title: string) => keepTitle(store, conversationId, title),
@@ -107,14 +107,14 @@ export function createConversations(store: Store, now: Clock) {
 }
 
 /** Adds a turn row and updates its conversation's line; the word index follows later. Call it inside the journal's transaction. */
-export function addTurn(store: Store, turn: Turn, entry: Place): void {
+export function addTurn(store: Store, turn: Turn, entry: EntryPosition): void {
   indexTurns(store, insertTurn(store, turn, entry))
 }
 
-type Place = { readonly seq: number; readonly at: number }
+type EntryPosition = { readonly seq: number; readonly at: number }
 
 /** @returns the row's id */
-function insertTurn(store: Store, turn: Turn, place: Place): number {
+function insertTurn(store: Store, turn: Turn, place: EntryPosition): number {
   const { lastInsertRowid } = insertValues(store, turnValues(turn, place))
   enter(store, turn, place)
   return Number(lastInsertRowid)
@@ -130,9 +130,9 @@ export function insertValues(store: Store, values: readonly (string | number | n
 }
 
 /** Returns journal_seq, run_id, and the columns of `turnColumns`, as stored in the table. */
-export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | number | null)[] {
+export function turnValues(turn: Turn, { seq, at }: EntryPosition): readonly (string | number | null)[] {
   const { conversation_id, turn_id, role, content, tool_calls, tool_results, provider, model, metadata } = turn
-  const told = [
+  const values = [
     conversation_id,
     turn_id,
     at,
@@ -144,14 +144,14 @@ export function turnValues(turn: Turn, { seq, at }: Place): readonly (string | n
     model,
     JSON.stringify(metadata),
   ]
-  return [seq, runOf(metadata), ...told]
+  return [seq, runOf(metadata), ...values]
 }
 
 /** The row of one conversation in the list. */
 export type ConversationLine = Omit<Conversation, 'conversationId'> & { readonly lastSeq: number }
 
 /** Returns the line after one more turn. */
-export function enterLine(line: ConversationLine | undefined, turn: TurnLine, { seq, at }: Place): ConversationLine {
+export function enterLine(line: ConversationLine | undefined, turn: TurnLine, { seq, at }: EntryPosition): ConversationLine {
   const asks = isQuestion(turn)
   const { started = at, updated = at, turns = 0, title = '' } = line ?? {}
   return {
@@ -166,10 +166,10 @@ export function enterLine(line: ConversationLine | undefined, turn: TurnLine, { 
 type TurnLine = Pick<Turn, 'conversation_id' | 'role' | 'content' | 'metadata'>
 
 /** Updates the line of the turn's conversation. */
-function enter(store: Store, turn: TurnLine, place: Place): void {
+function enter(store: Store, turn: TurnLine, place: EntryPosition): void {
   const { conversation_id: id } = turn
-  const kept = store.sql<ConversationLine, [string]>(`SELECT ${lineColumns} FROM conversations WHERE conversation_id = ?`).get(id)
-  insertLine(store, id, enterLine(kept ?? undefined, turn, place))
+  const line = store.sql<ConversationLine, [string]>(`SELECT ${lineColumns} FROM conversations WHERE conversation_id = ?`).get(id)
+  insertLine(store, id, enterLine(line ?? undefined, turn, place))
 }
 
 export const lineColumns = 'started, updated, turns, title, last_seq AS lastSeq'
@@ -184,7 +184,7 @@ export function insertLine(store: Store, id: string, { started, updated, turns, 
 }
 
 /** `secure_delete` overwrites deleted rows; emptying the WAL and VACUUM remove the other copies. */
-function clear(store: Store, now: Clock, { yes, leave }: ClearConsent): Cleared {
+function clear(store: Store, now: Clock, { yes, leave }: ClearConsent): ClearResult {
   if (!yes) return { ok: false, message: 'this deletes every conversation for good; receipts stay. Add --yes to do it' }
   store.script('PRAGMA secure_delete = ON')
   const counted = store.write(() => {
@@ -197,7 +197,7 @@ function clear(store: Store, now: Clock, { yes, leave }: ClearConsent): Cleared 
     })
     const before = counts()
     const underWay = runsUnderWay(store)
-    // Keeps the highest number, so that no later entry gets a number that somebody has seen already.
+    // Keeps the highest number, so that no later entry repeats a number that a reader has already seen.
     const note = before.entries > 0 ? noteInHome(store, now, 'memory.cleared', {}) : 0
     forget(store, underWay, note)
     const after = counts()
@@ -218,7 +218,7 @@ function runsUnderWay(store: Store): string[] {
 /** A dead run that still lacks a receipt stays until the next start writes that receipt. */
 function forget(store: Store, underWay: readonly string[], note: number): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
-  // What a run used stays when it is deleted (a trigger); only its journal tells that of a run without an end.
+  // A trigger keeps the usage of a deleted run; of a run without an end only the journal knows it.
   for (const { runId } of store.sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all())
     store.sql<never, [string, string]>('UPDATE runs SET spent = ? WHERE run_id = ?').run(spentOfRun(store, runId), runId)
   for (const rows of [
@@ -292,12 +292,12 @@ type Deletion = { readonly ok: true; readonly deleted: DeletedConversation } | {
 const runsOfIt = 'SELECT run_id FROM runs WHERE conversation_id = ?'
 
 /**
- * Call `leave` in the same transaction, before anything is gone; it must add a note of the home, so that no later entry gets a number that
- * somebody has seen already.
+ * Call `leave` in the same transaction, before anything is deleted; it must add a note of the home, so that no later entry repeats a number
+ * that a reader has already seen.
  */
 function deleteConversation(store: Store, conversationId: string, leave: (deleted: DeletedConversation) => void): Deletion {
   store.script('PRAGMA secure_delete = ON')
-  // Else the words would stay in the older parts of the index.
+  // Without this, the words would stay in the older parts of the index.
   store.script(`INSERT INTO turns_fts(turns_fts, rank) VALUES ('secure-delete', 1)`)
   catchUp(store)
   const deletion = store.write((): Deletion => {

@@ -22,11 +22,11 @@ export type Context = {
   readonly omittedTurns: number
   readonly estimatedTokens: number
   readonly summarisedTurns?: number
-  /** How many messages at the end belong to the turn that goes on. */
+  /** How many messages at the end belong to the turn that continues. */
   readonly openMessages?: number
 }
 
-type Row = {
+type JournalledTurn = {
   readonly seq: number
   readonly role: Role
   readonly content: string
@@ -37,63 +37,65 @@ type ToolMessage = Extract<Message, { role: 'tool' }>
 
 const unanswered = 'No result: the run ended before this call was carried out.'
 
-/** `open`: the latest turn goes on; its history ends as it stood, without results of these calls. */
+/** With `open` the latest turn continues: its history ends where it was interrupted, without results of these calls. */
 type ReadContext = (conversationId: string, tokenBudget: number, open?: ReadonlySet<string>) => Context
 
 /**
-/**
- * A turn is one run, or a run with those that went on with it: the question, its replies and their results. It is included completely or
+ * A turn is one run, or a run with those that continued it: the question, its replies and their results. It is included completely or
  * not at all, so no result loses its call; a call without a result gets one that says so. Call it before the new run begins, or the new
  * question is among the messages.
  */
 export function createContext(store: Store, now: Clock, approvals: Pick<Approvals, 'get'> = createApprovals(store, { now })): ReadContext {
-  const toldTurn = createToldTurns(store, (runIds, open) => {
+  const readTurn = createTurnCache(store, (runIds, open) => {
     const parts = runIds.map((runId) => rowsOf(store, runId))
     const trims = runIds.flatMap((runId) => trimsOf(store, runId))
-    const told = messagesOfTurn(turnRows(parts, open !== undefined), trims, open)
-    const messages = told.length === 0 || open ? told : [...told, ...interruptionOf(store, runIds.at(-1) ?? '')]
+    const turn = messagesOfTurn(turnRows(parts, open !== undefined), trims, open)
+    const messages = turn.length === 0 || open ? turn : [...turn, ...interruptionOf(store, runIds.at(-1) ?? '')]
     return { messages, tokens: estimateTokens(messages), isContinuation: isContinuation(store, runIds[0] ?? '', parts[0]) }
   })
   return (conversationId, tokenBudget, open) => {
     const turns = countTurns(store, conversationId)
     if (turns === undefined) return { messages: [], omittedTurns: 0, estimatedTokens: 0 }
     const summary = summaryThatFits(store, conversationId, tokenBudget)
-    const taken: Told[] = []
+    const newest: TurnMessages[] = []
     let tokens = summary.tokens
-    for (const { runIds, started, alone } of turnsOf(runsOf(store, conversationId, summary.place), toldTurn)) {
-      const isOpen = open !== undefined && !taken.some(({ messages }) => messages.length > 0)
-      const { messages, tokens: more } = isOpen ? toldTurn(runIds, open) : (alone ?? toldTurn(runIds))
-      // The calls of a turn that goes on have no results yet, so nothing may follow them.
+    for (const { runIds, started, single } of turnsOf(runsOf(store, conversationId, summary.place), readTurn)) {
+      const isOpen = open !== undefined && !newest.some(({ messages }) => messages.length > 0)
+      const { messages, tokens: more } = isOpen ? readTurn(runIds, open) : (single ?? readTurn(runIds))
+      // The calls of a turn that continues have no results yet, so nothing may follow them.
       const late = isOpen ? [] : runIds.flatMap((each) => lateDecisions(store, approvals, each, now()))
       const all = more + estimateTokens(late.map(({ message }) => message))
       if (!isOpen && tokens + all > tokenBudget) break
       tokens += all
-      taken.unshift({ started, messages, late })
+      newest.unshift({ started, messages, late })
     }
-    const omittedTurns = turns - summary.turns - taken.filter(({ messages }) => messages.length > 0).length
+    const omittedTurns = turns - summary.turns - newest.filter(({ messages }) => messages.length > 0).length
     return {
-      messages: [...summary.messages, ...inOrder(taken)],
+      messages: [...summary.messages, ...inOrder(newest)],
       omittedTurns: Math.max(0, omittedTurns),
       estimatedTokens: tokens,
       ...(summary.turns > 0 ? { summarisedTurns: summary.turns } : {}),
-      ...(open ? { openMessages: taken.findLast(({ messages }) => messages.length > 0)?.messages.length ?? 0 } : {}),
+      ...(open ? { openMessages: newest.findLast(({ messages }) => messages.length > 0)?.messages.length ?? 0 } : {}),
     }
   }
 }
 
-type Told = { readonly started: number; readonly messages: readonly Message[]; readonly late: readonly LateDecision[] }
+type TurnMessages = { readonly started: number; readonly messages: readonly Message[]; readonly late: readonly LateDecision[] }
 
-/** Puts what was decided late before the first turn that began after it, and in later turns too, so that providers can cache the beginning. */
-function inOrder(taken: readonly Told[]): Message[] {
-  const late = taken.flatMap((run) => run.late).toSorted((a, b) => a.at - b.at)
+/**
+ * Puts each late decision before the first turn that began after it, at the same place in every request, so that providers can cache the
+ * beginning.
+ */
+function inOrder(newest: readonly TurnMessages[]): Message[] {
+  const late = newest.flatMap((run) => run.late).toSorted((a, b) => a.at - b.at)
   const before = (started: number) => late.splice(0, late.findLastIndex(({ at }) => at < started) + 1).map(({ message }) => message)
-  return [...taken.flatMap(({ started, messages }) => [...before(started), ...messages]), ...before(Number.POSITIVE_INFINITY)]
+  return [...newest.flatMap(({ started, messages }) => [...before(started), ...messages]), ...before(Number.POSITIVE_INFINITY)]
 }
 
 /** The summary of all runs up to `place`. */
-type Summarised = { readonly messages: readonly Message[]; readonly place: number; readonly turns: number; readonly tokens: number }
+type SummaryOfRuns = { readonly messages: readonly Message[]; readonly place: number; readonly turns: number; readonly tokens: number }
 
-function summaryThatFits(store: Store, conversationId: string, tokenBudget: number): Summarised {
+function summaryThatFits(store: Store, conversationId: string, tokenBudget: number): SummaryOfRuns {
   const summary = latestSummary(store, conversationId)
   const place = summary ? placeOf(store, summary.through) : undefined
   const messages = summary ? [{ role: 'user' as const, content: summarySection(summary.text) }] : []
@@ -118,20 +120,20 @@ function* runsOf(store: Store, conversationId: string, after: number): Generator
   }
 }
 
-/** The runs of a turn, oldest first; `alone` when it has only one. */
-type TurnRow = { readonly runIds: readonly string[]; readonly started: number; readonly alone?: ToldTurn }
+/** The runs of a turn, oldest first; `single` when it has only one. */
+type TurnRow = { readonly runIds: readonly string[]; readonly started: number; readonly single?: TurnOfRuns }
 
-/** Groups runs, newest first, into turns: a run that went on with an earlier one belongs to it. */
-function* turnsOf(runs: Iterable<RunRow>, toldTurn: ReadTurn): Generator<TurnRow> {
+/** Groups runs, newest first, into turns: a run that continued an earlier one belongs to its turn. */
+function* turnsOf(runs: Iterable<RunRow>, readTurn: ReadTurn): Generator<TurnRow> {
   let turn: TurnRow | undefined
   for (const { runId, started } of runs) {
-    const told = toldTurn([runId])
-    turn = turn ? { runIds: [runId, ...turn.runIds], started } : { runIds: [runId], started, alone: told }
-    if (told.isContinuation) continue
+    const run = readTurn([runId])
+    turn = turn ? { runIds: [runId, ...turn.runIds], started } : { runIds: [runId], started, single: run }
+    if (run.isContinuation) continue
     yield turn
     turn = undefined
   }
-  // A summary stands for the beginning of this one.
+  // A summary replaces the beginning of this turn.
   if (turn) yield turn
 }
 
@@ -150,16 +152,16 @@ function spelled(message: Message): string {
   return message.role === 'assistant' ? JSON.stringify(message.parts) : message.content
 }
 
-function rowsOf(store: Store, runId: string): Row[] {
+function rowsOf(store: Store, runId: string): JournalledTurn[] {
   return store
-    .sql<Row, [string]>(
+    .sql<JournalledTurn, [string]>(
       `SELECT seq, role, content, tool_results AS toolResults, body FROM turns JOIN journal ON journal.seq = turns.journal_seq
        WHERE turns.run_id = ? AND journal.type <> '${foreignLine}' ORDER BY id`,
     )
     .all(runId)
 }
 
-/** The model could take a turn without an answer for one that it was not to answer. A person who cancels a turn knows why. */
+/** Explains a turn without an answer to the model. A person who cancelled the turn knows why, so that turn gets no note. */
 function interruptionOf(store: Store, runId: string): Message[] {
   const select =
     "SELECT digest IS NULL AS died, message FROM runs WHERE run_id = ? AND (message = 'cancelled by SIGTERM' OR (code = 'error' AND digest IS NULL))"
@@ -183,19 +185,19 @@ function trimsOf(store: Store, runId: string): TrimAt[] {
     })
 }
 
-/** Tells whether the run went on with an earlier one. Only runs without a question of their own need a look into the journal. */
-function isContinuation(store: Store, runId: string, rows: readonly Row[] = []): boolean {
+/** Tells whether the run continued an earlier one. It reads the journal only for runs without a question of their own. */
+function isContinuation(store: Store, runId: string, rows: readonly JournalledTurn[] = []): boolean {
   if (rows[0]?.role === 'user' && !rows[0].body.includes('"continues":{')) return false
   const select = `SELECT 1 FROM journal WHERE run_id = ? AND type = 'run.start' AND json_extract(body, '$.continues.run') IS NOT NULL`
   return store.sql(select).get(runId) !== null
 }
 
 /**
- * Joins the rows of a turn: the note of a run that goes on stands behind the results of its calls, and it replaces a note that no reply
- * followed. `isOpen`: one more run goes on.
+ * Joins the rows of a turn: the note of a run that continues it comes after the results of the run's calls, and it replaces a note that no
+ * reply followed. `isOpen`: one more run continues the turn.
  */
-function turnRows(parts: readonly (readonly Row[])[], isOpen: boolean): readonly Row[] {
-  const withoutNote = (rows: readonly Row[]) => (rows.length > 1 && rows.at(-1)?.role === 'user' ? rows.slice(0, -1) : rows)
+function turnRows(parts: readonly (readonly JournalledTurn[])[], isOpen: boolean): readonly JournalledTurn[] {
+  const withoutNote = (rows: readonly JournalledTurn[]) => (rows.length > 1 && rows.at(-1)?.role === 'user' ? rows.slice(0, -1) : rows)
   const joined = parts.reduce((before, part) => {
     const notes = part.filter(({ role }) => role === 'user')
     const rest = part.filter(({ role }) => role !== 'user')
@@ -207,7 +209,7 @@ function turnRows(parts: readonly (readonly Row[])[], isOpen: boolean): readonly
 }
 
 /** A trim comes before a reply: when all results of the replies before it are there. */
-function messagesOfTurn(rows: readonly Row[], trims: readonly TrimAt[], open?: ReadonlySet<string>): Message[] {
+function messagesOfTurn(rows: readonly JournalledTurn[], trims: readonly TrimAt[], open?: ReadonlySet<string>): Message[] {
   const due = [...trims]
   let messages: Message[] = []
   const trimBefore = (seq: number) => {
@@ -226,8 +228,8 @@ function messagesOfTurn(rows: readonly Row[], trims: readonly TrimAt[], open?: R
 }
 
 function replyOf(
-  { body }: Row,
-  rows: readonly Row[],
+  { body }: JournalledTurn,
+  rows: readonly JournalledTurn[],
   { at, open = new Set() }: { readonly at: number; readonly open: ReadonlySet<string> | undefined },
 ): Message[] {
   const parts = partsOf(body)
@@ -242,13 +244,13 @@ function answers(parts: readonly Part[], results: ReadonlyMap<string, ToolMessag
   })
 }
 
-function resultsAfter(rows: readonly Row[], at: number): ReadonlyMap<string, ToolMessage> {
+function resultsAfter(rows: readonly JournalledTurn[], at: number): ReadonlyMap<string, ToolMessage> {
   const next = rows.findIndex((row, index) => index > at && row.role !== 'tool')
   const messages = rows.slice(at + 1, next === -1 ? undefined : next).flatMap(toolMessage)
   return new Map(messages.map((message) => [message.callId, message]))
 }
 
-function toolMessage({ content, toolResults }: Row): ToolMessage[] {
+function toolMessage({ content, toolResults }: JournalledTurn): ToolMessage[] {
   const [shown]: unknown[] = JSON.parse(toolResults ?? '[]')
   if (!isObject(shown) || typeof shown.call_id !== 'string' || typeof shown.name !== 'string') return []
   return [{ role: 'tool', callId: shown.call_id, name: shown.name, content, isError: shown.status !== 'allowed' }]
@@ -266,15 +268,15 @@ function isPart(value: unknown): value is Part {
   return (value.type === 'text' || value.type === 'thinking') && typeof value.text === 'string'
 }
 
-type ToldTurn = { readonly messages: readonly Message[]; readonly tokens: number; readonly isContinuation: boolean }
-type ReadTurn = (runIds: readonly string[], open?: ReadonlySet<string>) => ToldTurn
+type TurnOfRuns = { readonly messages: readonly Message[]; readonly tokens: number; readonly isContinuation: boolean }
+type ReadTurn = (runIds: readonly string[], open?: ReadonlySet<string>) => TurnOfRuns
 
 /** The cache keeps the newest runs, up to this many tokens. */
 const mostTokens = 1_000_000
 
 /** Caches the messages of ended turns between the turns of a long-lived process: their rows change only when another connection writes. */
-function createToldTurns(store: Store, read: ReadTurn): ReadTurn {
-  const kept = new Map<string, ToldTurn>()
+function createTurnCache(store: Store, read: ReadTurn): ReadTurn {
+  const cache = new Map<string, TurnOfRuns>()
   const state = { tokens: 0, version: -1 }
 
   /** Changes with every commit of another connection, in this process or not. */
@@ -282,12 +284,12 @@ function createToldTurns(store: Store, read: ReadTurn): ReadTurn {
     return store.sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? -1
   }
 
-  function keep(key: string, told: ToldTurn): void {
-    kept.set(key, told)
-    state.tokens += told.tokens
-    for (const [oldest, { tokens }] of kept) {
+  function keep(key: string, entry: TurnOfRuns): void {
+    cache.set(key, entry)
+    state.tokens += entry.tokens
+    for (const [oldest, { tokens }] of cache) {
       if (state.tokens <= mostTokens) return
-      kept.delete(oldest)
+      cache.delete(oldest)
       state.tokens -= tokens
     }
   }
@@ -296,15 +298,15 @@ function createToldTurns(store: Store, read: ReadTurn): ReadTurn {
     if (open) return read(runIds, open)
     const now = version()
     if (now !== state.version) {
-      kept.clear()
+      cache.clear()
       Object.assign(state, { tokens: 0, version: now })
     }
     const key = runIds.join(' ')
-    const known = kept.get(key)
+    const known = cache.get(key)
     if (known) return known
-    const told = read(runIds)
-    if (isOver(store, runIds.at(-1) ?? '')) keep(key, told)
-    return told
+    const entry = read(runIds)
+    if (isOver(store, runIds.at(-1) ?? '')) keep(key, entry)
+    return entry
   }
 }
 
@@ -314,7 +316,7 @@ function isOver(store: Store, runId: string): boolean {
   return store.sql(over).get(runId) !== null
 }
 
-/** `at`: when it was decided, in milliseconds since 1970. */
+/** `at`: the time of the decision, in milliseconds since 1970. */
 type LateDecision = { readonly at: number; readonly message: Message }
 
 /** Reads by the primary key: a run without such changes costs one look-up. The second condition: the call ended, and nobody was asked. */
@@ -324,7 +326,7 @@ const select = `SELECT id FROM approvals
    AND EXISTS (SELECT 1 FROM journal WHERE run_id = ?1 AND type = 'drop' AND json_extract(body, '$.id') = call_id
      AND json_extract(body, '$.by') = 'approval.nobody')`
 
-/** @returns what was decided about changes of that run after their calls had ended, also that nobody decided in time */
+/** Returns the late decisions about changes of that run: after their calls had ended a person decided, or nobody did in time. */
 function lateDecisions(store: Store, approvals: Pick<Approvals, 'get'>, runId: string, now: number): readonly LateDecision[] {
   const rows = store
     .sql<{ id: string }, [string, number]>(select)
@@ -336,8 +338,8 @@ function lateDecisions(store: Store, approvals: Pick<Approvals, 'get'>, runId: s
 
 function lineOf({ callId, summary, state, decidedBy, note }: Approval): string {
   const what = `the changes of ${callId} (${summary})`
-  const said = note === null ? '' : `: ${note}`
-  if (state === 'used') return `[BraidClaw: since then ${decidedBy} allowed ${what}${said}. They were applied to the workspace]`
-  const why = state === 'open' ? 'nobody answered in time' : `${decidedBy}${said === '' ? ' said no' : said}`
+  const reason = note === null ? '' : `: ${note}`
+  if (state === 'used') return `[BraidClaw: since then ${decidedBy} allowed ${what}${reason}. They were applied to the workspace]`
+  const why = state === 'open' ? 'nobody answered in time' : `${decidedBy}${reason === '' ? ' said no' : reason}`
   return `[BraidClaw: since then ${what} were dropped, not applied: ${why}]`
 }

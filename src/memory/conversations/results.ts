@@ -5,7 +5,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import { resultId, resultIdParts, shortInput } from '../../runtime/request/turn-messages.ts'
 import type { Store } from '../store.ts'
 
-export type Result = { readonly runId: string; readonly callId: string; readonly conversationId: string; readonly text: string }
+export type WholeResult = { readonly runId: string; readonly callId: string; readonly conversationId: string; readonly text: string }
 
 export type FoundResult = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }
 
@@ -14,7 +14,7 @@ export type Results = ReturnType<typeof createResults>
 /** A list of more would not help a model, and the query stays fast in a long conversation. */
 const mostListed = 1_000
 
-type Row = { readonly packed: Uint8Array; readonly digest: string | null }
+type PackedResult = { readonly packed: Uint8Array; readonly digest: string | null }
 
 export function createResults(store: Store) {
   function removeBeyond(mostBytes: number): void {
@@ -30,7 +30,7 @@ export function createResults(store: Store) {
 
   return {
     /** Stores a result, and removes the oldest ones of the home beyond `mostBytes`, as they are stored. On disk when it returns. */
-    keep({ runId, callId, conversationId, text }: Result, at: number, mostBytes: number): void {
+    keep({ runId, callId, conversationId, text }: WholeResult, at: number, mostBytes: number): void {
       const packed = Bun.zstdCompressSync(text)
       store.write(() => {
         store
@@ -65,7 +65,7 @@ export function createResults(store: Store) {
 
 type CallPlace = { readonly runId: string; readonly callId: string }
 
-/** Returns the runs of a turn to look in, the named one first: a run that goes on names results of those before it by its own id. */
+/** Returns the runs of a turn to look in, the named one first: a run that continues a turn names results of earlier runs by its own id. */
 function runsOf(store: Store, conversationId: string, end: string): readonly string[] {
   const named = 'SELECT run_id AS runId FROM runs WHERE conversation_id = ? AND substr(run_id, -length(?)) = ? ORDER BY rowid DESC'
   const before = "SELECT body ->> '$.continues.run' AS runId FROM journal WHERE run_id = ? AND type = 'run.start'"
@@ -78,11 +78,11 @@ function runsOf(store: Store, conversationId: string, end: string): readonly str
   return [...found]
 }
 
-function whole(store: Store, { runId, callId }: CallPlace): Row | null {
+function whole(store: Store, { runId, callId }: CallPlace): PackedResult | null {
   const select = `SELECT packed, (SELECT body ->> '$.outcome.metadata.whole.sha256' FROM journal
     WHERE journal.run_id = results.run_id AND type IN ('tool.done', 'tool.changed') AND body ->> '$.id' = results.call_id ORDER BY seq LIMIT 1) AS digest
     FROM results WHERE run_id = ? AND call_id = ?`
-  return store.sql<Row, [string, string]>(select).get(runId, callId)
+  return store.sql<PackedResult, [string, string]>(select).get(runId, callId)
 }
 
 /** Returns what the model saw, as the turn has it. */

@@ -28,7 +28,7 @@ export type SearchRequest = {
   readonly ownedBy?: string | undefined
 }
 
-type Row = {
+type MatchedTurn = {
   readonly id: number
   readonly conversationId: string
   readonly turnId: string
@@ -51,32 +51,32 @@ const halfLifeMs = 30 * 86_400_000
 
 export function createSearch(store: Store, now: Clock): (request: SearchRequest) => Hit[] {
   return ({ query, limit = 10, exceptTurn, within, ownedBy }) => {
-    const asked = parse(query)
+    const input = parse(query)
     const scope = scopeOf(within, ownedBy)
     const whole = isWhole(store)
     const ranks = new Map<number, number>()
-    const terms = weigh(store, asked.chunks)
+    const terms = weigh(store, input.chunks)
     for (const [id, rank] of byWords({ store, scope }, terms)) ranks.set(id, rank)
-    if (!whole || ranks.size === 0 || needsSubstring(asked.text))
-      for (const id of bySubstring({ store, scope }, asked.chunks)) ranks.set(id, ranks.get(id) ?? 0)
+    if (!whole || ranks.size === 0 || needsSubstring(input.text))
+      for (const id of bySubstring({ store, scope }, input.chunks)) ranks.set(id, ranks.get(id) ?? 0)
     const rows = fetch(store, [...ranks.keys()]).filter(
       ({ turnId, conversationId }) => turnId !== exceptTurn && conversationId === (within ?? conversationId),
     )
     const total = store.sql<{ n: number }, []>('SELECT coalesce(max(id), 0) AS n FROM turns').get()?.n ?? 0
-    const score = scorer({ asked, terms, total, now: now() })
+    const score = scorer({ input, terms, total, now: now() })
     return rows
       .map((row) => ({ row, score: score(row, ranks.get(row.id) ?? 0) }))
       .sort((a, b) => b.score - a.score || b.row.at - a.row.at || b.row.id - a.row.id)
       .slice(0, limit)
-      .map((found) => hit(store, asked, found))
+      .map((found) => hit(store, input, found))
   }
 }
 
 /** Restricts a query to some conversations: a condition on the row's id, and its parameter. */
-type Scope = { readonly where: (id: string) => string; readonly args: readonly string[] }
-type Scoped = { readonly store: Store; readonly scope: Scope }
+type SearchScope = { readonly where: (id: string) => string; readonly args: readonly string[] }
+type Scoped = { readonly store: Store; readonly scope: SearchScope }
 
-function scopeOf(within: string | undefined, ownedBy: string | undefined): Scope {
+function scopeOf(within: string | undefined, ownedBy: string | undefined): SearchScope {
   const conditions = [
     ...(within === undefined ? [] : ['conversation_id = ?']),
     ...(ownedBy === undefined ? [] : [`conversation_id IN (${conversationsOfToken})`]),
@@ -191,22 +191,22 @@ function beginning({ store, scope }: Scoped, chunks: readonly string[]): readonl
   return rows.all(match, ...scope.args).map(({ id }) => id)
 }
 
-function fetch(store: Store, ids: readonly number[]): Row[] {
+function fetch(store: Store, ids: readonly number[]): MatchedTurn[] {
   return store
-    .sql<Row, [string]>(
+    .sql<MatchedTurn, [string]>(
       `SELECT id, conversation_id AS conversationId, turn_id AS turnId, role, at, substr(content, 1, ${headLength}) AS head
        FROM turns WHERE id IN (SELECT value FROM json_each(?))`,
     )
     .all(JSON.stringify(ids))
 }
 
-type Scoring = { readonly asked: Query; readonly terms: readonly Term[]; readonly total: number; readonly now: number }
+type Scoring = { readonly input: Query; readonly terms: readonly Term[]; readonly total: number; readonly now: number }
 
 /** Adds to the index's rank the weight of words it did not rank, a bonus for the exact text, and a bonus for newer turns. */
-function scorer({ asked, terms, total, now }: Scoring): (row: Row, rank: number) => number {
-  const pattern = finder(asked.words)
+function scorer({ input, terms, total, now }: Scoring): (row: MatchedTurn, rank: number) => number {
+  const pattern = finder(input.words)
   const weights = new Map(terms.map(({ text, found }) => [fold(text), Math.log(1 + total / Math.max(found, 1))]))
-  const exact = fold(asked.text)
+  const exact = fold(input.text)
   return ({ head, at }, rank) => {
     const folded = fold(head)
     const counts = new Map<string, number>()
@@ -217,11 +217,11 @@ function scorer({ asked, terms, total, now }: Scoring): (row: Row, rank: number)
   }
 }
 
-function hit(store: Store, asked: Query, { row, score }: { readonly row: Row; readonly score: number }): Hit {
+function hit(store: Store, input: Query, { row, score }: { readonly row: MatchedTurn; readonly score: number }): Hit {
   const { id, conversationId, turnId, role, at, head } = row
   const whole = store.sql<{ content: string }, [number]>(`SELECT substr(content, 1, 200000) AS content FROM turns WHERE id = ?`)
   const content = head.length < headLength ? head : (whole.get(id)?.content ?? head)
-  return { conversationId, turnId, role, at, snippet: snippet(content, asked.words, [asked.text]), score }
+  return { conversationId, turnId, role, at, snippet: snippet(content, input.words, [input.text]), score }
 }
 
 /** Quotes a string for the index's query language: everything within quotes is text. */

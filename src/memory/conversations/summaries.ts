@@ -19,14 +19,14 @@ export type Summary = {
   readonly at: number
 }
 
-type Row = Summary & { readonly id: number; readonly digest: string }
+type SummaryRow = Summary & { readonly id: number; readonly digest: string }
 
 const columns = `id, conversation_id AS conversationId, through_position AS through, turns, text, source_digest AS sourceDigest,
   previous_digest AS previousDigest, model, at, digest`
 
 /** Returns the newest unaltered summary; an altered one never reaches the model. */
 export function latestSummary(store: Store, conversationId: string): Summary | undefined {
-  const newest = store.sql<Row, [string]>(`SELECT ${columns} FROM summaries WHERE conversation_id = ? ORDER BY id DESC LIMIT 1`)
+  const newest = store.sql<SummaryRow, [string]>(`SELECT ${columns} FROM summaries WHERE conversation_id = ? ORDER BY id DESC LIMIT 1`)
   const row = newest.get(conversationId)
   const found = row === null || isIntact(row) ? row : rowsOf(store, conversationId).findLast(isIntact)
   return found ? plain(found) : undefined
@@ -88,12 +88,12 @@ export function disprovedSummary(store: Store): WrongSummary | undefined {
   }
 }
 
-function isProved(store: Store, { conversationId, through, sourceDigest: digest }: Row, before: number): boolean {
+function isProved(store: Store, { conversationId, through, sourceDigest: digest }: SummaryRow, before: number): boolean {
   const [after, upTo] = [placeOf(store, before), placeOf(store, through)]
   return after !== undefined && upTo !== undefined && sourceDigest(store, conversationId, { after, upTo }) === digest
 }
 
-function wrong({ id, conversationId }: Row, what: string): WrongSummary {
+function wrong({ id, conversationId }: SummaryRow, what: string): WrongSummary {
   return { id, message: `summary ${id} of ${conversationId} ${what}` }
 }
 
@@ -112,13 +112,13 @@ export function digestOfText(text: string): string {
   return sha256(text)
 }
 
-function rowsOf(store: Store, conversationId?: string): Row[] {
+function rowsOf(store: Store, conversationId?: string): SummaryRow[] {
   return store
-    .sql<Row, [string | null]>(`SELECT ${columns} FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY id`)
+    .sql<SummaryRow, [string | null]>(`SELECT ${columns} FROM summaries WHERE ?1 IS NULL OR conversation_id = ?1 ORDER BY id`)
     .all(conversationId ?? null)
 }
 
-function isIntact({ digest, ...row }: Row): boolean {
+function isIntact({ digest, ...row }: SummaryRow): boolean {
   return digest === hashJson(plain(row))
 }
 

@@ -4,13 +4,13 @@ import { isObject } from '../../kit/json.ts'
 import { dropOutcome } from '../../runtime/outcome.ts'
 import type { Store } from '../store.ts'
 import { isAlive } from './process-owner.ts'
-import { argsHashOf, resultHashOf, seenIn, toldResultHash } from './receipt-draft.ts'
+import { argsHashOf, recordedResultHash, resultHashOf, seenIn } from './receipt-draft.ts'
 
 /**
  * `receiptId` is absent while the act runs (`pending`), after its process died (`unfinished`) and when receipts were off. The hashes are
  * recomputed from the journal.
  */
-export type Attempt = {
+export type ToolAttempt = {
   readonly runId: string
   readonly callId: string
   readonly conversationId: string
@@ -19,7 +19,7 @@ export type Attempt = {
   readonly status?: string
   readonly resultHash?: string
   readonly sandbox?: string
-  /** What became of its changes. */
+  /** The fate of its changes; see `changesOf`. */
   readonly changes?: string
   /** Why its entries contradict each other, if they do. */
   readonly contradiction?: string
@@ -28,11 +28,17 @@ export type Attempt = {
   readonly unfinished: boolean
 }
 
-type Row = { readonly runId: string; readonly conversationId: string; readonly owner: string; readonly type: string; readonly body: string }
+type AttemptRow = {
+  readonly runId: string
+  readonly conversationId: string
+  readonly owner: string
+  readonly type: string
+  readonly body: string
+}
 
 /** `changed`: the digest of what the call changed on its view; `applied`: of what of that may enter the workspace. */
-type Open = {
-  readonly attempt: Attempt
+type OpenAttempt = {
+  readonly attempt: ToolAttempt
   readonly owner: string
   readonly changed?: string
   readonly applied?: string
@@ -40,8 +46,8 @@ type Open = {
 }
 
 /** Yields the attempts of one run or of all; oldest first, those without a result last. */
-export function* attempts(store: Store, runId?: string): Generator<Attempt> {
-  const open = new Map<string, Open>()
+export function* attempts(store: Store, runId?: string): Generator<ToolAttempt> {
+  const open = new Map<string, OpenAttempt>()
   const owed = resultsOwed(store)
   for (const row of rowsOf(store, runId)) {
     const body: unknown = JSON.parse(row.body)
@@ -63,15 +69,15 @@ export function* attempts(store: Store, runId?: string): Generator<Attempt> {
   }
 }
 
-function reviewed(open: Open, type: 'tool.changed' | 'apply', { review, part }: { [key: string]: unknown }): Open {
+function reviewed(open: OpenAttempt, type: 'tool.changed' | 'apply', { review, part }: { [key: string]: unknown }): OpenAttempt {
   const digest = isObject(review) ? String(review.digest) : ''
   if (type === 'tool.changed') return { ...open, changed: digest }
   const applied = typeof part === 'string' ? part : digest
   return open.changed === digest ? { ...open, applied } : { ...open, contradiction: 'it applied other changes than it made' }
 }
 
-/** What a call changed ends as it was journalled: applied with that digest, or not applied. */
-function settled({ changed, applied, contradiction }: Open, attempt: Attempt, type: string): Attempt {
+/** Checks that the result agrees with the journalled changes: applied with that digest, or not applied. */
+function settled({ changed, applied, contradiction }: OpenAttempt, attempt: ToolAttempt, type: string): ToolAttempt {
   const { changes } = attempt
   const isDigest = changes?.length === 64
   const wrong =
@@ -90,41 +96,41 @@ function resultsOwed(store: Store): Set<string> {
 }
 
 /** Uses two queries: a query for "all, or this one" would scan the whole journal for one run. */
-function rowsOf(store: Store, runId: string | undefined): Iterable<Row> {
+function rowsOf(store: Store, runId: string | undefined): Iterable<AttemptRow> {
   const select = `SELECT journal.run_id AS runId, conversation_id AS conversationId, owner, type, body FROM journal JOIN runs USING (run_id)
      WHERE type IN ('act', 'tool.changed', 'apply', 'tool.done', 'deny', 'drop')`
   return runId === undefined
-    ? store.sql<Row, []>(`${select} ORDER BY seq`).iterate()
-    : store.sql<Row, [string]>(`${select} AND journal.run_id = ? ORDER BY seq`).iterate(runId)
+    ? store.sql<AttemptRow, []>(`${select} ORDER BY seq`).iterate()
+    : store.sql<AttemptRow, [string]>(`${select} AND journal.run_id = ? ORDER BY seq`).iterate(runId)
 }
 
-function begun({ runId, conversationId }: Row, { id, call }: { [key: string]: unknown }): Attempt {
+function begun({ runId, conversationId }: AttemptRow, { id, call }: { [key: string]: unknown }): ToolAttempt {
   const known = isObject(call) ? call : {}
   const argsHash = argsHashOf({ input: known.input, malformed: known.malformed })
   return { runId, callId: String(id), conversationId, tool: String(known.name), argsHash, pending: false, unfinished: false }
 }
 
-function done(before: Attempt, { outcome }: { [key: string]: unknown }): Attempt {
-  const told = isObject(outcome) ? outcome : {}
+function done(before: ToolAttempt, { outcome }: { [key: string]: unknown }): ToolAttempt {
+  const recorded = isObject(outcome) ? outcome : {}
   return {
     ...before,
-    status: String(told.status),
-    resultHash: toldResultHash(told),
-    ...seenIn(isObject(told.metadata) ? told.metadata : {}),
-    ...receiptOf(told.receipt),
+    status: String(recorded.status),
+    resultHash: recordedResultHash(recorded),
+    ...seenIn(isObject(recorded.metadata) ? recorded.metadata : {}),
+    ...receiptOf(recorded.receipt),
   }
 }
 
-/** `result` is there only after a crash, as the recovery wrote it. */
-function dropped({ attempt, changed }: Open, body: { [key: string]: unknown }): Attempt {
+/** `result` exists only after a crash: the recovery writes it. */
+function dropped({ attempt, changed }: OpenAttempt, body: { [key: string]: unknown }): ToolAttempt {
   const { by, reason, outcome, review, receipt, result } = body
   const ran = isObject(outcome) ? outcome : {}
-  const told = isObject(result) ? result : dropOutcome({ by: String(by), reason: String(reason), outcome: ran })
+  const recorded = isObject(result) ? result : dropOutcome({ by: String(by), reason: String(reason), outcome: ran })
   const other = isObject(review) && review.digest === changed ? {} : { contradiction: 'it dropped other changes than it made' }
-  return { ...done(attempt, { outcome: { ...told, receipt } }), ...other }
+  return { ...done(attempt, { outcome: { ...recorded, receipt } }), ...other }
 }
 
-function refused(before: Attempt, { by, reason, receipt }: { [key: string]: unknown }): Attempt {
+function refused(before: ToolAttempt, { by, reason, receipt }: { [key: string]: unknown }): ToolAttempt {
   const resultHash = resultHashOf({ status: 'denied', output: '', error: `${by}: ${reason}` })
   return { ...before, status: 'denied', resultHash, ...receiptOf(receipt) }
 }

@@ -1,4 +1,4 @@
-/** Records what becomes of one call: its beginning, the application of its changes, and its one end with one receipt. */
+/** Records the life of one call: its beginning, the application of its changes, and its one end with one receipt. */
 
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import { gateIdOf } from '../../runtime/gate-id.ts'
@@ -11,7 +11,7 @@ import { argsHashOf, outcomeDraft, sandboxOf } from './receipt-draft.ts'
 
 type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { type: Type }>
 type ToolDone = Extract<ExternalEvent, { type: 'tool.done' }>
-export type Result = Pick<ToolDone, 'id' | 'outcome'>
+export type CallResult = Pick<ToolDone, 'id' | 'outcome'>
 
 export type CallRecordOptions = {
   readonly journal: Journal
@@ -47,7 +47,7 @@ export function createCallRecord(options: CallRecordOptions) {
   }
 
   /** Works like `done` for a result whose receipt is in the log already. */
-  function settled(run: RunIdentity, { id, outcome }: Result, forgotten: boolean): ToolDone {
+  function settled(run: RunIdentity, { id, outcome }: CallResult, forgotten: boolean): ToolDone {
     const done = { type: 'tool.done' as const, id, outcome }
     if (!forgotten) {
       journal.append({ run, kind: 'external', type: 'tool.done', at: now(), body: done })
@@ -88,8 +88,8 @@ export function createCallRecord(options: CallRecordOptions) {
       journal.approve(run.runId, id, approval)
       return approvals.use(gateIdOf(run.runId, apply.id, 'changes'), review.digest)
     },
-    /** The result of an act, or of the application of its changes. Journals nothing of a run that is `forgotten`. */
-    done: (run: RunIdentity, { id, outcome }: Result, forgotten = false) =>
+    /** Records the result of an act, or of the application of its changes. Journals nothing for a run that is `forgotten`. */
+    done: (run: RunIdentity, { id, outcome }: CallResult, forgotten = false) =>
       settled(run, { id, outcome: { ...outcome, ...ended(run, id, outcome) } }, forgotten),
     /** @returns its receipt */
     denied(run: RunIdentity, deny: Internal<'deny'>): string | undefined {
@@ -107,7 +107,9 @@ export function createCallRecord(options: CallRecordOptions) {
       const body = clean(drop)
       return endByDrop(run, drop, { ...body, ...ended(run, drop.id, dropOutcome(body)) })
     },
-    /** After a crash: ends a call whose changes were still undecided. `result` names its receipt if that is in the log. @returns its receipt */
+    /**
+     * After a crash: ends a call whose changes were still undecided. `result` names its receipt if that is in the log. @returns its receipt
+     */
     undecided(run: RunIdentity, drop: Internal<'drop'>, { receipt: known, ...result }: ToolOutcome): string | undefined {
       const { receipt } = known === undefined ? ended(run, drop.id, result) : { receipt: known }
       return endByDrop(run, drop, { ...drop, result, receipt })

@@ -8,7 +8,7 @@ import { digestOf } from './journal-entry.ts'
 /** The value of their `run_id`. There is no such run, so everything that reads the journal of runs leaves these notes out. */
 export const homeRun = 'home'
 
-/** Call it inside the transaction of what it tells. `body`: without secrets. @returns its number */
+/** Call it inside the transaction of the change that it reports. `body`: without secrets. @returns its number */
 export function noteInHome(store: Store, now: Clock, type: string, body: unknown): number {
   const [at, text] = [now(), JSON.stringify(body)]
   const last = store

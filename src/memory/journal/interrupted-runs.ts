@@ -4,7 +4,7 @@ import { isObject } from '../../kit/json.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import { applied, notApplied } from '../../runtime/outcome.ts'
 import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
-import { type Entry, externalOf } from '../../runtime/replay/external-entry.ts'
+import { externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
 import type { WrittenReceipt } from '../checkpoint.ts'
 import type { CallRecord } from './call-record.ts'
 import type { Journal, OpenIntent } from './journal.ts'
@@ -12,7 +12,7 @@ import type { JournalEntry } from './journal-entry.ts'
 import { isAlive } from './process-owner.ts'
 import { lostOutcome } from './receipt-draft.ts'
 
-/** What the recovery at start found and repaired. */
+/** Lists the problems that the recovery at start found and repaired. */
 export type Recovery = {
   readonly interrupted: readonly { readonly runId: string; readonly callId: string; readonly tool: string; readonly receipt?: string }[]
   /** Runs that a dead process left open, now closed with code `error`. */
@@ -20,11 +20,11 @@ export type Recovery = {
   /** Receipts that a crash left beyond the checkpoint. */
   readonly adopted: number
   readonly tornBytes: number
-  /** Runs left alone for now, because nobody said what became of the changes of a call. */
+  /** Runs that stay open for now, because the fate of a call's changes is not known. */
   readonly undecided: readonly string[]
 }
 
-/** Tells what became of the changes of a call. */
+/** Returns the fate of a call's changes; undefined when it is not known. */
 export type FateOf = (runId: string, callId: string) => Fate | undefined
 
 type RecoverOptions = {
@@ -58,8 +58,8 @@ export function recoverRuns(options: RecoverOptions): Recovery {
   const found = deadRuns(journal)
   const undecided = new Set(fateOf ? [] : found.flatMap((run) => (hasOpenChanges(journal, run) ? [run.runId] : [])))
   const dead = found.filter(({ runId }) => !undecided.has(runId))
-  // Runs whose journal was cleared: a journal that starts in the middle of a run would look altered.
-  const forgotten = new Set(dead.flatMap(({ runId }) => (journal.tells(runId) ? [] : [runId])))
+  // The journal of these runs was cleared; an entry now would start it in the middle of a run, and it would look altered.
+  const forgotten = new Set(dead.flatMap(({ runId }) => (journal.hasEntries(runId) ? [] : [runId])))
   const receiptOf = findReceipts(options, dead)
   const interrupted = dead.flatMap((run) => {
     const entries = run.intents.length === 0 ? [] : readable(journal, run.runId)
@@ -85,7 +85,7 @@ export function recoverRuns(options: RecoverOptions): Recovery {
   return { interrupted, closedRuns: open.map(({ runId }) => runId), adopted, tornBytes, undecided: [...undecided] }
 }
 
-/** Whether the model was asked and had not answered: what that call used is not known. */
+/** Tells whether the model was asked and had not answered; the usage of that call is not known. */
 function isThinking(entries: readonly JournalEntry[]): boolean {
   const waiting = new Set<unknown>()
   const state = { thinking: false }
@@ -107,7 +107,7 @@ function proposedIn(body: unknown): unknown[] {
   return proposals.flatMap((proposal: unknown) => (isObject(proposal) && isObject(proposal.call) ? [proposal.call.id] : []))
 }
 
-/** Whether a call of the run had ended and its changes were neither applied nor dropped. */
+/** Tells whether a call of the run had ended and its changes were neither applied nor dropped. */
 function hasOpenChanges(journal: Journal, { runId, intents }: DeadRuns[number]): boolean {
   if (intents.length === 0) return false
   const changed = new Set(readable(journal, runId).flatMap(({ type, body }) => (type === 'tool.changed' ? [idOf(body)] : [])))
@@ -118,7 +118,7 @@ function idOf(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'id' in body ? body.id : undefined
 }
 
-/** Returns nothing of a journal that somebody broke: that must not keep the next start from its work. */
+/** Returns no entries when somebody damaged the journal, because that must not prevent the next start. */
 function readable(journal: Journal, runId: string): JournalEntry[] {
   try {
     return journal.events(runId)
@@ -158,7 +158,7 @@ function isOf(
   )
 }
 
-/** What became of the changes of a call: they are in the workspace, they are gone, or they still wait for a person. */
+/** The fate of a call's changes: they are in the workspace, they were discarded, or they still wait for a person. */
 export type Fate = 'applied' | 'dropped' | 'pending'
 
 /** With `drop` the call had ended and its changes were undecided. */
@@ -173,14 +173,14 @@ const tooSoon = 'interrupted: the process ended before the changes were applied'
 const noAnswer = 'interrupted: the process ended before the changes were decided'
 
 /** Decides what is recorded of a call that a crash interrupted. @param entries the journal of the run; empty when it was cleared */
-function interruptedCall(entries: readonly Entry[], callId: string, fate: Fate | undefined): InterruptedCall {
+function interruptedCall(entries: readonly ReplayEntry[], callId: string, fate: Fate | undefined): InterruptedCall {
   const changed = entries.flatMap((entry) => changedIn(entry, callId)).at(-1)
   if (changed === undefined) return { outcome: unknownOutcome }
   const isBegun = entries.some(({ kind, type, body }) => kind === 'intent' && type === 'apply' && isAbout(body, callId))
   return isBegun ? { outcome: whileApplied(changed, fate) } : undecided(changed, fate)
 }
 
-function changedIn(entry: Entry, callId: string): Changed[] {
+function changedIn(entry: ReplayEntry, callId: string): Changed[] {
   const event = entry.type === 'tool.changed' ? externalOf(entry) : undefined
   return event?.type === 'tool.changed' && event.id === callId ? [event] : []
 }

@@ -86,7 +86,7 @@ export function foreignLineIn({
 }
 
 /** Returns the line as a message of a conversation; undefined for a line of the trace, and for the rest of a truncated message. */
-export function saidIn({ file, text }: ForeignLine): { readonly role: 'user' | 'assistant'; readonly content: string } | undefined {
+export function messageIn({ file, text }: ForeignLine): { readonly role: 'user' | 'assistant'; readonly content: string } | undefined {
   if (file === 'trace') return undefined
   const value = parseJson(text)
   if (isObject(value) && typeof value.content === 'string')

@@ -1,4 +1,4 @@
-/** Reads the journal entries of all runs in the order written, for those who follow what happens in a home. */
+/** Reads the journal entries of all runs in the order written, for readers that follow a home. */
 
 import type { Json } from '../../kit/json.ts'
 import type { Store } from '../store.ts'
@@ -19,22 +19,22 @@ export type FeedPage = {
 
 export type JournalFeed = ReturnType<typeof createJournalFeed>
 
-type Row = Omit<FeedEntry, 'body'> & { readonly body: string }
+type FeedRow = Omit<FeedEntry, 'body'> & { readonly body: string }
 
 const columns = `seq, journal.run_id AS runId, kind, type, at, body, conversation_id AS conversationId, channel
   FROM journal LEFT JOIN runs USING (run_id) WHERE seq > ? AND seq <= ?`
 
 export function createJournalFeed(store: Store) {
   /** Separate queries, because a query for "all, or these" would read the whole journal. */
-  function rows({ after, through, limit, conversationId, runId }: FeedPage): Row[] {
+  function rows({ after, through, limit, conversationId, runId }: FeedPage): FeedRow[] {
     const among = (ids: string) => `AND journal.run_id IN (${ids} UNION ALL SELECT '${homeRun}')`
     const sql = (where: string) => `SELECT ${columns} ${where} ORDER BY seq LIMIT ?`
-    if (runId !== undefined) return store.sql<Row, (string | number)[]>(sql(among('SELECT ?'))).all(after, through, runId, limit)
+    if (runId !== undefined) return store.sql<FeedRow, (string | number)[]>(sql(among('SELECT ?'))).all(after, through, runId, limit)
     if (conversationId !== undefined)
       return store
-        .sql<Row, (string | number)[]>(sql(among('SELECT run_id FROM runs WHERE conversation_id = ?')))
+        .sql<FeedRow, (string | number)[]>(sql(among('SELECT run_id FROM runs WHERE conversation_id = ?')))
         .all(after, through, conversationId, limit)
-    return store.sql<Row, number[]>(sql('')).all(after, through, limit)
+    return store.sql<FeedRow, number[]>(sql('')).all(after, through, limit)
   }
 
   return {

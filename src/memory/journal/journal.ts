@@ -39,7 +39,7 @@ export type OpenIntent = {
 type JournalAppend = Omit<JournalEntry, 'seq' | 'body'> & { readonly run: RunIdentity; readonly body: unknown }
 
 /** `before`: the id of the last run of an earlier page. `ownedBy`: only runs of conversations that the token of this id began. */
-type RunsAsked = {
+type RunsQuery = {
   readonly limit: number
   readonly conversation?: string | undefined
   readonly before?: string | undefined
@@ -113,8 +113,8 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   /** Newest first. */
-  function runs({ limit, conversation, before, ownedBy }: RunsAsked): RunRecord[] {
-    // Only the conditions that are asked for: a query for "all, or these" would read every run.
+  function runs({ limit, conversation, before, ownedBy }: RunsQuery): RunRecord[] {
+    // Includes only the conditions of this request: a query for "all, or these" would read every run.
     const conditions = [
       ...(conversation === undefined ? [] : ['conversation_id = ?']),
       ...(before === undefined ? [] : ['rowid < (SELECT rowid FROM runs AS last WHERE last.run_id = ?)']),
@@ -133,10 +133,10 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
 
   /** Returns the question of the run, shortened to 200 characters. */
   function prompt(runId: string): string | undefined {
-    const said = store.sql<{ prompt: string | null }, [string]>(
+    const rows = store.sql<{ prompt: string | null }, [string]>(
       `SELECT substr(coalesce(json_extract(body, '$.continues.asked'), json_extract(body, '$.prompt')), 1, 200) AS prompt FROM journal WHERE run_id = ? AND type = 'run.start' LIMIT 1`,
     )
-    return said.get(runId)?.prompt ?? undefined
+    return rows.get(runId)?.prompt ?? undefined
   }
 
   /** Returns runs without an end, and ended runs that have an act without a result, of any process. Oldest first. */
@@ -165,7 +165,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .run(runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore)
   }
 
-  /** Keeps who said yes to the changes of an act. */
+  /** Stores the person who approved the changes of an act. */
   function approve(runId: string, callId: string, by: string): void {
     store.sql<never, [string, string, string]>('UPDATE intents SET approval = ? WHERE run_id = ? AND call_id = ?').run(by, runId, callId)
   }
@@ -186,7 +186,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   /** Tells whether the journal has entries of this run; they may have been cleared. */
-  function tells(runId: string): boolean {
+  function hasEntries(runId: string): boolean {
     return store.sql<{ one: number }, [string]>('SELECT 1 AS one FROM journal WHERE run_id = ? LIMIT 1').get(runId) !== null
   }
 
@@ -232,7 +232,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     events,
     runs,
     run,
-    /** Returns the latest run of the conversation that asked or went on with something, besides `except`. */
+    /** Returns the latest run of the conversation that began or continued a turn, besides `except`. */
     latestTurn: (conversation: string, except?: string) =>
       runs({ limit: 50, conversation }).find(({ runId }) => runId !== except && prompt(runId) !== undefined),
     prompt,
@@ -242,7 +242,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     settle,
     approve,
     end,
-    tells,
+    hasEntries,
     names,
     namesAny,
     ids,

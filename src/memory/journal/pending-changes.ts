@@ -1,4 +1,4 @@
-/** Applies changes after the end of their run, when somebody says yes to them; a crash in the middle is found at the next start. */
+/** Applies changes after the end of their run, when somebody approves them; the next start finds a crash in the middle. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import type { Approval, Approvals } from '../approval-table.ts'
@@ -16,7 +16,7 @@ export type PendingChanges = ReturnType<typeof createPendingChanges>
 
 type FateOf = (runId: string, callId: string) => Fate | undefined
 
-/** `changes`: what became of changes that were not applied; absent when that is not known. */
+/** `changes`: the fate of changes that were not applied; absent when it is not known. */
 type Applying = { readonly ok: true } | { readonly ok: false; readonly message: string; readonly changes?: 'pending' | 'dropped' }
 
 /** An operator's action with its result. */
@@ -58,7 +58,7 @@ const unknown = { error: 'interrupted: outcome unknown' }
 const tooSoon = { error: 'interrupted: the process ended before the changes were applied', changes: 'dropped' }
 
 export function createPendingChanges({ table, journal, approvals, transaction, record }: PendingChangesOptions) {
-  /** The yes, its use and the note that this process applies it are on disk before anything is applied. */
+  /** Stores the approval, its use and this process as the one that applies the changes, before it applies anything. */
   function begin(id: string, by: string): Approval | string {
     return transaction(() => {
       const approval = approvals.get(id)
@@ -73,11 +73,11 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
     })
   }
 
-  const isPending = ({ runId, callId }: Approval) => table.isDropped(runId, callId) || !journal.tells(runId)
+  const isPending = ({ runId, callId }: Approval) => table.isDropped(runId, callId) || !journal.hasEntries(runId)
 
-  type End = Pick<ChangeAction, 'changes' | 'error'>
+  type ChangeEnd = Pick<ChangeAction, 'changes' | 'error'>
 
-  function end({ id, runId, callId, conversationId, plan }: Approval, by: string, how: End = { changes: plan }): string | undefined {
+  function end({ id, runId, callId, conversationId, plan }: Approval, by: string, how: ChangeEnd = { changes: plan }): string | undefined {
     return transaction(() => {
       table.remove(id)
       if (how.changes === 'pending') approvals.reopen(id)
@@ -102,8 +102,8 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
 
   return {
     /**
-     * Says yes to changes that wait, uses that yes up, applies them and writes one receipt. `apply` applies the change set of that digest, all
-     * or none; when the changes still wait after it, the question is open again. @returns why nothing was applied, if so
+     * Approves changes that wait, uses up that approval, applies them and writes one receipt. `apply` applies the change set of that
+     * digest, all or none; when the changes still wait after it, the question is open again. @returns why nothing was applied, if so
      */
     async apply(id: string, by: string, apply: (approval: Approval) => Promise<Applying>): Promise<AppliedLater> {
       const approval = begin(id, by)
@@ -115,8 +115,8 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
     /** Tells whether a process that no longer exists was applying changes. */
     isInterrupted: () => interrupted().length > 0,
     /**
-     * Writes the receipts of what dead processes applied; what they did not apply can be asked about again. @returns the runs left alone,
-     * because nobody says what became of their changes
+     * Writes the receipts of changes that dead processes applied, and reopens the questions about the others. @returns the runs that it
+     * skipped, because the fate of their changes is not known
      */
     recover(fateOf: FateOf | undefined): readonly string[] {
       if (fateOf === undefined) return interrupted().map(({ id }) => id)

@@ -21,8 +21,8 @@ export function resultHashOf({ receipt: _, ...outcome }: { readonly [key: string
  * the check against the receipt.
  */
 export function lostOutcome({ id, status, resultHash, ...seen }: Lost): ToolOutcome {
-  const said = status === 'allowed' ? { output: lost } : { output: '', error: lost }
-  return { status, ...said, receipt: id, metadata: { resultHash, ...seenIn({ ...seen }) } }
+  const texts = status === 'allowed' ? { output: lost } : { output: '', error: lost }
+  return { status, ...texts, receipt: id, metadata: { resultHash, ...seenIn({ ...seen }) } }
 }
 
 type Lost = Pick<WrittenReceipt, 'id' | 'status' | 'resultHash' | 'sandbox' | 'changes'>
@@ -30,13 +30,13 @@ type Lost = Pick<WrittenReceipt, 'id' | 'status' | 'resultHash' | 'sandbox' | 'c
 const lost = 'interrupted: the call ended, but what it returned was lost with the process'
 
 /** Hashes an outcome from the journal; for a lost outcome, returns the hash in its receipt. */
-export function toldResultHash(told: { readonly [key: string]: unknown }): string {
-  const metadata = isObject(told.metadata) ? told.metadata : {}
+export function recordedResultHash(recorded: { readonly [key: string]: unknown }): string {
+  const metadata = isObject(recorded.metadata) ? recorded.metadata : {}
   const { resultHash: hash } = metadata
-  const { status } = told
-  if (typeof hash !== 'string' || (status !== 'allowed' && status !== 'denied' && status !== 'failed')) return resultHashOf(told)
-  const isLost = resultHashOf(told) === resultHashOf(lostOutcome({ id: '', status, resultHash: hash, ...seenIn(metadata) }))
-  return isLost ? hash : resultHashOf(told)
+  const { status } = recorded
+  if (typeof hash !== 'string' || (status !== 'allowed' && status !== 'denied' && status !== 'failed')) return resultHashOf(recorded)
+  const isLost = resultHashOf(recorded) === resultHashOf(lostOutcome({ id: '', status, resultHash: hash, ...seenIn(metadata) }))
+  return isLost ? hash : resultHashOf(recorded)
 }
 
 /** Returns the part of a draft that depends on the outcome. */
@@ -46,8 +46,8 @@ export function outcomeDraft(outcome: ToolOutcome): Pick<ReceiptDraft, 'resultHa
 }
 
 /** Returns the sandbox that the tool reported for its child processes, if it started any. */
-export function sandboxOf(told: unknown): Pick<ReceiptDraft, 'sandbox'> {
-  return told === 'bubblewrap' || told === 'landlock' || told === 'none' ? { sandbox: told } : {}
+export function sandboxOf(recorded: unknown): Pick<ReceiptDraft, 'sandbox'> {
+  return recorded === 'bubblewrap' || recorded === 'landlock' || recorded === 'none' ? { sandbox: recorded } : {}
 }
 
 /** Returns what the runtime added to an outcome for its receipt. */

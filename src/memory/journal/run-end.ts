@@ -46,23 +46,27 @@ function owesResult(store: Store, runId: string): boolean {
 }
 
 function wrongEnd({ ended, seal, code, message, lastDigest }: EndedRun, entries: readonly StoredEntry[]): string | undefined {
-  const told = entries.flatMap((entry) => endTold(entry) ?? []).at(-1)
+  const recorded = entries.flatMap((entry) => endInJournal(entry) ?? []).at(-1)
   if (ended === null) {
-    return told === undefined && seal === null ? undefined : 'the run has ended, but the list of runs says that it has not'
+    return recorded === undefined && seal === null ? undefined : 'the run has ended, but the list of runs says that it has not'
   }
-  if (told === undefined) return 'the run has ended, but its end is gone from the journal'
-  if (told.code !== code) return `the journal says that the run ended "${told.code}", the list of runs says "${code}"`
-  if (told.message !== message) return 'the list of runs tells its end in other words than the journal'
-  return told.digest === lastDigest ? undefined : 'the list of runs has another digest of its events than the journal'
+  if (recorded === undefined) return 'the run has ended, but its end is gone from the journal'
+  if (recorded.code !== code) return `the journal says that the run ended "${recorded.code}", the list of runs says "${code}"`
+  if (recorded.message !== message) return 'the list of runs tells its end in other words than the journal'
+  return recorded.digest === lastDigest ? undefined : 'the list of runs has another digest of its events than the journal'
 }
 
-function endTold({ kind, type, body }: StoredEntry): { code: string; message: string; digest: string | null } | undefined {
+function endInJournal({ kind, type, body }: StoredEntry): { code: string; message: string; digest: string | null } | undefined {
   if (kind !== 'note' || (type !== 'finish' && type !== 'interrupted')) return undefined
-  const told = parseJson(body)
-  if (!isObject(told)) return undefined
-  if (type === 'interrupted') return { code: 'error', message: textOf(told.message), digest: null }
-  const ending = isObject(told.ending) ? told.ending : {}
-  return { code: textOf(ending.code), message: textOf(ending.message), digest: typeof told.digest === 'string' ? told.digest : null }
+  const recorded = parseJson(body)
+  if (!isObject(recorded)) return undefined
+  if (type === 'interrupted') return { code: 'error', message: textOf(recorded.message), digest: null }
+  const ending = isObject(recorded.ending) ? recorded.ending : {}
+  return {
+    code: textOf(ending.code),
+    message: textOf(ending.message),
+    digest: typeof recorded.digest === 'string' ? recorded.digest : null,
+  }
 }
 
 /** Returns the text as the database stores it. */

@@ -4,22 +4,24 @@ import { isObject } from '../../kit/json.ts'
 import type { Store } from '../store.ts'
 
 /**
- * `calls`, `input`, `output`, `cached`, `micros`, `unpriced`, `estimated`, `lost`, in this order. `unpriced` counts calls whose price is not
- * known, `estimated` those whose tokens the provider did not count, `lost` those of which nothing is known.
+ * `calls`, `input`, `output`, `cached`, `micros`, `unpriced`, `estimated`, `lost`, in this order. `unpriced` counts calls whose price is
+ * not known, `estimated` those whose tokens the provider did not count, `lost` those of which nothing is known.
  */
 type Counts = readonly number[]
 
 /** By `[day, provider, model]` as JSON. */
 type Sums = Map<string, Counts>
 
-type Row = { readonly type: string; readonly at: number; readonly body: string }
-type Fields = { readonly [name: string]: unknown }
-type Run = { readonly provider: string; readonly model: string }
+type ModelCallRow = { readonly type: string; readonly at: number; readonly body: string }
+type EventFields = { readonly [name: string]: unknown }
+type RunModel = { readonly provider: string; readonly model: string }
 
 /** Returns a JSON array of `[day, provider, model, ...counts]`. Each call has the day on which it ended. */
 export function spentOfRun(store: Store, runId: string): string {
   const rows = store
-    .sql<Row, [string]>(`SELECT type, at, body FROM journal WHERE run_id = ? AND type IN ('model.done', 'model.fail', 'interrupted')`)
+    .sql<ModelCallRow, [string]>(
+      `SELECT type, at, body FROM journal WHERE run_id = ? AND type IN ('model.done', 'model.fail', 'interrupted')`,
+    )
     .all(runId)
   const sums: Sums = new Map()
   const lost: number[] = []
@@ -29,13 +31,13 @@ export function spentOfRun(store: Store, runId: string): string {
     else if (event && isLost(type, event)) lost.push(at)
   }
   const last = lost.at(-1)
-  // What was reserved for a call that was never settled counts in its place.
+  // The reservation of a call that was never settled counts in its place.
   const left = last === undefined ? 0 : lost.length - reservedOf(store, runId)
   if (last !== undefined && left > 0) add(sums, keyOf(last, runOf(store, runId)), [0, 0, 0, 0, 0, 0, 0, left])
   return JSON.stringify([...sums].map(([key, counts]) => [...JSON.parse(key), ...counts]))
 }
 
-function read(body: string): Fields | undefined {
+function read(body: string): EventFields | undefined {
   try {
     const value: unknown = JSON.parse(body)
     return isObject(value) ? value : undefined
@@ -58,7 +60,7 @@ function dayOf(at: number): string {
   return Number.isNaN(date.getTime()) ? '' : date.toISOString().slice(0, 10)
 }
 
-function countsOf(event: Fields): Counts {
+function countsOf(event: EventFields): Counts {
   const usage = isObject(event.usage) ? event.usage : {}
   const [input, output] = [whole(usage.inputTokens), whole(usage.outputTokens)]
   const unpriced = usage.costMicros === undefined && input + output > 0 ? 1 : 0
@@ -69,10 +71,10 @@ function whole(value: unknown): number {
   return typeof value === 'number' && Number.isSafeInteger(value) ? value : 0
 }
 
-/** What the run's row says, where the event leaves it out. */
-function runOf(store: Store, runId: string, { provider, model }: Fields = {}): Partial<Run> {
+/** Reads provider and model from the run's row, when the event leaves one out. */
+function runOf(store: Store, runId: string, { provider, model }: EventFields = {}): Partial<RunModel> {
   if (provider !== undefined && model !== undefined) return {}
-  return store.sql<Run, [string]>('SELECT provider, model FROM runs WHERE run_id = ?').get(runId) ?? {}
+  return store.sql<RunModel, [string]>('SELECT provider, model FROM runs WHERE run_id = ?').get(runId) ?? {}
 }
 
 function reservedOf(store: Store, runId: string): number {
@@ -85,7 +87,7 @@ function reservedOf(store: Store, runId: string): number {
 
 const free: ReadonlySet<unknown> = new Set(['auth', 'rate_limit', 'bad_request', 'context_length', 'budget'])
 
-/** A failed call that may have been billed, or a call that was under way when its process ended. */
-function isLost(type: string, { unbilled, code, thinking }: Fields): boolean {
+/** Recognises a failed call that may have been billed, or a call that was under way when its process ended. */
+function isLost(type: string, { unbilled, code, thinking }: EventFields): boolean {
   return type === 'interrupted' ? thinking === true : unbilled !== true && !free.has(code)
 }

@@ -6,7 +6,7 @@ import { dropText, outcomeText } from '../../runtime/outcome.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { fileNames } from '../agent-files/agent-paths.ts'
 import type { JournalEntry } from './journal-entry.ts'
-import { foreignLine, foreignLineIn, saidIn } from './journal-entry.ts'
+import { foreignLine, foreignLineIn, messageIn } from './journal-entry.ts'
 
 export type Role = 'user' | 'assistant' | 'tool'
 
@@ -73,7 +73,7 @@ function result(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => 
   const id = textOf(entry.body, 'id')
   const outcome = member(entry.body, 'outcome')
   const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
-  return turn(run, entry, { role: 'tool', content: toldOf(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
+  return turn(run, entry, { role: 'tool', content: modelText(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
 }
 
 function refusal(run: RunIdentity, entry: EntryBody, content: string): Turn {
@@ -97,8 +97,8 @@ function ranIn(body: unknown): ToolOutcome {
 /** Returns the row for a line that another program wrote into a file of the agent. It does not count as a question of this conversation. */
 function fromFile(run: RunIdentity, entry: EntryBody): Turn | undefined {
   const line = foreignLineIn(entry)
-  const said = line && saidIn(line)
-  return line && said && turn(run, entry, { ...said, metadata: { file: fileNames[line.file], line: line.line, sha256: line.sha256 } })
+  const message = line && messageIn(line)
+  return line && message && turn(run, entry, { ...message, metadata: { file: fileNames[line.file], line: line.line, sha256: line.sha256 } })
 }
 
 /** Tells whether a turn came from a file instead of a run. */
@@ -106,13 +106,13 @@ export function isFromFile({ metadata }: Pick<Turn, 'metadata'>): boolean {
   return metadata.file !== undefined
 }
 
-/** Tells whether somebody asks something here; a note for a turn that goes on asks nothing. */
+/** Tells whether the turn is a question; the note for a turn that continues is not. */
 export function isQuestion(turn: Pick<Turn, 'role' | 'metadata'>): boolean {
   return turn.role === 'user' && !isFromFile(turn) && turn.metadata.continues === undefined
 }
 
 /** Returns the text that the runtime's `calls` thread sends to the model, so that a resumed conversation reads as before. */
-function toldOf(outcome: unknown): string {
+function modelText(outcome: unknown): string {
   return outcomeText(outcomeIn(outcome))
 }
 

@@ -16,7 +16,7 @@ type LiveRow = { readonly journal_seq: number; readonly [column: string]: string
 const names = ['journal_seq', 'run_id', ...turnColumns.split(', ')]
 
 /** Compares everything but the word index. Call it within a transaction, so that all rows are from one moment. @throws Unreadable */
-function compareTurns(store: Store, told: ToldTurns): Comparison {
+function compareTurns(store: Store, fromJournal: JournalTurns): Comparison {
   const [live, rebuilt] = [new Bun.CryptoHasher('sha256'), new Bun.CryptoHasher('sha256')]
   const state: { turns: number; difference?: string } = { turns: 0 }
   const both = (mine: string | undefined, right: string | undefined, what: string) => {
@@ -25,29 +25,29 @@ function compareTurns(store: Store, told: ToldTurns): Comparison {
     if (mine !== right) state.difference ??= differenceOf(mine, right, what)
   }
   const rows = store.sql<LiveRow, []>(`SELECT journal_seq, run_id, ${turnColumns} FROM turns ORDER BY journal_seq, id`).iterate()
-  const [here, there] = [rows, told.turns[Symbol.iterator]()]
+  const [here, there] = [rows, fromJournal.turns[Symbol.iterator]()]
   let [mine, right] = [nextOf(here), nextOf(there)]
   while (mine || right) {
     const [at, rightAt] = [mine?.journal_seq ?? Number.POSITIVE_INFINITY, right ? Number(right[0]) : Number.POSITIVE_INFINITY]
     const what = `the turn of journal entry ${Math.min(at, rightAt)}`
-    const [kept, due] = [at <= rightAt ? mine : undefined, rightAt <= at ? right : undefined]
-    both(kept && textOfRow(kept, due), due && textOf(due), what)
+    const [current, due] = [at <= rightAt ? mine : undefined, rightAt <= at ? right : undefined]
+    both(current && textOfRow(current, due), due && textOf(due), what)
     if (due) state.turns += 1
-    if (kept) mine = nextOf(here)
+    if (current) mine = nextOf(here)
     if (due) right = nextOf(there)
   }
-  for (const [id, kept] of linesOf(store)) both(lineText(kept), lineText(told.conversations.get(id)), `conversation ${id}`)
-  const lost = [...told.conversations.keys()].find((id) => !has(store, id))
-  if (lost !== undefined) both(undefined, lineText(told.conversations.get(lost)), `conversation ${lost}`)
+  for (const [id, current] of linesOf(store)) both(lineText(current), lineText(fromJournal.conversations.get(id)), `conversation ${id}`)
+  const lost = [...fromJournal.conversations.keys()].find((id) => !has(store, id))
+  if (lost !== undefined) both(undefined, lineText(fromJournal.conversations.get(lost)), `conversation ${lost}`)
   return { live: live.digest('hex'), rebuilt: rebuilt.digest('hex'), ...state }
 }
 
 /** Runs the whole comparison: the tables at one moment, then the word index with its own check. */
-export function compare(store: Store, told: ToldTurns): Comparison {
+export function compare(store: Store, fromJournal: JournalTurns): Comparison {
   store.script('BEGIN')
   const found = (() => {
     try {
-      return compareTurns(store, told)
+      return compareTurns(store, fromJournal)
     } finally {
       store.script('ROLLBACK')
     }
@@ -158,7 +158,7 @@ function first(store: Store, difference: string): string | undefined {
 /** The values of one row in the order of the table's columns: journal_seq, run_id, and `turnColumns`. */
 type TurnValues = readonly (string | number | null)[]
 
-type ToldTurns = {
+type JournalTurns = {
   /** @throws Unreadable for an entry that no run writes */
   readonly turns: Iterable<TurnValues>
   /** Complete after all turns were read. */
@@ -170,7 +170,7 @@ export class Unreadable extends Error {}
 type EntryRow = JournalRow & RunIdentity
 
 /** Computes every turn row from the journal, in order, and the line of each conversation. @param onEntry called with each entry's number */
-export function turnsFromJournal(store: Store, onEntry: (seq: number) => void = () => {}): ToldTurns {
+export function turnsFromJournal(store: Store, onEntry: (seq: number) => void = () => {}): JournalTurns {
   const conversations = new Map<string, ConversationLine>()
 
   function* turns(): Generator<TurnValues> {

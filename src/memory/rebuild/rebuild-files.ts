@@ -10,7 +10,7 @@ import { forgetPointer, readPointer, writePointer } from '../agent-files/session
 import { createFileMarks, type PendingRun } from '../file-marks.ts'
 import { folderOfKey } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
-import { type JournalLine, matchesEnd, toldLines } from '../journal-lines.ts'
+import { type JournalLine, linesInJournal, matchesEnd } from '../journal-lines.ts'
 import type { Store } from '../store.ts'
 
 /** `untaken`: lines of other programs that the next turn will journal. */
@@ -27,7 +27,7 @@ type FileComparison = {
   readonly path: string
   readonly mark: FileMark
   readonly lines: readonly { readonly text: string; readonly end: number }[]
-  readonly told: readonly JournalLine[]
+  readonly expected: readonly JournalLine[]
   readonly difference?: string
   /** From this byte on, the file contains lines that were not journalled yet. */
   readonly untakenFrom: number
@@ -45,16 +45,16 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
       .map(({ folder }) => folder)
   }
 
-  function heldIn(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, FileComparison])[] {
-    const told = new Map(agentFiles.map((file) => [file, [] as JournalLine[]]))
-    for (const line of toldLines(store, key)) told.get(line.file)?.push(line)
+  function compareFolder(key: string, pending: readonly PendingRun[]): readonly (readonly [AgentFile, FileComparison])[] {
+    const expected = new Map(agentFiles.map((file) => [file, [] as JournalLine[]]))
+    for (const line of linesInJournal(store, key)) expected.get(line.file)?.push(line)
     return agentFiles.flatMap((file) => {
       const mark = marks.get(key, file)
-      return mark ? [[file, held({ key, file, mark, all: told.get(file) ?? [], pending })] as const] : []
+      return mark ? [[file, compareFile({ key, file, mark, all: expected.get(file) ?? [], pending })] as const] : []
     })
   }
 
-  type Holding = {
+  type FileToCompare = {
     readonly key: string
     readonly file: AgentFile
     readonly mark: FileMark
@@ -62,16 +62,16 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
     readonly pending: readonly PendingRun[]
   }
 
-  function held({ key, file, mark, all, pending }: Holding): FileComparison {
+  function compareFile({ key, file, mark, all, pending }: FileToCompare): FileComparison {
     const path = join(folderOfKey(store.path, key), fileNames[file])
     const base = baseOf(path, mark)
     const lines = linesFrom(path, base.ok ? mark.base : 0)
     const end = lines.at(-1)?.end ?? 0
     const cut = end < mark.bytes ? matchesEnd(store, { key, file, texts: lines.map(({ text }) => text) }) : undefined
     if (cut !== undefined)
-      return { path, mark: { ...freshMark, since: cut }, lines, told: all.filter(({ seq }) => seq > cut), ...whole(end) }
-    const told = all.filter((line) => isToldSince(line, mark))
-    const found = missingAndExtra(lines, told)
+      return { path, mark: { ...freshMark, since: cut }, lines, expected: all.filter(({ seq }) => seq > cut), ...whole(end) }
+    const expected = all.filter((line) => isAfterMark(line, mark))
+    const found = missingAndExtra(lines, expected)
     const owed = new Set(pending.map(({ runId }) => runId))
     const missing = found.missing.find(
       ({ runId, number }) => !owed.has(runId) || number < (pending.find((run) => run.runId === runId)?.seen[file] ?? 0),
@@ -85,7 +85,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
       path,
       mark,
       lines,
-      told,
+      expected,
       untaken: untaken.length,
       untakenFrom,
       isBaseLost: !base.ok,
@@ -93,12 +93,12 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
     }
   }
 
-  function look(): FilesCheck {
+  function compareAll(): FilesCheck {
     let [files, untaken] = [0, 0]
     let difference: string | undefined
     for (const key of folders()) {
       difference ??= pointerDifference(store, key)
-      for (const [, each] of heldIn(key, marks.pending(key))) {
+      for (const [, each] of compareFolder(key, marks.pending(key))) {
         files += 1
         untaken += each.untaken
         difference ??= each.difference
@@ -109,8 +109,8 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
 
   /** Other processes may write meanwhile, so a difference counts only if it still exists while the write lock is held. */
   function check(): FilesCheck {
-    const first = look()
-    return first.difference === undefined ? first : store.write(look)
+    const first = compareAll()
+    return first.difference === undefined ? first : store.write(compareAll)
   }
 
   function rebuild() {
@@ -118,7 +118,7 @@ export function createFilesCheck(store: Store): AgentFilesCheck {
     store.write(() => {
       for (const key of folders()) {
         const pending = marks.pending(key)
-        for (const [file, each] of heldIn(key, pending)) {
+        for (const [file, each] of compareFolder(key, pending)) {
           if (each.difference === undefined) continue
           const outcome = catchDiskError(() => ({ ok: true as const, mark: writeAnew(each, file, pending) }))
           if (outcome.ok) marks.put(key, file, outcome.mark)
@@ -142,7 +142,7 @@ function lineMissing({ runId, seq }: JournalLine): string {
 
 const whole = (end: number) => ({ untaken: 0, untakenFrom: end, isBaseLost: false })
 
-function isToldSince({ seq, runId, number, foreign }: JournalLine, { since, open }: FileMark): boolean {
+function isAfterMark({ seq, runId, number, foreign }: JournalLine, { since, open }: FileMark): boolean {
   if (seq > since) return true
   const before = open[runId]
   return before !== undefined && !foreign && number >= before
@@ -173,9 +173,9 @@ function linesFrom(path: string, from: number): readonly { readonly text: string
 }
 
 /** Ignores the order, because concurrent processes may write lines in another order than the journal. */
-function missingAndExtra(lines: readonly { readonly text: string }[], told: readonly JournalLine[]) {
+function missingAndExtra(lines: readonly { readonly text: string }[], expected: readonly JournalLine[]) {
   const due = new Map<string, JournalLine[]>()
-  for (const line of told) {
+  for (const line of expected) {
     const same = due.get(line.text)
     if (same) same.push(line)
     else due.set(line.text, [line])
@@ -189,13 +189,13 @@ function missingAndExtra(lines: readonly { readonly text: string }[], told: read
  * @throws errno errors
  */
 function writeAnew(
-  { path, mark, lines, told, untakenFrom, isBaseLost }: FileComparison,
+  { path, mark, lines, expected, untakenFrom, isBaseLost }: FileComparison,
   file: AgentFile,
   pending: readonly PendingRun[],
 ): FileMark {
   const alive = new Set(pending.flatMap(({ runId, owner }) => (isAlive(owner) ? [runId] : [])))
   const there = new Set(lines.map(({ text }) => text))
-  const due = told.filter(({ text, runId }) => there.has(text) || !alive.has(runId))
+  const due = expected.filter(({ text, runId }) => there.has(text) || !alive.has(runId))
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const [head, tail] = readEnds(path, isBaseLost ? 0 : mark.base, untakenFrom)
   const middle = Buffer.from(due.map(({ text }) => `${text}\n`).join(''))
@@ -218,7 +218,7 @@ function readEnds(path: string, base: number, from: number): readonly [Buffer, B
   }
 }
 
-/** `due` is undefined after a reset: then there is no such file. */
+/** `due` is undefined after a reset: then the file must not exist. */
 export type Pointer = { readonly path: string; readonly due: string | undefined }
 
 /** Returns the pointer files of all agents. */

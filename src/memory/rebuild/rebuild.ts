@@ -19,7 +19,7 @@ export type ProjectionCheck = {
   readonly difference?: string
 }
 
-export type Rebuilt = { readonly ok: true; readonly turns: number } | { readonly ok: false; readonly message: string }
+export type RebuildResult = { readonly ok: true; readonly turns: number } | { readonly ok: false; readonly message: string }
 
 /** Called from time to time with the progress, from 0 to 1. */
 export type Progress = (share: number) => void
@@ -31,7 +31,7 @@ export type Projections = {
    * Deletes and rebuilds the tables, or leaves all unchanged. Also deletes summaries that the journal disproves. Other writers wait
    * meanwhile.
    */
-  rebuild(progress?: Progress): Rebuilt
+  rebuild(progress?: Progress): RebuildResult
   /** The files of agents. */
   readonly files: AgentFilesCheck
   /** Compares the turns of one run with its journal. @returns the first difference */
@@ -52,7 +52,7 @@ export function createProjections(store: Store): Projections {
     }
   }
 
-  function rebuild(progress: Progress = () => {}): Rebuilt {
+  function rebuild(progress: Progress = () => {}): RebuildResult {
     try {
       return store.write(() => {
         store.script(`INSERT INTO turns_fts(turns_fts) VALUES ('delete-all'); DELETE FROM turns; DELETE FROM conversations`)
@@ -78,14 +78,14 @@ export function createProjections(store: Store): Projections {
     const read = rows.map(entryOf)
     const unread = read.indexOf(undefined)
     if (unread >= 0) return `journal entry ${rows[unread]?.seq} of ${run.runId} is no JSON`
-    const told = projectTurns(
+    const expected = projectTurns(
       run,
       read.flatMap((entry) => entry ?? []),
     )
-    const kept = store.sql<TurnRow, [string]>(`SELECT ${turnColumns} FROM turns WHERE run_id = ? ORDER BY journal_seq, id`)
-    const shown = kept.all(run.runId).map((row) => safely(() => canonical(turnOfRow(row))) ?? 'no JSON')
-    const at = Array.from({ length: Math.max(told.length, shown.length) }, (_, each) => each).find(
-      (each) => told[each] === undefined || canonical(told[each]) !== shown[each],
+    const query = store.sql<TurnRow, [string]>(`SELECT ${turnColumns} FROM turns WHERE run_id = ? ORDER BY journal_seq, id`)
+    const shown = query.all(run.runId).map((row) => safely(() => canonical(turnOfRow(row))) ?? 'no JSON')
+    const at = Array.from({ length: Math.max(expected.length, shown.length) }, (_, each) => each).find(
+      (each) => expected[each] === undefined || canonical(expected[each]) !== shown[each],
     )
     return at === undefined ? undefined : `turn row ${at + 1} of ${run.runId} is not what its journal says`
   }

@@ -24,7 +24,7 @@ export type ReserveRequest = {
   readonly payer?: Payer
 }
 
-export type Reserved =
+export type ReserveResult =
   | { readonly ok: true; readonly amount: Amount }
   | { readonly ok: false; readonly limit: BudgetLimit; readonly unit: keyof Amount; readonly spent: Amount; readonly reserved: Amount }
 
@@ -72,7 +72,7 @@ export function createBudgetLedger(store: Store, now: Clock) {
   const state = { swept: false }
 
   /** Reserves in all scopes or in none. Call it within a transaction, like `settle`. */
-  function reserve({ id, limits, most, least, expires, payer = noPayer }: ReserveRequest): Reserved {
+  function reserve({ id, limits, most, least, expires, payer = noPayer }: ReserveRequest): ReserveResult {
     const at = now()
     if (!state.swept) sweep(at)
     state.swept = true
@@ -103,7 +103,7 @@ export function createBudgetLedger(store: Store, now: Clock) {
 
   /**
    * Replaces the reserved amount by the used amount, once; `unknown` and `uncounted`: the reserved amount counts in full. An `uncounted`
-   * call was answered, so that its run tells what it used at about. @returns whether it replaced anything
+   * call was answered, and its run has an estimate of the usage. @returns whether it replaced anything
    */
   function settle(id: string, used: Amount | 'unknown' | 'uncounted'): boolean {
     const was = take.get(id)
@@ -164,8 +164,8 @@ function lacking(limit: BudgetLimit, charged: Amount, least: Amount): keyof Amou
   return limit.micros !== undefined && charged.micros + least.micros > limit.micros ? 'micros' : undefined
 }
 
-function room(limit: number | undefined, charged: number, wanted: number): number {
-  return limit === undefined ? wanted : Math.min(wanted, limit - charged)
+function room(limit: number | undefined, charged: number, amount: number): number {
+  return limit === undefined ? amount : Math.min(amount, limit - charged)
 }
 
 function scopesOf({ scopes }: Reservation): readonly string[] {

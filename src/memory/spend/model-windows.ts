@@ -21,7 +21,7 @@ export type KnownModel = { readonly factor: number; readonly window?: LearntWind
 
 export type WindowTable = ReturnType<typeof createWindowTable>
 
-type Row = { readonly [Name in keyof LearntWindow]: LearntWindow[Name] | null } & { readonly factor: number; readonly at: number }
+type WindowRow = { readonly [Name in keyof LearntWindow]: LearntWindow[Name] | null } & { readonly factor: number; readonly at: number }
 
 /** A window is believed for a week: servers are updated and started with other settings. */
 const believedMs = 7 * 86_400_000
@@ -29,7 +29,7 @@ const believedMs = 7 * 86_400_000
 export function createWindowTable({ sql, write }: Store, now: Clock) {
   return {
     get({ provider, address, model }: ModelKey): KnownModel | undefined {
-      const rows = sql<Row, string[]>('SELECT * FROM model_windows WHERE provider = ? AND address = ? AND model = ?')
+      const rows = sql<WindowRow, string[]>('SELECT * FROM model_windows WHERE provider = ? AND address = ? AND model = ?')
       const { factor = 0, tokens, source, basis, at = 0 } = rows.get(provider, address, model) ?? {}
       const isBelieved = typeof tokens === 'number' && source && Math.abs(now() - at) < believedMs
       return factor > 0 ? { factor, ...(isBelieved ? { window: { tokens, source, basis: basis ?? 0 } } : {}) } : undefined

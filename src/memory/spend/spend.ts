@@ -1,4 +1,4 @@
-/** Tells what model calls have used, from the rows of runs, and records what no run tells: summaries and reservations never settled. */
+/** Adds up the usage of model calls from the rows of runs, and records usage without a run: summaries and reservations never settled. */
 
 import type { Usage } from '../../runtime/event.ts'
 import { isAlive } from '../journal/process-owner.ts'
@@ -34,11 +34,14 @@ const counts = [
  */
 export type Spend = { readonly [Name in (typeof counts)[number]]: number }
 
-/** `key` is empty for what is no longer known, such as the run of a deleted conversation. `title`: what its conversation is about, or the name of a token. */
+/**
+ * `key` is empty for what is no longer known, such as the run of a deleted conversation. `title`: what its conversation is about, or the
+ * name of a token.
+ */
 export type SpendRow = Spend & { readonly key: string; readonly title?: string }
 
-/** With `token` only what that access token asked for. */
-export type SpendWanted = { readonly by: SpendKey; readonly limit: number; readonly fromDay: string; readonly token?: string }
+/** With `token` it counts only the calls that this access token asked for. */
+export type SpendQuery = { readonly by: SpendKey; readonly limit: number; readonly fromDay: string; readonly token?: string }
 
 export type SpendTable = ReturnType<typeof createSpendTable>
 
@@ -66,7 +69,10 @@ export function addUnsettled(store: Store, { day, tokens, micros, payer: text }:
   put(store, 'unsettled', { payer, day, used: { calls: 1, unsettled: tokens, micros, unpriced: payer.priced ? 0 : 1 } })
 }
 
-/** The sources of spend with the same columns. `?1` is the first day, `?2` that day in milliseconds, `?3` the ids of dead reservations, `?5` the runs under way. */
+/**
+ * The sources of spend with the same columns. `?1` is the first day, `?2` that day in milliseconds, `?3` the ids of dead reservations, `?5`
+ * the runs under way.
+ */
 function sources(): string {
   const agent = `CASE WHEN json_valid(runs.agent) THEN coalesce(runs.agent ->> '$.id', '') ELSE '' END`
   const ofRun = (spent: string, which: string) => `
@@ -106,7 +112,7 @@ const titles: { readonly [Key in SpendKey]?: string } = {
 }
 
 /** First day, the same in milliseconds, the ids of dead reservations, the only token, what runs under way have used so far. */
-type Values = [string, number, string, string | null, string]
+type SpendParameters = [string, number, string, string | null, string]
 
 type Reservation = {
   readonly id: string
@@ -120,7 +126,7 @@ export function createSpendTable(store: Store, now: () => number) {
   const { sql } = store
   const reservations = () => sql<Reservation, []>('SELECT id, owner, expires, tokens, micros FROM budget_reservations').all()
   const isHeld = ({ owner, expires }: Reservation) => expires > now() && isAlive(owner)
-  const values = ({ fromDay, token }: Pick<SpendWanted, 'fromDay' | 'token'>): Values => [
+  const values = ({ fromDay, token }: Pick<SpendQuery, 'fromDay' | 'token'>): SpendParameters => [
     fromDay,
     // A day early: a run that ended while the clock was behind may have calls of this day.
     Date.parse(`${fromDay}T00:00Z`) - 86_400_000,
@@ -130,10 +136,13 @@ export function createSpendTable(store: Store, now: () => number) {
   ]
   const underWay = () => sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all()
 
-  /** Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of all rows. */
-  function rows({ by, limit, ...range }: SpendWanted) {
+  /**
+   * Adds up from one UTC day on: days in their order, all else by what it cost, highest first. `more`: rows beyond the limit; `total`: of
+   * all rows.
+   */
+  function rows({ by, limit, ...range }: SpendQuery) {
     const order = by === 'day' ? 'key' : 'micros DESC, inputTokens + outputTokens + unsettledTokens DESC, key'
-    const all = sql<SpendRow, Values>(
+    const all = sql<SpendRow, SpendParameters>(
       `SELECT ${columns[by]} AS key, ${sums} FROM (${sources()}) WHERE ?4 IS NULL OR token = ?4 GROUP BY 1 ORDER BY ${order}`,
     )
     const found = all.all(...values(range))

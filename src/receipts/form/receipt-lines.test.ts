@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { type Line, readLines } from './receipt-lines.ts'
+import { type LogLine, readLines } from './receipt-lines.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-lines-'))
 const path = join(folder, 'log')
 afterAll(() => rmSync(folder, { recursive: true }))
 
-function read(content: string | Uint8Array, from?: number): Line[] {
+function read(content: string | Uint8Array, from?: number): LogLine[] {
   writeFileSync(path, content)
   return [...readLines(path, from)]
 }

@@ -5,14 +5,14 @@ import { closeSync, constants, openSync, readSync } from 'node:fs'
 /**
  * `text` is undefined when the bytes are invalid UTF-8 or the line is longer than 1 MiB. A torn line is the last one, without its newline.
  */
-export type Line = { readonly text: string | undefined; readonly bytes: number; readonly torn: boolean }
+export type LogLine = { readonly text: string | undefined; readonly bytes: number; readonly torn: boolean }
 
 const pieceSize = 1 << 20
 export const longestLine = pieceSize
 const newline = 0x0a
 
 /** @throws errno errors (ENOENT when there is no file). Stops after a line that is too long. */
-export function* readLines(path: string, from = 0): Generator<Line> {
+export function* readLines(path: string, from = 0): Generator<LogLine> {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     yield* linesOf(file, from)
@@ -22,7 +22,7 @@ export function* readLines(path: string, from = 0): Generator<Line> {
 }
 
 /** Reads an open file from the byte offset where a line starts. */
-export function* linesOf(file: number, from: number): Generator<Line> {
+export function* linesOf(file: number, from: number): Generator<LogLine> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const buffer = new Uint8Array(2 * pieceSize)
   const tidy = collectGarbageEvery(16)
@@ -44,7 +44,7 @@ export function* linesOf(file: number, from: number): Generator<Line> {
 }
 
 /** Decodes many lines at once; if that fails, decodes each line separately to find the invalid one. */
-function* whole(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
+function* whole(decoder: TextDecoder, bytes: Uint8Array): Generator<LogLine> {
   const text = decode(decoder, bytes)
   if (text === undefined) return yield* singly(decoder, bytes)
   for (let at = 0, end = text.indexOf('\n'); end >= 0; at = end + 1, end = text.indexOf('\n', at)) {
@@ -54,7 +54,7 @@ function* whole(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
   }
 }
 
-function* singly(decoder: TextDecoder, bytes: Uint8Array): Generator<Line> {
+function* singly(decoder: TextDecoder, bytes: Uint8Array): Generator<LogLine> {
   for (let at = 0, end = bytes.indexOf(newline); end >= 0; at = end + 1, end = bytes.indexOf(newline, at)) {
     yield { text: decode(decoder, bytes.subarray(at, end)), bytes: end + 1 - at, torn: false }
   }

@@ -30,7 +30,7 @@ export type Receipt = {
   /** The sandbox of the call's child processes; absent when it started none. With sandboxing switched off, every receipt says `none`. */
   readonly sandbox?: ReceiptSandbox
   /**
-   * What became of the changes that the call made on a private view of the workspace: their digest when they were applied, else `none`,
+   * The fate of the changes that the call made on a private view of the workspace: their digest when they were applied, else `none`,
    * `dropped`, or `pending` while they wait for a person; `direct` when it changed the workspace itself. Absent when it started no confined
    * child.
    */

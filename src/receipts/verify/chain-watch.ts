@@ -1,4 +1,4 @@
-/** Checks the chain of receipts bit by bit while it grows, so that whether it is valid is known at any time at little cost. */
+/** Checks the chain of receipts step by step while it grows, so that its validity is known at any time at little cost. */
 
 import { statSync } from 'node:fs'
 import { errorText } from '../../kit/errors.ts'
@@ -16,12 +16,12 @@ export type ChainState = {
 }
 
 export type ChainWatch = {
-  /** Reads what was added, for at most `ms` milliseconds. Call it again while it returns true. Never throws. */
+  /** Reads the new receipts, for at most `ms` milliseconds. Call it again while it returns true. Never throws. */
   read(ms: number): boolean
   state(): ChainState
 }
 
-type Read = { readonly ino: number; bytes: number; changed: number }
+type ReadFile = { readonly ino: number; bytes: number; changed: number }
 
 /**
  * A file that became shorter, or that was changed without becoming longer, is read again from the beginning. A change in the middle that
@@ -36,7 +36,7 @@ export function createChainWatch({
   readonly key: string
   readonly now: () => number
 }): ChainWatch {
-  let files = new Map<string, Read>()
+  let files = new Map<string, ReadFile>()
   let at: Position = start
   let problem: string | undefined
   let whole = false
@@ -48,7 +48,7 @@ export function createChainWatch({
     whole = false
   }
 
-  /** Whether what was read before is as it was. */
+  /** Tells whether the files are unchanged up to the last position. */
   function holds(): boolean {
     return [...files].every(([path, { ino, bytes, changed }]) => {
       const found = statSync(path, { throwIfNoEntry: false })

@@ -24,7 +24,7 @@ export type JournalledAttempt = {
   readonly resultHash?: string
   /** The sandbox of its child processes, according to the journal. */
   readonly sandbox?: string
-  /** Says what became of its changes, according to the journal. */
+  /** The fate of its changes, according to the journal. */
   readonly changes?: string
   /** Why the journal contradicts itself about the call, if it does. */
   readonly contradiction?: string
@@ -62,7 +62,7 @@ export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>, 
   const judged = judgeAll(attempts, (attempt, id) => {
     const seq = numberOf(id)
     const isFirst = prints.take(seq)
-    if (isFirst && prints.fits(seq, toldBy(attempt, id))) return []
+    if (isFirst && prints.fits(seq, expectedOf(attempt, id))) return []
     // The message about a difference needs the whole receipt.
     return judge(attempt, prints.has(seq) ? showReceipt(path, id) : undefined, !isFirst)
   })
@@ -71,7 +71,7 @@ export function deepVerify(path: string, attempts: Iterable<JournalledAttempt>, 
 }
 
 /** Checks a few attempts against a log that may be long: looks up only their receipts, and checks each receipt's hash and mac. */
-export function judgeSome(paths: { readonly log: string; readonly key: string }, attempts: Iterable<JournalledAttempt>): Judged {
+export function judgeSome(paths: { readonly log: string; readonly key: string }, attempts: Iterable<JournalledAttempt>): AttemptVerdicts {
   const key = readKey(paths.key)
   const used = new Set<string>()
   return judgeAll(attempts, (attempt, id) => {
@@ -85,11 +85,11 @@ export function judgeSome(paths: { readonly log: string; readonly key: string },
   })
 }
 
-type Judged = Omit<DeepResult, 'withoutAttempt' | 'withoutRun'>
+type AttemptVerdicts = Omit<DeepResult, 'withoutAttempt' | 'withoutRun'>
 type Judge = (attempt: JournalledAttempt, receiptId: string) => readonly DeepProblem[]
 
 /** Calls `judge` with each attempt that has a result, and its receipt id. */
-function judgeAll(attempts: Iterable<JournalledAttempt>, judge: Judge): Judged {
+function judgeAll(attempts: Iterable<JournalledAttempt>, judge: Judge): AttemptVerdicts {
   const problems: DeepProblem[] = []
   const unfinished: string[] = []
   const count = { attempts: 0, pending: 0 }
@@ -128,24 +128,24 @@ function nameOf({ runId, callId, tool }: JournalledAttempt): string {
   return `call ${callId} (${tool}) of run ${runId}`
 }
 
-function toldBy({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox, changes }: JournalledAttempt, id: string) {
+function expectedOf({ conversationId, tool, argsHash, status = '', resultHash = '', sandbox, changes }: JournalledAttempt, id: string) {
   const texts = { id, conversationId: conversationId.toWellFormed(), tool: tool.toWellFormed() }
-  const told: ExpectedReceipt = { ...texts, argsHash, status, resultHash, changes }
-  return sandbox === undefined ? told : { ...told, sandbox }
+  const expected: ExpectedReceipt = { ...texts, argsHash, status, resultHash, changes }
+  return sandbox === undefined ? expected : { ...expected, sandbox }
 }
 
 function differences(attempt: JournalledAttempt, receipt: Receipt): string[] {
-  const told = toldBy(attempt, receipt.id)
+  const expected = expectedOf(attempt, receipt.id)
   const pairs = [
-    ['conversation', told.conversationId, receipt.conversation_id],
-    ['tool', told.tool, receipt.tool],
-    ['arguments', told.argsHash, receipt.args_hash],
-    ['status', told.status, receipt.status],
-    ['result', told.resultHash, receipt.result_hash],
-    ['changes', told.changes, receipt.changes],
+    ['conversation', expected.conversationId, receipt.conversation_id],
+    ['tool', expected.tool, receipt.tool],
+    ['arguments', expected.argsHash, receipt.args_hash],
+    ['status', expected.status, receipt.status],
+    ['result', expected.resultHash, receipt.result_hash],
+    ['changes', expected.changes, receipt.changes],
   ] as const
   const wrong = pairs.filter(([, journal, log]) => journal !== log).map(([name]) => name)
-  return told.sandbox === undefined || told.sandbox === receipt.sandbox ? wrong : [...wrong, 'sandbox']
+  return expected.sandbox === undefined || expected.sandbox === receipt.sandbox ? wrong : [...wrong, 'sandbox']
 }
 
 function readLog(path: string): { readonly prints: Fingerprints; readonly special: readonly Receipt[] } {
@@ -190,7 +190,7 @@ type Fingerprints = {
   add(receipt: Receipt): void
   has(seq: number): boolean
   /** Tells whether that receipt has these values. */
-  fits(seq: number, told: ExpectedReceipt): boolean
+  fits(seq: number, expected: ExpectedReceipt): boolean
   /** Marks the receipt as named by the journal. @returns false when it was already marked */
   take(seq: number): boolean
   isTaken(seq: number): boolean
@@ -221,8 +221,8 @@ function createFingerprints(): Fingerprints {
 
   function add({ seq, id, conversation_id, tool, args_hash, status, result_hash, sandbox, changes }: Receipt): void {
     if (seq >= marks.length) grow(seq)
-    const told = { id, conversationId: conversation_id, tool, argsHash: args_hash, status, resultHash: result_hash, changes }
-    prints.set(printOf(told), seq * length)
+    const expected = { id, conversationId: conversation_id, tool, argsHash: args_hash, status, resultHash: result_hash, changes }
+    prints.set(printOf(expected), seq * length)
     marks[seq] = known | Math.max(0, sandboxes.indexOf(sandbox))
     highest = Math.max(highest, seq)
   }
@@ -231,10 +231,10 @@ function createFingerprints(): Fingerprints {
   const has = (seq: number) => (markOf(seq) & known) !== 0
   const isTaken = (seq: number) => (markOf(seq) & taken) !== 0
 
-  function fits(seq: number, told: ExpectedReceipt): boolean {
+  function fits(seq: number, expected: ExpectedReceipt): boolean {
     const at = seq * length
-    const isSame = has(seq) && Buffer.from(printOf(told)).equals(prints.subarray(at, at + length))
-    return isSame && (told.sandbox === undefined || sandboxes[markOf(seq) & 0x0f] === told.sandbox)
+    const isSame = has(seq) && Buffer.from(printOf(expected)).equals(prints.subarray(at, at + length))
+    return isSame && (expected.sandbox === undefined || sandboxes[markOf(seq) & 0x0f] === expected.sandbox)
   }
 
   function take(seq: number): boolean {

@@ -37,7 +37,7 @@ export type Verification = Position & {
   readonly tornBytes: number
 }
 
-export type VerifyOptions = {
+export type VerifyReceiptsOptions = {
   readonly path: string
   readonly headPath: string
   readonly key: ReadKey
@@ -48,7 +48,7 @@ export type VerifyOptions = {
   readonly against?: Anchor
 }
 
-type Walk = Position & {
+type ChainWalk = Position & {
   readonly size: number
   readonly tornBytes: number
   readonly problem?: VerifyProblem
@@ -58,7 +58,7 @@ type Walk = Position & {
 type Witness = { readonly name: string; readonly anchor: Anchor }
 
 /** Throws only bugs. Memory use does not grow with the log. */
-export function verifyReceipts(options: VerifyOptions): Verification {
+export function verifyReceipts(options: VerifyReceiptsOptions): Verification {
   const { checkpoint, against } = options
   const head = headOf(options)
   const witnesses: Witness[] = [
@@ -83,14 +83,14 @@ export function verifyReceipts(options: VerifyOptions): Verification {
 }
 
 /** Reads the segments, oldest first; `size` and `tornBytes` describe the current log. */
-function walk({ path, key, checkpoint, ownLog }: VerifyOptions, wanted: ReadonlySet<number>): Walk {
+function walk({ path, key, checkpoint, ownLog }: VerifyReceiptsOptions, counts: ReadonlySet<number>): ChainWalk {
   const heads = new Map<number, string>()
   const known = checkpoint?.count ?? 0
   // Without a database there is nothing to compare the end of the log with.
   const left = checkpoint || ownLog !== undefined ? createLeftOver({ known, ownLog }) : undefined
-  let walked: Walk = { ...start, size: 0, tornBytes: 0, heads }
+  let walked: ChainWalk = { ...start, size: 0, tornBytes: 0, heads }
   for (const file of filesOf(path)) {
-    walked = walkFile({ path: file, key, from: walked, heads, known, left }, wanted)
+    walked = walkFile({ path: file, key, from: walked, heads, known, left }, counts)
     if (walked.problem) return walked
     if (walked.tornBytes > 0 && file !== path) {
       const message = `the segment "${file}" ends in an unfinished line, which a closed one never does`
@@ -111,7 +111,7 @@ type FileWalk = {
   readonly left: LeftOver | undefined
 }
 
-function walkFile({ path, key, from, heads, known, left }: FileWalk, wanted: ReadonlySet<number>): Walk {
+function walkFile({ path, key, from, heads, known, left }: FileWalk, counts: ReadonlySet<number>): ChainWalk {
   let at: Position = { logId: from.logId, count: from.count, head: from.head }
   let size = 0
   try {
@@ -122,7 +122,7 @@ function walkFile({ path, key, from, heads, known, left }: FileWalk, wanted: Rea
       if (!link.ok) return { ...at, size, tornBytes: 0, heads, problem: broken(at.count + 1, link.fault) }
       at = link.at
       size += bytes
-      if (wanted.has(at.count)) heads.set(at.count, at.head)
+      if (counts.has(at.count)) heads.set(at.count, at.head)
       const receipt = left && at.count > known ? readReceipt(text ?? '') : undefined
       if (receipt) left?.add(receipt)
     }
@@ -136,8 +136,8 @@ function walkFile({ path, key, from, heads, known, left }: FileWalk, wanted: Rea
 }
 
 function problemsOf(
-  { key, headPath }: VerifyOptions,
-  walked: Walk,
+  { key, headPath }: VerifyReceiptsOptions,
+  walked: ChainWalk,
   witnesses: readonly Witness[],
   head: HeadState['state'],
 ): VerifyProblem[] {
@@ -153,7 +153,7 @@ function problemsOf(
 }
 
 /** Returns what a witness knows that the log contradicts. A witness with fewer receipts than the log confirms only those. */
-function contradiction(walked: Walk, { name, anchor }: Witness, key: ReadKey): VerifyProblem | undefined {
+function contradiction(walked: ChainWalk, { name, anchor }: Witness, key: ReadKey): VerifyProblem | undefined {
   const { logId, count, head, mac } = anchor
   if (!key.ok) return { record: 1, kind: 'key', message: key.failure.message }
   if (!isSealed(key.key, { logId, count, head, mac })) {
@@ -178,7 +178,11 @@ function broken(record: number, { kind, message, id }: Pick<VerifyProblem, 'kind
   return { record, kind, message, id }
 }
 
-function warningsOf({ count, tornBytes, tooMany }: Walk, witnesses: readonly Witness[], checkpoint: Anchor | undefined): VerifyWarning[] {
+function warningsOf(
+  { count, tornBytes, tooMany }: ChainWalk,
+  witnesses: readonly Witness[],
+  checkpoint: Anchor | undefined,
+): VerifyWarning[] {
   const head = witnesses.find(({ name }) => name === 'head file')?.anchor
   const torn = `the log ends in an unfinished line of ${tornBytes} bytes, left by a crash; the next start removes it`
   const ahead = `the log is ${count - (checkpoint?.count ?? 0)} ahead of the checkpoint, as after a crash; the next start adopts them`
@@ -199,7 +203,7 @@ function warningsOf({ count, tornBytes, tooMany }: Walk, witnesses: readonly Wit
 function completenessOf(
   count: number,
   problems: readonly VerifyProblem[],
-  { checkpoint, against }: VerifyOptions,
+  { checkpoint, against }: VerifyReceiptsOptions,
 ): Verification['completeness'] {
   if (problems.length === 0 && against && against.count === count) return 'proved by anchor'
   if (problems.length === 0 && checkpoint) return 'proved by checkpoint'
@@ -208,7 +212,7 @@ function completenessOf(
 
 type HeadState = ReturnType<typeof readHead>
 
-function headOf({ headPath }: VerifyOptions): HeadState {
+function headOf({ headPath }: VerifyReceiptsOptions): HeadState {
   try {
     return readHead(headPath)
   } catch (error) {

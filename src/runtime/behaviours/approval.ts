@@ -5,15 +5,15 @@ import type { Changed, Judgement, Proposal, RunEvent } from '../event.ts'
 import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from './refusals.ts'
 
 /** A call has at most one gate at a time: the one about its changes opens when it has run. */
-type Gate = Proposal & { readonly phase: 'wanted' | 'open'; readonly changed?: Changed }
+type PendingGate = Proposal & { readonly phase: 'wanted' | 'open'; readonly changed?: Changed }
 /** `open`: what the open gates ask about, whichever thread opened them. */
-type Approval = {
-  readonly gates: readonly Gate[]
+type ApprovalState = {
+  readonly gates: readonly PendingGate[]
   readonly open: readonly { readonly id: string; readonly plan: string }[]
   readonly refusals: Refusals
 }
 
-export const approval: BThread<Approval, RunEvent> = {
+export const approval: BThread<ApprovalState, RunEvent> = {
   name: 'approval',
   priority: 30,
   init: { gates: [], open: [], refusals: noRefusals },
@@ -57,17 +57,17 @@ export const approval: BThread<Approval, RunEvent> = {
 const proposalOf = ({ call, judgement }: Proposal): Proposal => ({ call, judgement })
 const changedOf = ({ outcome, review }: Changed): Changed => ({ outcome, review })
 
-function opened(state: Approval, { id, judgement: { plan } }: Extract<RunEvent, { type: 'gate.open' }>): Approval {
+function opened(state: ApprovalState, { id, judgement: { plan } }: Extract<RunEvent, { type: 'gate.open' }>): ApprovalState {
   const gates = state.gates.map((gate) => (gate.call.id === id ? { ...gate, phase: 'open' as const } : gate))
   return { ...state, gates, open: [...state.open, { id, plan }] }
 }
 
-function closed(state: Approval, id: string): Approval {
+function closed(state: ApprovalState, id: string): ApprovalState {
   return { ...state, gates: state.gates.filter(({ call }) => call.id !== id), open: state.open.filter((gate) => gate.id !== id) }
 }
 
 /** A gate that another thread opened is that thread's to act on. */
-function decide(state: Approval, decision: Extract<RunEvent, { type: 'approval.decision' }>): Approval {
+function decide(state: ApprovalState, decision: Extract<RunEvent, { type: 'approval.decision' }>): ApprovalState {
   const gate = state.gates.find(({ call }) => call.id === decision.id)
   const rest = closed(state, decision.id)
   if (!gate || decision.allow) return rest
@@ -76,13 +76,13 @@ function decide(state: Approval, decision: Extract<RunEvent, { type: 'approval.d
   return { ...rest, refusals: refuse(rest.refusals, { call, judgement, ...why, ...(changed ? { changed } : {}) }) }
 }
 
-function openGate(gate: Gate): RunEvent {
+function openGate(gate: PendingGate): RunEvent {
   const { call, changed } = gate
   return { type: 'gate.open', id: call.id, call, judgement: asked(gate), ...(changed ? { changes: changed.review } : {}) }
 }
 
 /** Returns the judgement that a person is asked about. */
-function asked({ judgement, changed }: Gate): Judgement {
+function asked({ judgement, changed }: PendingGate): Judgement {
   if (changed === undefined) return judgement
   const { rule, reason, summary, digest } = changed.review
   return { ...judgement, verdict: 'ask', rule, reason, summary, plan: digest }
@@ -94,6 +94,6 @@ function needsYes(event: RunEvent): boolean {
 }
 
 /** A decision counts only for an open gate and for the plan that the person saw; `approval` rejects any other decision. */
-function answersOpenGate(open: Approval['open'], event: RunEvent): boolean {
+function answersOpenGate(open: ApprovalState['open'], event: RunEvent): boolean {
   return event.type === 'approval.decision' && open.some(({ id, plan }) => id === event.id && plan === event.plan)
 }

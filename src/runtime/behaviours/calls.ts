@@ -6,12 +6,12 @@ import { dropText, outcomeText } from '../outcome.ts'
 import { broughtBy } from './start-events.ts'
 
 type Phase = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'resolved'
-/** `approval`: who said yes to what comes next, the act or the changes; `part`: to which part of the changes. */
+/** `approval`: the person who approved the next step, the act or the changes; `part`: the part of the changes that was approved. */
 type Yes = { readonly approval?: string; readonly part?: string }
-type Entry = Proposal & Yes & { readonly phase: Phase; readonly changed?: Changed; readonly report?: ToolReport }
+type CallState = Proposal & Yes & { readonly phase: Phase; readonly changed?: Changed; readonly report?: ToolReport }
 type Calls = {
   readonly round: number
-  readonly entries: readonly Entry[]
+  readonly entries: readonly CallState[]
   readonly stop: { readonly by: string; readonly reason: string } | null
 }
 
@@ -62,7 +62,7 @@ export const calls: BThread<Calls, RunEvent> = {
       case 'apply':
         return advance(state, event.id, { phase: 'applying' })
       case 'tool.done':
-        return advance(state, event.id, { phase: 'resolved', report: told(state, event) })
+        return advance(state, event.id, { phase: 'resolved', report: reportOf(state, event) })
       case 'deny':
         return advance(state, event.id, { phase: 'resolved', report: refusedReport(event) })
       case 'drop':
@@ -86,17 +86,17 @@ export const calls: BThread<Calls, RunEvent> = {
 /** The source of a denial when a thread blocked the effect and requested no denial. */
 const stranded = 'stalled'
 
-/** Only what ran can have changed something, and what has changed something ends when that is applied or dropped. */
-function awaited(entries: readonly Entry[], event: RunEvent): boolean {
+/** Only a call that ran can have changed something, and such a call ends when its changes are applied or dropped. */
+function awaited(entries: readonly CallState[], event: RunEvent): boolean {
   if (event.type !== 'tool.done' && event.type !== 'tool.changed') return false
   const entry = entries.find(({ call }) => call.id === event.id)
   return entry?.phase === 'acting' || (entry?.phase === 'applying' && event.type === 'tool.done')
 }
 
-const resolved = ({ phase }: Entry) => phase === 'resolved'
+const resolved = ({ phase }: CallState) => phase === 'resolved'
 
 /** A stranded effect stays requested and blocked until it is refused, so that the error can name the thread that blocks it. */
-function nextEvents(entry: Entry, stop: Calls['stop']): RunEvent[] {
+function nextEvents(entry: CallState, stop: Calls['stop']): RunEvent[] {
   const { call, judgement, phase, approval, part, changed } = entry
   const id = call.id
   if (phase === 'new') return [{ type: 'propose', id, call, judgement }]
@@ -113,21 +113,21 @@ function either(effect: RunEvent, refusal: RunEvent | null, stop: Calls['stop'])
   return stop?.by === stranded ? [effect, refusal] : [refusal]
 }
 
-function observe(round: number, entries: readonly Entry[]): RunEvent {
+function observe(round: number, entries: readonly CallState[]): RunEvent {
   return { type: 'observe', round, results: entries.flatMap(({ report }) => (report ? [report] : [])) }
 }
 
-function advance(state: Calls, id: string, change: Partial<Entry>): Calls {
+function advance(state: Calls, id: string, change: Partial<CallState>): Calls {
   return { ...state, entries: state.entries.map((entry) => (entry.call.id === id ? { ...entry, ...change } : entry)) }
 }
 
-/** Forgets who said yes to the act: that is not a yes to the changes. */
+/** Removes the approval of the act, because it does not cover the changes. */
 function changed(state: Calls, { id, outcome, review }: Extract<RunEvent, { type: 'tool.changed' }>): Calls {
-  const after = ({ call, judgement }: Entry): Entry => ({ call, judgement, phase: 'changed', changed: { outcome, review } })
+  const after = ({ call, judgement }: CallState): CallState => ({ call, judgement, phase: 'changed', changed: { outcome, review } })
   return { ...state, entries: state.entries.map((entry) => (entry.call.id === id ? after(entry) : entry)) }
 }
 
-function told(state: Calls, { id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): ToolReport | undefined {
+function reportOf(state: Calls, { id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): ToolReport | undefined {
   const entry = state.entries.find(({ call }) => call.id === id)
   if (!entry) return undefined
   return { call: entry.call, ok: outcome.status === 'allowed', text: outcomeText(outcome) }

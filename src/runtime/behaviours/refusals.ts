@@ -4,13 +4,13 @@ import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { Changed, Proposal, RunEvent } from '../event.ts'
 
 /** With `changed` it refuses the changes of a call that has run, otherwise the call itself. */
-export type Refusal = Proposal & { readonly by: string; readonly reason: string; readonly changed?: Changed }
+export type CallRefusal = Proposal & { readonly by: string; readonly reason: string; readonly changed?: Changed }
 
-export type Refusals = { readonly ids: readonly string[]; readonly pending: readonly Refusal[] }
+export type Refusals = { readonly ids: readonly string[]; readonly pending: readonly CallRefusal[] }
 
 export const noRefusals: Refusals = { ids: [], pending: [] }
 
-export function refuse(refusals: Refusals, refusal: Refusal): Refusals {
+export function refuse(refusals: Refusals, refusal: CallRefusal): Refusals {
   return { ids: [...refusals.ids, refusal.call.id], pending: [...refusals.pending, refusal] }
 }
 
@@ -35,13 +35,13 @@ export function denials({ pending }: Refusals): RunEvent[] {
 }
 
 export type Why = { readonly by: string; readonly reason: string }
-type Judged = Extract<RunEvent, { type: 'propose' | 'tool.changed' }>
+type JudgedEvent = Extract<RunEvent, { type: 'propose' | 'tool.changed' }>
 
 export type Refuser = {
   readonly name: string
   readonly priority: number
   /** @returns why the call, or what it changed, is refused; undefined: this thread has nothing against it */
-  readonly why: (event: Judged) => Why | undefined
+  readonly why: (event: JudgedEvent) => Why | undefined
 }
 
 /** A thread that only refuses, once for each call and once for each change set. */
@@ -70,6 +70,6 @@ export function refuser({ name, priority, why }: Refuser): BThread<Refusals, Run
   }
 }
 
-function isJudged(event: RunEvent): event is Judged {
+function isJudged(event: RunEvent): event is JudgedEvent {
   return event.type === 'propose' || event.type === 'tool.changed'
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChangeReview } from '../changes.ts'
 import type { Judgement } from '../event.ts'
-import type { Entry } from './external-entry.ts'
+import type { ReplayEntry } from './external-entry.ts'
 import { limits, live, type Script, yes } from './recorded.fixture.ts'
 import { rejudge } from './rejudge.ts'
 import { replayRun } from './replay.ts'
@@ -21,8 +21,8 @@ const script: Script = {
 }
 
 const recorded = () => live(script, yes)
-const at = (entries: readonly Entry[], type: string) => entries.findIndex((entry) => entry.type === type)
-const edited = (entries: readonly Entry[], type: string, change: (body: object) => object) =>
+const at = (entries: readonly ReplayEntry[], type: string) => entries.findIndex((entry) => entry.type === type)
+const edited = (entries: readonly ReplayEntry[], type: string, change: (body: object) => object) =>
   entries.map((entry, place) =>
     place === at(entries, type) && typeof entry.body === 'object' && entry.body !== null ? { ...entry, body: change(entry.body) } : entry,
   )
@@ -41,7 +41,7 @@ test('a run with changes that are applied, asked about and dropped replays to th
 })
 
 describe('an altered record diverges', () => {
-  test.each<[string, (entries: readonly Entry[]) => Entry[], string]>([
+  test.each<[string, (entries: readonly ReplayEntry[]) => ReplayEntry[], string]>([
     ['an application is taken out', (entries) => entries.toSpliced(at(entries, 'apply'), 1), 'apply a'],
     ['a drop is taken out', (entries) => entries.toSpliced(at(entries, 'drop'), 1), 'drop c'],
     ['another digest is applied', (entries) => edited(entries, 'apply', (body) => ({ ...body, review: review('f', 'apply') })), 'apply a'],

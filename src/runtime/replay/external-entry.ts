@@ -5,7 +5,12 @@ import type { ExternalEvent, InternalEvent } from '../event.ts'
 import type { Shortening } from '../request/turn-messages.ts'
 
 /** An entry as the journal returns it. `body` is the event; for notes it is the data of the note. */
-export type Entry = { readonly seq: number; readonly kind: 'external' | 'intent' | 'note'; readonly type: string; readonly body: unknown }
+export type ReplayEntry = {
+  readonly seq: number
+  readonly kind: 'external' | 'intent' | 'note'
+  readonly type: string
+  readonly body: unknown
+}
 
 type Check = (value: unknown) => boolean
 
@@ -92,7 +97,7 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
 }
 
 /** Returns undefined when the body is not the event that the entry names. */
-export function externalOf({ kind, type, body }: Entry): ExternalEvent | undefined {
+export function externalOf({ kind, type, body }: ReplayEntry): ExternalEvent | undefined {
   return kind === 'external' && isExternalBody(body) && body.type === type ? body : undefined
 }
 
@@ -100,7 +105,7 @@ function isExternalBody(body: unknown): body is ExternalEvent {
   return isObject(body) && Object.entries(shapes).some(([type, fits]) => type === body.type && fits(body))
 }
 
-/** What the driver journals of the consequences, besides what names a gate. */
+/** The consequences that the driver journals, except those that name a gate. */
 export type Consequence = Extract<
   InternalEvent,
   { type: 'act' } | { type: 'apply' } | { type: 'deny' } | { type: 'drop' } | { type: 'finish' }
@@ -117,8 +122,8 @@ const consequences: { readonly [type in Consequence['type']]: Check } = {
   finish: shape({ ending: shape({ stop: one('end_turn', 'cancelled', 'error'), code: text, message: text }) }),
 }
 
-/** Returns undefined when the entry is no such consequence. */
-export function consequenceIn({ kind, type, body }: Entry): Consequence | undefined {
+/** Returns undefined when the entry is not such a consequence. */
+export function consequenceIn({ kind, type, body }: ReplayEntry): Consequence | undefined {
   return kind !== 'external' && isConsequence(body) && body.type === type ? body : undefined
 }
 

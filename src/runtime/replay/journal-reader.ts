@@ -6,7 +6,7 @@ import type { ExternalEvent } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { type JournalledRules, type RuleThread, threadsOf } from '../rules/rule-thread.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
-import { type Entry, externalOf } from './external-entry.ts'
+import { externalOf, type ReplayEntry } from './external-entry.ts'
 
 /**
  * The start of a run with its limits and rules; both are absent in older journals. `instructions` were part of the system prompt; the text
@@ -22,18 +22,18 @@ export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & {
 export type JournalledInstruction = { readonly path: string; readonly sha256: string; readonly text?: string }
 
 /** Returns the limits of a journalled run, if its start has them. */
-export function limitsOf(entries: readonly Entry[]): RunLimits | undefined {
+export function limitsOf(entries: readonly ReplayEntry[]): RunLimits | undefined {
   const limits = startOf(entries)?.limits
   return isLimits(limits) ? limits : undefined
 }
 
 /** Returns the rules of a run: none when its start names none, undefined when they cannot be read back. */
-export function rulesOf(entries: readonly Entry[]): RuleThread[] | undefined {
+export function rulesOf(entries: readonly ReplayEntry[]): RuleThread[] | undefined {
   const rules = startOf(entries)?.rules
   return rules === undefined ? [] : threadsOf(rules)
 }
 
-function startOf(entries: readonly Entry[]): { readonly [key: string]: unknown } | undefined {
+function startOf(entries: readonly ReplayEntry[]): { readonly [key: string]: unknown } | undefined {
   const body = entries.find(({ type }) => type === 'run.start')?.body
   return isObject(body) ? body : undefined
 }
@@ -57,7 +57,7 @@ function isCap(value: unknown): value is ChannelCap {
 /** Finds the developers' threads of a past run and compares them with the available ones. */
 type JoinedThread = Pick<PreparedThread, 'name' | 'digest'>
 
-export function joinedThreads(entries: readonly Entry[]): JoinedThread[] {
+export function joinedThreads(entries: readonly ReplayEntry[]): JoinedThread[] {
   return entries.flatMap((entry) => {
     const event = externalOf(entry)
     return event?.type === 'thread.add' ? [{ name: event.name, digest: event.digest }] : []
@@ -65,7 +65,7 @@ export function joinedThreads(entries: readonly Entry[]): JoinedThread[] {
 }
 
 /** @returns a sentence for each thread of the run that is missing or has changed since */
-export function missingThreads(entries: readonly Entry[], given: readonly PreparedThread[]): string[] {
+export function missingThreads(entries: readonly ReplayEntry[], given: readonly PreparedThread[]): string[] {
   return joinedThreads(entries).flatMap(({ name, digest }) => {
     const own = given.find((each) => each.name === name)
     if (own === undefined) return [`the run had the thread "${name}" (digest ${digest}), which is not given`]

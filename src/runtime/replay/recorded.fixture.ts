@@ -8,7 +8,7 @@ import { applied } from '../outcome.ts'
 import { ProviderFailure, type RecordEntry, type Recorder } from '../port.ts'
 import type { RunLimits } from '../program.ts'
 import type { AnyUserThread } from '../threads/thread.ts'
-import type { Entry } from './external-entry.ts'
+import type { ReplayEntry } from './external-entry.ts'
 
 export const limits: RunLimits = { maxToolRounds: 5, maxParallel: 4 }
 
@@ -30,7 +30,7 @@ export type Script = {
 
 /** Runs the real agent and returns what its recorder received, as read back from disk. */
 export async function live(script: Script, on?: (event: AgentEvent, agent: Agent) => unknown) {
-  const written: Omit<Entry, 'seq'>[] = []
+  const written: Omit<ReplayEntry, 'seq'>[] = []
   const agent = createAgent({
     conversationId: 'c',
     channel: 'test',
@@ -47,11 +47,11 @@ export async function live(script: Script, on?: (event: AgentEvent, agent: Agent
     events.push(event)
     await on?.(event, agent)
   }
-  const entries: Entry[] = written.map((entry, at) => ({ ...entry, seq: 100 + at, body: JSON.parse(JSON.stringify(entry.body)) }))
+  const entries: ReplayEntry[] = written.map((entry, at) => ({ ...entry, seq: 100 + at, body: JSON.parse(JSON.stringify(entry.body)) }))
   return { entries, runId: agent.runId() ?? '', shown: events.filter((event) => event.type !== 'text' || !event.isPartial) }
 }
 
-function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
+function recorder(write: (entry: Omit<ReplayEntry, 'seq'>) => void): Recorder {
   return {
     commit: async (_run, batch) => {
       for (const entry of batch.flatMap((each) => journalled(each) ?? [])) write(entry)
@@ -61,7 +61,7 @@ function recorder(write: (entry: Omit<Entry, 'seq'>) => void): Recorder {
 }
 
 /** Returns what the journal has of one entry of a batch. */
-export function journalled(entry: RecordEntry): Omit<Entry, 'seq'> | undefined {
+export function journalled(entry: RecordEntry): Omit<ReplayEntry, 'seq'> | undefined {
   if (entry.kind === 'external') {
     const { event } = entry
     const body = event.type === 'tool.done' ? { ...event, outcome: { ...event.outcome, receipt: 'rcp' } } : event

@@ -10,10 +10,10 @@ import type { Call, ExternalEvent, Judgement, Proposal, RunEvent } from '../even
 import { program, type RunLimits } from '../program.ts'
 import { createProgram } from '../super-step.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
-import { type Entry, externalOf } from './external-entry.ts'
+import { externalOf, type ReplayEntry } from './external-entry.ts'
 import { missingThreads } from './journal-reader.ts'
 
-type Said = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>
+type JudgementSummary = Pick<Judgement, 'verdict' | 'risk' | 'rule' | 'reason'>
 
 /** `event` counts the run's entries from 1; it is the entry of the reply that requested the call. */
 export type Rejudged = {
@@ -21,22 +21,22 @@ export type Rejudged = {
   readonly id: string
   readonly tool: string
   readonly summary: string
-  readonly before: Said
-  readonly after: Said
+  readonly before: JudgementSummary
+  readonly after: JudgementSummary
   readonly changed: boolean
 }
 
-/** `after` is absent when the list of changes is no longer kept: the recorded review then stays in force. */
+/** `after` is absent when the list of changes was deleted: the recorded review then stays in force. */
 export type RejudgedChanges = Pick<Rejudged, 'event' | 'id' | 'tool' | 'summary' | 'changed'> & {
-  readonly before: SaidOfChanges
-  readonly after?: SaidOfChanges
+  readonly before: ChangeVerdict
+  readonly after?: ChangeVerdict
 }
 
-type SaidOfChanges = Pick<ChangeReview, 'verdict' | 'rule' | 'reason'>
+type ChangeVerdict = Pick<ChangeReview, 'verdict' | 'rule' | 'reason'>
 
 export type Rejudgement = {
   readonly calls: readonly Rejudged[]
-  /** What calls changed; absent when no call of the run changed anything on a private view. */
+  /** The changes that calls made; absent when no call of the run changed anything on a private view. */
   readonly changes?: readonly RejudgedChanges[]
   /** Absent when nothing would have changed. What follows a divergence is unknown, because the model would have seen something else. */
   readonly divergence?: { readonly before: string; readonly after: string }
@@ -45,13 +45,13 @@ export type Rejudgement = {
 }
 
 export type RejudgeInput = {
-  readonly entries: readonly Entry[]
+  readonly entries: readonly ReplayEntry[]
   readonly limits: RunLimits
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The developer's threads, if the run had any. */
   readonly joined?: readonly PreparedThread[]
   readonly judge: (call: Call) => Judgement | Promise<Judgement>
-  /** Reviews what a call changed; undefined when that is no longer known. Absent: nothing is known. */
+  /** Reviews the changes of a call; undefined when their list was deleted. Absent: no list is known. */
   readonly review?: (changed: ToolChanged) => ChangeReview | undefined | Promise<ChangeReview | undefined>
 }
 
@@ -71,19 +71,19 @@ export async function rejudge({ entries, limits, rules = [], joined = [], judge,
   }
 
   async function reviewed(event: ToolChanged, number: number): Promise<ToolChanged> {
-    const said = await review?.(event)
-    changes.push(toldChanges(number, event, said))
-    return said === undefined ? event : { ...event, review: { ...event.review, ...sayingOfChanges(said) } }
+    const now = await review?.(event)
+    changes.push(rejudgedChanges(number, event, now))
+    return now === undefined ? event : { ...event, review: { ...event.review, ...summaryOfChanges(now) } }
   }
 
   /** Judges the calls again that the event brings into the run, if it brings any. */
   async function again(event: ExternalEvent, number: number): Promise<ExternalEvent> {
     const proposals: Proposal[] = []
     for (const { call, judgement } of broughtBy(event) ?? []) {
-      const said = await judge(call)
+      const now = await judge(call)
       const { labels: _, ...before } = judgement
-      calls.push(told(number, { call, judgement }, said))
-      proposals.push({ call, judgement: { ...before, ...sayingOf(said), ...(said.labels ? { labels: said.labels } : {}) } })
+      calls.push(rejudgedCall(number, { call, judgement }, now))
+      proposals.push({ call, judgement: { ...before, ...summaryOf(now), ...(now.labels ? { labels: now.labels } : {}) } })
     }
     if (event.type === 'run.start' && event.continues) return { ...event, continues: { ...event.continues, proposals } }
     return event.type === 'model.done' || event.type === 'judged' ? { ...event, proposals } : event
@@ -118,22 +118,22 @@ function parted(before: readonly string[], after: readonly string[]): Pick<Rejud
   return { divergence: { before: before[place] ?? 'nothing more', after: after[place] ?? 'nothing more' } }
 }
 
-function sayingOf({ verdict, risk, rule, reason }: Judgement): Said {
+function summaryOf({ verdict, risk, rule, reason }: Judgement): JudgementSummary {
   return { verdict, risk, rule, reason }
 }
 
-function told(event: number, { call, judgement }: Proposal, said: Judgement): Rejudged {
-  const [before, after] = [sayingOf(judgement), sayingOf(said)]
+function rejudgedCall(event: number, { call, judgement }: Proposal, now: Judgement): Rejudged {
+  const [before, after] = [summaryOf(judgement), summaryOf(now)]
   return { event, id: call.id, tool: call.name, summary: judgement.summary, before, after, changed: before.verdict !== after.verdict }
 }
 
-function sayingOfChanges({ verdict, rule, reason }: ChangeReview): SaidOfChanges {
+function summaryOfChanges({ verdict, rule, reason }: ChangeReview): ChangeVerdict {
   return { verdict, rule, reason }
 }
 
-function toldChanges(event: number, { id, call, review }: ToolChanged, said: ChangeReview | undefined): RejudgedChanges {
-  const what = { event, id, tool: call.name, summary: review.summary, before: sayingOfChanges(review) }
-  return said === undefined
+function rejudgedChanges(event: number, { id, call, review }: ToolChanged, now: ChangeReview | undefined): RejudgedChanges {
+  const what = { event, id, tool: call.name, summary: review.summary, before: summaryOfChanges(review) }
+  return now === undefined
     ? { ...what, changed: false }
-    : { ...what, after: sayingOfChanges(said), changed: review.verdict !== said.verdict }
+    : { ...what, after: summaryOfChanges(now), changed: review.verdict !== now.verdict }
 }

@@ -3,7 +3,7 @@ import type { AnyThread } from '../../kernel/thread.ts'
 import type { AgentEvent, RunEvent } from '../event.ts'
 import { parseRules } from '../rules/parse-rules.ts'
 import { ruleThread } from '../rules/rule-thread.ts'
-import type { Entry } from './external-entry.ts'
+import type { ReplayEntry } from './external-entry.ts'
 import { limitsOf } from './journal-reader.ts'
 import { eventful, limits, live, type Script, yes } from './recorded.fixture.ts'
 import { replayRun } from './replay.ts'
@@ -57,18 +57,18 @@ describe('a replay is the run, byte for byte', () => {
   })
 })
 
-function digestOf(entries: readonly Entry[]): string {
+function digestOf(entries: readonly ReplayEntry[]): string {
   const body = entries.at(-1)?.body
   return typeof body === 'object' && body !== null && 'digest' in body ? String(body.digest) : 'none'
 }
 
 /** Returns the journal with one value changed somewhere in one body. */
-const altered = (entries: readonly Entry[], type: string, from: string, to: string) =>
+const altered = (entries: readonly ReplayEntry[], type: string, from: string, to: string) =>
   entries.map((entry) => (entry.type === type ? { ...entry, body: JSON.parse(JSON.stringify(entry.body).replace(from, to)) } : entry))
 
 describe('an altered journal', () => {
   const run = live(eventful, yes)
-  const diverges = async (change: (entries: Entry[]) => Entry[]) => {
+  const diverges = async (change: (entries: ReplayEntry[]) => ReplayEntry[]) => {
     const { entries, runId } = await run
     return replayRun({ runId, entries: change([...entries]), limits }).divergence
   }
@@ -165,7 +165,12 @@ test('a run that was killed has no end and is no divergence, up to where it got'
     const { divergence, ended } = replayRun({ runId, entries: entries.slice(0, length), limits })
     expect({ length, divergence, ended }).toEqual({ length, divergence: undefined, ended: false })
   }
-  const interrupted: Entry = { seq: 999, kind: 'note', type: 'interrupted', body: { message: 'the process ended before the run did' } }
+  const interrupted: ReplayEntry = {
+    seq: 999,
+    kind: 'note',
+    type: 'interrupted',
+    body: { message: 'the process ended before the run did' },
+  }
   expect(replayRun({ runId, entries: [...entries.slice(0, 3), interrupted], limits }).divergence).toBeUndefined()
 })
 
@@ -196,7 +201,9 @@ test('a run from before there was a rule against circles has none: its limits do
 })
 
 test('the limits of a run are read from its start, and nothing else passes for them', () => {
-  const start = (more: unknown): Entry[] => [{ seq: 1, kind: 'external', type: 'run.start', body: { type: 'run.start', limits: more } }]
+  const start = (more: unknown): ReplayEntry[] => [
+    { seq: 1, kind: 'external', type: 'run.start', body: { type: 'run.start', limits: more } },
+  ]
   expect(limitsOf(start({ ...limits, maxMs: 5 }))).toEqual({ ...limits, maxMs: 5 })
   for (const odd of [undefined, null, {}, { maxToolRounds: 1 }, { ...limits, maxMs: 'x' }, { ...limits, maxSameResults: 'x' }])
     expect(limitsOf(start(odd))).toBeUndefined()

@@ -10,12 +10,12 @@ import { contextAfter, digestLines, type Projected, project, projection } from '
 import { messagesDigest, messagesOf, shorten } from '../request/turn-messages.ts'
 import { createProgram } from '../super-step.ts'
 import type { PreparedThread } from '../threads/prepare-thread.ts'
-import { type Entry, externalOf } from './external-entry.ts'
+import { externalOf, type ReplayEntry } from './external-entry.ts'
 
 export type ReplayInput = {
   readonly runId: string
   /** All entries of the run, in order. */
-  readonly entries: readonly Entry[]
+  readonly entries: readonly ReplayEntry[]
   readonly limits: RunLimits
   /** The rules of the run, in order. */
   readonly rules?: readonly AnyThread<RunEvent>[]
@@ -33,11 +33,11 @@ export type Divergence = {
 }
 
 export type Replay = {
-  /** What a consumer saw, without partial texts; up to the divergence if there is one. */
+  /** The events that a consumer saw, without partial texts; up to the divergence if there is one. */
   readonly events: readonly AgentEvent[]
   /** SHA-256 of those events as JSON lines, in hex; see digestLine. */
   readonly digest: string
-  /** Whether the journal has the end of the run; a killed run has none. */
+  /** Tells whether the journal has the end of the run; a killed run has none. */
   readonly ended: boolean
   /** The use of the model's window at the end. */
   readonly context: ContextUse
@@ -54,7 +54,7 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
   const stream = createStream(runId)
   const due: Consequence[] = []
   let turn: Message[] = []
-  // The messages of a turn that goes on begin in the journal of another run.
+  // The messages of a turn that this run continues begin in the journal of another run.
   const isContinuation = entries.some((entry) => entry.type === 'run.start' && isObject(entry.body) && entry.body.continues !== undefined)
   const ended = entries.some(({ kind, type }) => kind === 'note' && type === 'finish')
 
@@ -67,7 +67,7 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
   }
 
   /** @returns the divergence between journal and replay, if any. */
-  function follow(entry: Entry): Way | undefined {
+  function follow(entry: ReplayEntry): Difference | undefined {
     if (entry.kind !== 'external') return compare(entry, due.shift())
     const [missing] = due
     if (missing) return { journalled: labelOf(entry), replayed: missing.label }
@@ -94,19 +94,19 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
   }
 }
 
-type Way = { readonly journalled: string; readonly replayed: string }
+type Difference = { readonly journalled: string; readonly replayed: string }
 
-function parting(at: number, { seq }: Entry, { journalled, replayed }: Way): Divergence {
+function parting(at: number, { seq }: ReplayEntry, { journalled, replayed }: Difference): Divergence {
   return { event: at + 1, seq, journalled, replayed, message: `event ${at + 1}: the journal has ${journalled}, the replay ${replayed}` }
 }
 
 /** Recognizes notes that no run writes by itself: repairs after a crash. */
-function isAside({ kind, type, body }: Entry): boolean {
+function isAside({ kind, type, body }: ReplayEntry): boolean {
   if (type === 'drop') return isObject(body) && body.result !== undefined
   return kind === 'note' && type !== 'deny' && type !== 'finish'
 }
 
-function compare(entry: Entry, expected: Consequence | undefined): Way | undefined {
+function compare(entry: ReplayEntry, expected: Consequence | undefined): Difference | undefined {
   if (expected === undefined) return { journalled: labelOf(entry), replayed: 'nothing' }
   if (textOf(entry) === expected.text) return undefined
   const [journalled, replayed] = [labelOf(entry), expected.label]
@@ -116,7 +116,7 @@ function compare(entry: Entry, expected: Consequence | undefined): Way | undefin
 }
 
 /** Catches errors of threads: an altered journal can put them into states that they never reach by themselves. */
-function safely(step: () => Way | undefined): Way | undefined {
+function safely(step: () => Difference | undefined): Difference | undefined {
   try {
     return step()
   } catch (error) {
@@ -138,14 +138,14 @@ const isJournalled = (event: RunEvent): event is Journalled => ['act', 'deny', '
 const label = (event: { readonly type: string; readonly id?: unknown; readonly by?: unknown }) =>
   `${event.type} ${String(event.id ?? '')}${event.by === undefined ? '' : ` by ${event.by}`}`.trim()
 
-function labelOf({ type, body }: Entry): string {
+function labelOf({ type, body }: ReplayEntry): string {
   if (!isObject(body)) return type
   if (type === 'finish') return `finish (${isObject(body.ending) ? body.ending.code : 'no ending'})`
   return label({ ...body, type })
 }
 
 /** Ignores the receipt, which was added to a denial or a drop after the decision. */
-function textOf({ body, type }: Entry): string {
+function textOf({ body, type }: ReplayEntry): string {
   if (!isObject(body)) return 'nothing'
   const { receipt: _receipt, ...rest } = body
   return canonical(type === 'deny' || type === 'drop' ? rest : body)

@@ -4,11 +4,11 @@ import type { Message } from '../port.ts'
 import { callsIn, resultLine, shortInput } from './turn-messages.ts'
 
 /** Messages of earlier turns, and those of this turn. */
-export type Conversation = { readonly earlier: readonly Message[]; readonly turn: readonly Message[] }
+export type TrimInput = { readonly earlier: readonly Message[]; readonly turn: readonly Message[] }
 
-export type TrimOptions = Conversation & {
+export type TrimOptions = TrimInput & {
   readonly runId: string
-  /** Whether the model can read a result again. */
+  /** Tells whether the model can read a result again. */
   readonly readable: boolean
   /** Tokens of a message. */
   readonly sizeOf: (message: Message) => number

@@ -6,7 +6,7 @@ import { isObject } from '../../kit/json.ts'
 import { tokensOf } from '../../kit/tokens.ts'
 import type { ExternalEvent, Trim } from '../event.ts'
 import { type ChatRequest, type FailureDetail, type Message, type ModelWindow, ProviderFailure, type RecordEntry } from '../port.ts'
-import type { Entry } from '../replay/external-entry.ts'
+import type { ReplayEntry } from '../replay/external-entry.ts'
 import { journalled } from '../replay/recorded.fixture.ts'
 import { replayRun } from '../replay/replay.ts'
 
@@ -54,7 +54,7 @@ function unpaired({ messages }: ChatRequest): string[] {
 
 /** Runs a script, and returns what was journalled. */
 async function run(script: Script, prompt = 'the task') {
-  const entries: Entry[] = []
+  const entries: ReplayEntry[] = []
   const commit = async (batch: readonly RecordEntry[]) => {
     for (const entry of batch.flatMap((each) => journalled(each) ?? [])) entries.push({ ...entry, seq: entries.length + 1 })
   }

@@ -9,7 +9,7 @@ import { afterTrim, messagesDigest, messagesOf, shorten } from './turn-messages.
 
 export type RunMessagesOptions = {
   readonly runId: string
-  /** Messages of earlier turns; the last `openMessages` of them belong to the turn that goes on. */
+  /** Messages of earlier turns; the last `openMessages` of them belong to the turn that continues. */
   readonly history: readonly Message[]
   readonly openMessages: number
   readonly request: Omit<ChatRequest, 'messages'>
@@ -38,7 +38,7 @@ const materialCharacters = 1.5
 export function createRunMessages({ runId, history, openMessages, request, window, summarise, redact }: RunMessagesOptions) {
   let earlier = history.slice(0, history.length - openMessages)
   let turn = history.slice(history.length - openMessages)
-  /** The note of a run that goes on: the results of its calls come first, because they belong to a reply of the history. */
+  /** The note of a run that continues a turn: the results of its calls come first, because they belong to a reply of the history. */
   let note: Message[] = []
   const readable = request.tools.some(({ name }) => name === 'result_read')
   const sizes = new WeakMap<Message, number>()
@@ -95,13 +95,13 @@ export function createRunMessages({ runId, history, openMessages, request, windo
     const summary = middle && (await summaryOf(middle, { characters, sizeOf, redact, signal, summarise }))
     const change = { lines: plan.lines, readable, ...(summary ? { summary: summary.summary } : {}) }
     const after = shorten(turn, change, runId)
-    const kept = earlier.slice(plan.omitted)
+    const rest = earlier.slice(plan.omitted)
     return {
       type: 'context.trimmed' as const,
       ...change,
       window: tokens,
       before: Math.ceil(before * factor),
-      after: Math.ceil((fixedSize() + sum(kept, sizeOf) + sum(after, sizeOf)) * factor),
+      after: Math.ceil((fixedSize() + sum(rest, sizeOf) + sum(after, sizeOf)) * factor),
       omitted: plan.omitted,
       ...(refused ? { refused: true as const } : {}),
       ...(refused?.note ? { note: refused.note } : {}),

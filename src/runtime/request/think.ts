@@ -25,8 +25,8 @@ export type ModelQuestion = {
 
 /** Never rejects: any error becomes a `model.fail`. */
 export async function think(given: ModelQuestion): Promise<Thought> {
-  const heard = { any: false }
-  const question = { ...given, onPiece: noting(given, heard) }
+  const output = { any: false }
+  const question = { ...given, onPiece: noting(given, output) }
   try {
     if (question.signal.aborted) return unasked
     // A custom provider may never react to a cancel; the run does not wait for it.
@@ -46,7 +46,7 @@ export async function think(given: ModelQuestion): Promise<Thought> {
     if (question.signal.aborted) return cancelled
     if (error instanceof ProviderFailure) {
       question.onFailure?.(error)
-      const unbilled = !heard.any && costsNothing(error)
+      const unbilled = !output.any && costsNothing(error)
       return { type: 'model.fail', code: error.code, message: question.redact(error.message), ...(unbilled ? { unbilled } : {}) }
     }
     return { type: 'model.fail', code: 'unknown', message: question.redact(errorText(error)) }
@@ -57,9 +57,9 @@ const cancelled = { type: 'model.fail', code: 'aborted', message: 'the model cal
 export const unasked: Thought = { ...cancelled, unbilled: true }
 
 /** Notes whether the model has said anything: a failure after that has its price. */
-function noting({ onPiece }: ModelQuestion, heard: { any: boolean }): ModelQuestion['onPiece'] {
+function noting({ onPiece }: ModelQuestion, output: { any: boolean }): ModelQuestion['onPiece'] {
   return (piece) => {
-    heard.any = true
+    output.any = true
     return onPiece(piece)
   }
 }
@@ -67,17 +67,17 @@ function noting({ onPiece }: ModelQuestion, heard: { any: boolean }): ModelQuest
 async function listen({ provider, request, signal, redact, redactStream, onPiece }: ModelQuestion): Promise<ChatResponse> {
   const clean = redactStream()
   const thoughts: string[] = []
-  const tell = (piece: AgentEvent & { content: string }) => (piece.content === '' || signal.aborted ? undefined : onPiece(piece))
-  const say = (content: string) => tell({ type: 'text', content, isPartial: true })
+  const emit = (piece: AgentEvent & { content: string }) => (piece.content === '' || signal.aborted ? undefined : onPiece(piece))
+  const emitText = (content: string) => emit({ type: 'text', content, isPartial: true })
   /** Emits the thoughts before the text that they led to. */
-  const sayThoughts = () => tell({ type: 'thinking', content: redact(thoughts.splice(0).join('')) })
+  const emitThoughts = () => emit({ type: 'thinking', content: redact(thoughts.splice(0).join('')) })
   for await (const chunk of provider.chat(request, signal)) {
     if (chunk.type === 'thinking') thoughts.push(chunk.text)
-    else if (thoughts.length > 0) await sayThoughts()
-    const room = chunk.type === 'text' ? say(clean.push(chunk.text)) : undefined
+    else if (thoughts.length > 0) await emitThoughts()
+    const room = chunk.type === 'text' ? emitText(clean.push(chunk.text)) : undefined
     if (room !== undefined) await room
     if (chunk.type !== 'done') continue
-    await say(clean.flush())
+    await emitText(clean.flush())
     return chunk.response
   }
   throw new ProviderFailure('bad_response', `${provider.name}: the stream ended without an end`)
@@ -107,7 +107,7 @@ function denied(judgement: Judgement, rule: string, reason: string): Judgement {
 export type Judging = Pick<ModelQuestion, 'judge' | 'redact' | 'usedIds'> & { readonly by: string; readonly call: Call }
 
 /** Never rejects: a call that cannot be judged is denied. */
-export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): Promise<Pick<Judged, 'parts' | 'proposals'>> {
+export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): Promise<Pick<JudgedCall, 'parts' | 'proposals'>> {
   const parts = redact<Part[]>([
     { type: 'text', text: `(The program's thread ${by} asks for this call.)` },
     { type: 'call', ...call },
@@ -128,7 +128,7 @@ export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): P
   }
 }
 
-type Judged = Extract<ExternalEvent, { type: 'judged' }>
+type JudgedCall = Extract<ExternalEvent, { type: 'judged' }>
 
 function callOf({ id, name, input, malformed }: Call): Call {
   return { id, name, input, malformed }
@@ -141,6 +141,6 @@ function fresh(id: string, used: Set<string>): string {
 }
 
 function nextFree(id: string, used: ReadonlySet<string>): string {
-  const taken = [...used].filter((name) => name === id || name.startsWith(`${id}~`)).length
-  return `${id}~${taken + 1}`
+  const uses = [...used].filter((name) => name === id || name.startsWith(`${id}~`)).length
+  return `${id}~${uses + 1}`
 }

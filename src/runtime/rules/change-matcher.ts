@@ -5,10 +5,10 @@ import { didYouMean, quote } from '../../kit/text.ts'
 import type { Change } from '../changes.ts'
 import type { Proposal } from '../event.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'
-import type { Report } from './problem.ts'
+import type { ProblemReport } from './problem.ts'
 
 /** One change as a rule sees it; `path` is relative to the workspace. */
-type Seen = { readonly path: string; readonly kind: string; readonly change: string }
+type ChangeFacts = { readonly path: string; readonly kind: string; readonly change: string }
 
 export type ChangeMatcher = ReturnType<typeof matcherOf>
 
@@ -28,33 +28,33 @@ const fileTools: { readonly [tool: string]: readonly string[] } = {
 }
 
 /** Every field must hold of the same change. @returns undefined after it reported the problem */
-export function parseChanges(given: unknown, report: Report, places: Places): ChangeMatcher | undefined {
+export function parseChanges(given: unknown, report: ProblemReport, places: Places): ChangeMatcher | undefined {
   if (!isObject(given) || Object.keys(given).length === 0)
     return report.say(`must say which changes, such as {"path": {"path": "migrations/**"}}; got ${quote(given)}`)
-  const parts = Object.entries(given).map(([field, said]) => partOf(field, said, report.at(field), places))
+  const parts = Object.entries(given).map(([field, source]) => partOf(field, source, report.at(field), places))
   const known = parts.filter((part) => part !== undefined)
   return known.length === parts.length ? matcherOf(known, places) : undefined
 }
 
-type Part = { readonly field: Field; readonly condition: Condition }
+type FieldCondition = { readonly field: Field; readonly condition: Condition }
 
-function partOf(name: string, said: unknown, report: Report, places: Places): Part | undefined {
+function partOf(name: string, source: unknown, report: ProblemReport, places: Places): FieldCondition | undefined {
   const field = fields.find((one) => one === name)
   if (field === undefined) return report.say(`no such field of a change; allowed: ${fields.join(', ')}${didYouMean(name, fields)}`)
-  const condition = parseCondition(said, report, places)
+  const condition = parseCondition(source, report, places)
   const allowed = choices[field]
   if (!condition || allowed === undefined || allowed.some((one) => condition.holds(one))) return condition && { field, condition }
-  return report.say(`never holds: ${field} is one of ${allowed.join(', ')}${typeof said === 'string' ? didYouMean(said, allowed) : ''}`)
+  return report.say(`never holds: ${field} is one of ${allowed.join(', ')}${typeof source === 'string' ? didYouMean(source, allowed) : ''}`)
 }
 
-function matcherOf(parts: readonly Part[], { workspace }: Places) {
-  const holds = (seen: Seen) => parts.every(({ field, condition }) => condition.holds(seen[field]))
+function matcherOf(parts: readonly FieldCondition[], { workspace }: Places) {
+  const holds = (seen: ChangeFacts) => parts.every(({ field, condition }) => condition.holds(seen[field]))
   const sample = parts.find(({ field }) => field === 'path')?.condition.sample
   // The shortest text of a pattern for everything in a folder is the folder.
   const paths = typeof sample === 'string' ? [sample, `${sample.replace(/\/$/, '')}/a`] : ['sample']
   return {
     matches: ({ path, before, after }: Change) => holds({ path, kind: (after ?? before)?.kind ?? 'file', change: changeOf(before, after) }),
-    /** Whether the call of a file tool makes such a change. What a command changes is known only when it has ended. */
+    /** Tells whether the call of a file tool makes such a change. The changes of a command are known only when it has ended. */
     matchesCall: ({ call, judgement }: Proposal): boolean => {
       const changes = Object.hasOwn(fileTools, call.name) ? (fileTools[call.name] ?? []) : []
       const written = judgement.writes.map((one) => (one.startsWith(`${workspace}/`) ? one.slice(workspace.length + 1) : one))

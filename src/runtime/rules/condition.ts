@@ -3,9 +3,9 @@
 import { join, normalize } from 'node:path'
 import { canonical, isObject, type Json } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
-import { knownKeys, type Report } from './problem.ts'
+import { knownKeys, type ProblemReport } from './problem.ts'
 import { parseGlob, parsePathGlob } from './text/glob.ts'
-import { compile, type Node, PatternError, type Range } from './text/machine.ts'
+import { type CodePoints, compile, type Node, PatternError } from './text/machine.ts'
 import { matcherOf, parseRegex } from './text/regex.ts'
 
 /** The absolute folders against which paths in rules and in calls resolve. */
@@ -26,12 +26,12 @@ export const MAX_TEXT = 100_000
 
 const kinds = ['glob', 'path', 'regex', 'schema', 'not'] as const
 
-export function parseCondition(given: unknown, report: Report, places: Places): Condition | undefined {
+export function parseCondition(given: unknown, report: ProblemReport, places: Places): Condition | undefined {
   const found = parseAny(given, report, places, 0)
   return found && { ...found, holds: (value) => tooLong(value) || found.holds(value) }
 }
 
-function parseAny(given: unknown, report: Report, places: Places, depth: number): Condition | undefined {
+function parseAny(given: unknown, report: ProblemReport, places: Places, depth: number): Condition | undefined {
   if (Array.isArray(given)) return anyOf(given, report, places, depth)
   if (!isObject(given))
     return isScalar(given) ? equal(given) : report.say(`must be a value, a list or one of ${kinds.join(', ')}; got ${quote(given)}`)
@@ -42,9 +42,15 @@ function parseAny(given: unknown, report: Report, places: Places, depth: number)
   return parseKind({ kind, value, report: report.at(kind), places, depth })
 }
 
-type Given = { readonly kind: string; readonly value: unknown; readonly report: Report; readonly places: Places; readonly depth: number }
+type ConditionSource = {
+  readonly kind: string
+  readonly value: unknown
+  readonly report: ProblemReport
+  readonly places: Places
+  readonly depth: number
+}
 
-function parseKind({ kind, value, report, places, depth }: Given): Condition | undefined {
+function parseKind({ kind, value, report, places, depth }: ConditionSource): Condition | undefined {
   if (kind === 'not') return depth > 5 ? report.say('"not" is nested too deep') : opposite(parseAny(value, report, places, depth + 1))
   if (kind === 'schema') return schema(value, report)
   if (typeof value !== 'string') return report.say(`must be a text; got ${quote(value)}`)
@@ -57,7 +63,7 @@ function parseKind({ kind, value, report, places, depth }: Given): Condition | u
   }
 }
 
-function anyOf(given: readonly unknown[], report: Report, places: Places, depth: number): Condition | undefined {
+function anyOf(given: readonly unknown[], report: ProblemReport, places: Places, depth: number): Condition | undefined {
   if (given.length === 0) return report.say('an empty list is never fulfilled; name the values')
   if (depth > 5) return report.say('lists are nested too deep')
   const options = given.map((one, at) => parseAny(one, report.at(at), places, depth + 1))
@@ -66,8 +72,8 @@ function anyOf(given: readonly unknown[], report: Report, places: Places, depth:
   return { holds: (value) => known.some(({ holds }) => holds(value)), sample: known[0]?.sample }
 }
 
-function equal(wanted: null | boolean | number | string): Condition {
-  return { holds: some((value) => value === wanted), sample: wanted }
+function equal(literal: null | boolean | number | string): Condition {
+  return { holds: some((value) => value === literal), sample: literal }
 }
 
 /** A missing field fulfils the negation, so that its rule blocks. A list fulfils it if the inner condition fails for one member. */
@@ -80,7 +86,7 @@ function opposite(inner: Condition | undefined): Condition | undefined {
   return { holds, sample, whole: inner.whole }
 }
 
-function schema(given: unknown, report: Report): Condition | undefined {
+function schema(given: unknown, report: ProblemReport): Condition | undefined {
   const fits = parseSchema(given, report)
   if (fits === undefined) return undefined
   const tried: readonly Json[] = [...named(given), 'text', 0, true, null, [], {}]
@@ -148,7 +154,7 @@ function isScalar(value: unknown): value is null | boolean | number | string {
   return value === null || ['boolean', 'number', 'string'].includes(typeof value)
 }
 
-const liked: readonly Range[] = [
+const liked: readonly CodePoints[] = [
   [97, 122],
   [48, 57],
   [65, 90],
@@ -177,7 +183,7 @@ function guess(node: Node): string {
   return node.place === 'edge' ? EDGE : ''
 }
 
-function member(ranges: readonly Range[], negated: boolean): number {
+function member(ranges: readonly CodePoints[], negated: boolean): number {
   if (!negated) return ranges[0]?.[0] ?? 0
   const outside = (code: number) => !ranges.some(([from, to]) => code >= from && code <= to)
   const free = liked.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, at) => from + at)).find(outside)
@@ -187,7 +193,7 @@ function member(ranges: readonly Range[], negated: boolean): number {
 type Fits = (value: Json) => boolean
 
 /** Parses one keyword; returns undefined after it reported a problem. */
-type Keyword = (given: unknown, report: Report, depth: number) => Fits | undefined
+type Keyword = (given: unknown, report: ProblemReport, depth: number) => Fits | undefined
 
 const MAX_DEPTH = 20
 
@@ -256,7 +262,7 @@ const keywords: { readonly [keyword: string]: Keyword } = {
  * Parses the supported subset of JSON Schema for one field; an unknown keyword is an error, so that no keyword is silently ignored.
  * @returns undefined after it reported every problem
  */
-function parseSchema(schema: unknown, report: Report, depth = 0): Fits | undefined {
+function parseSchema(schema: unknown, report: ProblemReport, depth = 0): Fits | undefined {
   if (typeof schema === 'boolean') return () => schema
   if (!isObject(schema)) return report.say('must be a JSON Schema: an object, true or false')
   if (depth > MAX_DEPTH) return report.say(`schemas are nested more than ${MAX_DEPTH} deep`)
@@ -269,7 +275,7 @@ function parseSchema(schema: unknown, report: Report, depth = 0): Fits | undefin
   return (value) => parts.every((fits) => fits?.(value)) && (closed?.(value) ?? true)
 }
 
-function regexOf(source: string, report: Report): ((text: string) => boolean) | undefined {
+function regexOf(source: string, report: ProblemReport): ((text: string) => boolean) | undefined {
   const matches = matcherOf(source)
   return typeof matches === 'string' ? report.say(matches) : matches
 }

@@ -19,7 +19,7 @@ export type RuleFinding = {
   readonly after?: Json
   readonly until?: Json
   readonly atMost?: number
-  /** As written in the rule: it looks at what the call changes, and `asks` or drops it. */
+  /** The rule's condition on changes, as written; the rule `asks` about matching changes, or drops them. */
   readonly changes?: Json
   readonly asks?: true
 }
@@ -27,7 +27,7 @@ export type RuleFinding = {
 /** Asks the same threads that a run uses. It leaves out rules that do not match the call. */
 export function explainRules(rules: readonly Rule[], proposal: Proposal): readonly RuleFinding[] {
   const found = rules.filter(({ target }) => target.matches(proposal)).map((rule) => findingOf(rule, proposal))
-  // What only reads, and a file tool that writes another file, changes nothing that such a rule is about.
+  // A call that only reads, or a file tool that writes another file, makes no change that such a rule covers.
   const changesElse = ({ changes, denies }: RuleFinding) =>
     changes !== undefined && !denies && (isReading(proposal) || isFileTool(proposal))
   return found.filter((finding) => !changesElse(finding))

@@ -4,7 +4,7 @@ import { canonical, isObject, type Json } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import { type Places, parseCondition } from './condition.ts'
 import type { Rule } from './parse-rules.ts'
-import { createReport, type Report } from './problem.ts'
+import { createReport, type ProblemReport } from './problem.ts'
 import { parseGlob } from './text/glob.ts'
 import { compile } from './text/machine.ts'
 
@@ -25,10 +25,10 @@ export type KnownTools = {
 /** `problems` are certain mistakes. `warnings` may be correct for executables, whose names and arguments are known only during a run. */
 export type Lint = { readonly problems: readonly string[]; readonly warnings: readonly string[] }
 
-type Role = 'on' | 'after' | 'until'
+type MatcherRole = 'on' | 'after' | 'until'
 
 /** The consequence for the rule if this matcher never matches. */
-const consequence: { readonly [role in Role]: string } = {
+const consequence: { readonly [role in MatcherRole]: string } = {
   on: 'so the rule never applies',
   after: 'so the rule never begins to hold',
   until: 'so nothing ever ends the rule',
@@ -55,11 +55,11 @@ export function lintRules({ rules, known, places }: LintOptions): Lint {
 
 type Linting = {
   readonly calls: { readonly tool?: unknown; readonly when?: unknown }
-  readonly role: Role
+  readonly role: MatcherRole
   readonly known: KnownTools
   readonly places: Places
-  readonly certain: Report
-  readonly perhaps: Report
+  readonly certain: ProblemReport
+  readonly perhaps: ProblemReport
 }
 
 function lintCalls(given: Linting): void {
@@ -69,7 +69,7 @@ function lintCalls(given: Linting): void {
   for (const pattern of patterns) lintTool(pattern, given)
   const closed = patterns.length > 0 && patterns.every((pattern) => known.builtIn.some(({ name }) => name === pattern))
   if (meant.length === 0 || !isObject(calls.when)) return
-  for (const [field, said] of Object.entries(calls.when)) {
+  for (const [field, source] of Object.entries(calls.when)) {
     const missing = meant.map(({ parameters }) => missingIn(parameters, field))
     if (missing.some((one) => one === undefined)) continue
     const names = [...new Set(missing.flatMap((one) => one?.names ?? []))]
@@ -79,7 +79,7 @@ function lintCalls(given: Linting): void {
         ? `${meant[0]?.name} has`
         : `${patterns.length === 0 ? 'the built-in tools' : meant.map(({ name }) => name).join(', ')} have`
     const step = missing[0]?.step ?? field
-    const effect = holdsWithout(said, given.places) ? 'so the condition holds for every call' : consequence[role]
+    const effect = holdsWithout(source, given.places) ? 'so the condition holds for every call' : consequence[role]
     where.say(`${tools} no argument ${quote(step)}, ${effect}${hint(step, names)}`)
   }
 }
@@ -117,8 +117,8 @@ function missingIn(parameters: unknown, field: string): { readonly step: string;
   return undefined
 }
 
-function holdsWithout(said: unknown, places: Places): boolean {
-  return parseCondition(said, createReport([], ''), places)?.holds(undefined) === true
+function holdsWithout(source: unknown, places: Places): boolean {
+  return parseCondition(source, createReport([], ''), places)?.holds(undefined) === true
 }
 
 /** Reports only what is certain: the rule blocks every call that `until` names, from the start and each time. */
@@ -128,20 +128,20 @@ function preventsItsEnd(source: { readonly [key: string]: unknown }, places: Pla
   if (Array.isArray(block) && !block.includes('act')) return false
   const [blocked, ending] = [textsOf(on.tool), textsOf(until.tool)]
   const sameTools = blocked.length === 0 || (ending.length > 0 && ending.every((name) => blocked.some((pattern) => covers(pattern, name))))
-  const said = isObject(until.when) ? until.when : {}
-  return sameTools && Object.entries(isObject(when) ? when : {}).every(([field, wanted]) => implies(said[field], wanted, places))
+  const conditions = isObject(until.when) ? until.when : {}
+  return sameTools && Object.entries(isObject(when) ? when : {}).every(([field, target]) => implies(conditions[field], target, places))
 }
 
 const covers = (pattern: string, name: string) => pattern === name || pattern === '*' || (!/[*?[{\\]/.test(name) && fits(pattern, name))
 
 /**
- * Tells whether every value that fulfils `given` fulfils `wanted`: both are equal, or `given` lists values and each one fulfils `wanted`.
+ * Tells whether every value that fulfils `given` fulfils `target`: both are equal, or `given` lists values and each one fulfils `target`.
  */
-function implies(given: unknown, wanted: unknown, places: Places): boolean {
+function implies(given: unknown, target: unknown, places: Places): boolean {
   if (given === undefined) return false
-  if (isJson(given) && isJson(wanted) && canonical(given) === canonical(wanted)) return true
+  if (isJson(given) && isJson(target) && canonical(given) === canonical(target)) return true
   const values = Array.isArray(given) ? given : [given]
-  const condition = parseCondition(wanted, createReport([], ''), places)
+  const condition = parseCondition(target, createReport([], ''), places)
   return condition !== undefined && values.every((value) => isScalar(value) && condition.holds(value))
 }
 

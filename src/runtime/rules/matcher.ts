@@ -4,7 +4,7 @@ import { isJsonObject, isObject, type Json, type JsonObject } from '../../kit/js
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { Proposal } from '../event.ts'
 import { type Condition, type Places, parseCondition } from './condition.ts'
-import type { Report } from './problem.ts'
+import type { ProblemReport } from './problem.ts'
 
 /** A call that a rule matches, for the model checker. */
 export type SampleCall = { readonly name: string; readonly input: JsonObject } & Partial<
@@ -14,7 +14,7 @@ export type SampleCall = { readonly name: string; readonly input: JsonObject } &
 /** `sample` is absent when the parser found no matching call. */
 export type Matcher = { readonly matches: (proposal: Proposal) => boolean; readonly sample?: SampleCall }
 
-type Part = { readonly field: string; readonly condition: Condition }
+type FieldCondition = { readonly field: string; readonly condition: Condition }
 
 /**
  * `tool` is a name, a glob or a list; absent means any tool. Every field of `when` must hold. @returns undefined after it reported the
@@ -22,7 +22,7 @@ type Part = { readonly field: string; readonly condition: Condition }
  */
 export function parseMatcher(
   given: { readonly tool?: unknown; readonly when?: unknown },
-  report: Report,
+  report: ProblemReport,
   places: Places,
 ): Matcher | undefined {
   const tool = given.tool === undefined ? [] : toolPart(given.tool, report.at('tool'), places)
@@ -34,7 +34,7 @@ export function parseMatcher(
   return matches(proposalOf(sample)) ? { matches, sample } : { matches }
 }
 
-function toolPart(given: unknown, report: Report, places: Places): Part[] | undefined {
+function toolPart(given: unknown, report: ProblemReport, places: Places): FieldCondition[] | undefined {
   const names = Array.isArray(given) ? given : [given]
   if (!names.every((name) => typeof name === 'string' && name !== ''))
     return report.say(`must be the name of a tool, a glob or a list of them; got ${quote(given)}`)
@@ -46,26 +46,26 @@ function toolPart(given: unknown, report: Report, places: Places): Part[] | unde
   return condition && [{ field: 'tool', condition }]
 }
 
-function whenParts(given: unknown, report: Report, places: Places): Part[] | undefined {
+function whenParts(given: unknown, report: ProblemReport, places: Places): FieldCondition[] | undefined {
   if (!isObject(given) || Object.keys(given).length === 0)
     return report.say('must name at least one field of the call, such as {"input.path": {"path": "**/.env"}}')
-  const parts = Object.entries(given).map(([field, said]) => partOf(field, said, report.at(field), places))
+  const parts = Object.entries(given).map(([field, source]) => partOf(field, source, report.at(field), places))
   const known = parts.filter((part) => part !== undefined)
   return known.length === parts.length ? known : undefined
 }
 
-function partOf(field: string, said: unknown, report: Report, places: Places): Part | undefined {
+function partOf(field: string, source: unknown, report: ProblemReport, places: Places): FieldCondition | undefined {
   if (!isField(field)) {
     const meant = isField(`input.${field}`) ? `; an argument of the call is written "input.${field}"` : ''
     return report.say(`no such field; allowed: ${fields.join(', ')}, input.NAME${didYouMean(field, fields) || meant}`)
   }
-  const condition = parseCondition(said, report, places)
+  const condition = parseCondition(source, report, places)
   const allowed = choices[field]
   if (!condition || allowed === undefined || allowed.some((one) => condition.holds(one))) return condition && { field, condition }
-  return report.say(`never holds: ${field} is one of ${allowed.join(', ')}${typeof said === 'string' ? didYouMean(said, allowed) : ''}`)
+  return report.say(`never holds: ${field} is one of ${allowed.join(', ')}${typeof source === 'string' ? didYouMean(source, allowed) : ''}`)
 }
 
-function sampleOf(parts: readonly Part[]): SampleCall {
+function sampleOf(parts: readonly FieldCondition[]): SampleCall {
   const values = parts.map(({ field, condition }) => ({ path: field.split('.'), value: valueFor(field, condition) }))
   const whole = values.reduce<JsonObject>((object, { path, value }) => put(object, path, value), { tool: 'any_tool', input: {} })
   const { tool, input, verdict, risk, rule, summary, writes } = whole
@@ -100,8 +100,8 @@ function oneOf<T extends string>(value: Json | undefined, allowed: readonly T[])
 }
 
 /** @returns the call as the gate would let it through */
-export function proposalOf({ name, input, ...said }: SampleCall): Proposal {
-  const judgement = { verdict: 'allow', risk: 'low', rule: '', reason: '', plan: '', summary: '', writes: [], ...said } as const
+export function proposalOf({ name, input, ...rest }: SampleCall): Proposal {
+  const judgement = { verdict: 'allow', risk: 'low', rule: '', reason: '', plan: '', summary: '', writes: [], ...rest } as const
   return { call: { id: 'sample', name, input }, judgement }
 }
 

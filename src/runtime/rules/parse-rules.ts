@@ -6,7 +6,7 @@ import { didYouMean, quote } from '../../kit/text.ts'
 import { type ChangeMatcher, parseChanges } from './change-matcher.ts'
 import type { Places } from './condition.ts'
 import { type Matcher, parseMatcher } from './matcher.ts'
-import { createReport, knownKeys, type Report } from './problem.ts'
+import { createReport, knownKeys, type ProblemReport } from './problem.ts'
 
 export type Rule = {
   readonly name: string
@@ -34,7 +34,7 @@ export type Blockable = (typeof blockable)[number]
 
 const keys = ['name', 'on', 'when', 'changes', 'block', 'ask', 'after', 'until', 'atMost', 'reason'] as const
 
-/** What is judged by changes alone has no history. */
+/** These keys need a history of calls; a rule that judges only changes has none. */
 const withoutChanges = ['after', 'until', 'atMost'] as const
 
 /** Events that a rule may not block, because refusals, stops and the correct end of a run consist of them. */
@@ -79,7 +79,7 @@ export function repeated(rules: readonly { readonly name: string }[]): string[] 
   return [...new Set(names.filter((name, at) => names.indexOf(name) !== at))]
 }
 
-function parseJson(text: string, report: Report): Json | undefined {
+function parseJson(text: string, report: ProblemReport): Json | undefined {
   try {
     const value: Json = JSON.parse(text.replace(/^\ufeff/, ''))
     return value
@@ -88,7 +88,11 @@ function parseJson(text: string, report: Report): Json | undefined {
   }
 }
 
-function parseRule(given: Json, report: Report, { file, places }: { readonly file: string; readonly places: Places }): Rule | undefined {
+function parseRule(
+  given: Json,
+  report: ProblemReport,
+  { file, places }: { readonly file: string; readonly places: Places },
+): Rule | undefined {
   if (!isObject(given))
     return report.say(`must be a rule, such as {"name": "no-push", "on": {"type": "propose", "tool": "shell"}}; got ${quote(given)}`)
   const forbidden = ['request', 'allow', 'permit'].filter((key) => Object.hasOwn(given, key))
@@ -115,14 +119,14 @@ function parseRule(given: Json, report: Report, { file, places }: { readonly fil
     reason === undefined
   )
     return undefined
-  const said = reason || `a rule of the operator (${file}) does not permit this call; do without it`
+  const text = reason || `a rule of the operator (${file}) does not permit this call; do without it`
   return {
     name,
     file,
     source: given,
     target,
     blocks,
-    reason: said,
+    reason: text,
     ...(after && { after }),
     ...(until && { until }),
     atMost,
@@ -131,12 +135,12 @@ function parseRule(given: Json, report: Report, { file, places }: { readonly fil
   }
 }
 
-function nameOf(given: unknown, report: Report): string | undefined {
+function nameOf(given: unknown, report: ProblemReport): string | undefined {
   if (typeof given === 'string' && /^[a-z0-9][a-z0-9_-]{0,63}$/.test(given)) return given
   return report.say(`must be 1 to 64 of a–z, 0–9, "-" and "_"; got ${quote(given)}`)
 }
 
-function targetOf({ on, when }: { readonly [key: string]: unknown }, report: Report, places: Places): Matcher | undefined {
+function targetOf({ on, when }: { readonly [key: string]: unknown }, report: ProblemReport, places: Places): Matcher | undefined {
   const at = report.at('on')
   if (!isObject(on)) return at.say(`must say which event the rule looks at, such as {"type": "propose", "tool": "shell"}; got ${quote(on)}`)
   const known = knownKeys(on, ['type', 'tool'], at)
@@ -152,7 +156,7 @@ function targetOf({ on, when }: { readonly [key: string]: unknown }, report: Rep
 }
 
 /** The changes of a call are blocked by blocking that they are applied, and a file tool's call by blocking the call. */
-function blocksOf({ block: given, changes }: { readonly [key: string]: unknown }, report: Report): readonly Blockable[] | undefined {
+function blocksOf({ block: given, changes }: { readonly [key: string]: unknown }, report: ProblemReport): readonly Blockable[] | undefined {
   const allowed = blockable.filter((type) => (type === 'apply') === (changes !== undefined))
   if (given === undefined) return changes === undefined ? ['act'] : ['act', 'apply']
   if (!Array.isArray(given) || given.length === 0) return report.say(`must be a list of ${allowed.join(', ')}; got ${quote(given)}`)
@@ -169,7 +173,7 @@ function wrongBlock(type: unknown, allowed: readonly Blockable[]): string {
 }
 
 /** @returns undefined when absent, null when invalid. */
-function changesOf(given: { readonly [key: string]: unknown }, report: Report, places: Places): ChangeMatcher | null | undefined {
+function changesOf(given: { readonly [key: string]: unknown }, report: ProblemReport, places: Places): ChangeMatcher | null | undefined {
   const { ask, changes, block } = given
   const about = changes === undefined ? undefined : (parseChanges(changes, report.at('changes'), places) ?? null)
   const beside = withoutChanges.filter((key) => changes !== undefined && given[key] !== undefined)
@@ -180,7 +184,7 @@ function changesOf(given: { readonly [key: string]: unknown }, report: Report, p
 }
 
 /** @returns undefined when absent, null when invalid. */
-function beside(given: unknown, report: Report, places: Places): Matcher | null | undefined {
+function beside(given: unknown, report: ProblemReport, places: Places): Matcher | null | undefined {
   if (given === undefined) return undefined
   if (!isObject(given) || Object.keys(given).length === 0)
     return report.say('must name calls, such as {"tool": "file_read", "when": {"input.path": {"path": "**/.env"}}}') ?? null
@@ -188,13 +192,13 @@ function beside(given: unknown, report: Report, places: Places): Matcher | null 
   return (known && parseMatcher({ tool: given.tool, when: given.when }, report, places)) || null
 }
 
-function countOf(given: unknown, report: Report): number | null | undefined {
+function countOf(given: unknown, report: ProblemReport): number | null | undefined {
   if (given === undefined || (typeof given === 'number' && Number.isInteger(given) && given >= 0 && given <= 1000)) return given
   return report.say(`must be a whole number from 0 to 1000; got ${quote(given)}`) ?? null
 }
 
 /** Returns an empty text when absent. */
-function reasonOf(given: unknown, report: Report): string | undefined {
+function reasonOf(given: unknown, report: ProblemReport): string | undefined {
   if (given === undefined) return ''
   if (typeof given === 'string' && given.trim() !== '' && given.length <= 1000) return given.trim()
   return report.say(`must be a text of at most 1000 characters that tells the model why; got ${quote(given)}`)

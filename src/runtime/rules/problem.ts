@@ -2,14 +2,14 @@
 
 import { didYouMean, quote } from '../../kit/text.ts'
 
-export type Report = {
+export type ProblemReport = {
   /** Reports a problem: `rules/net.json: when["input.url"]: …` */
   say(message: string): undefined
   /** Returns a report for a position one step deeper in the same file. */
-  at(step: string | number): Report
+  at(step: string | number): ProblemReport
 }
 
-export function createReport(problems: string[], place: string): Report {
+export function createReport(problems: string[], place: string): ProblemReport {
   return {
     say(message) {
       problems.push(`${place}: ${message}`)
@@ -24,7 +24,7 @@ export function createReport(problems: string[], place: string): Report {
 }
 
 /** Reports every unknown key with the most similar known key. @returns whether all keys are known. */
-export function knownKeys(value: { readonly [key: string]: unknown }, known: readonly string[], report: Report): boolean {
+export function knownKeys(value: { readonly [key: string]: unknown }, known: readonly string[], report: ProblemReport): boolean {
   const unknown = Object.keys(value).filter((key) => !known.includes(key))
   for (const key of unknown) report.say(`unknown key ${quote(key)}; allowed: ${known.join(', ')}${didYouMean(key, known)}`)
   return unknown.length === 0

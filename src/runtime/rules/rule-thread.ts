@@ -69,7 +69,7 @@ function samplesOf(rule: Rule): SampleCall[] {
   return [rule.after, rule.until, rule.target].flatMap((matcher) => (matcher?.sample ? [matcher.sample] : []))
 }
 
-/** Whether the rule blocks this call, its history aside. */
+/** Tells whether the rule blocks this call, its history aside. */
 function isTarget({ target, changes, asks }: Rule, proposal: Proposal): boolean {
   return target.matches(proposal) && (changes === undefined || (!asks && changes.matchesCall(proposal)))
 }

@@ -16,13 +16,13 @@ import type { AnyUserThread, ThreadEvent } from './thread.ts'
 export type PreparedThread = { readonly name: string; readonly digest: string; readonly thread: AnyThread<RunEvent> }
 
 /** With `changed` the call has run, and its changes are undecided. */
-type Open = Proposal & { readonly changed?: Changed }
+type OpenCall = Proposal & { readonly changed?: Changed }
 
 /** `asked`: calls that the gate is judging. `open`: calls that were proposed and have not started, and calls that changed something. */
 type ProgramState = {
   readonly state: Json
   readonly asked: readonly string[]
-  readonly open: readonly Open[]
+  readonly open: readonly OpenCall[]
   readonly refusals: Refusals
 }
 
@@ -58,9 +58,9 @@ function checkShape(given: unknown): void {
   if (uses !== undefined && !Array.isArray(uses)) throw wrong('has "uses" that is no list')
 }
 
-type Made = { readonly name: string; readonly priority: number; readonly state: Json }
+type CheckedThread = { readonly name: string; readonly priority: number; readonly state: Json }
 
-function programThread({ bid, next }: AnyUserThread, { name, priority, state }: Made): BThread<ProgramState, RunEvent> {
+function programThread({ bid, next }: AnyUserThread, { name, priority, state }: CheckedThread): BThread<ProgramState, RunEvent> {
   const view = createView()
   const known = new WeakMap<ProgramState, OwnBid>()
 
@@ -115,7 +115,7 @@ function programThread({ bid, next }: AnyUserThread, { name, priority, state }: 
   }
 }
 
-/** What takes a call out of `open`. */
+/** These events remove a call from `open`. */
 const ends = ['act', 'deny', 'apply', 'drop'] as const
 
 /** Tracks the state of calls, whether or not the developer's thread waits for these events. */
@@ -147,7 +147,7 @@ function refuseOpen(held: ProgramState, { refuses }: OwnBid, name: string): Prog
   return refusals === held.refusals ? held : { ...held, refusals }
 }
 
-function effectOf({ call, judgement, changed }: Open): RunEvent {
+function effectOf({ call, judgement, changed }: OpenCall): RunEvent {
   const of = { id: call.id, call, judgement }
   return changed === undefined ? { type: 'act', ...of } : { type: 'apply', ...of, review: changed.review }
 }
@@ -183,7 +183,7 @@ type OwnBid = Required<Bid<RunEvent>> & {
 }
 
 /** The thread whose bid is read, and its view of an event. */
-type Reader = { readonly name: string; readonly view: (event: RunEvent) => unknown }
+type BidReader = { readonly name: string; readonly view: (event: RunEvent) => unknown }
 
 const members = ['request', 'wait', 'block', 'interrupt']
 const ownName = /^user\.[\w.-]{1,64}$/
@@ -192,7 +192,7 @@ const callId = /^[\w.:-]{1,64}$/
 /**
  * Checks a bid of the developer's thread and translates it into a bid of the program. @throws ThreadFailure that says what is wrong with it
  */
-function readBid(given: unknown, reader: Reader): OwnBid {
+function readBid(given: unknown, reader: BidReader): OwnBid {
   const fail = failing(reader)
   if (given instanceof Promise) return fail('bid() returned a promise; it must return the bid itself')
   if (!isObject(given)) return fail(`bid() returned ${spelled(given)}; it must return an object with request, wait, block or interrupt`)
@@ -217,7 +217,7 @@ function readBid(given: unknown, reader: Reader): OwnBid {
  * Accepts only the thread's own events and calls for the gate. The kernel sees only these copies, so it selects nothing else for this
  * thread.
  */
-function readRequest(given: unknown, { name }: Reader): RunEvent {
+function readRequest(given: unknown, { name }: BidReader): RunEvent {
   const fail = failing({ name })
   const event = jsonOf(name, given, 'a request')
   if (!isObject(event) || typeof event.type !== 'string') return fail(`requests ${spelled(given)}; a request is an event with a type`)
@@ -239,7 +239,7 @@ function idOfOwn(type: string, id: unknown): string {
   return `${type.slice('user.'.length)}${typeof id === 'string' ? `#${id}` : ''}`
 }
 
-function readPattern(given: unknown, where: string, reader: Reader): Pattern<RunEvent> {
+function readPattern(given: unknown, where: string, reader: BidReader): Pattern<RunEvent> {
   const fail = failing(reader)
   if (!isObject(given) || typeof given.type !== 'string')
     return fail(`${where} names ${spelled(given)}; it must be a pattern such as { type: "act" }`)
@@ -263,13 +263,13 @@ function readPattern(given: unknown, where: string, reader: Reader): Pattern<Run
   return { type, id, ...(match === undefined ? {} : { match: holds }) }
 }
 
-function holdsFor(match: () => unknown, place: string, reader: Reader): boolean {
+function holdsFor(match: () => unknown, place: string, reader: BidReader): boolean {
   const found = guarded(reader.name, match, place)
   if (found instanceof Promise) return failing(reader)(`has a promise as the result of ${place}; it must be true or false`)
   return Boolean(found)
 }
 
-function refusalOf(given: unknown, { id, match }: Pattern<RunEvent>, reader: Reader): OwnBid['refuses'] {
+function refusalOf(given: unknown, { id, match }: Pattern<RunEvent>, reader: BidReader): OwnBid['refuses'] {
   if (!isObject(given) || given.reason === undefined) return []
   const { type, reason } = given
   if (typeof reason !== 'string' || (type !== 'act' && type !== 'apply'))
@@ -297,7 +297,7 @@ function jsonOf(name: string, value: unknown, where: string): Json {
   }
 }
 
-function failing({ name }: Pick<Reader, 'name'>): (why: string) => never {
+function failing({ name }: Pick<BidReader, 'name'>): (why: string) => never {
   return (why) => {
     throw new ThreadFailure(name, why)
   }
@@ -329,7 +329,7 @@ export class ThreadFailure extends Error {
  * Returns the stand-in for a failed thread: it blocks everything new, whatever the failed thread would have blocked, and requests the end
  * of the run. With `at`, it first lets only that external event happen.
  */
-export function standIn({ thread, message }: Pick<ThreadFailure, 'thread' | 'message'>, at?: RunEvent): BThread<Phase, RunEvent> {
+export function standIn({ thread, message }: Pick<ThreadFailure, 'thread' | 'message'>, at?: RunEvent): BThread<StandInPhase, RunEvent> {
   const others: Pattern<RunEvent>[] = []
   for (const type in vocabulary) if (isKnown(type) && type !== at?.type) others.push({ type })
   return {
@@ -344,4 +344,4 @@ export function standIn({ thread, message }: Pick<ThreadFailure, 'thread' | 'mes
   }
 }
 
-type Phase = 'lets in' | 'wants' | 'over'
+type StandInPhase = 'lets in' | 'wants' | 'over'

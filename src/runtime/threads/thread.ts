@@ -24,7 +24,7 @@ type PatternOf<E> = E extends ThreadEvent
 export type ThreadPattern = PatternOf<ThreadEvent>
 
 /**
- * What a thread bids in its current state. A block of `act` with a `reason` refuses the call: it is denied and the model reads the reason.
+ * The bid of a thread in its current state. A block of `act` with a `reason` refuses the call: it is denied and the model reads the reason.
  * A block of `apply` with a `reason` refuses what a call changed: it is dropped. Without a reason both wait until the block is lifted.
  */
 export type ThreadBid = {

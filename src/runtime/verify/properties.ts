@@ -19,15 +19,15 @@ import {
   withinLimits,
 } from './safety-properties.ts'
 import { read } from './scenes.ts'
-import { createWorld, memory, type Seen } from './world.ts'
+import { createWorld, memory, type WorldView } from './world.ts'
 
 /** `holds` is null if the checker decided nothing; `note` says why. */
-export type Finding = { readonly id: string; readonly says: string; readonly holds: boolean | null; readonly note?: string }
+export type PropertyFinding = { readonly id: string; readonly says: string; readonly holds: boolean | null; readonly note?: string }
 
 export const P9 = 'A replay of the external events selects the same events, in the same order.'
 
 /** There is nothing to explore until checks exist. */
-const P6: Finding = {
+const P6: PropertyFinding = {
   id: 'P6',
   says: 'Wiggum mode ends well only after every check passed since the last edit.',
   holds: null,
@@ -55,13 +55,13 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
 }
 
 /** `unanswered`: why P15 is undecided although nothing broke. */
-type Outcome = { readonly broken?: string; readonly cut: readonly string[]; readonly unanswered?: string }
+type SearchOutcome = { readonly broken?: string; readonly cut: readonly string[]; readonly unanswered?: string }
 
 /**
  * Returns all findings in order. `broken` names the property that broke; after a break, or in a search that was `cut`, the others are
  * undecided.
  */
-export function findings({ broken, cut, unanswered }: Outcome): Finding[] {
+export function findings({ broken, cut, unanswered }: SearchOutcome): PropertyFinding[] {
   const explored = propertiesOf({ maxToolRounds: 0, maxParallel: 0 }).map(({ id, property: { name } }) => ({ id, says: name, name }))
   const asked = [
     ...explored,
@@ -71,7 +71,7 @@ export function findings({ broken, cut, unanswered }: Outcome): Finding[] {
   ]
   const note = broken === undefined ? `cut off after too many states: ${cut.join(', ')}` : 'not decided'
   const open = broken !== undefined || cut.length > 0
-  const decided = asked.map(({ id, says, name }): Finding => {
+  const decided = asked.map(({ id, says, name }): PropertyFinding => {
     if (name === broken) return { id, says, holds: false }
     if (open) return { id, says, holds: null, note }
     return name === P15 && unanswered !== undefined ? { id, says, holds: null, note: unanswered } : { id, says, holds: true }
@@ -80,10 +80,10 @@ export function findings({ broken, cut, unanswered }: Outcome): Finding[] {
   return [...decided, P6].sort((a, b) => order(a.id) - order(b.id))
 }
 
-type Read = { readonly labels: readonly Label[]; readonly sending: readonly string[]; readonly broken: boolean }
+type ReadState = { readonly labels: readonly Label[]; readonly sending: readonly string[]; readonly broken: boolean }
 
 /** `sending`: calls in flight that can send something and that nobody allowed; a file that another call writes meanwhile may reach them. */
-const nothingLeavesUnasked: Property<RunEvent, Read> = {
+const nothingLeavesUnasked: Property<RunEvent, ReadState> = {
   name: 'Once content of others and something private were read, nothing that can send anything runs without a yes.',
   init: { labels: [], sending: [], broken: false },
   next(read, { event }) {
@@ -167,10 +167,14 @@ export function answersLate(onAnswer: () => void): Property<RunEvent, { readonly
 }
 
 /** `refused` holds the external events that the program rejected. */
-export type Attempt = { readonly answered: boolean; readonly trace: readonly Selection<RunEvent>[]; readonly refused: readonly RunEvent[] }
+export type SearchAttempt = {
+  readonly answered: boolean
+  readonly trace: readonly Selection<RunEvent>[]
+  readonly refused: readonly RunEvent[]
+}
 
 /** Runs the simplest such run, in a world that cooperates. If it ends without an answer, its trace shows what prevents one. */
-export function attemptAnswer(threads: readonly AnyThread<RunEvent>[]): Attempt {
+export function attemptAnswer(threads: readonly AnyThread<RunEvent>[]): SearchAttempt {
   const world = createWorld({ replies: [[], [read]], tokens: 0, outcomes: ['allowed'] })
   const engine = createEngine<RunEvent>({ threads })
   const trace: Selection<RunEvent>[] = [...engine.superstep().selected]
@@ -188,7 +192,7 @@ export function attemptAnswer(threads: readonly AnyThread<RunEvent>[]): Attempt 
 }
 
 /** Returns a start, a reply with one call in each of the first rounds and without a call after that, and the true result of each call. */
-function helpful(offers: readonly RunEvent[], { thinking, round, judging, calls }: Seen, isNew: boolean): RunEvent | undefined {
+function helpful(offers: readonly RunEvent[], { thinking, round, judging, calls }: WorldView, isNew: boolean): RunEvent | undefined {
   if (isNew) return offers.find(({ type }) => type === 'run.start')
   if (thinking) return offers.find((event) => event.type === 'model.done' && (event.proposals.length === 0) === round > ROUNDS)
   if (judging) return offers.find((event) => event.type === 'judged' && event.id === judging.call.id)

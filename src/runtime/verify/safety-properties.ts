@@ -19,9 +19,9 @@ function never<M extends object>(name: string, init: M, step: (monitor: M, event
 }
 
 /** `changes`: the digest of what each call changed, unless the gate forbade it. */
-type Permitted = { readonly calls: readonly string[]; readonly changes: { readonly [id: string]: string } }
+type PermittedCalls = { readonly calls: readonly string[]; readonly changes: { readonly [id: string]: string } }
 
-export const onlyWhatTheGateLets = never<Permitted>(
+export const onlyWhatTheGateLets = never<PermittedCalls>(
   'No call runs that the gate forbade, nor one that it never judged; nothing is applied that it forbade, nor what that call did not change.',
   { calls: [], changes: {} },
   (monitor, event) => {
@@ -36,14 +36,14 @@ export const onlyWhatTheGateLets = never<Permitted>(
 )
 
 /** `plans`: what each call or change set is; `asks`: those that need a yes. */
-type Asked = {
+type ApprovalWatch = {
   readonly plans: { readonly [id: string]: string }
   readonly asks: readonly string[]
   readonly shown: readonly string[]
   readonly allowed: readonly string[]
 }
 
-export const onlyAfterAYes = never<Asked>(
+export const onlyAfterAYes = never<ApprovalWatch>(
   'A call or a change set that needs a yes runs or is applied only after one, given once, for its open gate and for the very plan or digest.',
   { plans: {}, asks: [], shown: [], allowed: [] },
   (monitor, event) => {
@@ -62,7 +62,7 @@ export const onlyAfterAYes = never<Asked>(
 
 const without = (ids: readonly string[], id: string) => ids.filter((each) => each !== id)
 
-function judged(proposals: readonly Proposal[]): Asked {
+function judged(proposals: readonly Proposal[]): ApprovalWatch {
   return {
     plans: Object.fromEntries(proposals.map(({ call, judgement }) => [call.id, judgement.plan])),
     asks: proposals.flatMap(({ call, judgement }) => (judgement.verdict === 'ask' ? [call.id] : [])),
@@ -72,7 +72,10 @@ function judged(proposals: readonly Proposal[]): Asked {
 }
 
 /** A yes to the call is not a yes to its changes. */
-function changed({ plans, asks, shown, allowed }: Asked, { id, review }: Extract<RunEvent, { type: 'tool.changed' }>): Asked {
+function changed(
+  { plans, asks, shown, allowed }: ApprovalWatch,
+  { id, review }: Extract<RunEvent, { type: 'tool.changed' }>,
+): ApprovalWatch {
   const others = without(asks, id)
   return {
     plans: { ...plans, [id]: review.digest },
@@ -100,11 +103,11 @@ export const nothingAfterTheEnd = never<{ readonly finished: boolean }>(
   ({ finished }, event) => (finished ? broken : { finished: event.type === 'finish' }),
 )
 
-type Spent = { readonly thinks: number; readonly tokens: number; readonly late: boolean }
+type SpendWatch = { readonly thinks: number; readonly tokens: number; readonly late: boolean }
 
 /** Tokens stand for money too: the same code counts both. */
-export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Property<RunEvent, Watched<Spent>> {
-  return never<Spent>(
+export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Property<RunEvent, Watched<SpendWatch>> {
+  return never<SpendWatch>(
     'No more rounds than the limit, no thought after the budget is spent, nothing begins after the deadline.',
     { thinks: 0, tokens: 0, late: false },
     (monitor, event) => {

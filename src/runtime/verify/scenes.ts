@@ -55,13 +55,13 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
   const asked = [...rules.map(({ samples = [] }) => samples), more].filter((samples) => samples.length > 0)
   const own = distinct(asked.flat())
   return [
-    { name: 'rounds', limits: deep, replies: alone(kinds), tokens: 0, outcomes: ['allowed', 'denied', 'failed'] },
+    { name: 'rounds', limits: deep, replies: singly(kinds), tokens: 0, outcomes: ['allowed', 'denied', 'failed'] },
     { name: 'budget', limits: poor, replies: [[], [read], [risky], [read, read], [risky, read]], tokens: 10, outcomes: ['allowed'] },
-    { name: 'two calls at once', limits: once, replies: [...alone(kinds), ...pairs(kinds)], tokens: 0, outcomes: ['allowed'] },
+    { name: 'two calls at once', limits: once, replies: [...singly(kinds), ...pairs(kinds)], tokens: 0, outcomes: ['allowed'] },
     {
       name: 'changes',
       limits: hurried,
-      replies: alone([command, risky]),
+      replies: singly([command, risky]),
       tokens: 0,
       outcomes: ['allowed', 'failed'],
       reviews: everyReview,
@@ -78,12 +78,12 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
     {
       name: 'channel',
       limits: chat,
-      replies: alone([read, write, command, page]),
+      replies: singly([read, write, command, page]),
       tokens: 0,
       outcomes: ['allowed'],
       reviews: ['apply', 'ask'],
     },
-    { name: 'goes on', limits: once, replies: alone([read]), carried: [[risky, read], [forbidden]], tokens: 0, outcomes: ['allowed'] },
+    { name: 'goes on', limits: once, replies: singly([read]), carried: [[risky, read], [forbidden]], tokens: 0, outcomes: ['allowed'] },
     { name: 'in circles', limits: circling, replies: [[read], [write], [read, forbidden]], tokens: 0, outcomes: ['allowed'] },
     ...(own.length === 0
       ? []
@@ -95,13 +95,13 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
             once,
           ),
         ]),
-    { name: 'blocked in silence', limits: once, replies: alone([read, risky]), tokens: 0, outcomes: ['allowed'], threads: [mute] },
+    { name: 'blocked in silence', limits: once, replies: singly([read, risky]), tokens: 0, outcomes: ['allowed'], threads: [mute] },
   ]
 }
 
 /** Requests the calls that rules match, one per round: an earlier request may forbid a later call. */
 function rulesInRounds(own: readonly Sample[], limits: RunLimits): Scene {
-  return { name: 'rules in rounds', limits, replies: alone(own), tokens: 0, outcomes: ['allowed', 'failed'] }
+  return { name: 'rules in rounds', limits, replies: singly(own), tokens: 0, outcomes: ['allowed', 'failed'] }
 }
 
 /** Requests the calls that one rule matches, two in one reply, and also those that need approval. */
@@ -110,14 +110,14 @@ function rulesAtOnce(asked: readonly (readonly Sample[])[], bursts: readonly (re
   return {
     name: 'rules at once',
     limits,
-    replies: [...alone(gated), ...asked.flatMap((samples) => pairs(distinct(samples))), ...bursts],
+    replies: [...singly(gated), ...asked.flatMap((samples) => pairs(distinct(samples))), ...bursts],
     tokens: 0,
     outcomes: ['allowed'],
   }
 }
 
 /** Returns replies with no call or with one. */
-function alone(samples: readonly Sample[]): Sample[][] {
+function singly(samples: readonly Sample[]): Sample[][] {
   return [[], ...samples.map((one) => [one])]
 }
 

@@ -10,7 +10,7 @@ import { canonical } from '../../kit/json.ts'
 import type { RunEvent } from '../event.ts'
 import { answersLate, P9, propertiesOf } from './properties.ts'
 import type { Scene } from './scenes.ts'
-import { createWorld, memory, type Seen } from './world.ts'
+import { createWorld, memory, type WorldView } from './world.ts'
 
 export type Listeners = {
   /** A thread blocked something in some state. */
@@ -25,7 +25,7 @@ export type Searching = Listeners & { readonly scene: Scene; readonly threads: r
 
 export function search({ scene, threads, maxStates, onBlock, onEvent, onLateAnswer }: Searching): Exploration<RunEvent> {
   const world = createWorld(scene)
-  const found = explore<RunEvent, Seen>({
+  const found = explore<RunEvent, WorldView>({
     threads: threads.map((thread) => memoizeThread(thread, onBlock)),
     environment: (_states, seen) => world(seen),
     history: { init: memory.init, next: bySelection(memory.next, onEvent) },
@@ -55,7 +55,7 @@ function bySelection<M>(next: Next<M>, onEvent: (event: RunEvent) => void = () =
   return (monitor, { event, source }) => (source === EXTERNAL ? outside : inside)(monitor, event)
 }
 
-type Step = (state: unknown, event: RunEvent) => unknown
+type ThreadStep = (state: unknown, event: RunEvent) => unknown
 
 /**
  * Wraps a thread with a cache. Equal states become one object, so that values derived from them recur by reference. It calls `onBlock` for
@@ -81,7 +81,7 @@ function memoizeThread(thread: AnyThread<RunEvent>, onBlock: (name: string) => v
 
 /** `step` must be pure and return plain JSON. States and events are keys by reference. Steps that share a unifier share their states. */
 function memoizeStep<S>(step: (state: S, event: RunEvent) => S, one?: Unifier): (state: S, event: RunEvent) => S
-function memoizeStep(step: Step, one = createUnifier()): Step {
+function memoizeStep(step: ThreadStep, one = createUnifier()): ThreadStep {
   const answers = new Map<unknown, Map<RunEvent, unknown>>()
   return (state, event) => {
     const known = answers.get(state) ?? new Map<RunEvent, unknown>()
@@ -114,7 +114,7 @@ function textOf(value: unknown): string | undefined {
 
 type Walking = {
   readonly threads: readonly AnyThread<RunEvent>[]
-  readonly world: (seen: Seen) => readonly RunEvent[]
+  readonly world: (seen: WorldView) => readonly RunEvent[]
   readonly walks: number
   readonly steps: number
 }

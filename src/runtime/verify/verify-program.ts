@@ -8,7 +8,15 @@ import { program, type RunLimits } from '../program.ts'
 import { prepareThreads } from '../threads/prepare-thread.ts'
 import type { AnyUserThread } from '../threads/thread.ts'
 import { describeTrace, type Story, sentence } from './describe-trace.ts'
-import { type Attempt, attemptAnswer, type Finding, findings, P15, somebodyOwesAnAnswer, stopsGetThrough } from './properties.ts'
+import {
+  attemptAnswer,
+  findings,
+  P15,
+  type PropertyFinding,
+  type SearchAttempt,
+  somebodyOwesAnAnswer,
+  stopsGetThrough,
+} from './properties.ts'
 import { type Bounds, defaultBounds, type Sampled, scenesOf } from './scenes.ts'
 import { type Listeners, search } from './search.ts'
 import { dueAnswers, memory, type Sample } from './world.ts'
@@ -25,7 +33,7 @@ export type VerifyOptions = {
   readonly scenes?: readonly string[]
 }
 
-/** What happened in at least one run. If nothing can happen, every "never" property holds trivially. */
+/** Records the kinds of events that happened in at least one run. If nothing can happen, every "never" property holds trivially. */
 export type Reached = { readonly [what in Happening]: boolean }
 
 type Happening = 'answer' | 'call' | 'callAfterYes' | 'denial' | 'changes' | 'changesAfterYes' | 'drop'
@@ -35,7 +43,7 @@ export type VerifyReport = {
   readonly ok: boolean
   readonly states: number
   readonly transitions: number
-  readonly properties: readonly Finding[]
+  readonly properties: readonly PropertyFinding[]
   readonly reached: Reached
   /** Rules that never blocked anything; the result says nothing about them. */
   readonly idleRules: readonly string[]
@@ -80,7 +88,7 @@ function whatIsInTheWay(own: readonly AnyThread<RunEvent>[], rules: readonly Sam
   return { type: 'threads', threads, property: P15, ...attempt }
 }
 
-type Broken = { readonly property: string; readonly trace: readonly Selection<RunEvent>[]; readonly refused?: Attempt['refused'] }
+type Broken = { readonly property: string; readonly trace: readonly Selection<RunEvent>[]; readonly refused?: SearchAttempt['refused'] }
 
 /** Returns the events that P8 and P14 require the program to accept, so that the report can name who rejects them. */
 function owedAfter(trace: Broken['trace']): { readonly [property: string]: readonly RunEvent[] } {

@@ -20,14 +20,14 @@ type Phase = 'new' | 'open' | 'acting' | 'changed' | 'asked' | 'applying' | 'don
 type SeenCall = Proposal & { readonly id: string; readonly plan: string; readonly phase: Phase }
 
 /** Bounded: the calls are those of the latest reply, or the one of a developer's thread. `judging`: the call that the gate is judging. */
-export type Seen = {
+export type WorldView = {
   readonly thinking: boolean
   readonly round: number
   readonly judging: { readonly call: Call; readonly by: string } | null
   readonly calls: readonly SeenCall[]
 }
 
-export const memory: History<RunEvent, Seen> = {
+export const memory: History<RunEvent, WorldView> = {
   init: { thinking: false, round: 0, judging: null, calls: [] },
   next(seen, { event }) {
     switch (event.type) {
@@ -63,7 +63,7 @@ export const memory: History<RunEvent, Seen> = {
   },
 }
 
-function turn(seen: Seen, id: string, phase: Phase, plan?: string): Seen {
+function turn(seen: WorldView, id: string, phase: Phase, plan?: string): WorldView {
   return { ...seen, calls: seen.calls.map((call) => (call.id === id ? { ...call, phase, plan: plan ?? call.plan } : call)) }
 }
 
@@ -77,7 +77,7 @@ const endings: readonly ToolOutcome[] = [
 ]
 const forged: ToolOutcome = { status: 'allowed', output: 'forged' }
 
-/** What a call of this id changes on its view. */
+/** Returns the event that reports the changes of this call on its view. */
 function changing(proposal: Proposal, verdict: ChangeReview['verdict'], digest = `digest-${proposal.call.id}`): ExternalEvent {
   const review: ChangeReview = { digest, verdict, rule: 'sample', reason: 'sample', summary: 'a file', count: 1 }
   return { type: 'tool.changed', id: proposal.call.id, ...proposal, outcome: { status: 'allowed', output: 'done' }, review }
@@ -85,7 +85,7 @@ function changing(proposal: Proposal, verdict: ChangeReview['verdict'], digest =
 
 const fail: ExternalEvent = { type: 'model.fail', code: 'server', message: 'the model failed' }
 
-/** With calls it goes on with an interrupted run whose last reply made them. */
+/** With calls it continues an interrupted run whose last reply made them. */
 function start(carried?: readonly Sample[]): ExternalEvent {
   const continues = carried && { run: 'run_0', asked: 'go', proposals: proposals(carried, 0) }
   return { type: 'run.start', prompt: 'go', mode: 'structured', at: 0, model: 'hostile', ...(continues ? { continues } : {}) }
@@ -115,7 +115,7 @@ export type WorldOptions = {
   readonly tokens: number
   /** The ways in which a call may end. */
   readonly outcomes: readonly ToolOutcome['status'][]
-  /** The calls that a start may bring, because it goes on with an interrupted run; absent: it begins a turn. */
+  /** The calls that a start may bring, because it continues an interrupted run; absent: it begins a turn. */
   readonly carried?: readonly (readonly Sample[] | undefined)[]
   /** The reviews that the changes of a call may get; absent: calls run on no view. */
   readonly reviews?: readonly ChangeReview['verdict'][]
@@ -134,7 +134,7 @@ export function createWorld({ replies, tokens, outcomes, carried = [undefined], 
   }
 
   /** Returns every event that may arrive now; the program has to reject the invalid ones. */
-  return ({ thinking, round, judging, calls }: Seen): readonly ExternalEvent[] => {
+  return ({ thinking, round, judging, calls }: WorldView): readonly ExternalEvent[] => {
     const thoughts = repliesOf(round)
     return [
       ...(thinking ? thoughts : thoughts.slice(-1)),
@@ -148,7 +148,7 @@ export function createWorld({ replies, tokens, outcomes, carried = [undefined], 
 }
 
 /** Returns the judgements that the gate may give on a thread's call. */
-function judgementsOf({ call, by }: NonNullable<Seen['judging']>): ExternalEvent[] {
+function judgementsOf({ call, by }: NonNullable<WorldView['judging']>): ExternalEvent[] {
   return (['allow', 'ask', 'deny'] as const).map((verdict) => judgedAs(verdict, call, by))
 }
 
@@ -157,7 +157,7 @@ function judgedAs(verdict: Judgement['verdict'], call: Call, by: string): Extern
 }
 
 /** Returns true answers to every open request: a reply, a judgement, tool results, decisions at gates. */
-export function dueAnswers({ thinking, round, judging, calls }: Seen): ExternalEvent[] {
+export function dueAnswers({ thinking, round, judging, calls }: WorldView): ExternalEvent[] {
   const answers = calls.flatMap(({ id, plan, phase }): ExternalEvent[] => {
     if (phase === 'acting' || phase === 'applying') return [{ type: 'tool.done', id, outcome: { status: 'allowed', output: 'done' } }]
     return phase === 'open' || phase === 'asked' ? [{ type: 'approval.decision', id, allow: true, by: 'ann', plan }] : []
@@ -166,7 +166,7 @@ export function dueAnswers({ thinking, round, judging, calls }: Seen): ExternalE
 }
 
 /** Returns results and decisions for one call: true ones if they are expected, otherwise forged, duplicate and stale ones. */
-function about({ id, plan, phase }: Seen['calls'][number], outcomes: readonly ToolOutcome[]): ExternalEvent[] {
+function about({ id, plan, phase }: WorldView['calls'][number], outcomes: readonly ToolOutcome[]): ExternalEvent[] {
   const results = phase === 'acting' || phase === 'applying' ? outcomes : [forged]
   return [
     ...results.map((outcome) => ({ type: 'tool.done', id, outcome }) as const),
@@ -198,7 +198,7 @@ function proposals(samples: readonly Sample[], round: number): Proposal[] {
   return samples.map((sample, at) => propose(sample, `${'abcdefgh'[at] ?? at}${round}`))
 }
 
-function propose({ name, input, ...said }: Sample, id: string): Proposal {
+function propose({ name, input, ...rest }: Sample, id: string): Proposal {
   const judgement: Judgement = {
     verdict: 'allow',
     risk: 'low',
@@ -206,7 +206,7 @@ function propose({ name, input, ...said }: Sample, id: string): Proposal {
     reason: 'sample',
     summary: name,
     writes: [],
-    ...said,
+    ...rest,
     plan: `plan-${id}`,
   }
   return { call: { id, name, input }, judgement }

@@ -15,7 +15,7 @@ import type { ChangeReview } from '../../../runtime/changes.ts'
 import type { Proposal } from '../../../runtime/event.ts'
 import { changesOf } from '../../../runtime/outcome.ts'
 import type { Judge, Tool } from '../../../runtime/port.ts'
-import { consequenceIn, type Entry, externalOf } from '../../../runtime/replay/external-entry.ts'
+import { consequenceIn, externalOf, type ReplayEntry } from '../../../runtime/replay/external-entry.ts'
 import type { RejudgeInput, ToolChanged } from '../../../runtime/replay/rejudge.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import type { Admit, Entering } from '../../../workspace/changes/contract.ts'
@@ -58,7 +58,7 @@ export async function pastJudges(setup: Setup, memory: Pick<Memory, 'approvals'>
   const secrets = setup.redactor
   const common = { secrets, estop: () => undefined, resolve: resolveExecutable, conversation: 'replay', always }
   const repository = createRepositoryReader(setup, policy)
-  return (entries: readonly Entry[]) => {
+  return (entries: readonly ReplayEntry[]) => {
     const { tools, settled } = pastTools(entries, config)
     const names = tools.map(({ name }) => name)
     const commands = pastCommands(entries)
@@ -75,7 +75,7 @@ export async function pastJudges(setup: Setup, memory: Pick<Memory, 'approvals'>
   }
 }
 
-type PastEntries = { readonly runId: string; readonly entries: readonly Entry[] }
+type PastEntries = { readonly runId: string; readonly entries: readonly ReplayEntry[] }
 type PastJudge = Required<Pick<RejudgeInput, 'judge' | 'review'>>
 
 function configWith({ paths, context, config }: Setup, file: string) {
@@ -105,7 +105,7 @@ const beyondPolicy = ['tool.unknown', 'tool.changed', 'schema.invalid']
  * Reconstructs the external tools of a past run as far as a gate knows them, so that its calls can be judged again without running
  * anything.
  */
-function pastTools(entries: readonly Entry[], { security }: Config) {
+function pastTools(entries: readonly ReplayEntry[], { security }: Config) {
   const past = entries.flatMap(proposalsOf)
   const own = past.filter(({ call, judgement }) => !builtInNames.includes(call.name) && judgement.rule !== 'tool.unknown')
   const names = [...new Set(own.map(({ call }) => call.name))]
@@ -119,18 +119,18 @@ function pastTools(entries: readonly Entry[], { security }: Config) {
 }
 
 /** Returns how the run executed commands; undefined when none of its entries tells that a private view was used. */
-function pastCommands(entries: readonly Entry[]): CommandMode | undefined {
+function pastCommands(entries: readonly ReplayEntry[]): CommandMode | undefined {
   return entries.some(wasOnView) ? { confined: true, transaction: true } : undefined
 }
 
-function wasOnView(entry: Entry): boolean {
+function wasOnView(entry: ReplayEntry): boolean {
   const event = externalOf(entry)
   if (event?.type === 'tool.changed') return true
   if (event?.type === 'tool.done') return event.outcome.metadata?.changes !== 'direct' && changesOf(event.outcome.metadata) !== undefined
   return proposalsOf(entry).some(({ judgement }) => judgement.rule === 'autonomy.transaction' || judgement.rule === 'autonomy.dropped')
 }
 
-function proposalsOf(entry: Entry): readonly Proposal[] {
+function proposalsOf(entry: ReplayEntry): readonly Proposal[] {
   const event = externalOf(entry)
   return (event && broughtBy(event)) ?? []
 }
@@ -187,7 +187,7 @@ async function judgeFor(setup: Setup, memory: Memory, { about: { run, call } }: 
 }
 
 export type PastReviewOptions = {
-  readonly entries: readonly Entry[]
+  readonly entries: readonly ReplayEntry[]
   readonly runId: string
   readonly store: ChangeStore
   readonly judge: Judge
@@ -208,7 +208,7 @@ export function pastReview({ entries, runId, store, judge, judgeChanges }: PastR
 }
 
 /** Returns who approved the call before it ran. */
-function approvalIn(entries: readonly Entry[], id: string): string | undefined {
+function approvalIn(entries: readonly ReplayEntry[], id: string): string | undefined {
   const act = entries.find(({ kind, type, body }) => kind === 'intent' && type === 'act' && isObject(body) && body.id === id)
   const by = isObject(act?.body) ? act.body.approval : undefined
   return typeof by === 'string' ? by : undefined

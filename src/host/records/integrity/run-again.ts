@@ -2,7 +2,7 @@
 
 import type { Memory } from '../../../memory/memory.ts'
 import type { RunLimits } from '../../../runtime/program.ts'
-import type { Entry } from '../../../runtime/replay/external-entry.ts'
+import type { ReplayEntry } from '../../../runtime/replay/external-entry.ts'
 import { limitsOf, missingThreads, rulesOf } from '../../../runtime/replay/journal-reader.ts'
 import { type Replay, replayRun } from '../../../runtime/replay/replay.ts'
 import type { RuleThread } from '../../../runtime/rules/rule-thread.ts'
@@ -18,7 +18,7 @@ import { sealsOf } from './recovery.ts'
 /** `guessed`: the journal of the run has no limits because it is older than that feature, so the configured limits are used. */
 export type PastRun = {
   readonly runId: string
-  readonly entries: readonly Entry[]
+  readonly entries: readonly ReplayEntry[]
   readonly rules: readonly RuleThread[]
   readonly limits: RunLimits
   readonly guessed: boolean

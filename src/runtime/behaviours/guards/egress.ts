@@ -10,17 +10,17 @@ import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } fr
 /** The rule that asks. */
 export const ruleOfTwo = 'egress.rule_of_two'
 
-/** What was read, by the line that tells it to a person; null: nothing yet. */
+/** The kinds of data that were read, each with the line that describes it to a person; null: none yet. */
 type Sources = { readonly untrusted: string | null; readonly private: string | null }
 
-type Gate = Proposal & { readonly phase: 'wanted' | 'open' }
+type PendingGate = Proposal & { readonly phase: 'wanted' | 'open' }
 
 type Egress = {
   /** By calls that have begun, in this run or earlier in the conversation. */
   readonly read: Sources
   /** The same with the calls of the reply that is carried out now: their order is not known. */
   readonly reply: Sources
-  readonly gates: readonly Gate[]
+  readonly gates: readonly PendingGate[]
   readonly refusals: Refusals
 }
 
@@ -107,6 +107,6 @@ function decided(state: Egress, { id, allow, by, note }: Extract<RunEvent, { typ
   return { ...state, gates, refusals: refuse(state.refusals, refusal) }
 }
 
-const without = (gates: readonly Gate[], id: string) => gates.filter(({ call }) => call.id !== id)
+const without = (gates: readonly PendingGate[], id: string) => gates.filter(({ call }) => call.id !== id)
 
-const openGate = ({ call, judgement }: Gate): RunEvent => ({ type: 'gate.open', id: call.id, call, judgement })
+const openGate = ({ call, judgement }: PendingGate): RunEvent => ({ type: 'gate.open', id: call.id, call, judgement })

@@ -7,18 +7,18 @@ import { beginnings } from '../start-events.ts'
 /** Zero or absent means no limit. `maxMs` is the wall-clock time of one run, `maxMicros` is in millionths of a US dollar. */
 export type BudgetLimits = { readonly maxTokens?: number; readonly maxMicros?: number; readonly maxMs?: number }
 
-type Budget = {
+type BudgetState = {
   readonly startedAt: number
   readonly tokens: number
   readonly micros: number
-  /** What the last call used. It is the reservation for the next call, because a conversation only grows. */
+  /** The usage of the last call. It is the reservation for the next call, because a conversation only grows. */
   readonly reserveTokens: number
   readonly reserveMicros: number
   readonly wants: { readonly code: 'budget' | 'timeout'; readonly message: string } | null
   readonly spent: boolean
 }
 
-export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
+export function budget(limits: BudgetLimits): BThread<BudgetState, RunEvent> {
   return {
     name: 'budget',
     priority: 21,
@@ -40,17 +40,17 @@ export function budget(limits: BudgetLimits): BThread<Budget, RunEvent> {
   }
 }
 
-function overtime(state: Budget, now: number, { maxMs }: BudgetLimits): Budget {
+function overtime(state: BudgetState, now: number, { maxMs }: BudgetLimits): BudgetState {
   if (!maxMs || now - state.startedAt < maxMs) return state
   return { ...state, wants: { code: 'timeout', message: `the run took longer than limits.max_run_seconds (${maxMs / 1000} s)` } }
 }
 
 /** The summary of a trim counts, but the next call is not expected to cost as much. */
-function spend(state: Budget, { inputTokens, outputTokens, costMicros = 0 }: Usage): Budget {
+function spend(state: BudgetState, { inputTokens, outputTokens, costMicros = 0 }: Usage): BudgetState {
   return { ...state, tokens: state.tokens + inputTokens + outputTokens, micros: state.micros + costMicros }
 }
 
-function settle(state: Budget, usage: Usage, limits: BudgetLimits, needsAnotherCall: boolean): Budget {
+function settle(state: BudgetState, usage: Usage, limits: BudgetLimits, needsAnotherCall: boolean): BudgetState {
   const used = usage.inputTokens + usage.outputTokens
   const cost = usage.costMicros ?? 0
   const settled = { ...state, tokens: state.tokens + used, micros: state.micros + cost, reserveTokens: used, reserveMicros: cost }
@@ -59,7 +59,7 @@ function settle(state: Budget, usage: Usage, limits: BudgetLimits, needsAnotherC
 }
 
 /** A run that has its answer is not stopped. A run that needs another call stops if a call like the last one would exceed the limit. */
-function overspent(state: Budget, { maxTokens, maxMicros }: BudgetLimits): string | undefined {
+function overspent(state: BudgetState, { maxTokens, maxMicros }: BudgetLimits): string | undefined {
   if (maxTokens && state.tokens + state.reserveTokens > maxTokens) {
     return `${state.tokens} tokens are spent and the next call would pass limits.max_run_tokens (${maxTokens})`
   }

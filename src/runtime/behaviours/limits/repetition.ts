@@ -6,15 +6,15 @@ import { sha256 } from '../../../kit/sha256.ts'
 import type { Call, Judgement, RunEvent } from '../../event.ts'
 import { beginnings } from '../start-events.ts'
 
-type Running = { readonly id: string; readonly call: string; readonly changes: boolean; readonly summary: string }
+type RunningCall = { readonly id: string; readonly call: string; readonly changes: boolean; readonly summary: string }
 
 /** `key` is the digest of a call together with its result; `times` counts since the latest new change. */
-type Known = { readonly key: string; readonly times: number }
+type CountedResult = { readonly key: string; readonly times: number }
 
 type Repetition = {
-  readonly running: readonly Running[]
+  readonly running: readonly RunningCall[]
   /** In the order of the last occurrence, latest last. */
-  readonly known: readonly Known[]
+  readonly known: readonly CountedResult[]
   readonly wants: string | null
   readonly over: boolean
 }
@@ -24,9 +24,9 @@ const mostKnown = 256
 
 /**
  * Two calls are equal if tool and canonical arguments are equal; two results are equal if status, output and error are, or the thread that
- * denied the call or dropped its changes, and its reason. Every call counts, refused calls too. The count restarts after a change: a call of more than low risk (or
- * one that writes) that succeeded with a result which is new in this run. So tests that pass again after each edit are no repetition, but
- * the same two edits in turn are.
+ * denied the call or dropped its changes, and its reason. Every call counts, refused calls too. The count restarts after a change: a call
+ * of more than low risk (or one that writes) that succeeded with a result which is new in this run. So tests that pass again after each
+ * edit are no repetition, but the same two edits in turn are.
  */
 export function repetition({ maxSameResults }: { readonly maxSameResults: number }): BThread<Repetition, RunEvent> {
   return {
@@ -57,13 +57,13 @@ function refusalOf({ type, by, reason }: Extract<RunEvent, { type: 'deny' } | { 
   return digest([type === 'deny' ? 'denied' : 'dropped', by, reason.toWellFormed()])
 }
 
-function count(state: Repetition, { call, changes, summary }: Running, result: string, most: number): Repetition {
+function count(state: Repetition, { call, changes, summary }: RunningCall, result: string, most: number): Repetition {
   const key = digest([call, result])
   const before = state.known.find((known) => known.key === key)
   const others = state.known.filter((known) => known !== before)
-  const kept = changes && before === undefined ? others.map((known) => ({ ...known, times: 0 })) : others
+  const results = changes && before === undefined ? others.map((known) => ({ ...known, times: 0 })) : others
   const times = (before?.times ?? 0) + 1
-  const known = [...kept, { key, times }].slice(-mostKnown)
+  const known = [...results, { key, times }].slice(-mostKnown)
   return { ...state, known, wants: times < most ? null : sentence(summary, times) }
 }
 
@@ -72,7 +72,7 @@ function sentence(summary: string, times: number): string {
   return `the model repeats itself: the same call gave the same result ${times} times, and nothing new was changed in between (${shown}); if that is wanted, raise limits.max_same_results`
 }
 
-function runningOf({ id, call, judgement }: { readonly id: string; readonly call: Call; readonly judgement: Judgement }): Running {
+function runningOf({ id, call, judgement }: { readonly id: string; readonly call: Call; readonly judgement: Judgement }): RunningCall {
   const changes = judgement.risk !== 'low' || judgement.writes.length > 0
   return { id, call: callKey(call, judgement), changes, summary: judgement.summary }
 }

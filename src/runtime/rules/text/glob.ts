@@ -1,6 +1,6 @@
 /** Parses globs over plain text and over paths. A glob always matches the whole text, never a part of it. */
 
-import { any, literal, type Node, only, PatternError, type Range, repeat } from './machine.ts'
+import { any, type CodePoints, literal, type Node, only, PatternError, repeat } from './machine.ts'
 
 const MAX_LENGTH = 1000
 const MAX_DEPTH = 10
@@ -24,14 +24,14 @@ function whole(node: Node): Node {
 }
 
 /** `**` with a slash matches any number of folders, `**` alone matches anything, `*` stays within its folder. */
-function pathStar(reader: Reader): Node {
+function pathStar(reader: PatternReader): Node {
   if (!reader.eat('*')) return repeat(notSlash, 0, Number.POSITIVE_INFINITY)
   const anything = repeat(any, 0, Number.POSITIVE_INFINITY)
   return reader.eat('/') ? repeat({ type: 'all', items: [anything, slash] }, 0, 1) : anything
 }
 
-type Wild = { readonly star: (reader: Reader) => Node; readonly one: Node }
-type Reader = { take(): string | undefined; eat(char: string): boolean }
+type Wild = { readonly star: (reader: PatternReader) => Node; readonly one: Node }
+type PatternReader = { take(): string | undefined; eat(char: string): boolean }
 
 function parse(source: string, wild: Wild): Node {
   if (source === '') throw new PatternError('an empty glob matches nothing; write "*" for anything')
@@ -43,7 +43,7 @@ function parse(source: string, wild: Wild): Node {
 }
 
 /** Parses up to the end of the glob, or within braces to the comma or brace that ends this alternative. */
-function sequence(reader: Reader, wild: Wild, depth: number): { readonly node: Node; readonly ended?: ',' | '}' } {
+function sequence(reader: PatternReader, wild: Wild, depth: number): { readonly node: Node; readonly ended?: ',' | '}' } {
   if (depth > MAX_DEPTH) throw new PatternError(`braces are nested more than ${MAX_DEPTH} deep`)
   const items: Node[] = []
   for (let char = reader.take(); char !== undefined; char = reader.take()) {
@@ -54,7 +54,7 @@ function sequence(reader: Reader, wild: Wild, depth: number): { readonly node: N
   return { node: { type: 'all', items } }
 }
 
-function item(char: string, { reader, wild, depth }: { reader: Reader; wild: Wild; depth: number }): Node {
+function item(char: string, { reader, wild, depth }: { reader: PatternReader; wild: Wild; depth: number }): Node {
   if (char === '*') return wild.star(reader)
   if (char === '?') return wild.one
   if (char === '[') return charClass(reader)
@@ -62,7 +62,7 @@ function item(char: string, { reader, wild, depth }: { reader: Reader; wild: Wil
   return literal(char === '\\' ? (reader.take() ?? '\\') : char)
 }
 
-function braces(reader: Reader, wild: Wild, depth: number): Node {
+function braces(reader: PatternReader, wild: Wild, depth: number): Node {
   const options: Node[] = []
   for (;;) {
     const { node, ended } = sequence(reader, wild, depth + 1)
@@ -71,9 +71,9 @@ function braces(reader: Reader, wild: Wild, depth: number): Node {
   }
 }
 
-function charClass(reader: Reader): Node {
+function charClass(reader: PatternReader): Node {
   const negated = reader.eat('!') || reader.eat('^')
-  const ranges: Range[] = []
+  const ranges: CodePoints[] = []
   for (let char = reader.take(); char !== ']' || ranges.length === 0; char = reader.take()) {
     if (char === undefined) throw new PatternError('"[" is never closed; write \\[ for the character')
     ranges.push(rangeFrom(char === '\\' ? (reader.take() ?? char) : char, reader))
@@ -81,7 +81,7 @@ function charClass(reader: Reader): Node {
   return { type: 'set', ranges, negated }
 }
 
-function rangeFrom(from: string, reader: Reader): Range {
+function rangeFrom(from: string, reader: PatternReader): CodePoints {
   const [first] = only(from)
   if (!reader.eat('-')) return [first, first]
   const to = reader.take()

@@ -1,8 +1,8 @@
 /** Matches patterns in linear time: all alternatives advance together over the text, so no pattern causes backtracking (Thompson, 1968). */
 
-type Step =
-  | { readonly do: 'take'; readonly ranges: readonly Range[]; readonly negated: boolean }
-  | { readonly do: 'check'; readonly place: Place }
+type MachineStep =
+  | { readonly do: 'take'; readonly ranges: readonly CodePoints[]; readonly negated: boolean }
+  | { readonly do: 'check'; readonly place: Boundary }
   | { readonly do: 'fork'; readonly to: readonly number[] }
   | { readonly do: 'match' }
 
@@ -16,14 +16,14 @@ export type Matcher = { (text: string): boolean; readonly steps: number }
  * Returns true when any part of the text matches; anchor the pattern to match the whole text. @throws PatternError when it is too large.
  */
 export function compile(pattern: Node, most = MAX_STEPS): Matcher {
-  const steps: Step[] = []
+  const steps: MachineStep[] = []
   emit(pattern, steps)
   add(steps, { do: 'match' })
   if (steps.length > most) throw tooLarge(most)
   return Object.assign((text: string) => run(steps, text), { steps: steps.length })
 }
 
-function add(steps: Step[], step: Step): number {
+function add(steps: MachineStep[], step: MachineStep): number {
   if (steps.length >= HIGHEST) throw tooLarge(HIGHEST)
   return steps.push(step) - 1
 }
@@ -33,7 +33,7 @@ function tooLarge(most: number): PatternError {
 }
 
 /** Appends the pattern's steps; the steps of the rest of the pattern follow them. */
-function emit(node: Node, steps: Step[]): void {
+function emit(node: Node, steps: MachineStep[]): void {
   if (node.type === 'set') add(steps, { do: 'take', ranges: node.ranges, negated: node.negated })
   else if (node.type === 'at') add(steps, { do: 'check', place: node.place })
   else if (node.type === 'all') for (const item of node.items) emit(item, steps)
@@ -41,7 +41,7 @@ function emit(node: Node, steps: Step[]): void {
   else emitRepeat(node, steps)
 }
 
-function emitOptions(options: readonly Node[], steps: Step[]): void {
+function emitOptions(options: readonly Node[], steps: MachineStep[]): void {
   const fork = add(steps, { do: 'fork', to: [] })
   const starts: number[] = []
   const ends: number[] = []
@@ -54,7 +54,7 @@ function emitOptions(options: readonly Node[], steps: Step[]): void {
   for (const end of ends) steps[end] = { do: 'fork', to: [steps.length] }
 }
 
-function emitRepeat({ item, least, most }: Extract<Node, { type: 'repeat' }>, steps: Step[]): void {
+function emitRepeat({ item, least, most }: Extract<Node, { type: 'repeat' }>, steps: MachineStep[]): void {
   if (isEmpty(item)) return
   for (let time = 0; time < least; time++) emit(item, steps)
   if (most === Number.POSITIVE_INFINITY) {
@@ -78,7 +78,7 @@ function isEmpty(node: Node): boolean {
   return node.type === 'repeat' && (node.most === 0 || isEmpty(node.item))
 }
 
-function run(steps: readonly Step[], text: string): boolean {
+function run(steps: readonly MachineStep[], text: string): boolean {
   const chars = Array.from(text, (char) => char.codePointAt(0) ?? 0)
   let now: number[] = []
   for (let at = 0; at <= chars.length; at++) {
@@ -90,10 +90,15 @@ function run(steps: readonly Step[], text: string): boolean {
   return false
 }
 
-type Reach = { readonly steps: readonly Step[]; readonly chars: readonly number[]; readonly at: number; readonly from: readonly number[] }
+type StepSearch = {
+  readonly steps: readonly MachineStep[]
+  readonly chars: readonly number[]
+  readonly at: number
+  readonly from: readonly number[]
+}
 
 /** Returns every step that is reachable without consuming a character, each once. */
-function reach({ steps, chars, at, from }: Reach): number[] | 'match' {
+function reach({ steps, chars, at, from }: StepSearch): number[] | 'match' {
   const seen = new Set<number>(from)
   for (const place of seen) {
     const step = steps[place]
@@ -104,11 +109,11 @@ function reach({ steps, chars, at, from }: Reach): number[] | 'match' {
   return [...seen]
 }
 
-function takes(step: Step | undefined, char: number): boolean {
+function takes(step: MachineStep | undefined, char: number): boolean {
   return step?.do === 'take' && step.ranges.some(([from, to]) => char >= from && char <= to) !== step.negated
 }
 
-function stands(place: Place, chars: readonly number[], at: number): boolean {
+function stands(place: Boundary, chars: readonly number[], at: number): boolean {
   if (place === 'start') return at === 0
   if (place === 'end') return at === chars.length
   return (isWord(chars[at - 1]) !== isWord(chars[at])) === (place === 'edge')
@@ -119,18 +124,18 @@ function isWord(char: number | undefined): boolean {
 }
 
 /** Code points from–to, both included. */
-export type Range = readonly [from: number, to: number]
+export type CodePoints = readonly [from: number, to: number]
 
 /** The syntax tree of a text pattern, for regexes and globs alike. */
 export type Node =
-  | { readonly type: 'set'; readonly ranges: readonly Range[]; readonly negated: boolean }
+  | { readonly type: 'set'; readonly ranges: readonly CodePoints[]; readonly negated: boolean }
   | { readonly type: 'all'; readonly items: readonly Node[] }
   | { readonly type: 'one'; readonly options: readonly Node[] }
   | { readonly type: 'repeat'; readonly item: Node; readonly least: number; readonly most: number }
-  | { readonly type: 'at'; readonly place: Place }
+  | { readonly type: 'at'; readonly place: Boundary }
 
 /** Zero-width positions: start of the text, end of the text, a word boundary, any position that is not a word boundary. */
-type Place = 'start' | 'end' | 'edge' | 'inside'
+type Boundary = 'start' | 'end' | 'edge' | 'inside'
 
 /** Reports an invalid pattern: the message says why, and what to write instead. */
 export class PatternError extends Error {
@@ -144,7 +149,7 @@ export function literal(text: string): Node {
   return { type: 'all', items: Array.from(text, (char): Node => ({ type: 'set', ranges: [only(char)], negated: false })) }
 }
 
-export function only(char: string): Range {
+export function only(char: string): CodePoints {
   const code = char.codePointAt(0) ?? 0
   return [code, code]
 }

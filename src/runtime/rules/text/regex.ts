@@ -1,14 +1,14 @@
 /** Parses the regular expressions that match in linear time: no look-around, no back-references. */
 
-import { any, compile, type Matcher, type Node, only, PatternError, type Range, repeat } from './machine.ts'
+import { any, type CodePoints, compile, type Matcher, type Node, only, PatternError, repeat } from './machine.ts'
 
 const MAX_LENGTH = 1000
 const MAX_DEPTH = 50
 const MAX_COUNT = 1000
 
-const digits: readonly Range[] = [[48, 57]]
-const words: readonly Range[] = [...digits, [65, 90], [95, 95], [97, 122]]
-const spaces: readonly Range[] = [
+const digits: readonly CodePoints[] = [[48, 57]]
+const words: readonly CodePoints[] = [...digits, [65, 90], [95, 95], [97, 122]]
+const spaces: readonly CodePoints[] = [
   [9, 13],
   [32, 32],
   [0xa0, 0xa0],
@@ -20,7 +20,7 @@ const spaces: readonly Range[] = [
   [0x3000, 0x3000],
   [0xfeff, 0xfeff],
 ]
-const classes: { readonly [letter: string]: readonly Range[] } = { d: digits, w: words, s: spaces }
+const classes: { readonly [letter: string]: readonly CodePoints[] } = { d: digits, w: words, s: spaces }
 const controls: { readonly [letter: string]: string } = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', 0: '\0' }
 
 /**
@@ -45,9 +45,15 @@ export function matcherOf(source: string, dot = any): Matcher | string {
   }
 }
 
-type Reader = { readonly dot: Node; peek(): string | undefined; take(): string; eat(char: string): boolean; ahead(text: string): boolean }
+type PatternReader = {
+  readonly dot: Node
+  peek(): string | undefined
+  take(): string
+  eat(char: string): boolean
+  ahead(text: string): boolean
+}
 
-function createReader(source: string, dot: Node): Reader {
+function createReader(source: string, dot: Node): PatternReader {
   const chars = Array.from(source)
   let at = 0
   const peek = () => chars[at]
@@ -61,21 +67,21 @@ function createReader(source: string, dot: Node): Reader {
   return { dot, peek, take, eat, ahead }
 }
 
-function options(reader: Reader, depth: number): Node {
+function options(reader: PatternReader, depth: number): Node {
   if (depth > MAX_DEPTH) throw new PatternError(`groups are nested more than ${MAX_DEPTH} deep`)
   const found = [sequence(reader, depth)]
   while (reader.eat('|')) found.push(sequence(reader, depth))
   return found.length === 1 && found[0] ? found[0] : { type: 'one', options: found }
 }
 
-function sequence(reader: Reader, depth: number): Node {
+function sequence(reader: PatternReader, depth: number): Node {
   const items: Node[] = []
   for (let next = reader.peek(); next !== undefined && next !== '|' && next !== ')'; next = reader.peek())
     items.push(repeated(reader, depth))
   return { type: 'all', items }
 }
 
-function repeated(reader: Reader, depth: number): Node {
+function repeated(reader: PatternReader, depth: number): Node {
   const item = single(reader, depth)
   const times = quantifier(reader)
   if (times === undefined) return item
@@ -84,7 +90,7 @@ function repeated(reader: Reader, depth: number): Node {
   return repeat(item, times[0], times[1])
 }
 
-function quantifier(reader: Reader): readonly [number, number] | undefined {
+function quantifier(reader: PatternReader): readonly [number, number] | undefined {
   if (reader.eat('*')) return [0, Number.POSITIVE_INFINITY]
   if (reader.eat('+')) return [1, Number.POSITIVE_INFINITY]
   if (reader.eat('?')) return [0, 1]
@@ -98,13 +104,13 @@ function quantifier(reader: Reader): readonly [number, number] | undefined {
   return [Number(least), upper]
 }
 
-function until(reader: Reader, end: string): string {
+function until(reader: PatternReader, end: string): string {
   let text = ''
   while (!reader.eat(end)) text += reader.take()
   return text
 }
 
-function single(reader: Reader, depth: number): Node {
+function single(reader: PatternReader, depth: number): Node {
   const char = reader.take()
   if (char === '.') return reader.dot
   if (char === '^') return { type: 'at', place: 'start' }
@@ -116,7 +122,7 @@ function single(reader: Reader, depth: number): Node {
   return { type: 'set', ranges: [only(char)], negated: false }
 }
 
-function group(reader: Reader, depth: number): Node {
+function group(reader: PatternReader, depth: number): Node {
   if (reader.ahead('?') && !reader.ahead('?:'))
     throw new PatternError('"(?" groups other than (?:…) are not allowed: they need backtracking; write the cases out')
   if (reader.eat('?')) reader.take()
@@ -125,7 +131,7 @@ function group(reader: Reader, depth: number): Node {
   return node
 }
 
-function escaped(reader: Reader): Node {
+function escaped(reader: PatternReader): Node {
   const letter = reader.take()
   if (letter === 'b') return { type: 'at', place: 'edge' }
   if (letter === 'B') return { type: 'at', place: 'inside' }
@@ -133,7 +139,7 @@ function escaped(reader: Reader): Node {
   return { type: 'set', ranges, negated }
 }
 
-function readEscape(letter: string, reader: Reader): { readonly ranges: readonly Range[]; readonly negated: boolean } {
+function readEscape(letter: string, reader: PatternReader): { readonly ranges: readonly CodePoints[]; readonly negated: boolean } {
   const named = classes[letter.toLowerCase()]
   if (named) return { ranges: named, negated: letter !== letter.toLowerCase() }
   const control = controls[letter]
@@ -146,21 +152,21 @@ function readEscape(letter: string, reader: Reader): { readonly ranges: readonly
   return { ranges: [only(letter)], negated: false }
 }
 
-function coded(letter: string, reader: Reader): Range {
+function coded(letter: string, reader: PatternReader): CodePoints {
   const digits = Array.from({ length: letter === 'x' ? 2 : 4 }, () => reader.take()).join('')
   if (!/^[0-9a-fA-F]+$/.test(digits)) throw new PatternError(`"\\${letter}${digits}" is no character code`)
   const code = Number.parseInt(digits, 16)
   return [code, code]
 }
 
-function charClass(reader: Reader): Node {
+function charClass(reader: PatternReader): Node {
   const negated = reader.eat('^')
-  const ranges: Range[] = []
+  const ranges: CodePoints[] = []
   while (!reader.eat(']')) ranges.push(...member(reader))
   return { type: 'set', ranges, negated }
 }
 
-function member(reader: Reader): readonly Range[] {
+function member(reader: PatternReader): readonly CodePoints[] {
   const from = edge(reader)
   if (!reader.ahead('-') || reader.ahead('-]')) return from
   reader.take()
@@ -172,7 +178,7 @@ function member(reader: Reader): readonly Range[] {
   return [[first, last]]
 }
 
-function edge(reader: Reader): readonly Range[] {
+function edge(reader: PatternReader): readonly CodePoints[] {
   const char = reader.take()
   if (char !== '\\') return [only(char)]
   const letter = reader.take()
@@ -182,8 +188,8 @@ function edge(reader: Reader): readonly Range[] {
 }
 
 /** Returns the complement of the ranges, which must be sorted. */
-function others(ranges: readonly Range[]): Range[] {
-  const gaps: Range[] = []
+function others(ranges: readonly CodePoints[]): CodePoints[] {
+  const gaps: CodePoints[] = []
   let from = 0
   for (const [first, last] of ranges) {
     if (first > from) gaps.push([from, first - 1])
