@@ -15,7 +15,8 @@ export function arrange<E extends KernelEvent>(threads: readonly AnyThread<E>[])
   const names = new Set<string>()
   for (const thread of threads) {
     checkName(thread.name, names)
-    if (!Number.isFinite(thread.priority)) throw new TypeError(`thread "${thread.name}": priority ${thread.priority} is no finite number`)
+    if (!Number.isFinite(thread.priority))
+      throw new TypeError(`thread "${thread.name}": priority ${thread.priority} is not a finite number; give a finite one`)
   }
   return threads.toSorted((a, b) => a.priority - b.priority)
 }
@@ -59,7 +60,7 @@ export function plain(value: unknown, where: string): Json {
 
 /** @throws RangeError unless the limit is 1 or more; Infinity is allowed. */
 export function checkLimit(name: string, limit: number): number {
-  if (!(limit >= 1)) throw new RangeError(`${name}: ${limit} is no bound; give a number from 1 up, or leave it out`)
+  if (!(limit >= 1)) throw new RangeError(`${name}: ${limit} is not a limit; give a number from 1 up, or omit it`)
   return limit
 }
 

@@ -16,7 +16,7 @@ const SHOWN = 200
  * @throws RangeError unless `maxBytes` is a whole number from 1 up.
  */
 export function createLineSplitter(maxBytes: number) {
-  if (!Number.isSafeInteger(maxBytes) || maxBytes < 1) throw new RangeError(`maxBytes: ${maxBytes} is no whole number from 1 up`)
+  if (!Number.isSafeInteger(maxBytes) || maxBytes < 1) throw new RangeError(`maxBytes: ${maxBytes} is not a whole number from 1 up`)
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   const encode = createEncoder()
   let held = new Uint8Array(Math.min(1024, maxBytes))

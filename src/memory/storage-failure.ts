@@ -16,8 +16,8 @@ const advice: readonly (readonly [RegExp, Advice])[] = [
     /^SQLITE_(CORRUPT|NOTADB)/,
     {
       code: 'corrupt',
-      what: 'is damaged or no SQLite database',
-      todo: 'move it aside and restore a backup; a new one is made when it is absent',
+      what: 'is damaged or not a SQLite database',
+      todo: 'move it aside and restore a backup; BraidClaw creates a new one when it is absent',
     },
   ],
   [/^SQLITE_(BUSY|LOCKED)/, { code: 'locked', what: 'is in use by another process', todo: 'wait for it or end it, then try again' }],

@@ -43,7 +43,7 @@ test('a file that is no database is reported as damaged, and not touched', () =>
   mkdirSync(join(folder, 'home'))
   writeFileSync(path, 'this is no database at all, but it is long enough to have a header '.repeat(20), { mode: 0o600 })
   const before = statSync(path).size
-  expect(trouble(open())).toStartWith(`corrupt: database "${path}" is damaged or no SQLite database (SQLITE_NOTADB`)
+  expect(trouble(open())).toStartWith(`corrupt: database "${path}" is damaged or not a SQLite database (SQLITE_NOTADB`)
   expect(statSync(path).size).toBe(before)
 })
 

@@ -30,7 +30,7 @@ test('a key that group or others may read is refused, with the command that help
 test('what is no key is refused: too short, not hex, empty, a folder, a link', () => {
   for (const text of ['', 'ab\n', `${'zz'.repeat(32)}\n`, `${'ab'.repeat(33)}\n`, `${'AB'.repeat(32)}\n`]) {
     writeFileSync(path, text, { mode: 0o600 })
-    expect(message(readKey(path))).toContain('holds no receipt key')
+    expect(message(readKey(path))).toContain('does not contain a receipt key')
   }
   rmSync(path)
   mkdirSync(path, { mode: 0o700 })

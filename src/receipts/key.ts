@@ -43,10 +43,10 @@ export function readKey(path: string): ReadKey {
 
 function keyOf(path: string, stat: { mode: number; isFile(): boolean }, text: () => string): ReadKey {
   const mode = (stat.mode & 0o777).toString(8)
-  if (!stat.isFile()) return refused(`the receipt key "${path}" is no regular file; put the key there again from a backup`)
+  if (!stat.isFile()) return refused(`the receipt key "${path}" is not a regular file; restore the key from a backup`)
   if (stat.mode & 0o077) return refused(`the receipt key "${path}" can be read by others (mode ${mode}); run: chmod 600 "${path}"`)
   const key = decoded(text())
-  return key ? { ok: true, key } : refused(`"${path}" holds no receipt key (64 hex digits); restore it from a backup`)
+  return key ? { ok: true, key } : refused(`"${path}" does not contain a receipt key (64 hex digits); restore it from a backup`)
 }
 
 /** Accepts 64 lower-case hex digits, with or without a final newline. */

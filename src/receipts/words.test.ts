@@ -142,7 +142,7 @@ describe('a verification says', () => {
     const home = empty()
     expect(first({ home }, undefined)).toMatchObject({ ok: true, count: 0, problems: [], warnings: [] })
     writeFileSync(home.paths.head, 'x\n')
-    const damaged = `1 head: the head file "${home.paths.head}" is damaged; the next append writes it anew if the checkpoint agrees with the log`
+    const damaged = `1 head: the head file "${home.paths.head}" is damaged; the next append rewrites it if the checkpoint agrees with the log`
     expect(told(first({ home }, undefined))).toEqual([damaged])
     rmSync(home.paths.head)
     mkdirSync(home.paths.head)
@@ -247,7 +247,7 @@ describe('trouble with the disk', () => {
     mkdirSync(home.paths.key, { mode: 0o700 })
     expect(readKey(home.paths.key)).toMatchObject({
       missing: false,
-      failure: { code: 'key', message: `the receipt key "${home.paths.key}" is no regular file; put the key there again from a backup` },
+      failure: { code: 'key', message: `the receipt key "${home.paths.key}" is not a regular file; restore the key from a backup` },
     })
     rmSync(home.paths.key, { recursive: true })
     writeFileSync(home.paths.key, 'ab'.repeat(32), { mode: 0o600 })

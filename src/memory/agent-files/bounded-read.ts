@@ -22,7 +22,7 @@ export function withFile<T>(path: string, use: (file: number, size: number) => T
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const found = fstatSync(file)
-    if (!found.isFile()) throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL' })
+    if (!found.isFile()) throw Object.assign(new Error(`EINVAL: "${path}" is not a regular file`), { code: 'EINVAL' })
     return use(file, found.size)
   } finally {
     closeSync(file)

@@ -28,7 +28,7 @@ test('a named soul that is not there, leads out through a link, or is no text fi
   symlinkSync('/etc/passwd', join(home, 'link.md'))
   expect(await soul('link.md')).toMatchObject({ ok: false, message: expect.stringContaining('leads out of') })
   mkdirSync(join(home, 'folder.md'))
-  expect(await soul('folder.md')).toMatchObject({ ok: false, message: expect.stringContaining('no regular file') })
+  expect(await soul('folder.md')).toMatchObject({ ok: false, message: expect.stringContaining('not a regular file') })
   writeFileSync(join(home, 'long.md'), 'x'.repeat((1 << 20) + 1))
   expect(await soul('long.md')).toMatchObject({ ok: false, message: expect.stringContaining('at most 1048576') })
   writeFileSync(join(home, 'good.md'), 'named')

@@ -147,7 +147,7 @@ export function openMade(path: string, flags: number): number {
 
 function endsTorn(file: number, path: string): boolean {
   const found = fstatSync(file)
-  if (!found.isFile()) throw trouble('EINVAL', path, 'is no regular file')
+  if (!found.isFile()) throw trouble('EINVAL', path, 'is not a regular file')
   const last = new Uint8Array(1)
   return found.size > 0 && readSync(file, last, 0, 1, found.size - 1) === 1 && last[0] !== 10
 }

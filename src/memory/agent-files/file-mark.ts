@@ -81,5 +81,5 @@ export function openOwn(path: string): number | undefined {
   const file = unlessMissing(() => openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW))
   if (file === undefined || fstatSync(file).isFile()) return file
   closeSync(file)
-  throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'open' })
+  throw Object.assign(new Error(`EINVAL: "${path}" is not a regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'open' })
 }

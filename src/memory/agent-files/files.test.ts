@@ -48,8 +48,8 @@ describe('a session', () => {
     expect(() => appendSession(file, [{ role: 'user', content: 'x' }], at)).toThrow('EISDIR')
     const fifo = join(folder, 'fifo')
     Bun.spawnSync(['mkfifo', fifo])
-    expect(() => appendText(fifo, 'x\n')).toThrow('is no regular file')
-    expect(() => loadSession(fifo)).toThrow('is no regular file')
+    expect(() => appendText(fifo, 'x\n')).toThrow('is not a regular file')
+    expect(() => loadSession(fifo)).toThrow('is not a regular file')
   })
 
   test('is exactly the lines that jq expects, private, and whatever was said comes back', () => {

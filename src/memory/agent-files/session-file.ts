@@ -126,7 +126,7 @@ function openToRead(path: string): number | undefined {
   const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK))
   if (file === undefined || fstatSync(file).isFile()) return file
   closeSync(file)
-  throw Object.assign(new Error(`EINVAL: "${path}" is no regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'read' })
+  throw Object.assign(new Error(`EINVAL: "${path}" is not a regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'read' })
 }
 
 /** A line of an agent's log, agent.jsonl. */

@@ -193,7 +193,7 @@ export function turnsFromJournal(store: Store, onEntry: (seq: number) => void = 
 
 function turnIn(row: EntryRow, tools: Map<string, string>) {
   const entry = entryOf(row)
-  if (!entry) throw new Unreadable(`journal entry ${row.seq} of ${row.runId} is no JSON`)
+  if (!entry) throw new Unreadable(`journal entry ${row.seq} of ${row.runId} is not valid JSON`)
   try {
     if (entry.kind === 'intent') note(tools, row.runId, entry)
     return turnOf(row, entry, (callId) => tools.get(`${row.runId}\n${callId}`))

@@ -55,7 +55,7 @@ describe('a check', () => {
     ['a word taken out of the index', `INSERT INTO turns_fts(turns_fts, rowid, content) VALUES ('delete', 5, 'answer')`, 'in the index'],
     ['a planted word', `INSERT INTO turns_fts(rowid, content) VALUES (2, 'zebra')`, 'the word "zebra" in the index'],
     ['an edited journal', `UPDATE journal SET body = replace(body, 'contents', 'lies')`, 'the turn of journal entry'],
-    ['a journal that is no JSON', `UPDATE journal SET body = '{' WHERE seq = 2`, 'journal entry 2 of run-1 is no JSON'],
+    ['a journal that is no JSON', `UPDATE journal SET body = '{' WHERE seq = 2`, 'journal entry 2 of run-1 is not valid JSON'],
   ])('names %s', async (_, sql, words) => {
     alter(sql)
     const { equal, difference } = await check()

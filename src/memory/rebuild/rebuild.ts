@@ -77,7 +77,7 @@ export function createProjections(store: Store): Projections {
     const rows = store.sql<JournalRow, [string]>(`SELECT ${entryColumns} FROM journal WHERE run_id = ? ORDER BY seq`).all(run.runId)
     const read = rows.map(entryOf)
     const unread = read.indexOf(undefined)
-    if (unread >= 0) return `journal entry ${rows[unread]?.seq} of ${run.runId} is no JSON`
+    if (unread >= 0) return `journal entry ${rows[unread]?.seq} of ${run.runId} is not valid JSON`
     const expected = projectTurns(
       run,
       read.flatMap((entry) => entry ?? []),

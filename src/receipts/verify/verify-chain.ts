@@ -148,7 +148,7 @@ function problemsOf(
       { record: (witnesses.find(({ name }) => name === 'checkpoint')?.anchor.count ?? 0) + 1, kind: 'database', message: walked.tooMany },
     ]
   if (head === 'read' || (walked.count === 0 && head === 'missing')) return found
-  const message = `the head file "${headPath}" is ${head}; the next append writes it anew if the checkpoint agrees with the log`
+  const message = `the head file "${headPath}" is ${head}; the next append rewrites it if the checkpoint agrees with the log`
   return [...found, { record: Math.max(1, walked.count), kind: 'head', message }]
 }
 

@@ -55,7 +55,7 @@ function checkShape(given: unknown): void {
   if (priority !== undefined && !(typeof priority === 'number' && priority >= 0 && priority <= 9))
     throw wrong(`has the priority ${String(priority)}; it is a number from 0 to 9`)
   for (const [member, value] of Object.entries({ bid, next })) if (typeof value !== 'function') throw wrong(`has no function ${member}`)
-  if (uses !== undefined && !Array.isArray(uses)) throw wrong('has "uses" that is no list')
+  if (uses !== undefined && !Array.isArray(uses)) throw wrong('has "uses" that is not a list')
 }
 
 type CheckedThread = { readonly name: string; readonly priority: number; readonly state: Json }

@@ -154,7 +154,7 @@ function readEscape(letter: string, reader: PatternReader): { readonly ranges: r
 
 function coded(letter: string, reader: PatternReader): CodePoints {
   const digits = Array.from({ length: letter === 'x' ? 2 : 4 }, () => reader.take()).join('')
-  if (!/^[0-9a-fA-F]+$/.test(digits)) throw new PatternError(`"\\${letter}${digits}" is no character code`)
+  if (!/^[0-9a-fA-F]+$/.test(digits)) throw new PatternError(`"\\${letter}${digits}" is not a character code`)
   const code = Number.parseInt(digits, 16)
   return [code, code]
 }

@@ -101,7 +101,7 @@ describe('a regex', () => {
     ['a{x}', 'counts'],
     ['a{', 'ends too early'],
     ['\\p{L}', '"\\p" is not allowed'],
-    ['\\xzz', 'no character code'],
+    ['\\xzz', 'not a character code'],
     ['(a{99}){99}', 'too large'],
     ['('.repeat(60), 'deep'],
     ['a'.repeat(1001), 'at most 1000'],
