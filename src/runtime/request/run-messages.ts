@@ -1,10 +1,10 @@
 /** Holds the messages of one run, and makes each request fit into the window of its model. */
 
-import { aborted } from '../../kit/abort.ts'
 import { tokensOf } from '../../kit/tokens.ts'
 import type { RunEvent, Trim } from '../event.ts'
 import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from '../port.ts'
 import { callList, materialOf, planTrim, type TrimPlan } from './plan-trim.ts'
+import { whenAborted } from './think.ts'
 import { afterTrim, messagesDigest, messagesOf, shorten } from './turn-messages.ts'
 
 export type RunMessagesOptions = {
@@ -140,7 +140,7 @@ type SummaryPorts = Pick<RunMessagesOptions, 'summarise' | 'redact'> & {
 async function summaryOf({ from, until, tokens, messages }: Middle, { summarise, redact, characters, sizeOf, signal }: SummaryPorts) {
   const asked = { text: materialOf(messages, characters), maxTokens: tokens }
   // A summariser may never react to a cancel; the run does not wait for it.
-  const answer = await Promise.race([summarise?.(asked, signal), aborted(signal)])
+  const answer = await Promise.race([summarise?.(asked, signal), whenAborted(signal)])
   const text = redact(answer?.text.trim() ?? '')
   const size = tokensOf(text)
   const isUsable = text !== '' && size < sum(messages, sizeOf) && size <= tokens * 2

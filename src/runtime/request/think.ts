@@ -1,6 +1,5 @@
 /** Makes one model call and returns the event that reports it: it passes pieces on as they arrive and judges every call in the reply. */
 
-import { aborted } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import type { AgentEvent, Call, ExternalEvent, Judgement, Part, Proposal } from '../event.ts'
 import { type ChatRequest, type ChatResponse, type Judge, type Provider, ProviderFailure, type Redact, type RedactStream } from '../port.ts'
@@ -29,8 +28,7 @@ export async function think(given: ModelQuestion): Promise<Thought> {
   const question = { ...given, onPiece: noting(given, output) }
   try {
     if (question.signal.aborted) return unasked
-    // A custom provider may never react to a cancel; the run does not wait for it.
-    const response = await Promise.race([listen(question), aborted(question.signal)])
+    const response = await Promise.race([listen(question), whenAborted(question.signal)])
     if (question.signal.aborted || response === undefined) return cancelled
     const parts = response.parts.map((part) => (part.type === 'call' ? { ...part, id: fresh(part.id, question.usedIds) } : part))
     return {
@@ -62,6 +60,12 @@ function noting({ onPiece }: ModelQuestion, output: { any: boolean }): ModelQues
     output.any = true
     return onPiece(piece)
   }
+}
+
+/** Resolves on abort. A custom provider may never react to a cancel; the run does not wait for it. */
+export function whenAborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined)
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
 
 async function listen({ provider, request, signal, redact, redactStream, onPiece }: ModelQuestion): Promise<ChatResponse> {
