@@ -5,7 +5,6 @@ import { summariserOf } from '../../memory/conversations/compact.ts'
 import { turnSummaryRequest } from '../../memory/conversations/summary-words.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { utcDay } from '../../memory/spend/budget-ledger.ts'
-import type { Payer } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
 import {
   type ChatRequest,
@@ -18,6 +17,7 @@ import {
 } from '../../runtime/port.ts'
 import { costsNothing, sanitizeUsage } from '../../runtime/usage.ts'
 import type { PictureText, Setup } from '../api.ts'
+import type { Payer } from '../cost/budget.ts'
 import type { Profile } from '../setup/profile.ts'
 
 export type CompactionRequest = {

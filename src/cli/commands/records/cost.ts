@@ -125,6 +125,6 @@ export const budget = {
 
 export function budgetLine({ scope, setting, unit, spent, reserved, limit, left, freeAt }: BudgetState): string {
   const held = reserved > 0 ? `, ${shown(reserved, unit)} reserved` : ''
-  const until = freeAt === undefined ? '' : `, again at ${freeAt}`
+  const until = freeAt === undefined ? '' : `, free again at ${freeAt}`
   return `${visible(scope)}  ${shown(spent, unit)} of ${shown(limit, unit)} spent${held}, ${shown(left, unit)} left${until}  (${setting})`
 }
