@@ -17,7 +17,7 @@ export type CommandMode = {
   readonly why?: string
 }
 
-/** What the level needs to know about the command of a call. */
+/** The facts about the command of a call on which the level depends. */
 export type CommandFacts = Pick<CommandMode, 'confined' | 'transaction'> & {
   /** The hosts that the command would reach. */
   readonly hosts: readonly string[]
@@ -25,11 +25,11 @@ export type CommandFacts = Pick<CommandMode, 'confined' | 'transaction'> & {
   readonly beyond: readonly string[]
   /** It asks to work on the workspace itself, without a private view. */
   readonly direct: boolean
-  /** What a git fetch, pull or push outside the sandbox does, in words. */
+  /** Describes what a git fetch, pull or push outside the sandbox does. */
   readonly transfer?: { readonly says: string; readonly rewrites: boolean } | undefined
 }
 
-/** What the level needs to know about the requests of a call. */
+/** The facts about the requests of a call on which the level depends. */
 export type RequestFacts = {
   /** The hosts that allowed_domains does not list. */
   readonly beyond: readonly string[]
@@ -62,7 +62,9 @@ export function permit(rated: Rated, policy: Levels): Permission {
   return rated.command?.direct === true && permission.verdict !== 'deny' ? directly(permission, policy) : permission
 }
 
-/** The model chooses `direct`, so no level, no yes in advance and no "always" covers it: only a person, or the person's own setting. */
+/**
+ * The model chooses `direct`, so no level, approval in advance or "always" rule permits it: only a person or the person's own setting does.
+ */
 function directly({ verdict, rule, risk, reason }: Permission, { autonomy, direct }: Levels): Permission {
   const words = `${reason}; ${withoutView}`
   if (direct === 'deny') return { verdict: 'deny', risk, rule: 'autonomy.direct_refused', reason: `${words} (security.direct is "deny")` }
@@ -103,13 +105,16 @@ function readonly({ rating, command }: Rated, { readonlyCommands }: Levels): Per
 }
 
 function full({ rating, command, request }: Rated, { egress }: Levels): Permission {
-  // Nobody can take back what a push replaced or deleted for others.
+  // A push that replaced or deleted something for others cannot be undone.
   if (command !== undefined && (command.transfer?.rewrites || (command.beyond.length > 0 && egress !== 'open'))) return network(command)
   if (request !== undefined && request.beyond.length > 0 && egress !== 'open') return unlistedHost(rating)
   return granted('autonomy.full', rating)
 }
 
-/** What a command sends cannot be taken back, so its question comes before it runs, at every level that could otherwise run it unasked. */
+/**
+ * Asks before a command with network access runs, at every level that would otherwise run it without a question, because what it sends
+ * cannot be taken back.
+ */
 function network({ hosts, beyond, transfer }: CommandFacts): Permission {
   const unlisted = beyond.length === 0 ? '' : ` (not in allowed_domains: ${beyond.join(', ')})`
   const what = transfer === undefined ? '' : `; ${transfer.says}`
@@ -117,12 +122,12 @@ function network({ hosts, beyond, transfer }: CommandFacts): Permission {
   return asked('autonomy.network_asks', { risk: 'high', reason })
 }
 
-/** A person may allow a host by a yes to the request that names it. */
+/** Asks, so that a person may allow the host by approving the request that names it. */
 function unlistedHost({ risk, reason }: Rating): Permission {
   return asked('autonomy.network_asks', { risk, reason: `${reason}; what it sends cannot be taken back` })
 }
 
-/** A yes in advance to medium risks covers a request that only reads, and only where egress is open. */
+/** Approval in advance of medium risks covers only a request that reads, and only where egress is open. */
 function supervisedRequest(rated: Rated & { readonly request: RequestFacts }, levels: Levels): Permission {
   const { rating, request } = rated
   if (rating.risk === 'high' && levels.unlistedCommands === 'block') return blocked(rating)

@@ -53,7 +53,7 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
   const answer = { readonly, supervised, auto, full }[level]
   const { risk, summary, writes, labels } = answer.judgement
   const { rules } = answer
-  const said = brief(answer)
+  const current = brief(answer)
   const levels = { readonly: brief(readonly), supervised: brief(supervised), auto: brief(auto), full: brief(full) }
   const plan = Object.values(levels).every(({ verdict }) => verdict === 'deny')
     ? undefined
@@ -62,12 +62,12 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
   const changes = plan?.commands[0] && (await changesOf(plan.commands[0], { level, options }))
   const more = changes === undefined ? {} : { changes }
   return {
-    ...said,
+    ...current,
     risk,
     summary,
     writes,
     labels,
-    meaning: meaning(said, rules),
+    meaning: meaning(current, rules),
     rules,
     plan,
     ...more,
@@ -103,9 +103,9 @@ function meaning({ rule }: Level, rules: readonly RuleFinding[]): string | undef
   return own ? `A rule of the operator, in ${own.file}.` : meaningOf(rule, commandRules)
 }
 
-type Answer = { readonly judgement: Judgement; readonly plan: Plan | undefined; readonly rules: readonly RuleFinding[] }
+type GateAnswer = { readonly judgement: Judgement; readonly plan: Plan | undefined; readonly rules: readonly RuleFinding[] }
 
-async function ask(options: ExplainOptions, level: LevelName, call: Call): Promise<Answer> {
+async function ask(options: ExplainOptions, level: LevelName, call: Call): Promise<GateAnswer> {
   const autonomy = level === 'auto' ? 'supervised' : level
   const approveAllMedium = level === 'auto'
   const gate = createGate({ ...options, policy: definePolicy({ ...options.policy, autonomy, approveAllMedium }) })
@@ -114,7 +114,7 @@ async function ask(options: ExplainOptions, level: LevelName, call: Call): Promi
 }
 
 /** An operator's rule can only deny a call that the gate allows. */
-function brief({ judgement: { verdict, rule, reason }, rules }: Answer): Level {
+function brief({ judgement: { verdict, rule, reason }, rules }: GateAnswer): Level {
   const denial = verdict === 'deny' ? undefined : rules.find(({ denies }) => denies)
   return denial ? { verdict: 'deny', rule: denial.rule, reason: denial.reason } : { verdict, rule, reason }
 }

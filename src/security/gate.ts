@@ -15,7 +15,7 @@ import type { Policy } from './policy.ts'
 import { lookForSecrets, precheck, type SecretLook } from './precheck.ts'
 import type { Sight } from './targets/link.ts'
 import { isUnder } from './targets/path.ts'
-import { type Finding, judgeTouch } from './touch.ts'
+import { judgeTouch, type TouchFinding } from './touch.ts'
 
 export type GateOptions = {
   readonly policy: Policy
@@ -92,7 +92,7 @@ type GateState = GateOptions & {
   readonly plans: Map<string, Plan>
 }
 
-/** A read of paths that the policy names depends only on the input, the policy and the stop, and only the stop can change. */
+/** A call that only reads paths named by the policy depends on the input, the policy and the stop, and only the stop can change. */
 function holds(call: Call, plan: Plan | undefined, { estop }: GateState): boolean {
   if (plan === undefined || call.name !== plan.tool || call.input !== plan.input || call.malformed !== undefined) return false
   const isReading = plan.paths.every(({ access }) => access === 'read') && plan.urls.length === 0 && plan.commands.length === 0
@@ -104,11 +104,11 @@ function holds(call: Call, plan: Plan | undefined, { estop }: GateState): boolea
   }
 }
 
-type Accepted = Extract<Finding, { ok: true }>
+type Accepted = Extract<TouchFinding, { ok: true }>
 
-async function judgeCall(asked: Call, state: GateState): Promise<Judgement> {
-  const tool = state.byName.get(asked.name)
-  const { call, hidden } = lookForSecrets(asked, tool, state.secrets)
+async function judgeCall(original: Call, state: GateState): Promise<Judgement> {
+  const tool = state.byName.get(original.name)
+  const { call, hidden } = lookForSecrets(original, tool, state.secrets)
   const turned = precheck({ call, tool, estop: state.estop, usable: usable(state) })
   if (turned) return refusal({ call, state, risk: tool?.risk ?? 'high', ...turned })
   if (!tool) throw new Error('an unknown tool was let through')
@@ -127,14 +127,14 @@ async function modeOf({ commands }: GateState): Promise<CommandMode | undefined>
   return typeof commands === 'function' ? commands() : commands
 }
 
-type Judged = { readonly call: Call; readonly tool: Tool; readonly state: GateState; readonly findings: readonly Accepted[] }
+type CallToDecide = { readonly call: Call; readonly tool: Tool; readonly state: GateState; readonly findings: readonly Accepted[] }
 
-async function decide({ call, tool, state, findings }: Judged): Promise<Judgement> {
+async function decide({ call, tool, state, findings }: CallToDecide): Promise<Judgement> {
   const plan = await planOf({ call, state, findings })
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
   const permitted = permit(
-    { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: said(plan, state) },
+    { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: hasStandingApproval(plan, state) },
     state.policy,
   )
   const permission = await unlessNotHarmless(permitted, plan, state)
@@ -148,21 +148,21 @@ async function decide({ call, tool, state, findings }: Judged): Promise<Judgemen
 }
 
 /**
- * A yes in advance covers only what is harmless, and `full` no hidden settings, as with the changes of commands. With `ask = "before"` it
- * covers every medium risk.
+ * Asks although the level allows the call: approval in advance covers only harmless writes, and `full` covers no hidden settings, as with
+ * the changes of commands. With `ask = "before"` approval in advance covers every medium risk.
  */
 async function unlessNotHarmless(permission: Permission, { paths }: Plan, { policy, sight, aroundWrites }: GateState): Promise<Permission> {
   const isFull = permission.rule === 'autonomy.full' && policy.toolSettings === 'ask'
   const isAuto = permission.rule === 'autonomy.approve_all_medium' && policy.ask !== 'before'
   const all = isFull || isAuto ? paths.flatMap(({ access, path, real }) => (access === 'write' ? [real ?? path] : [])) : []
   if (all.length === 0) return permission
-  const { asksThough, hiddenAmong } = await import('./changes/harmless/may-pass.ts')
+  const { reasonToAsk, hiddenAmong } = await import('./changes/harmless/may-pass.ts')
   const written = isFull ? hiddenAmong(all, policy) : all
-  const reason = asksThough(written, { policy, sight, around: await aroundWrites?.() })
+  const reason = reasonToAsk(written, { policy, sight, around: await aroundWrites?.() })
   return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
 }
 
-async function planOf({ call, state, findings }: Omit<Judged, 'tool'>): Promise<Plan> {
+async function planOf({ call, state, findings }: Omit<CallToDecide, 'tool'>): Promise<Plan> {
   const body = {
     tool: call.name,
     input: call.input,
@@ -227,7 +227,7 @@ function rate(tool: Tool, findings: readonly Accepted[]): Rating {
   return highest(first, [...rest, ...declared.map((risk) => ({ risk, reason: `${tool.name} is declared ${tool.risk} risk` }))])
 }
 
-/** What holds for all commands of the call together; undefined when the call has none. */
+/** Combines the facts about all commands of the call; undefined when the call has none. */
 function factsOf(findings: readonly Accepted[]): CommandFacts | undefined {
   const all = findings.flatMap(({ facts }) => facts ?? [])
   if (all.length === 0) return undefined
@@ -246,7 +246,7 @@ function requestsOf(findings: readonly Accepted[]): RequestFacts | undefined {
   return all.length === 0 ? undefined : { beyond: all.flatMap(({ beyond }) => beyond), reads: all.every(({ reads }) => reads) }
 }
 
-function said(plan: Plan, state: GateState): boolean {
+function hasStandingApproval(plan: Plan, state: GateState): boolean {
   return plan.always !== undefined && state.always?.(alwaysKey(plan.always)) === true
 }
 
@@ -277,17 +277,17 @@ function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
 }
 
 /**
- * What the gate found out about a call. `carries`: the request could take data along; `foreign`: its answer is a text of others. `hosts`:
- * what its commands reach.
+ * The facts about a call that decide its labels. `carries`: the request could send data along; `foreign`: its answer is a text of others.
+ * `hosts`: the hosts that its commands reach.
  */
-export type Labelled = {
+export type CallFacts = {
   readonly tool: string
   readonly paths: readonly { readonly path: string; readonly real?: string; readonly access: string }[]
   readonly requests: readonly { readonly carries: boolean; readonly foreign: boolean }[]
   readonly hosts: readonly string[]
 }
 
-type Given = Pick<Policy, 'workspace' | 'home' | 'channel'>
+type LabelPolicy = Pick<Policy, 'workspace' | 'home' | 'channel'>
 
 /** Files that usually hold keys, wherever they are; security.forbidden_reads refuses most of them unless the operator changed it. */
 const secretName =
@@ -302,7 +302,7 @@ const foreignFolder = /\/(node_modules|site-packages|vendor|third_party)\//
  * instructions.
  * @returns undefined when the call does nothing of that kind, so that a journal of ordinary calls does not grow
  */
-export function labelsOf({ tool, paths, requests, hosts }: Labelled, policy: Given): readonly Label[] | undefined {
+export function labelsOf({ tool, paths, requests, hosts }: CallFacts, policy: LabelPolicy): readonly Label[] | undefined {
   const reads = paths.flatMap(({ path, real, access }) => (access === 'read' ? [real ?? path] : []))
   const isAnswered = hosts.length > 0 || requests.some(({ foreign }) => foreign)
   const labels: Label[] = []
@@ -312,17 +312,17 @@ export function labelsOf({ tool, paths, requests, hosts }: Labelled, policy: Giv
   return labels.length === 0 ? undefined : labels
 }
 
-function isPrivate(path: string, { workspace }: Given): boolean {
+function isPrivate(path: string, { workspace }: LabelPolicy): boolean {
   const name = path.slice(path.lastIndexOf('/') + 1)
   return !isUnder(path, workspace) || (secretName.test(name) && !exampleName.test(name))
 }
 
 /** Installed packages, and what lies neither in the workspace nor in the home folder. */
-function isForeign(path: string, { workspace, home }: Given): boolean {
+function isForeign(path: string, { workspace, home }: LabelPolicy): boolean {
   return isUnder(path, workspace) ? foreignFolder.test(path.slice(workspace.length)) : !isUnder(path, home)
 }
 
-/** In a chat with a memory of its own memory_search finds only what the same person said there. */
-function searchesAll(tool: string, { channel }: Given): boolean {
+/** Whether memory_search finds more than what the same person wrote in a chat with a separate memory. */
+function searchesAll(tool: string, { channel }: LabelPolicy): boolean {
   return tool === 'memory_search' && channel?.memory !== 'own'
 }

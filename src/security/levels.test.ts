@@ -15,7 +15,7 @@ import { callOf, gateOf } from './gate.fixture.ts'
 import type { Policy } from './policy.ts'
 import type { Sight } from './targets/link.ts'
 
-type Row = readonly [unconfined: string, confined: string, transaction: string, command: string]
+type LevelRow = readonly [unconfined: string, confined: string, transaction: string, command: string]
 
 const modes: readonly CommandMode[] = [
   { confined: false, transaction: false },
@@ -34,7 +34,7 @@ function levelsOf(fields: Partial<Policy> = {}, commands: CommandMode = { confin
 
 const byMode = modes.map((mode) => levelsOf({}, mode))
 
-async function judged(rows: readonly Row[]): Promise<Row[]> {
+async function judged(rows: readonly LevelRow[]): Promise<LevelRow[]> {
   return Promise.all(
     rows.map(async ([, , , command]) => {
       const [unconfined = '', confined = '', transaction = ''] = await Promise.all(byMode.map((levels) => levels(command)))
@@ -43,10 +43,10 @@ async function judged(rows: readonly Row[]): Promise<Row[]> {
   )
 }
 
-async function table(file: string): Promise<readonly Row[]> {
+async function table(file: string): Promise<readonly LevelRow[]> {
   const path = join(import.meta.dir, file)
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
-  const rows = lines.map((line): Row => JSON.parse(line))
+  const rows = lines.map((line): LevelRow => JSON.parse(line))
   if (process.env.LEVELS === 'write') writeFileSync(path, (await judged(rows)).map((row) => `${JSON.stringify(row)}\n`).join(''))
   return rows
 }
@@ -54,7 +54,7 @@ async function table(file: string): Promise<readonly Row[]> {
 const hidden = await table('hidden.fixture.jsonl')
 const everyday = await table('everyday.fixture.jsonl')
 const refused = 'deny deny deny deny'
-const isRefused = ([, , transaction]: Row) => transaction === refused
+const isRefused = ([, , transaction]: LevelRow) => transaction === refused
 
 test('a forbidden command is refused at every level, however it is spelt', async () => expect(await judged(hidden)).toEqual([...hidden]))
 

@@ -22,7 +22,7 @@ export type Policy = {
    * policy adds the real path of every entry.
    */
   readonly forbiddenPaths: readonly string[]
-  /** Patterns of files that nobody reads (forbidden-reads.ts). */
+  /** Patterns of files that no tool and no command may read (targets/path.ts). */
   readonly forbiddenReads?: readonly string[]
   readonly forbiddenCommands: readonly string[]
   readonly allowCommands: readonly string[]
@@ -37,7 +37,7 @@ export type Policy = {
   readonly ask: 'changes' | 'before'
   /** Whether a person may approve a command that is not allow-listed; without a working sandbox it is always blocked. */
   readonly unlistedCommands: 'ask' | 'block'
-  /** What `readonly` does with a command that may write: refuse it, or run it and drop its changes. */
+  /** How `readonly` treats a command that may write: it refuses the command, or runs it and drops its changes. */
   readonly readonlyCommands: 'block' | 'drop'
   /** `open`: hosts outside allowed_domains need no question in `full`. */
   readonly egress: 'open' | 'ask'
@@ -57,7 +57,7 @@ export type Policy = {
 
 export const usualForbidden: readonly string[] = ['shutdown', 'reboot', 'mkfs', 'dd']
 
-/** Without a private view the usual list, and one that adds to it, forbids rm too: in a view a removal is a change like every other. */
+/** Adds rm to the usual list, or to a longer one, for commands without a private view; in a view a removal is a change like every other. */
 export function forbiddenWithoutView(forbidden: readonly string[]): readonly string[] {
   return usualForbidden.every((name) => forbidden.includes(name)) && !forbidden.includes('rm') ? ['rm', ...forbidden] : forbidden
 }

@@ -13,7 +13,7 @@ import { expandHosts } from './targets/host-lists.ts'
 import { createFollower, type Sight } from './targets/link.ts'
 import { isUnder, judgePath, placeAsSpelt } from './targets/path.ts'
 
-export type Finding =
+export type TouchFinding =
   | {
       readonly ok: true
       readonly rating: Rating
@@ -37,20 +37,20 @@ export type TouchContext = {
   readonly resolve: (name: string) => string | undefined
   /** Absent when the gate must not look at the disk; it then judges paths by their text alone. */
   readonly sight?: Sight
-  /** Absent when nobody said how commands run here; every one of them is then judged as if nothing confined it. */
+  /** Absent when it is not known how commands run here; each command is then judged as if nothing confined it. */
   readonly commands?: CommandMode | undefined
   readonly repository?: ReadRepository
 }
 
 /** May throw or reject on a broken tool; the gate turns that into a denial. */
-export async function judgeTouch(touch: Touch, around: TouchContext): Promise<Finding> {
+export async function judgeTouch(touch: Touch, around: TouchContext): Promise<TouchFinding> {
   if (touch.kind === 'path') return path(touch, around)
   if (touch.kind === 'url') return url(touch, around.policy)
   if (touch.kind === 'command') return command(touch, around)
   throw new TypeError(`the tool touches something of an unknown kind: ${JSON.stringify(touch)}`)
 }
 
-function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sight }: TouchContext): Finding {
+function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sight }: TouchContext): TouchFinding {
   if (access !== 'read' && access !== 'write') throw new TypeError(`a path is read or written, not ${JSON.stringify(access)}`)
   const real = sight?.real(placeAsSpelt({ path, cwd: policy.workspace, policy }))
   const verdict = judgePath({ path, access, cwd: policy.workspace, policy })
@@ -61,12 +61,12 @@ function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sigh
   return { ok: true, rating: pathRisk({ access, inside: verdict.inside }), reads, writes: reads ? [] : [verdict.path], path: planned }
 }
 
-async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Promise<Finding> {
+async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Promise<TouchFinding> {
   const { judgeUrl } = await import('./targets/url.ts')
   const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
   if (!verdict.ok) return verdict
   const { risk, reason, reads, method, host, allowed } = verdict
-  // What a listed host answers to something that was sent there is a receipt rather than a text of others.
+  // The answer of a listed host to data that was sent there counts as a confirmation, not as a text of others.
   const request = { beyond: allowed ? [] : [host], reads, carries: verdict.carries, foreign: reads || !allowed }
   return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method }, request }
 }
@@ -74,7 +74,7 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
 type CommandTouch = Extract<Touch, { kind: 'command' }>
 
 /** Loads the judges of commands and URLs on first use, because the command judge imports a shell parser. */
-async function command(touch: CommandTouch, around: TouchContext): Promise<Finding> {
+async function command(touch: CommandTouch, around: TouchContext): Promise<TouchFinding> {
   const { policy, commands: mode } = around
   const place = createFollower(policy, around.sight).judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place
@@ -84,7 +84,7 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   const words = readWords(touch, { ...around, judgeCommand, cwd: place.path, sandboxed })
   if (!words.ok) return words
   const { verdict, plan, writes, links, outside } = words
-  const network = await hostsFor({ named: verdict.hosts, wished: touch.network ?? [], around })
+  const network = await hostsFor({ named: verdict.hosts, requested: touch.network ?? [], around })
   if (!network.ok) return network
   const judged = direct ? undefined : await transferOf(plan, place.path, around)
   if (judged && !judged.ok) return judged
@@ -122,13 +122,13 @@ async function command(touch: CommandTouch, around: TouchContext): Promise<Findi
   }
 }
 
-type Reading = TouchContext & { readonly judgeCommand: typeof judgeCommand; readonly cwd: string; readonly sandboxed: boolean }
+type WordsContext = TouchContext & { readonly judgeCommand: typeof judgeCommand; readonly cwd: string; readonly sandboxed: boolean }
 
 /**
- * Judges the words of a command, a transfer's as outside of a sandbox. What a sandboxed one writes beyond the workspace is gone when it
- * ends.
+ * Judges the words of a command; those of a transfer as outside a sandbox. What a sandboxed command writes outside the workspace disappears
+ * when it ends.
  */
-function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, cwd, sandboxed }: Reading) {
+function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, cwd, sandboxed }: WordsContext) {
   const { workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, forbiddenCommands } = policy
   const follower = createFollower({ workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, sandboxed }, sight)
   if (touch.cwd !== undefined) follower.judge({ path: touch.cwd, access: 'read', cwd: workspace })
@@ -148,7 +148,7 @@ function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, 
   return { ok: true, verdict, plan, writes, links: follower.links(), outside: follower.outside() } as const
 }
 
-/** Only where private views are: a fetch brings its result there, so that it is judged like every other change. */
+/** Judges a git transfer, only where private views exist: a fetch writes its result there, so that it is judged like every other change. */
 async function transferOf(
   plan: CommandPlan,
   cwd: string,
@@ -159,7 +159,7 @@ async function transferOf(
   return judgeTransfer({ plan, cwd, read: repository, policy })
 }
 
-/** It counts as what a request to the same host would count as: a fetch as one that reads, a push as one that sends. */
+/** Returns the facts of a request to the same host: a fetch counts as reading, a push as sending. */
 function requestOf({ operation, listed }: Transfer) {
   const reads = operation !== 'push'
   return { beyond: [], reads, carries: !(reads && listed), foreign: reads || !listed }
@@ -187,22 +187,22 @@ function viewOf({
   return transaction && !readOnly ? ({ view: 'private' } as const) : {}
 }
 
-type Hosts = { readonly named: readonly string[]; readonly wished: readonly string[]; readonly around: TouchContext }
-type Reach = { readonly ok: true; readonly hosts: readonly string[]; readonly beyond: readonly string[] } | Refusal
+type Hosts = { readonly named: readonly string[]; readonly requested: readonly string[]; readonly around: TouchContext }
+type NetworkReach = { readonly ok: true; readonly hosts: readonly string[]; readonly beyond: readonly string[] } | Refusal
 
 /**
  * Decides which hosts the command gets. Of the hosts that its words name, those on this machine and its network are left out: inside the
  * sandbox they are the command's own. A host that the call asks for by name is refused with the reason.
  */
-async function hostsFor({ named, wished, around: { policy, commands } }: Hosts): Promise<Reach> {
+async function hostsFor({ named, requested, around: { policy, commands } }: Hosts): Promise<NetworkReach> {
   const none = { ok: true, hosts: [], beyond: [] } as const
-  if (!commands?.confined || commands.network === false || named.length + wished.length === 0) return none
+  if (!commands?.confined || commands.network === false || named.length + requested.length === 0) return none
   const { judgeUrl } = await import('./targets/url.ts')
   const judged = (host: string) => judgeUrl({ url: `https://${host}/`, method: 'GET', policy })
-  const asked = expandHosts(wished).map(judged)
-  const refused = asked.find((verdict) => !verdict.ok)
+  const verdicts = expandHosts(requested).map(judged)
+  const refused = verdicts.find((verdict) => !verdict.ok)
   if (refused && !refused.ok) return refused
-  const found = [...named.map(judged), ...asked].filter((verdict) => verdict.ok)
+  const found = [...named.map(judged), ...verdicts].filter((verdict) => verdict.ok)
   const all = (some: typeof found) => [...new Set(some.map(({ host }) => host))].sort()
   return { ok: true, hosts: all(found), beyond: all(found.filter(({ allowed }) => !allowed)) }
 }

@@ -1,24 +1,23 @@
 /** Defines what the workspace accepts and returns; every refusal is a value with a message that the model can act on. */
 
+import type { Access } from '../security/targets/path.ts'
 import type { Handle } from './descriptor.ts'
 
-export type Access = 'read' | 'write'
-
-export type Verdict = { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
+export type CheckVerdict = { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
 
 /** The path gate. Pure and cheap: one access asks it several times, with the real path of the opened file. */
-export type Check = (absoluteRealPath: string, access: Access) => Verdict
+export type Check = (absoluteRealPath: string, access: Access) => CheckVerdict
 
 /**
  * `denied` names the rule that refused; without it the access was allowed but failed for another reason. `missing` is the path where
  * the file would be, with all symbolic links followed; the gate allowed that path.
  */
-export type Refusal = { readonly ok: false; readonly denied?: string; readonly missing?: string; readonly message: string }
+export type FileRefusal = { readonly ok: false; readonly denied?: string; readonly missing?: string; readonly message: string }
 
 export type EntryType = 'file' | 'directory' | 'link' | 'other'
 
 /** `size` in bytes, for files only. `path` is relative to the listed folder. */
-export type Entry = { readonly path: string; readonly type: EntryType; readonly size?: number }
+export type ListEntry = { readonly path: string; readonly type: EntryType; readonly size?: number }
 
 /** Lines are counted from 1. `totalLines` is absent when the file is too long to count; `size` is the whole file in bytes. */
 export type TextRead = {
@@ -40,10 +39,10 @@ export type TextRead = {
 export type BytesRead = { readonly ok: true; readonly path: string; readonly bytes: Uint8Array }
 
 /** `total` counts every entry seen; it is exact when `complete`, otherwise a lower bound. */
-export type Listing = {
+export type FolderListing = {
   readonly ok: true
   readonly path: string
-  readonly entries: readonly Entry[]
+  readonly entries: readonly ListEntry[]
   readonly total: number
   readonly complete: boolean
 }
@@ -57,7 +56,7 @@ export type Stat = {
   readonly mode: number
 }
 
-export type Written = { readonly ok: true; readonly path: string; readonly bytes: number; readonly created: boolean }
+export type WriteResult = { readonly ok: true; readonly path: string; readonly bytes: number; readonly created: boolean }
 
 /** `line` is where the replaced text began, counted from 1. `note` describes any change beyond the exact replacement. */
 export type Edited = { readonly ok: true; readonly path: string; readonly line: number; readonly bytes: number; readonly note?: string }
@@ -66,7 +65,7 @@ export type EditPreview = { readonly ok: true; readonly path: string; readonly b
 
 export type Deleted = { readonly ok: true; readonly path: string; readonly files: number; readonly folders: number }
 
-/** Whose call writes, for the record of the change. */
+/** The call that writes, for the record of the change. */
 export type By = { readonly call: string; readonly tool: string }
 
 /** A write that is about to replace or create `name` with the complete file `temporary` in the same folder. */
@@ -104,23 +103,23 @@ export type Workspace = {
   /** Absolute, without symbolic links. */
   readonly root: string
   /** `offset` is a line counted from 1, `limit` a number of lines; returns at most `maxBytes` bytes. */
-  readText(path: string, options: { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }): TextRead | Refusal
-  readBytes(path: string, options: { readonly maxBytes: number }): BytesRead | Refusal
-  list(path: string, options: { readonly depth?: number; readonly maxEntries: number }): Listing | Refusal
+  readText(path: string, options: { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }): TextRead | FileRefusal
+  readBytes(path: string, options: { readonly maxBytes: number }): BytesRead | FileRefusal
+  list(path: string, options: { readonly depth?: number; readonly maxEntries: number }): FolderListing | FileRefusal
   /** Replaces the whole file or creates it, with missing folders. A reader sees the old text or the new text, never a mixture. */
-  writeText(path: string, text: string, by?: By): Written | Refusal
+  writeText(path: string, text: string, by?: By): WriteResult | FileRefusal
   /** Replaces the only occurrence of `find`; refuses when there are none or several. */
-  editText(path: string, change: { readonly find: string; readonly put: string }, by?: By): Edited | Refusal
+  editText(path: string, change: { readonly find: string; readonly put: string }, by?: By): Edited | FileRefusal
   /** Deletes a file, a link (not what it leads to) or a folder; a folder with something in it only when `recursive`. Never rejects. */
-  delete(path: string, options: { readonly recursive: boolean; readonly by?: By }): Promise<Deleted | Refusal>
+  delete(path: string, options: { readonly recursive: boolean; readonly by?: By }): Promise<Deleted | FileRefusal>
   /** Returns the file's text before and after such an edit, and writes nothing. */
-  previewEdit(path: string, change: { readonly find: string; readonly put: string }): EditPreview | Refusal
-  stat(path: string): Stat | Refusal
+  previewEdit(path: string, change: { readonly find: string; readonly put: string }): EditPreview | FileRefusal
+  stat(path: string): Stat | FileRefusal
   /**
    * Yields every regular file under a folder (or the file itself), with paths relative to the root, ordered by name. Leaves out `.git`,
    * `node_modules` and files that .gitignore excludes. Calls `onSkip` for paths that the rules or the system refused.
    */
   walk(path: string, options?: { readonly onSkip?: (path: string, why: string) => void }): Iterable<string>
   /** Reads the lines of one file in one pass; stops at a NUL byte (`binary`) or after 64 MiB (`complete: false`). */
-  scan(path: string, options: { readonly maxLineBytes: number; readonly onLine: OnLine }): Scanned | Refusal
+  scan(path: string, options: { readonly maxLineBytes: number; readonly onLine: OnLine }): Scanned | FileRefusal
 }

@@ -2,16 +2,17 @@
 
 import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { Access, Check, Refusal } from './contract.ts'
+import type { Access } from '../security/targets/path.ts'
+import type { Check, FileRefusal } from './contract.ts'
 import { codeOf, explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 
-export type Found = { readonly ok: true; readonly held: Handle; readonly real: string; readonly stat: Stats }
+export type LocatedFile = { readonly ok: true; readonly held: Handle; readonly real: string; readonly stat: Stats }
 
 export type Locator = {
   readonly root: string
   readonly check: Check
   /** The caller disposes `held`. */
-  locate(given: string, access: Access): Found | Refusal
+  locate(given: string, access: Access): LocatedFile | FileRefusal
   /** The path to display: relative to the root when it is inside. */
   show(real: string): string
   /** True the first time a folder is passed in. */
@@ -44,7 +45,7 @@ function relative(root: string, real: string): string {
   return real.startsWith(prefix) ? real.slice(prefix.length) : real
 }
 
-type Question = {
+type LocateQuestion = {
   readonly given: string
   readonly access: Access
   readonly alias: string
@@ -54,7 +55,7 @@ type Question = {
   readonly home?: string
 }
 
-function locate(question: Question): Found | Refusal {
+function locate(question: LocateQuestion): LocatedFile | FileRefusal {
   const { given, access, check } = question
   if (given === '') return { ok: false, message: 'the path is empty; "." is the workspace itself' }
   if (given.includes('\0') || !given.isWellFormed()) return { ok: false, message: `${quote(given)} is no valid path` }
@@ -70,13 +71,13 @@ function locate(question: Question): Found | Refusal {
 }
 
 /** The root may have been given through a symbolic link; a path through the same link means the same place. */
-function absoluteOf({ given, alias, root, home }: Question): string {
+function absoluteOf({ given, alias, root, home }: LocateQuestion): string {
   const path = resolve(root, home !== undefined && (given === '~' || given.startsWith('~/')) ? home + given.slice(1) : given)
   if (path === alias) return root
   return path.startsWith(`${alias}/`) ? join(root, path.slice(alias.length + 1)) : path
 }
 
-function opened(question: Question, held: Handle): Found | Refusal {
+function opened(question: LocateQuestion, held: Handle): LocatedFile | FileRefusal {
   const real = realPath(held)
   const verdict = real === undefined ? undefined : question.check(real, question.access)
   if (real !== undefined && verdict?.ok) return { ok: true, held, real, stat: fstatSync(held.fd) }
@@ -86,11 +87,11 @@ function opened(question: Question, held: Handle): Found | Refusal {
 }
 
 /** The message is the same whether or not the target exists. */
-function leadsOut(given: string, rule: string): Refusal {
+function leadsOut(given: string, rule: string): FileRefusal {
   return { ok: false, denied: rule, message: `${quote(given)} leads through a symbolic link to a place that the rule "${rule}" refuses` }
 }
 
-function absent(question: Question, absolute: string, error: unknown): Refusal {
+function absent(question: LocateQuestion, absolute: string, error: unknown): FileRefusal {
   const { given, access, check, show } = question
   const end = destination(absolute)
   if (end === undefined) return { ok: false, message: `cannot open ${quote(given)}: its symbolic links go round in circles` }
@@ -150,7 +151,7 @@ export function quote(given: string): string {
 }
 
 /** Ensures that only regular files are read or replaced; the message names what a pipe, device or socket is. */
-export function openRegular(locator: Locator, given: string, access: Access): Found | Refusal {
+export function openRegular(locator: Locator, given: string, access: Access): LocatedFile | FileRefusal {
   const found = locator.locate(given, access)
   if (!found.ok || found.stat.isFile()) return found
   found.held[Symbol.dispose]()
@@ -167,7 +168,7 @@ export function kindOf(stat: Stats): string {
 }
 
 /** Opens the checked file for reading through its descriptor and passes it to `use`; system errors become a refusal. */
-export function reading<T>(given: string, looked: Handle, use: (file: Handle) => T | Refusal): T | Refusal {
+export function reading<T>(given: string, looked: Handle, use: (file: Handle) => T | FileRefusal): T | FileRefusal {
   try {
     using file = hold(slot(looked), flags.read)
     return use(file)

@@ -3,14 +3,14 @@
 import { readSync } from 'node:fs'
 import { visibleLines } from '../kit/text.ts'
 import type { Instruction } from '../runtime/event.ts'
-import type { BytesRead, OnLine, Refusal, Scanned, Stat, TextRead, Workspace } from './contract.ts'
+import type { BytesRead, FileRefusal, OnLine, Scanned, Stat, TextRead, Workspace } from './contract.ts'
 import type { Handle } from './descriptor.ts'
 import { instructionBytes } from './instruction-file.ts'
 import { type Locator, openRegular, quote, reading } from './locate-path.ts'
 
-type Range = { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }
+type LineRange = { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }
 
-export function readText(locator: Locator, given: string, range: Range): TextRead | Refusal {
+export function readText(locator: Locator, given: string, range: LineRange): TextRead | FileRefusal {
   const found = openRegular(locator, given, 'read')
   if (!found.ok) return found
   using held = found.held
@@ -20,14 +20,14 @@ export function readText(locator: Locator, given: string, range: Range): TextRea
 
 type About = { readonly given: string; readonly path: string; readonly size: number }
 
-function textOf(file: Handle, about: About, range: Range): TextRead | Refusal {
+function textOf(file: Handle, about: About, range: LineRange): TextRead | FileRefusal {
   return (range.offset ?? 1) === 1 && range.limit === undefined && about.size <= range.maxBytes && about.size < SCAN_LIMIT
     ? wholeOf(file, about, range)
     : linesOf(file, about, range)
 }
 
 /** Reads a file that fits in one step: going line by line costs ten times as much. */
-function wholeOf(file: Handle, about: About, range: Range): TextRead | Refusal {
+function wholeOf(file: Handle, about: About, range: LineRange): TextRead | FileRefusal {
   const bytes = drain(file, about.size + 1)
   // The file grew meanwhile.
   if (bytes.length > about.size) return linesOf(file, about, range)
@@ -36,17 +36,21 @@ function wholeOf(file: Handle, about: About, range: Range): TextRead | Refusal {
   return shown(about, { bytes, offset: 1, maxBytes: range.maxBytes, passed: { lines: linesIn(bytes), complete: true } })
 }
 
-function linesOf(file: Handle, about: About, { offset = 1, limit = Number.POSITIVE_INFINITY, maxBytes }: Range): TextRead | Refusal {
+function linesOf(
+  file: Handle,
+  about: About,
+  { offset = 1, limit = Number.POSITIVE_INFINITY, maxBytes }: LineRange,
+): TextRead | FileRefusal {
   const parts: Uint8Array[] = []
-  let kept = 0
+  let size = 0
   let nul = -1
   const passed = passLines(file, ({ line, bytes, at }) => {
-    const wanted = line >= offset && line < offset + limit
+    const isInRange = line >= offset && line < offset + limit
     // A NUL byte marks the file as binary only near the start or in the requested lines; elsewhere it is never shown.
-    if (nul < 0 && (wanted || at < 8192) && kept <= maxBytes) nul = bytes.includes(0) ? at + bytes.indexOf(0) : -1
-    if (wanted && kept <= maxBytes) {
+    if (nul < 0 && (isInRange || at < 8192) && size <= maxBytes) nul = bytes.includes(0) ? at + bytes.indexOf(0) : -1
+    if (isInRange && size <= maxBytes) {
       parts.push(bytes.slice())
-      kept += bytes.length
+      size += bytes.length
     }
     return nul < 0
   })
@@ -55,9 +59,9 @@ function linesOf(file: Handle, about: About, { offset = 1, limit = Number.POSITI
   return shown(about, { bytes: Buffer.concat(parts), offset, maxBytes, passed })
 }
 
-type Kept = { readonly bytes: Uint8Array; readonly offset: number; readonly maxBytes: number; readonly passed: Passed }
+type ReadPart = { readonly bytes: Uint8Array; readonly offset: number; readonly maxBytes: number; readonly passed: Passed }
 
-function shown(about: About, { bytes, offset, maxBytes, passed }: Kept): TextRead {
+function shown(about: About, { bytes, offset, maxBytes, passed }: ReadPart): TextRead {
   const { body, cutLine } = cut(bytes, maxBytes)
   const { text, invalid } = decode(body)
   const lines = linesIn(body)
@@ -75,12 +79,12 @@ function cut(bytes: Uint8Array, maxBytes: number): { readonly body: Uint8Array; 
   return { body: utf8Prefix(bytes, maxBytes), cutLine: true }
 }
 
-function binary({ given, size }: About, at: number): Refusal {
+function binary({ given, size }: About, at: number): FileRefusal {
   const hint = at < 2 ? ' (perhaps UTF-16)' : ''
   return { ok: false, message: `${quote(given)} is not text: NUL byte at offset ${at} of ${size} bytes${hint}` }
 }
 
-function pastEnd({ given, size }: About, offset: number, passed: Passed): Refusal {
+function pastEnd({ given, size }: About, offset: number, passed: Passed): FileRefusal {
   const why = passed.complete
     ? `it has ${passed.lines} lines`
     : `that is beyond the first ${SCAN_LIMIT >> 20} MiB of its ${size} bytes, which is as far as lines are counted`
@@ -88,7 +92,7 @@ function pastEnd({ given, size }: About, offset: number, passed: Passed): Refusa
 }
 
 /** Reads the whole file; refuses a file larger than `maxBytes` and never cuts it silently. */
-export function readBytes(locator: Locator, given: string, { maxBytes }: { readonly maxBytes: number }): BytesRead | Refusal {
+export function readBytes(locator: Locator, given: string, { maxBytes }: { readonly maxBytes: number }): BytesRead | FileRefusal {
   const found = openRegular(locator, given, 'read')
   if (!found.ok) return found
   using held = found.held
@@ -99,7 +103,7 @@ export function readBytes(locator: Locator, given: string, { maxBytes }: { reado
   })
 }
 
-function tooLarge(given: string, size: number, maxBytes: number): Refusal {
+function tooLarge(given: string, size: number, maxBytes: number): FileRefusal {
   return { ok: false, message: `${quote(given)} is too large: ${size} bytes, at most ${maxBytes} are read` }
 }
 
@@ -120,7 +124,7 @@ export function scan(
   locator: Locator,
   given: string,
   { maxLineBytes, onLine }: { readonly maxLineBytes: number; readonly onLine: OnLine },
-): Scanned | Refusal {
+): Scanned | FileRefusal {
   const found = openRegular(locator, given, 'read')
   if (!found.ok) return found
   using held = found.held
@@ -160,7 +164,7 @@ function trimEnd(bytes: Uint8Array): Uint8Array {
   return bytes.subarray(0, bytes[end - 1] === 13 ? end - 1 : end)
 }
 
-export function stat(locator: Locator, given: string): Stat | Refusal {
+export function stat(locator: Locator, given: string): Stat | FileRefusal {
   const found = locator.locate(given, 'read')
   if (!found.ok) return found
   using _ = found.held
@@ -190,7 +194,7 @@ const CHUNK = 16_384
 export const SCAN_LIMIT = 64 * 1024 * 1024
 
 /** A piece of one line; `ends` when its newline (which is part of `bytes`) or the end of the file closes it. */
-export type Piece = { readonly line: number; readonly bytes: Uint8Array; readonly ends: boolean; readonly at: number }
+export type LinePiece = { readonly line: number; readonly bytes: Uint8Array; readonly ends: boolean; readonly at: number }
 
 /** `complete` is false when the scan limit was reached before the end of the file. */
 export type Passed = { readonly lines: number; readonly complete: boolean }
@@ -199,7 +203,7 @@ export type Passed = { readonly lines: number; readonly complete: boolean }
  * Reads a file's lines in one pass, in bounded memory. Passes pieces to `take` until it returns false (then `complete` is false). The bytes
  * are valid only during the call.
  */
-export function passLines(file: Handle, take: (piece: Piece) => boolean, limit: number = SCAN_LIMIT): Passed {
+export function passLines(file: Handle, take: (piece: LinePiece) => boolean, limit: number = SCAN_LIMIT): Passed {
   const buffer = new Uint8Array(CHUNK)
   let line = 1
   let open = false
@@ -253,6 +257,6 @@ export function readInstruction(workspace: Pick<Workspace, 'readText'>, path: st
 function upTo(text: string, room: number): string {
   const bytes = new TextEncoder().encode(text)
   if (bytes.length <= room) return text
-  const kept = new TextDecoder().decode(utf8Prefix(bytes, room))
-  return kept.slice(0, kept.lastIndexOf('\n') + 1) || kept
+  const prefix = new TextDecoder().decode(utf8Prefix(bytes, room))
+  return prefix.slice(0, prefix.lastIndexOf('\n') + 1) || prefix
 }

@@ -47,7 +47,7 @@ function hasWildcard(part: string): boolean {
   return /[*?[]/.test(part)
 }
 
-/** Only a pattern that begins with a dot matches a name that begins with a dot. */
+/** Returns the matches in one folder. Only a pattern that begins with a dot matches a name that begins with a dot. */
 function fitting({ path, linked }: Match, pattern: string, budget: { names: number }): readonly Match[] {
   const entries = list(path || '/')
   budget.names -= entries.length

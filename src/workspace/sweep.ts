@@ -6,22 +6,22 @@ import { type Handle, slot } from './descriptor.ts'
 const OLD_MS = 60 * 60 * 1_000
 
 /**
- * The name of the file that a new text is written to before it replaces the old file; the name marks it as ours and may hold a `purpose`
- * (letters).
+ * Returns the name of the file that a new text is written to before it replaces the old file. The name marks it as a file of BraidClaw and
+ * may contain a `purpose` (letters).
  */
 export function temporaryName(purpose?: string): string {
   return `.braidclaw-${crypto.randomUUID()}${purpose === undefined ? '' : `.${purpose}`}.tmp`
 }
 
-const ours = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}(?:\.(?<purpose>[a-zA-Z]+))?\.tmp$/
+const temporaryPattern = /^\.braidclaw-[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}(?:\.(?<purpose>[a-zA-Z]+))?\.tmp$/
 
 export function isTemporaryName(name: string): boolean {
-  return ours.test(name)
+  return temporaryPattern.test(name)
 }
 
 /** @returns the purposes of the temporary files now in the folder @throws the system's error */
 export function purposesIn(folder: Handle): string[] {
-  return readdirSync(slot(folder)).flatMap((name) => ours.exec(name)?.groups?.purpose ?? [])
+  return readdirSync(slot(folder)).flatMap((name) => temporaryPattern.exec(name)?.groups?.purpose ?? [])
 }
 
 /** Sweeps one folder without its subfolders. A file that cannot be examined or removed stays; it is harmless. */

@@ -24,9 +24,9 @@ export function* walk(locator: Locator, given: string, onSkip: OnSkip = () => {}
   yield* visit({ locator, onSkip }, { folder: held, path: path === '.' ? '' : path, depth: 0, above: rulesAbove(locator, path) })
 }
 
-type Walk = { readonly locator: Locator; readonly onSkip: OnSkip }
+type WalkContext = { readonly locator: Locator; readonly onSkip: OnSkip }
 
-function* visit(walk: Walk, { folder, path, depth, above }: Visit): Generator<string> {
+function* visit(walk: WalkContext, { folder, path, depth, above }: Visit): Generator<string> {
   const entries = readable(walk, folder, path)
   const own = entries.some(({ name }) => name === '.gitignore') ? [...above, { from: path, rules: rulesOf(folder) }] : above
   for (const { name, type } of entries) {
@@ -37,7 +37,7 @@ function* visit(walk: Walk, { folder, path, depth, above }: Visit): Generator<st
   }
 }
 
-function* enter(walk: Walk, { folder, path, depth, above }: Visit, name: string): Generator<string> {
+function* enter(walk: WalkContext, { folder, path, depth, above }: Visit, name: string): Generator<string> {
   if (depth > MAX_DEPTH) return walk.onSkip(path, `more than ${MAX_DEPTH} folders deep`)
   const child = openChild(walk, folder, { name, path })
   if (child === undefined) return
@@ -46,7 +46,7 @@ function* enter(walk: Walk, { folder, path, depth, above }: Visit, name: string)
 }
 
 function openChild(
-  { locator, onSkip }: Walk,
+  { locator, onSkip }: WalkContext,
   folder: Handle,
   { name, path }: { readonly name: string; readonly path: string },
 ): Handle | undefined {
@@ -62,7 +62,7 @@ function openChild(
   }
 }
 
-function readable({ onSkip }: Walk, folder: Handle, path: string): Child[] {
+function readable({ onSkip }: WalkContext, folder: Handle, path: string): Child[] {
   try {
     return children(folder)
   } catch (error) {

@@ -2,7 +2,7 @@
 
 import { lstatSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import type { By, Check, Deleted, Entry, EntryType, Listing, Originals, Refusal, Workspace } from './contract.ts'
+import type { By, Check, Deleted, EntryType, FileRefusal, FolderListing, ListEntry, Originals, Workspace } from './contract.ts'
 import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { createLocator, kindOf, type Locator, quote } from './locate-path.ts'
 import { readBytes, readText, scan, stat } from './read-file.ts'
@@ -38,10 +38,10 @@ const MAX_SEEN = 100_000
 
 const MAX_DEPTH = 16
 
-type Options = { readonly depth?: number; readonly maxEntries: number }
+type ListOptions = { readonly depth?: number; readonly maxEntries: number }
 
 /** Lists a folder some levels deep, with an exact count of the entries it leaves out. */
-function list(locator: Locator, given: string, { depth = 1, maxEntries }: Options): Listing | Refusal {
+function list(locator: Locator, given: string, { depth = 1, maxEntries }: ListOptions): FolderListing | FileRefusal {
   const found = locator.locate(given, 'read')
   if (!found.ok) return found
   using held = found.held
@@ -55,11 +55,11 @@ function list(locator: Locator, given: string, { depth = 1, maxEntries }: Option
   return { ok: true, path: locator.show(found.real), ...seen }
 }
 
-type Seen = { entries: Entry[]; total: number; complete: boolean }
-type Survey = { readonly locator: Locator; readonly seen: Seen; readonly maxEntries: number }
+type ListState = { entries: ListEntry[]; total: number; complete: boolean }
+type ListWalk = { readonly locator: Locator; readonly seen: ListState; readonly maxEntries: number }
 type Spot = { readonly folder: Handle; readonly above: string; readonly depth: number }
 
-function visit(survey: Survey, { folder, above, depth }: Spot): void {
+function visit(survey: ListWalk, { folder, above, depth }: Spot): void {
   const { seen, maxEntries } = survey
   for (const { name, type } of children(folder)) {
     if (seen.total >= MAX_SEEN) {
@@ -73,7 +73,7 @@ function visit(survey: Survey, { folder, above, depth }: Spot): void {
 }
 
 /** A folder that may not be opened stays in the list, without its contents. */
-function enter(survey: Survey, { folder, above, depth }: Spot, name: string): void {
+function enter(survey: ListWalk, { folder, above, depth }: Spot, name: string): void {
   try {
     using child = hold(slot(folder, name), flags.childFolder)
     const real = realPath(child)
@@ -84,7 +84,7 @@ function enter(survey: Survey, { folder, above, depth }: Spot, name: string): vo
   }
 }
 
-/** More than this is work for a command. */
+/** A larger deletion needs a command. */
 const MOST = 50_000
 
 type Deletion = {
@@ -96,7 +96,7 @@ type Deletion = {
 }
 
 /** Deletes a file, link or folder as a change that can be undone, after the gate has judged every path that goes with it. Never rejects. */
-async function deleteEntry(deletion: Deletion): Promise<Deleted | Refusal> {
+async function deleteEntry(deletion: Deletion): Promise<Deleted | FileRefusal> {
   const { locator, given, originals, by } = deletion
   const path = given.replace(/(?<=.)\/+$/, '')
   if (['', '.', '..', '/', '~'].includes(basename(path))) return { ok: false, message: `${quote(given)} does not name a file or folder` }
@@ -122,7 +122,7 @@ async function deleteEntry(deletion: Deletion): Promise<Deleted | Refusal> {
 type Doomed = { readonly real: string; readonly type: EntryType }
 
 /** @returns the entry and everything below it, parents first @throws the system's error */
-function gather({ locator, given, recursive }: Deletion, folder: Handle, real: string): Doomed[] | Refusal {
+function gather({ locator, given, recursive }: Deletion, folder: Handle, real: string): Doomed[] | FileRefusal {
   const type = typeOf(folder, basename(real))
   if (type === undefined) return { ok: false, message: `${quote(given)} does not exist` }
   if (!real.startsWith(`${locator.root}/`))
@@ -144,7 +144,7 @@ function gather({ locator, given, recursive }: Deletion, folder: Handle, real: s
 
 type Collecting = { readonly locator: Locator; readonly entries: Doomed[] }
 
-function collect(collecting: Collecting, folder: Handle, entry: Doomed): Refusal | undefined {
+function collect(collecting: Collecting, folder: Handle, entry: Doomed): FileRefusal | undefined {
   const { locator, entries } = collecting
   const verdict = locator.check(entry.real, 'write')
   if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }

@@ -7,7 +7,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { changesBetween, type Entry, lookAt, policy, type Tree } from '../../src/security/changes/review.fixture.ts'
+import { changesBetween, type FixtureEntry, lookAt, policy, type Tree } from '../../src/security/changes/review.fixture.ts'
 import { reviewChanges } from '../../src/security/changes/review-changes.ts'
 import { dice } from '../support/dice.ts'
 import { needs } from '../support/needs.ts'
@@ -27,7 +27,7 @@ const configs = [
   `${plain}[include]\n\tpath = ../more\n`,
 ]
 const roots = ['', 'lib', 'sub/.git', '.git', 'sub/deep/bare', '.git/worktrees/w', '.git/modules/m', 'lib/worktrees/w', '.git/hooks']
-const contents: { readonly [name: string]: readonly Entry[] } = {
+const contents: { readonly [name: string]: readonly FixtureEntry[] } = {
   HEAD: ['ref: refs/heads/main\n'],
   'objects/k': ['x'],
   'refs/heads/main': ['x'],
@@ -42,7 +42,7 @@ const contents: { readonly [name: string]: readonly Entry[] } = {
   index: ['x'],
   'objects/info/alternates': ['../../lib/objects', '/outside/objects'],
 }
-const others: { readonly [path: string]: readonly Entry[] } = {
+const others: { readonly [path: string]: readonly FixtureEntry[] } = {
   'src/a.txt': ['1', '2'],
   'tools/x': ['run', 'other'],
   'tools/post-commit': ['run'],
@@ -59,7 +59,7 @@ const candidates = [
 ]
 
 /** Keeps what can be true of a file system: nothing lies below a file or link. */
-function possible(entries: ReadonlyMap<string, Entry>): Tree {
+function possible(entries: ReadonlyMap<string, FixtureEntry>): Tree {
   const isAbove = (path: string) => [...entries.keys()].some((other) => path.startsWith(`${other}/`))
   return Object.fromEntries([...entries].filter(([path]) => !isAbove(path)))
 }
@@ -70,7 +70,7 @@ function make(seed: number): { readonly before: Tree; readonly after: Tree } {
     const [path, entries] = candidates[roll(candidates.length)] ?? ['src/a.txt', ['1']]
     return [path, entries[roll(entries.length)] ?? ''] as const
   }
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, FixtureEntry>()
   const whole = (root: string) => {
     for (const [name, text] of [
       ['HEAD', 'ref: refs/heads/main\n'],
@@ -82,7 +82,7 @@ function make(seed: number): { readonly before: Tree; readonly after: Tree } {
   }
   for (let count = roll(3); count > 0; count--) whole(roots[roll(5)] ?? 'lib')
   // What already sends git elsewhere when the command starts is there by the operator's own choice.
-  const isRedirect = ([path, entry]: readonly [string, Entry]) =>
+  const isRedirect = ([path, entry]: readonly [string, FixtureEntry]) =>
     typeof entry === 'object' || (/commondir$/.test(path) && entry !== '../..')
   for (let count = roll(6); count > 0; count--) {
     const [path, entry] = pick()

@@ -2,8 +2,8 @@
 
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
-import { movedAside, type SetSummary, type Shown, type Side } from '../../workspace/changes/contract.ts'
-import { createLook, type Look } from '../../workspace/changes/look.ts'
+import { movedAside, type SetSummary, type ShownSet, type Side } from '../../workspace/changes/contract.ts'
+import { createLook, type OpenLook } from '../../workspace/changes/look.ts'
 import { showMoves } from '../../workspace/git/show-moves.ts'
 import { FailureError } from '../failure.ts'
 
@@ -50,7 +50,7 @@ export function latestToUndo(sets: readonly SetSummary[], workspace: string): Se
 }
 
 /** Returns a change set for showing. Content that is cut would look like a change, so content beyond the limit is left out. */
-export function changeSetOf(shown: Pick<Shown, 'changes' | 'read' | 'workspace' | 'upper'>): ChangeSet {
+export function changeSetOf(shown: Pick<ShownSet, 'changes' | 'read' | 'workspace' | 'upper'>): ChangeSet {
   const { changes, read } = shown
   return {
     stage: 'made',
@@ -77,7 +77,7 @@ export function reversed({ changes, content, git, ...set }: ChangeSet, undone: r
 }
 
 /** Looks at a change set as it was made; a path that it does not name is as it is now. */
-export function pastLook({ workspace, changes, read }: Pick<Shown, 'workspace' | 'changes' | 'read'>): Look {
+export function pastLook({ workspace, changes, read }: Pick<ShownSet, 'workspace' | 'changes' | 'read'>): OpenLook {
   const now = createLook({ workspace, upper: workspace, changes: [] })
   const byPath = new Map(changes.map((change) => [change.path, change]))
   const stateOf = (path: string, side: Side) => byPath.get(path)?.[side]

@@ -6,7 +6,7 @@ import { isWorse, refusalsOf } from '../../security/changes/review-changes.ts'
 import type { ReviewContext } from '../../security/changes/review-context.ts'
 import { readStop } from '../../service/stop-file.ts'
 import type { Admission, Admit, Entering, Side } from '../../workspace/changes/contract.ts'
-import { isAsSeen, type Look, type ReadSet } from '../../workspace/changes/look.ts'
+import { isAsSeen, type OpenLook, type ReadSet } from '../../workspace/changes/look.ts'
 import type { Setup } from '../api.ts'
 
 /** One policy's judgement of changes. */
@@ -85,7 +85,7 @@ export async function refusedBack(judges: readonly ChangeJudge[], { changes, loo
 }
 
 /** Returns the same look for one judgement: it asks the disk each question once, and reads contents again. */
-export function lookOnce(look: Look): Look {
+export function lookOnce(look: OpenLook): OpenLook {
   return { ...look, kind: remembered(look.kind), mode: remembered(look.mode), link: remembered(look.link), list: remembered(look.list) }
 }
 
@@ -101,7 +101,7 @@ function remembered<T>(ask: (path: string, side: Side) => T): (path: string, sid
 }
 
 /** Swaps the two sides of a look. Paths that no change names are the same on both. */
-function turnedRound(look: Look): Look {
+function turnedRound(look: OpenLook): OpenLook {
   const other = { before: 'after', after: 'before' } as const
   return {
     read: (path, side, maxBytes) => look.read(path, other[side], maxBytes),

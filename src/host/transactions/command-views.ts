@@ -12,7 +12,7 @@ import { applied, isPending, notApplied, notKept } from '../../runtime/outcome.t
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { forgetCaches } from '../../sandbox/transaction/cache-layer.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
-import type { About, Admit, Applied, Held } from '../../workspace/changes/contract.ts'
+import type { About, Admit, Applied, HeldChanges } from '../../workspace/changes/contract.ts'
 import { createLook, type RecordingLook } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { showMoves } from '../../workspace/git/show-moves.ts'
@@ -90,7 +90,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
   }
 
   /** @returns false when it could not be kept: then only this process can apply it */
-  async function keep({ id, folder }: View, set: Omit<Held, 'folder'>): Promise<boolean> {
+  async function keep({ id, folder }: View, set: Omit<HeldChanges, 'folder'>): Promise<boolean> {
     try {
       await store.hold(id, { ...set, folder })
       return true

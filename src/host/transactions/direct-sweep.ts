@@ -10,12 +10,12 @@ import { isStub } from '../../sandbox/protect/placeholders.ts'
 import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
 import { gitParts, isGitFolder } from '../../security/changes/git/git-folders.ts'
 import { findingsOf } from '../../security/changes/review-changes.ts'
-import { type Finding, tellFindings } from '../../security/changes/review-context.ts'
+import { type ChangeFinding, describeFindings } from '../../security/changes/review-context.ts'
 import type { Policy } from '../../security/policy.ts'
 import { isProtectedName } from '../../security/targets/protected.ts'
 import type { Ended, Spawn, SpawnPlan } from '../../tools/process.ts'
 import { movedAside } from '../../workspace/changes/contract.ts'
-import { createLook, type Look } from '../../workspace/changes/look.ts'
+import { createLook, type OpenLook } from '../../workspace/changes/look.ts'
 import { namesOf, type RawName, rawName } from '../../workspace/changes/tree/entry.ts'
 import { createPace } from '../../workspace/changes/tree/tree.ts'
 import type { Originals } from '../../workspace/contract.ts'
@@ -55,7 +55,7 @@ export function createSweep({
   const { env } = setup.context
 
   /** The call itself was approved where it asked, and a person's yes to `git clone` covers what only a person may allow. */
-  function refusedIn(changes: readonly Change[], { argv, view }: SpawnPlan): readonly Finding[] {
+  function refusedIn(changes: readonly Change[], { argv, view }: SpawnPlan): readonly ChangeFinding[] {
     using look = createLook({ workspace, upper: workspace, changes })
     const approved = view === 'direct' || (autonomy === 'supervised' && !approveAllMedium)
     return findingsOf(changes, {
@@ -82,7 +82,7 @@ export function createSweep({
     return [...moved, ...(links.length > 0 ? [`the link was put back: ${shown(links)}`] : []), ...unseen]
   }
 
-  async function movedWords(roots: ReadonlySet<RawName>, findings: readonly Finding[], { entries }: SweepSurvey): Promise<string> {
+  async function movedWords(roots: ReadonlySet<RawName>, findings: readonly ChangeFinding[], { entries }: SweepSurvey): Promise<string> {
     const set = { call: `aside-${crypto.randomUUID().slice(0, 8)}`, tool: movedAside }
     const paths = [...entries.keys()].filter((raw) => pathsTo(raw).some((each) => roots.has(each)))
     const done = await originals.delete(paths.map(namesOf), set).catch((error: unknown) => ({ ok: false as const, message: String(error) }))
@@ -94,7 +94,7 @@ export function createSweep({
       ? `look at it with "braidclaw changes show ${name}", bring it back with "braidclaw undo ${name}"`
       : `it could not be kept (${done.message}) and has the ending ".${set.call}" now`
     const left = failed.length === 0 ? '' : `; NOT moved, remove by hand: ${shown(failed)}`
-    return `what it left was moved aside, because other programs run or obey it: ${shown([...roots])} (${tellFindings(findings)}); ${where}${left}`
+    return `what it left was moved aside, because other programs run or obey it: ${shown([...roots])} (${describeFindings(findings)}); ${where}${left}`
   }
 
   return async (plan, spawn) => {
@@ -131,7 +131,7 @@ function succeeds(work: () => void): boolean {
 }
 
 /** The command has overwritten the old content, so a changed file has none that could excuse it. */
-function withoutPast(look: Look, changes: readonly Change[]): Look {
+function withoutPast(look: OpenLook, changes: readonly Change[]): OpenLook {
   const changed = new Set(changes.map(({ path }) => path))
   return { ...look, read: (path, side, most) => (side === 'before' && changed.has(path) ? undefined : look.read(path, side, most)) }
 }
@@ -197,7 +197,7 @@ function changesSince(before: SweepSurvey, after: SweepSurvey, since: number): r
 /**
  * Finds what must go: the whole of a new repository or protected folder, else the name itself, else what completed a repository around it.
  */
-function rootsOf(findings: readonly Finding[], changes: readonly Change[], { entries }: SweepSurvey): ReadonlySet<RawName> {
+function rootsOf(findings: readonly ChangeFinding[], changes: readonly Change[], { entries }: SweepSurvey): ReadonlySet<RawName> {
   const byPath = Map.groupBy(changes, ({ path }) => path)
   const made = new Set(changes.filter(({ before }) => before === undefined).map(rawName))
   const inside = (folder: RawName, part: string) => (folder === '' ? part : `${folder}/${part}`)

@@ -4,16 +4,16 @@ import { isObject } from '../../kit/json.ts'
 
 type Test = (schema: { [key: string]: unknown }, value: unknown) => boolean
 
-const said = ['type', 'description', 'title', 'default', 'examples', '$schema']
+const annotations = ['type', 'description', 'title', 'default', 'examples', '$schema']
 
 /** The keywords that each type supports; with any other keyword the quick check cannot accept the input. */
 const keywords: { readonly [type: string]: readonly string[] } = {
-  string: [...said, 'enum', 'minLength', 'maxLength'],
-  integer: [...said, 'minimum', 'maximum'],
-  number: [...said, 'minimum', 'maximum'],
-  boolean: said,
-  array: [...said, 'items', 'minItems', 'maxItems'],
-  object: [...said, 'properties', 'required', 'additionalProperties'],
+  string: [...annotations, 'enum', 'minLength', 'maxLength'],
+  integer: [...annotations, 'minimum', 'maximum'],
+  number: [...annotations, 'minimum', 'maximum'],
+  boolean: annotations,
+  array: [...annotations, 'items', 'minItems', 'maxItems'],
+  object: [...annotations, 'properties', 'required', 'additionalProperties'],
 }
 
 const tests: { readonly [type: string]: Test } = {

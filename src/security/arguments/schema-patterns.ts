@@ -74,7 +74,7 @@ function replaced(schema: unknown, by: (source: string) => string): unknown {
   )
 }
 
-/** A text that would cost too much is matched by no expression. The shortest come first, so that one long text spoils only itself. */
+/** Matches the shortest texts first. No expression matches a text that would cost too much, so one long text affects only itself. */
 function matchedBy(patterns: ReadonlyMap<string, Matcher>, texts: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const matched = new Map<string, string[]>([...patterns.keys()].map((source) => [source, []]))
   let left = MOST_WORK

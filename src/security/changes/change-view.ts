@@ -1,4 +1,4 @@
-/** Answers what stands at a path before and after a change set: from the changes where they say it, otherwise by looking. */
+/** Tells what is at a path before and after a change set: from the changes where they name the path, otherwise from the workspace. */
 
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { isUnder, type PathPolicy } from '../targets/path.ts'
@@ -30,7 +30,7 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
     return change === undefined ? unchangedKind(path, side) : change[side]?.kind
   }
 
-  /** What no change names is the same on both sides, and what lies in a folder that is not there is not there. */
+  /** A path that no change names is the same on both sides; in a folder that does not exist, nothing exists. */
   function unchangedKind(path: string, side: Side) {
     const above = byPath.get(folderOf(path))
     if (above !== undefined && (above[side]?.kind !== 'folder' || above.before?.kind !== 'folder')) return undefined
@@ -51,7 +51,7 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
     }
   }
 
-  /** The look may know of more changes than are judged here: a person may have chosen some of them. */
+  /** `look` may show more changes than are judged here, because a person may have chosen some of them. */
   function names(path: string, side: Side): readonly string[] | undefined {
     if (side === 'before') return look.list?.(path, side)
     const lists = kind(path, side) === 'folder' || path === '' ? [look.list?.(path, 'before'), look.list?.(path, 'after')] : []
@@ -117,7 +117,7 @@ export function resolveText({
   const at = { names: split(folder), rest: [target], links: 0 }
   while (at.rest.length > 0) {
     const text = at.rest.shift() ?? ''
-    // The real name is not UTF-8, so nobody can look at what it stands for.
+    // The real name is not UTF-8, so its target cannot be read.
     if (text.includes('\ufffd')) return undefined
     if (text.startsWith('/') || leavesAt(text, at.names)) {
       const whole = [text.startsWith('/') ? text : `${policy.workspace}/${text}`, ...at.rest].join('/')
@@ -148,7 +148,7 @@ function split(path: string): string[] {
   return path.split('/').filter(Boolean)
 }
 
-/** Outside the workspace nothing can be looked at, so `..` is taken as written. */
+/** Resolves `..` by the text alone, because nothing outside the workspace can be read. */
 function plain(path: string): string {
   const names: string[] = []
   for (const name of path.split('/')) {

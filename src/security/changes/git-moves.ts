@@ -1,4 +1,4 @@
-/** Defines what a change set moves in repositories, and tells it to people. */
+/** Defines what a change set moves in repositories, and describes it to people. */
 
 import { count, quote } from '../../kit/text.ts'
 
@@ -34,28 +34,28 @@ export type RepositoryMoves = {
   readonly branch?: string
   readonly refs: readonly RefMove[]
   readonly commits: readonly MovedCommit[]
-  /** Like the entries of a commit, for the index. */
+  /** The same entries for the index. */
   readonly staged: readonly GitEntryMove[]
-  /** Number of all paths that the index holds otherwise than before. */
+  /** The number of paths that differ in the index. */
   readonly stagedPaths: number
   /** Reasons to ask a person, each of which completes "REPOSITORY: …". */
   readonly doubts: readonly string[]
-  /** The same, of things that would make the refusals of this file meaningless. */
+  /** Reasons why parts could not be read, without which the refusals of this file would mean nothing. */
   readonly unread: readonly string[]
 }
 
 /** The moves of change sets in repositories of the workspace; empty when they move nothing. */
 export type GitMoves = readonly RepositoryMoves[]
 
-export type ToldMove = { readonly title: string; readonly folder: string; readonly commit?: string }
+export type MoveLine = { readonly title: string; readonly folder: string; readonly commit?: string }
 
 /** @returns one line for each reference that moved, `commit 25efb28 on master: "fix: the sum" by "Ann", 1 file`, and for each of its further commits */
-export function tellMoves(git: GitMoves): readonly ToldMove[] {
+export function describeMoves(git: GitMoves): readonly MoveLine[] {
   return git.flatMap(({ folder, refs, commits, stagedPaths, branch }) => {
     const byId = new Map(commits.map((commit) => [commit.id, commit]))
     const where = folder === '.git' ? '' : ` in ${quote(folder)}`
     const seen = new Set<string>()
-    const tell = (commit: MovedCommit, on: string): readonly ToldMove[] => {
+    const tell = (commit: MovedCommit, on: string): readonly MoveLine[] => {
       const { id, subject, author, files } = commit
       if (seen.has(id)) return []
       seen.add(id)
@@ -63,12 +63,12 @@ export function tellMoves(git: GitMoves): readonly ToldMove[] {
         { folder, commit: id, title: `commit ${id.slice(0, 7)}${on}: ${quote(subject)} by ${quote(author)}, ${count(files, 'file')}` },
       ]
     }
-    const lines = refs.flatMap(({ name, from, to, commits: [first, ...more] }): readonly ToldMove[] => {
+    const lines = refs.flatMap(({ name, from, to, commits: [first, ...more] }): readonly MoveLine[] => {
       const newest = first === undefined ? undefined : byId.get(first)
       const on = `${shortName(name)}${where}`
       const latest = newest ? tell(newest, ` on ${on}`) : []
-      const told = [...latest, ...more.flatMap((id) => byId.get(id) ?? []).flatMap((each) => tell(each, ` on ${on}, too`))]
-      if (told.length > 0) return told
+      const commitLines = [...latest, ...more.flatMap((id) => byId.get(id) ?? []).flatMap((each) => tell(each, ` on ${on}, too`))]
+      if (commitLines.length > 0) return commitLines
       if (to === undefined) return name === 'HEAD' ? [] : [{ folder, title: `${on} is deleted; it was ${from?.slice(0, 7)}` }]
       return [
         {

@@ -6,17 +6,17 @@ import { bringsHistory, plainGit } from '../command/plain-git.ts'
 import { forbiddenPlace, isUnder, type PathPolicy } from '../targets/path.ts'
 import { folded, isProtectedName, protectedRows } from '../targets/protected.ts'
 import { type ChangeView, folderOf, inFolder, isBelow, resolveLink } from './change-view.ts'
-import type { Finding, ReviewContext } from './review-context.ts'
+import type { ChangeFinding, ReviewContext } from './review-context.ts'
 
 /** @returns why this path may not change, or undefined */
-export type PathLock = (path: string) => Omit<Finding, 'path'> | undefined
+export type PathLock = (path: string) => Omit<ChangeFinding, 'path'> | undefined
 
 export function createPathLock(view: ChangeView, { policy, command, isForbiddenRead, runByGit = [] }: ReviewContext): PathLock {
   const forbidden = lockedPlaces(policy.forbiddenPaths.map((entry) => forbiddenPlace(entry, policy)))
   const own = lockedPlaces(policy.protectedPaths.filter((entry) => entry === policy.workspace || !isUnder(policy.workspace, entry)))
   const run = lockedPlaces(runByGit)
   const aliases = protectedLinks(view, policy)
-  const deny = (rule: Finding['rule'], why: string) => ({ weight: 'deny', rule, why }) as const
+  const deny = (rule: ChangeFinding['rule'], why: string) => ({ weight: 'deny', rule, why }) as const
   const sub = plainGit(command)
   const name = bringsHistory(sub)
     ? ({ weight: 'person', rule: 'changes.git_asks', why: `"git ${sub}" brings it, and other programs run or obey it` } as const)
@@ -33,7 +33,7 @@ export function createPathLock(view: ChangeView, { policy, command, isForbiddenR
   }
 }
 
-/** What lies in an exact `.git` is judged as part of a repository (git/), every other spelling of that name is refused. */
+/** Exempts paths in an exact `.git`, which are judged as parts of a repository (git/); every other spelling of that name is refused. */
 function isProtected(path: string): boolean {
   return isProtectedName(path.includes('.git') ? path.replace(/(?<=^|\/)\.git(?=\/|$)/g, '-') : path)
 }

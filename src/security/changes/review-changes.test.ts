@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { protectedNames } from '../targets/protected.ts'
 import { beyondLimits } from './harmless/harmless.ts'
 import { runUnaskedNames } from './harmless/run-unasked.ts'
-import { type Entry, lookAt, policy, review } from './review.fixture.ts'
+import { type FixtureEntry, lookAt, policy, review } from './review.fixture.ts'
 import { reviewChanges } from './review-changes.ts'
 
 const deny = (rule: string) => expect.objectContaining({ verdict: 'deny', rule })
@@ -10,7 +10,11 @@ const ask = (rule: string) => expect.objectContaining({ verdict: 'ask', rule })
 const apply = (rule: string) => expect.objectContaining({ verdict: 'apply', rule })
 
 describe('a change set is dropped, at every level and whatever was approved, with', () => {
-  const denied = (change: { readonly [path: string]: Entry }, rule: string, before: { readonly [path: string]: Entry } = {}) => {
+  const denied = (
+    change: { readonly [path: string]: FixtureEntry },
+    rule: string,
+    before: { readonly [path: string]: FixtureEntry } = {},
+  ) => {
     for (const level of ['supervised', 'auto', 'full'] as const)
       for (const approved of [false, true]) expect(review(before, { 'fine.txt': 'x', ...change }, { level, approved })).toEqual(deny(rule))
   }
@@ -169,7 +173,7 @@ describe('without a refusal', () => {
       apply('changes.harmless'),
     )
     expect(review({ 'b.txt': '1' }, { 'b.txt': undefined })).toEqual(apply('changes.harmless'))
-    const doubtful: readonly (readonly [string, Entry])[] = [
+    const doubtful: readonly (readonly [string, FixtureEntry])[] = [
       ['run.sh', { file: '#!/bin/sh', mode: 0o755 }],
       ['link', { link: 'a' }],
       ['wide.md', { file: 'x', mode: 0o646 }],
@@ -196,7 +200,7 @@ describe('without a refusal', () => {
   })
 
   test('other content of an executable asks, and so does a file that becomes one', () => {
-    const script = (text: string, mode: number): Entry => ({ file: text, mode })
+    const script = (text: string, mode: number): FixtureEntry => ({ file: text, mode })
     expect(review({ 'run.sh': script('a', 0o755) }, { 'run.sh': script('b', 0o755) })).toEqual(ask('changes.not_harmless'))
     expect(review({ 'run.sh': script('a', 0o755) }, { 'run.sh': script('b', 0o644) })).toEqual(ask('changes.not_harmless'))
     expect(review({ 'run.sh': script('a', 0o755) }, { 'run.sh': undefined })).toEqual(apply('changes.harmless'))

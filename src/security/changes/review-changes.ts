@@ -10,12 +10,12 @@ import type { RuleName } from '../rules.ts'
 import { isUnder } from '../targets/path.ts'
 import { type ChangeView, createChangeView, resolveLink } from './change-view.ts'
 import { judgeGitChanges } from './git/git-changes.ts'
-import { type GitMoves, isOwnOfGit, tellMoves } from './git-moves.ts'
+import { describeMoves, type GitMoves, isOwnOfGit } from './git-moves.ts'
 import { beyondLimits, createHarmlessJudge, findSecrets } from './harmless/harmless.ts'
 import { judgeGitMoves } from './harmless/judge-moves.ts'
 import { isHiddenSetting } from './harmless/run-unasked.ts'
 import { createPathLock, type PathLock } from './locked-paths.ts'
-import { type Finding, type ReviewContext, tellFindings } from './review-context.ts'
+import { type ChangeFinding, describeFindings, type ReviewContext } from './review-context.ts'
 
 type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason' | 'doubts'> & { readonly rule: RuleName | `rule.${string}` }
 
@@ -26,8 +26,8 @@ type Decision = Pick<ChangeReview, 'verdict' | 'rule' | 'reason' | 'doubts'> & {
 export function reviewChanges(changes: readonly Change[], context: ReviewContext): ChangeReview {
   const summary = summariseChanges(changes, context.git)
   const { verdict, rule, reason, doubts } = decideSafely(changes, context)
-  const told = cut(reason + omissions(changes), 4_000)
-  return { digest: changesDigest(changes), verdict, rule, reason: told, summary, count: changes.length, doubts }
+  const shownReason = cut(reason + omissions(changes), 4_000)
+  return { digest: changesDigest(changes), verdict, rule, reason: shownReason, summary, count: changes.length, doubts }
 }
 
 /** Whether the judgement of now is worse than the one that let the changes through, or that a person answered with yes. */
@@ -37,14 +37,14 @@ export function isWorse(now: ChangeReview, then: ChangeReview | undefined): bool
 }
 
 /**
- * Returns what would be refused of the changes whatever the level, each as one line. Never throws: what cannot be judged is refused. An
- * undo is judged so: it needs no question, because a person asks for it.
+ * Returns the changes that every level would refuse, one line each. Never throws: what cannot be judged is refused. An undo is judged this
+ * way: it needs no question, because a person asks for it.
  */
 export function refusalsOf(changes: readonly Change[], context: ReviewContext): readonly string[] {
   try {
     const denied = findingsOf(changes, context).filter(({ weight }) => weight === 'deny')
     const ruled = context.ruled?.verdict === 'deny' ? [context.ruled.reason] : []
-    return [...denied.map((finding) => tellFindings([finding])), ...ruled]
+    return [...denied.map((finding) => describeFindings([finding])), ...ruled]
   } catch (error) {
     return [`the judgement of the changes failed (${String(error)})`]
   }
@@ -68,12 +68,12 @@ function decide(changes: readonly Change[], context: ReviewContext): Decision {
   return { ...weigh(view, context, findings), ...(doubts && { doubts }) }
 }
 
-function findingsIn(view: ChangeView, context: ReviewContext): readonly Finding[] {
+function findingsIn(view: ChangeView, context: ReviewContext): readonly ChangeFinding[] {
   const lock = createPathLock(view, context)
   return [...paths(view, context, lock), ...judgeGitChanges(view, context), ...judgeGitMoves(view, { ...context, lock })]
 }
 
-function doubtsOf(findings: readonly Finding[], ruled: string | undefined): string | undefined {
+function doubtsOf(findings: readonly ChangeFinding[], ruled: string | undefined): string | undefined {
   if (findings.length === 0 && ruled === undefined) return undefined
   return digest([
     ...findings.map(({ weight, rule, path, why }) => `${weight} ${rule} ${path.toWellFormed()} ${why.toWellFormed()}`).sort(),
@@ -81,19 +81,19 @@ function doubtsOf(findings: readonly Finding[], ruled: string | undefined): stri
   ])
 }
 
-function weigh(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision {
+function weigh(view: ChangeView, context: ReviewContext, findings: readonly ChangeFinding[]): Decision {
   const denied = findings.filter(({ weight }) => weight === 'deny')
   if (denied[0])
-    return dropped(denied[0].rule, `${tellFindings(denied)}. Nothing was applied; leave these paths alone, or ask the operator`)
+    return dropped(denied[0].rule, `${describeFindings(denied)}. Nothing was applied; leave these paths alone, or ask the operator`)
   const { ruled, approved, level } = context
   if (ruled?.verdict === 'deny') return dropped(ruled.rule, `${ruled.reason}. Nothing was applied`)
-  if (ruled) return asking(ruled.rule, findings.length > 0 ? `${ruled.reason}; ${tellFindings(findings)}` : ruled.reason)
+  if (ruled) return asking(ruled.rule, findings.length > 0 ? `${ruled.reason}; ${describeFindings(findings)}` : ruled.reason)
   if (approved) return { verdict: 'apply', rule: 'changes.approved', reason: 'the command was approved before it ran' }
   return questions(view, context, findings) ?? harmless(level)
 }
 
 /** @returns what the rules say of changes that are in the workspace already, whatever the level */
-export function findingsOf(changes: readonly Change[], context: ReviewContext): readonly Finding[] {
+export function findingsOf(changes: readonly Change[], context: ReviewContext): readonly ChangeFinding[] {
   return findingsIn(createChangeView(changes, context.look), context)
 }
 
@@ -110,7 +110,7 @@ function harmless(level: ReviewContext['level']): Decision {
   return { verdict: 'apply', rule: 'changes.harmless', reason: 'every change is harmless' }
 }
 
-function paths(view: ChangeView, context: ReviewContext, lock: PathLock): readonly Finding[] {
+function paths(view: ChangeView, context: ReviewContext, lock: PathLock): readonly ChangeFinding[] {
   return view.changes.flatMap((change) => {
     const locked = lock(change.path)
     const link = judgeLink(change, { view, context, lock })
@@ -119,13 +119,13 @@ function paths(view: ChangeView, context: ReviewContext, lock: PathLock): readon
 }
 
 /** `findings` deny nothing. In full only those that a person must allow ask. */
-function questions(view: ChangeView, context: ReviewContext, findings: readonly Finding[]): Decision | undefined {
+function questions(view: ChangeView, context: ReviewContext, findings: readonly ChangeFinding[]): Decision | undefined {
   const { level, hasSecret, policy, git } = context
   const personal = findings.filter(({ weight }) => weight === 'person')
-  if (personal[0]) return asking(personal[0].rule, tellFindings(personal))
+  if (personal[0]) return asking(personal[0].rule, describeFindings(personal))
   if (level === 'full') return policy.toolSettings === 'allow' ? undefined : hiddenSettings(view, context)
   const secrets = hasSecret ? findSecrets(view, hasSecret) : []
-  if (secrets.length > 0) return asking('changes.secret', tellFindings(secrets))
+  if (secrets.length > 0) return asking('changes.secret', describeFindings(secrets))
   const limit = beyondLimits(view.changes, git !== undefined)
   if (limit !== undefined) return asking('changes.limits', limit)
   const { askAbout, isOnlyOutput } = createHarmlessJudge(view, context)
@@ -135,18 +135,21 @@ function questions(view: ChangeView, context: ReviewContext, findings: readonly 
       rule: 'changes.ignored',
       reason: 'git ignores everything that changed, and no program runs or obeys it unasked',
     }
-  const told = findings.length > 0 ? `; ${tellFindings(findings)}` : ''
+  const details = findings.length > 0 ? `; ${describeFindings(findings)}` : ''
   if (level === 'supervised')
-    return asking(findings[0]?.rule ?? 'changes.supervised', `autonomy is supervised: changes to the workspace need a yes${told}`)
+    return asking(findings[0]?.rule ?? 'changes.supervised', `autonomy is supervised: changes to the workspace need a yes${details}`)
   const doubts = [...findings, ...view.changes.flatMap((change) => askAbout(change) ?? [])]
-  return doubts[0] && asking(doubts[0].rule, tellFindings(doubts))
+  return doubts[0] && asking(doubts[0].rule, describeFindings(doubts))
 }
 
-/** The configuration of a tool, or an instruction for an agent, would act outside of every sandbox without anybody having looked at it. */
+/**
+ * Asks about the configuration of tools and instructions for agents, which would act outside every sandbox without a person having seen
+ * them.
+ */
 function hiddenSettings(view: ChangeView, context: ReviewContext): Decision | undefined {
   const { askAbout } = createHarmlessJudge(view, context)
   const found = view.changes.flatMap((change) => (isHiddenSetting(change.path) && change.after ? (askAbout(change) ?? []) : []))
-  return found[0] && asking(found[0].rule, `${tellFindings(found)} (security.tool_settings = "allow" lets full change such files)`)
+  return found[0] && asking(found[0].rule, `${describeFindings(found)} (security.tool_settings = "allow" lets full change such files)`)
 }
 
 function omissions(changes: readonly Change[]): string {
@@ -164,9 +167,9 @@ const systemFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/op
 type Links = { readonly view: ChangeView; readonly context: ReviewContext; readonly lock: PathLock }
 
 /** Judges new and changed symbolic links: they may lead to places in the workspace, or to folders that a command only reads. */
-function judgeLink({ path, before, after }: Change, { view, context, lock }: Links): Finding | undefined {
+function judgeLink({ path, before, after }: Change, { view, context, lock }: Links): ChangeFinding | undefined {
   if (after?.kind !== 'link' || (before?.kind === 'link' && before.target === after.target)) return
-  const deny = (rule: Finding['rule'], why: string) => ({ weight: 'deny', rule, path, why }) as const
+  const deny = (rule: ChangeFinding['rule'], why: string) => ({ weight: 'deny', rule, path, why }) as const
   const end = resolveLink({ view, policy: context.policy, link: path, side: 'after' })
   if (end === undefined) return deny('changes.link', 'a link that cannot be followed')
   if (end.outside !== undefined) {
@@ -215,10 +218,10 @@ function text(value: string): string {
   return JSON.stringify(value)
 }
 
-type Kind = 'changed' | 'new' | 'deleted' | 'renamed' | 'mode changed' | 'touched' | 'left out'
+type ShownKind = 'changed' | 'new' | 'deleted' | 'renamed' | 'mode changed' | 'touched' | 'left out'
 
 /** One line of a summary or a diff; `from` is the old name of a renamed file. */
-type ShownChange = { readonly kind: Kind; readonly path: string; readonly from?: string; readonly isFolder: boolean }
+type ShownChange = { readonly kind: ShownKind; readonly path: string; readonly from?: string; readonly isFolder: boolean }
 
 const pathsShown = 6
 
@@ -228,7 +231,7 @@ const pathsShown = 6
  */
 export function summariseChanges(changes: readonly Change[], git: GitMoves = []): string {
   if (changes.length === 0) return 'nothing changed'
-  const moves = tellMoves(git).map(({ title }) => title)
+  const moves = describeMoves(git).map(({ title }) => title)
   const rest = changes.filter(({ path }) => !isOwnOfGit(path, git))
   const more = moves.length > movesShown ? [`and ${count(moves.length - movesShown, 'more move')}`] : []
   const own = moves.length === 0 && rest.length === 0 ? [`${count(changes.length, 'path')} of git's own`] : []
@@ -240,25 +243,25 @@ const movesShown = 4
 function summaryOf(changes: readonly Change[]): string {
   const shown = describeChanges(changes)
   const files = shown.filter(({ isFolder }) => !isFolder)
-  const told = files.length > 0 ? files : shown
+  const entries = files.length > 0 ? files : shown
   const noun = files.length > 0 ? 'file' : 'folder'
-  const paths = told.slice(0, pathsShown).map(({ path, from }) => (from === undefined ? path : `${from} → ${path}`))
-  const more = told.length > pathsShown ? ', …' : ''
-  return `${count(told.length, noun)}: ${kinds(told)}: ${paths.join(', ')}${more}`
+  const paths = entries.slice(0, pathsShown).map(({ path, from }) => (from === undefined ? path : `${from} → ${path}`))
+  const more = entries.length > pathsShown ? ', …' : ''
+  return `${count(entries.length, noun)}: ${kinds(entries)}: ${paths.join(', ')}${more}`
 }
 
 function kinds(shown: readonly ShownChange[]): string {
-  const numbers = new Map<Kind, number>()
+  const numbers = new Map<ShownKind, number>()
   for (const { kind } of shown) numbers.set(kind, (numbers.get(kind) ?? 0) + 1)
   return [...numbers].map(([kind, number]) => `${grouped(number)} ${kind}`).join(', ')
 }
 
 /** A deleted and a new file with the same content are one renamed file; everything else stays one entry per change, in order. */
 export function describeChanges(changes: readonly Change[]): readonly ShownChange[] {
-  const gone = deletedByContent(changes)
+  const deleted = deletedByContent(changes)
   const renamed = new Map<string, string>()
   for (const { path, before, after } of changes) {
-    const from = before === undefined && isContent(after) ? gone.get(after.sha256)?.shift() : undefined
+    const from = before === undefined && isContent(after) ? deleted.get(after.sha256)?.shift() : undefined
     if (from !== undefined) renamed.set(path, from)
   }
   const old = new Set(renamed.values())
@@ -272,23 +275,23 @@ export function describeChanges(changes: readonly Change[]): readonly ShownChang
 
 type Content = EntryState & { readonly sha256: string }
 
-/** All empty files are alike, so an empty one is not taken for another one renamed. */
+/** Leaves out empty files: they are all alike, so an empty new file does not count as a renamed one. */
 function isContent(state: EntryState | undefined): state is Content {
   return state?.kind === 'file' && state.sha256 !== undefined && state.size !== 0
 }
 
 function deletedByContent(changes: readonly Change[]): Map<string, string[]> {
-  const gone = new Map<string, string[]>()
+  const deleted = new Map<string, string[]>()
   for (const { path, before, after } of changes) {
     if (after !== undefined || !isContent(before)) continue
-    const paths = gone.get(before.sha256)
-    if (paths === undefined) gone.set(before.sha256, [path])
+    const paths = deleted.get(before.sha256)
+    if (paths === undefined) deleted.set(before.sha256, [path])
     else paths.push(path)
   }
-  return gone
+  return deleted
 }
 
-function kindOf({ before, after }: Change): Kind {
+function kindOf({ before, after }: Change): ShownKind {
   if (after === undefined) return 'deleted'
   if (after.kind === 'other') return 'left out'
   if (before === undefined) return 'new'

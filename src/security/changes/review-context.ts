@@ -1,4 +1,4 @@
-/** Defines what the judgement of a change set needs to know besides the changes themselves. */
+/** Defines what the judgement of a change set needs besides the changes themselves, and the findings that its rules report. */
 
 import { count, quote } from '../../kit/text.ts'
 import type { EntryState } from '../../runtime/changes.ts'
@@ -47,9 +47,9 @@ export type ReviewContext = {
    * Whether git ignored the path before: by a rule for a folder above it, or by one for its own name. It ignores nothing that it tracks.
    */
   readonly ignored?: ((path: string, isFolder: boolean) => 'folder' | 'name' | undefined) | undefined
-  /** Whether a person said "always" to what this very path holds. */
+  /** Whether a person answered "always" for exactly this path. */
   readonly answered?: ((path: string) => boolean) | undefined
-  /** What the operator's own rules say of these changes; undefined when none is about them. */
+  /** The decision of the operator's own rules about these changes; undefined when no rule concerns them. */
   readonly ruled?: RuleOnChanges | undefined
   /** Absolute paths that git settings outside the workspace name as programs or hook folders. */
   readonly runByGit?: readonly string[]
@@ -64,14 +64,14 @@ export type ReviewContext = {
 export type Weight = 'deny' | 'person' | 'ask'
 
 /** `why` completes "path: …". */
-export type Finding = { readonly weight: Weight; readonly rule: RuleName; readonly path: string; readonly why: string }
+export type ChangeFinding = { readonly weight: Weight; readonly rule: RuleName; readonly path: string; readonly why: string }
 
 const named = 10
 
 /** @returns one clause with the first ten paths, those with the same reason together, and the number of all */
-export function tellFindings(findings: readonly Finding[]): string {
+export function describeFindings(findings: readonly ChangeFinding[]): string {
   const byReason = new Map<string, string[]>()
   for (const { path, why } of findings.slice(0, named)) byReason.set(why, [...(byReason.get(why) ?? []), quote(path)])
-  const told = [...byReason].map(([why, paths]) => `${paths.join(', ')}: ${why}`).join('; ')
-  return findings.length > named ? `${told}; and ${count(findings.length - named, 'more path')}` : told
+  const clauses = [...byReason].map(([why, paths]) => `${paths.join(', ')}: ${why}`).join('; ')
+  return findings.length > named ? `${clauses}; and ${count(findings.length - named, 'more path')}` : clauses
 }

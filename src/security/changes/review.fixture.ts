@@ -6,20 +6,20 @@ import { reviewChanges } from './review-changes.ts'
 import type { Look, ReviewContext, Side } from './review-context.ts'
 
 /** A text is a file; `{ link }`, `{ folder }`, `{ other }` and `{ file, mode }` are what they say. */
-export type Entry =
+export type FixtureEntry =
   | string
   | { readonly link: string }
   | { readonly folder: true; readonly mode?: number }
   | { readonly other: true }
   | { readonly file: string | Uint8Array; readonly mode: number }
 
-export type Tree = { readonly [path: string]: Entry }
+export type Tree = { readonly [path: string]: FixtureEntry }
 
 export const policy = { workspace: '/home/u/ws', workspaceOnly: true, forbiddenPaths: [], protectedPaths: [], home: '/home/u' }
 
 /** Adds the folders above each path. */
-function whole(tree: Tree): Map<string, Entry> {
-  const all = new Map<string, Entry>()
+function whole(tree: Tree): Map<string, FixtureEntry> {
+  const all = new Map<string, FixtureEntry>()
   for (const [path, entry] of Object.entries(tree)) {
     const parts = path.split('/')
     for (let depth = 1; depth < parts.length; depth++) {
@@ -33,13 +33,13 @@ function whole(tree: Tree): Map<string, Entry> {
 
 const encoder = new TextEncoder()
 
-function bytesOf(entry: Entry | undefined): Uint8Array | undefined {
+function bytesOf(entry: FixtureEntry | undefined): Uint8Array | undefined {
   if (typeof entry === 'string') return encoder.encode(entry)
   if (entry === undefined || !('file' in entry)) return
   return typeof entry.file === 'string' ? encoder.encode(entry.file) : entry.file
 }
 
-function stateOf(entry: Entry | undefined): EntryState | undefined {
+function stateOf(entry: FixtureEntry | undefined): EntryState | undefined {
   if (entry === undefined) return
   const bytes = bytesOf(entry)
   if (bytes)
@@ -55,7 +55,7 @@ function stateOf(entry: Entry | undefined): EntryState | undefined {
 }
 
 export function lookAt(before: Tree, after: Tree): Look {
-  const trees: { readonly [side in Side]: Map<string, Entry> } = { before: whole(before), after: whole(after) }
+  const trees: { readonly [side in Side]: Map<string, FixtureEntry> } = { before: whole(before), after: whole(after) }
   return {
     read: (path, side, maxBytes) => bytesOf(trees[side].get(path))?.slice(0, maxBytes),
     kind: (path, side) => (path === '' ? 'folder' : stateOf(trees[side].get(path))?.kind),
@@ -83,10 +83,10 @@ export function changesBetween(before: Tree, after: Tree): readonly Change[] {
 /** Everything of `before` stays, except what `change` replaces, adds or, with undefined, deletes. */
 export function review(
   before: Tree,
-  change: { readonly [path: string]: Entry | undefined },
+  change: { readonly [path: string]: FixtureEntry | undefined },
   context: Partial<ReviewContext> = {},
 ): ChangeReview {
-  const merged: { readonly [path: string]: Entry | undefined } = { ...before, ...change }
+  const merged: { readonly [path: string]: FixtureEntry | undefined } = { ...before, ...change }
   const after: Tree = Object.fromEntries(Object.entries(merged).flatMap(([path, entry]) => (entry === undefined ? [] : [[path, entry]])))
   return reviewChanges(changesBetween(before, after), { policy, level: 'auto', approved: false, look: lookAt(before, after), ...context })
 }

@@ -1,6 +1,6 @@
 /**
  * Decides what a plain git fetch, pull or push would do: with which server, with which references, and with which words git runs outside
- * the sandbox. That git works in an empty repository of our own, so it never reads the settings of the user's repository.
+ * the sandbox. That git works in a separate, empty repository, so it never reads the settings of the user's repository.
  */
 
 import { quote } from '../../kit/text.ts'
@@ -20,7 +20,7 @@ import {
 } from './transfer.ts'
 import type { CommandPlan } from './verdict.ts'
 
-type Asked = {
+type TransferQuestion = {
   readonly plan: CommandPlan
   readonly cwd: string
   readonly read: ReadRepository
@@ -28,7 +28,7 @@ type Asked = {
 }
 
 /** @returns undefined for every other command, which runs in the sandbox as usual; also for a remote that is a folder */
-export async function judgeTransfer({ plan, cwd, read, policy }: Asked): Promise<TransferVerdict | undefined> {
+export async function judgeTransfer({ plan, cwd, read, policy }: TransferQuestion): Promise<TransferVerdict | undefined> {
   const words = transferWords(plan)
   const facts = words && (await read(cwd, words.folders))
   if (words === undefined || facts === undefined) return
@@ -65,7 +65,7 @@ function usualRemote(operation: TransferOperation, { local, user, branch }: Repo
   return pushed ?? last(local, `branch.${branch}.remote`) ?? 'origin'
 }
 
-/** Only the user's own settings may rewrite an address; that the repository's own do is refused before. */
+/** Rewrites an address by the user's own settings only; repositories whose settings rewrite addresses were refused before. */
 function urlOf(remote: string, operation: TransferOperation, { local, user }: RepositoryFacts): string | undefined {
   const [url] = all(local, `remote.${remote}.url`)
   if (operation !== 'push') return url && rewriteUrl(url, user, ['insteadof'])
@@ -134,9 +134,11 @@ function joining(options: ReadonlySet<string>, settings: readonly GitSetting[], 
 type AskedRefs = { readonly words: TransferWords; readonly facts: RepositoryFacts; readonly remote: string }
 
 /** `id` is empty for a deletion; `branch` is the local branch, without refs/heads/. */
-type Sent = { readonly id: string; readonly to: string; readonly force: boolean; readonly branch?: string | undefined }
+type PushedRef = { readonly id: string; readonly to: string; readonly force: boolean; readonly branch?: string | undefined }
 
-/** Resolves what a push sends to commits, so that a yes covers exactly these, and says which references it replaces or deletes. */
+/**
+ * Resolves what a push sends to commits, so that an approval covers exactly these, and names the references that it replaces or deletes.
+ */
 function pushedRefs({ words, facts, remote }: AskedRefs): TransferredRefs {
   const { options, refs } = words
   const tags = options.has('tags') ? [...facts.refs].filter(([name]) => name.startsWith('refs/tags/')) : []
@@ -148,7 +150,7 @@ function pushedRefs({ words, facts, remote }: AskedRefs): TransferredRefs {
   const named = sent.flatMap((one) => ('ok' in one ? [] : [one]))
   const each = [...named, ...tags.map(([to, id]) => ({ id, to, force: false }))]
   if (each.length === 0) return refuse('git.refs', 'there is nothing to push: the repository has no tags')
-  const isForced = (one: Sent) => one.id !== '' && (one.force || options.has('force') || options.has('force-with-lease'))
+  const isForced = (one: PushedRef) => one.id !== '' && (one.force || options.has('force') || options.has('force-with-lease'))
   const flags = ['quiet', 'verbose', 'force', 'force-with-lease'].filter((name) => options.has(name)).map((name) => `--${name}`)
   return {
     ok: true,
@@ -160,7 +162,7 @@ function pushedRefs({ words, facts, remote }: AskedRefs): TransferredRefs {
   }
 }
 
-function saidOf({ id, to, branch }: Sent, forced: boolean): string {
+function saidOf({ id, to, branch }: PushedRef, forced: boolean): string {
   const short = to.replace(/^refs\/(?:heads|tags)\//, '')
   if (id === '') return `DELETES ${short} there`
   const from = branch === undefined || branch === short ? '' : `${branch} to `
@@ -180,7 +182,7 @@ function usualSpec({ branch, local, user }: RepositoryFacts, remote: string): st
   return [branch]
 }
 
-function sentBy(spec: string, facts: RepositoryFacts, options: ReadonlySet<string>): Sent | Refusal {
+function sentBy(spec: string, facts: RepositoryFacts, options: ReadonlySet<string>): PushedRef | Refusal {
   const [from = '', to] = spec.replace(/^\+/, '').split(':')
   const force = spec.startsWith('+')
   if (options.has('delete')) return { id: '', to: fullName(from, 'heads'), force }
@@ -205,7 +207,7 @@ function fullName(name: string, kind: 'heads' | 'tags'): string {
   return name.startsWith('refs/') ? name : `refs/${kind}/${name}`
 }
 
-function upstreamOf({ id, to, branch }: Sent, remote: string): readonly (readonly string[])[] {
+function upstreamOf({ id, to, branch }: PushedRef, remote: string): readonly (readonly string[])[] {
   if (id === '' || branch === undefined || !to.startsWith('refs/heads/')) return []
   return [
     ['config', `branch.${branch}.remote`, remote],

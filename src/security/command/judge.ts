@@ -3,13 +3,13 @@
 import { type ParsedScript, parse } from 'unbash'
 import { blockingRule, namesToBlock, removalIn } from './flow/destructive.ts'
 import { invoke } from './flow/invoke.ts'
-import { type Flow, HOLE, type Inner, type Look, noFeed, type Place, resolvePath, type Scope } from './flow/model.ts'
+import { type Flow, HOLE, type Inner, type JudgeContext, noFeed, resolvePath, type Scope, type WalkState } from './flow/model.ts'
 import { searchTexts } from './flow/search.ts'
 import { argsOf } from './flow/value.ts'
 import { walkScript } from './flow/walk-script.ts'
 import { freeBuiltins, isRefusedName, riskyBuiltins } from './names.ts'
 import { printScript } from './syntax/print.ts'
-import { hiddenCharacter, isTooLong, maxBytes, maxLevels, maxNodes, mentionsCommand, type Survey, survey } from './syntax/survey.ts'
+import { hiddenCharacter, isTooLong, maxBytes, maxLevels, maxNodes, mentionsCommand, type ScriptSurvey, survey } from './syntax/survey.ts'
 import type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
 
 export type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
@@ -17,7 +17,7 @@ export type { CommandPlan, CommandPolicy, CommandVerdict } from './verdict.ts'
 /** Pure, synchronous; never throws: any internal failure is a refusal. */
 export function judgeCommand(script: string, policy: CommandPolicy): CommandVerdict {
   try {
-    return judge(script, policy)
+    return decide(script, policy)
   } catch (error) {
     return refusal('command.unparseable', `the command could not be judged (${String(error).slice(0, 80)}); write it more simply`)
   }
@@ -38,18 +38,18 @@ function refusal(rule: string, reason: string): CommandVerdict {
   }
 }
 
-function judge(text: string, policy: CommandPolicy): CommandVerdict {
+function decide(text: string, policy: CommandPolicy): CommandVerdict {
   if (text.includes('\0')) return refusal('command.nul', 'the command holds a NUL byte; leave it out')
-  const look = createLook(policy)
+  const judge = createJudge(policy)
   const hidden = hiddenCharacter(text) ?? (text.includes(HOLE) ? 'U+F8FF' : undefined)
-  if (hidden !== undefined) look.raise('command.hidden', `the command holds ${hidden}, which does not show; write it as an escape in $'…'`)
-  const read = readText(look, text, { level: 1, outer: undefined, inner: { shared: false } })
-  const plan = read?.complete ? planOf(look, read.script, read.place) : undefined
-  checkCalls(look)
-  return verdictOf(look, plan)
+  if (hidden !== undefined) judge.raise('command.hidden', `the command holds ${hidden}, which does not show; write it as an escape in $'…'`)
+  const read = readText(judge, text, { level: 1, outer: undefined, inner: { shared: false } })
+  const plan = read?.complete ? planOf(judge, read.script, read.place) : undefined
+  checkCalls(judge)
+  return verdictOf(judge, plan)
 }
 
-function verdictOf({ found }: Look, plan: CommandPlan | undefined): CommandVerdict {
+function verdictOf({ found }: JudgeContext, plan: CommandPlan | undefined): CommandVerdict {
   const executables = [...found.executables]
   const shared = { executables, writes: [...found.writes], readOnly: false, runs: [...found.runs], hosts: [...found.hosts] }
   if (found.blocked) return { verdict: 'blocked', risk: 'high', ...found.blocked, plan: undefined, ...shared }
@@ -67,8 +67,8 @@ function verdictOf({ found }: Look, plan: CommandPlan | undefined): CommandVerdi
   }
 }
 
-function createLook(policy: CommandPolicy): Look {
-  const found: Look['found'] = {
+function createJudge(policy: CommandPolicy): JudgeContext {
+  const found: JudgeContext['found'] = {
     blocked: undefined,
     high: undefined,
     nodes: 0,
@@ -86,7 +86,7 @@ function createLook(policy: CommandPolicy): Look {
     texts: new Set(),
     runsArguments: new Set(),
   }
-  const look: Look = {
+  const judge: JudgeContext = {
     policy,
     found,
     block: (rule, reason) => {
@@ -95,59 +95,63 @@ function createLook(policy: CommandPolicy): Look {
     raise: (rule, reason) => {
       found.high ??= { rule, reason }
     },
-    invoke: (args, place) => invoke(look, args, place),
-    script: (script, place) => walkScript(look, script, place),
-    text: (text, place, inner) => judgeText(look, text, { place, inner }),
+    invoke: (args, place) => invoke(judge, args, place),
+    script: (script, place) => walkScript(judge, script, place),
+    text: (text, place, inner) => judgeText(judge, text, { place, inner }),
   }
-  return look
+  return judge
 }
 
-function judgeText(look: Look, text: string, { place, inner }: { place: Place; inner: Inner }): ReturnType<Look['text']> {
-  look.found.texts.add(text)
-  const read = readText(look, text, { level: place.level + 1, outer: place, inner })
+function judgeText(
+  judge: JudgeContext,
+  text: string,
+  { place, inner }: { place: WalkState; inner: Inner },
+): ReturnType<JudgeContext['text']> {
+  judge.found.texts.add(text)
+  const read = readText(judge, text, { level: place.level + 1, outer: place, inner })
   const flow = read?.flow ?? { ok: undefined, fail: undefined, assigned: place.assigned, output: { ...noFeed, kind: 'unknown' } }
-  const { edits, dotted } = look.found
-  return { print: read?.complete ? printScript(read.script, { home: look.policy.home, edits, dotted }) : undefined, flow }
+  const { edits, dotted } = judge.found
+  return { print: read?.complete ? printScript(read.script, { home: judge.policy.home, edits, dotted }) : undefined, flow }
 }
 
-type Around = { readonly level: number; readonly outer: Place | undefined; readonly inner: Inner }
-type Read = { readonly script: ParsedScript; readonly place: Place; readonly flow: Flow; readonly complete: boolean }
+type TextContext = { readonly level: number; readonly outer: WalkState | undefined; readonly inner: Inner }
+type WalkedText = { readonly script: ParsedScript; readonly place: WalkState; readonly flow: Flow; readonly complete: boolean }
 
 /** Parses and walks the text; undefined when the text is too large. */
-function readText(look: Look, text: string, around: Around): Read | undefined {
-  if (isTooLong(text)) return tooMuch(look, text, `longer than ${maxBytes} bytes`)
-  if (around.level > maxLevels) return tooMuch(look, text, `nested more than ${maxLevels} levels deep`)
+function readText(judge: JudgeContext, text: string, around: TextContext): WalkedText | undefined {
+  if (isTooLong(text)) return tooMuch(judge, text, `longer than ${maxBytes} bytes`)
+  if (around.level > maxLevels) return tooMuch(judge, text, `nested more than ${maxLevels} levels deep`)
   const script = parse(text)
-  const seen = survey(script, { level: around.level, home: look.policy.home })
-  look.found.nodes += seen.nodes
-  if (seen.tooDeep) return tooMuch(look, text, `nested more than ${maxLevels} levels deep`)
-  if (look.found.nodes > maxNodes) return tooMuch(look, text, `of more than ${maxNodes} parts`)
-  if (seen.error !== undefined) unparseable(look, text, seen.error)
-  if (seen.refused !== undefined) look.raise('command.environment', `${seen.refused} decides which programs run or how; leave it out`)
-  checkFunctions(look, seen)
-  const place = placeOf(look, seen, around)
-  return { script, place, flow: walkScript(look, script, place), complete: seen.error === undefined }
+  const seen = survey(script, { level: around.level, home: judge.policy.home })
+  judge.found.nodes += seen.nodes
+  if (seen.tooDeep) return tooMuch(judge, text, `nested more than ${maxLevels} levels deep`)
+  if (judge.found.nodes > maxNodes) return tooMuch(judge, text, `of more than ${maxNodes} parts`)
+  if (seen.error !== undefined) unparseable(judge, text, seen.error)
+  if (seen.refused !== undefined) judge.raise('command.environment', `${seen.refused} decides which programs run or how; leave it out`)
+  checkFunctions(judge, seen)
+  const place = placeOf(judge, seen, around)
+  return { script, place, flow: walkScript(judge, script, place), complete: seen.error === undefined }
 }
 
-function tooMuch(look: Look, text: string, why: string): undefined {
-  look.raise('command.limit', `the command is ${why}; split it up`)
-  blockMentioned(look, text, why)
+function tooMuch(judge: JudgeContext, text: string, why: string): undefined {
+  judge.raise('command.limit', `the command is ${why}; split it up`)
+  blockMentioned(judge, text, why)
 }
 
 /** Text with unknown parts may still be valid shell at run time. */
-function unparseable(look: Look, text: string, error: string): void {
-  look.raise('command.unparseable', `the command is not complete, valid shell: ${error}`)
-  if (text.includes(HOLE)) blockMentioned(look, text, 'only partly known before it runs')
+function unparseable(judge: JudgeContext, text: string, error: string): void {
+  judge.raise('command.unparseable', `the command is not complete, valid shell: ${error}`)
+  if (text.includes(HOLE)) blockMentioned(judge, text, 'only partly known before it runs')
 }
 
-function blockMentioned(look: Look, text: string, why: string): void {
-  const named = mentionsCommand(text, namesToBlock(look.policy))
-  if (named !== undefined) look.block(blockingRule(named, look.policy), `the command is ${why}, and ${named} stands in it`)
-  const removal = removalIn(text, look.policy)
-  if (removal !== undefined) look.block('command.destructive', `the command is ${why}, and in it ${removal}`)
+function blockMentioned(judge: JudgeContext, text: string, why: string): void {
+  const named = mentionsCommand(text, namesToBlock(judge.policy))
+  if (named !== undefined) judge.block(blockingRule(named, judge.policy), `the command is ${why}, and ${named} stands in it`)
+  const removal = removalIn(text, judge.policy)
+  if (removal !== undefined) judge.block('command.destructive', `the command is ${why}, and in it ${removal}`)
 }
 
-function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Place {
+function placeOf(judge: JudgeContext, seen: ScriptSurvey, { level, outer, inner }: TextContext): WalkState {
   const own = { unset: seen.unset, moves: seen.moves, functions: seen.functions }
   const positional = seen.shifts ? undefined : inner.positional
   const start = {
@@ -156,7 +160,7 @@ function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Pla
     external: false,
     forks: outer?.forks ?? false,
     feed: outer?.feed ?? noFeed,
-    cwds: outer ? outer.cwds : [look.policy.cwd],
+    cwds: outer ? outer.cwds : [judge.policy.cwd],
   }
   if (!outer || !inner.shared) {
     const scope: Scope = { ...own, variables: seen.variables, opaque: seen.opaque, positional, inherits: outer !== undefined }
@@ -168,15 +172,15 @@ function placeOf(look: Look, seen: Survey, { level, outer, inner }: Around): Pla
 }
 
 /** A function with the name of a command would be trusted as that command. */
-function checkFunctions(look: Look, { functions }: Survey): void {
+function checkFunctions(judge: JudgeContext, { functions }: ScriptSurvey): void {
   for (const name of functions) {
-    const taken =
-      look.policy.allow.includes(name) ||
+    const isCommand =
+      judge.policy.allow.includes(name) ||
       freeBuiltins.has(name) ||
       riskyBuiltins.has(name) ||
       /^(eval|exec|source|trap|command|env|sh|bash)$/.test(name)
-    if (taken || name === 'command_not_found_handle' || isRefusedName(name))
-      look.raise('command.shadows', `a function named ${name} stands in for a command; give it another name`)
+    if (isCommand || name === 'command_not_found_handle' || isRefusedName(name))
+      judge.raise('command.shadows', `a function named ${name} stands in for a command; give it another name`)
   }
 }
 
@@ -184,13 +188,13 @@ function checkFunctions(look: Look, { functions }: Survey): void {
  * Judges functions that run their arguments by those arguments. Refuses functions that call themselves; in a pipe or the background they
  * multiply.
  */
-function checkCalls(look: Look): void {
-  const { calls, runsArguments } = look.found
+function checkCalls(judge: JudgeContext): void {
+  const { calls, runsArguments } = judge.found
   for (const { to, args, place } of [...calls]) {
     if (!runsArguments.has(to)) continue
-    look.invoke(args, { ...place, external: true })
+    judge.invoke(args, { ...place, external: true })
     searchTexts(
-      look,
+      judge,
       args.flatMap((arg) => arg.texts.filter((text) => /\s/.test(text))),
       place,
     )
@@ -203,29 +207,29 @@ function checkCalls(look: Look): void {
   }
   for (const { from, to, place } of calls) {
     if (from === undefined || (to !== from && !reaches(to, from))) continue
-    if (place.forks) look.block('command.fork_bomb', `${JSON.stringify(from)} starts itself again and again until the machine stops`)
-    else look.raise('command.unclear', `${JSON.stringify(from)} calls itself without an end that can be seen`)
+    if (place.forks) judge.block('command.fork_bomb', `${JSON.stringify(from)} starts itself again and again until the machine stops`)
+    else judge.raise('command.unclear', `${JSON.stringify(from)} calls itself without an end that can be seen`)
   }
 }
 
 /** Turns a judged syntax tree into the plan that would be executed. */
-function planOf(look: Look, script: ParsedScript, place: Place): CommandPlan {
-  const { edits, dotted } = look.found
-  return argvPlan(look, script, place) ?? { kind: 'script', script: printScript(script, { home: look.policy.home, edits, dotted }) }
+function planOf(judge: JudgeContext, script: ParsedScript, place: WalkState): CommandPlan {
+  const { edits, dotted } = judge.found
+  return argvPlan(judge, script, place) ?? { kind: 'script', script: printScript(script, { home: judge.policy.home, edits, dotted }) }
 }
 
 /** One simple command of literal words runs without a shell. */
-function argvPlan(look: Look, script: ParsedScript, place: Place): CommandPlan | undefined {
+function argvPlan(judge: JudgeContext, script: ParsedScript, place: WalkState): CommandPlan | undefined {
   const [statement, ...more] = script.commands
   if (!statement || more.length > 0 || statement.background || statement.command.type !== 'Command') return
   const { name, prefix, suffix } = statement.command
-  if (!name || prefix.length > 0 || look.found.edits.size + look.found.dotted.size > 0) return
+  if (!name || prefix.length > 0 || judge.found.edits.size + judge.found.dotted.size > 0) return
   const words = suffix.flatMap((item) => (item.type === 'Word' ? [item] : []))
   if (words.length !== suffix.length) return
-  const args = [name, ...words].flatMap((word) => argsOf(word, { look, place }))
+  const args = [name, ...words].flatMap((word) => argsOf(word, { judge, place }))
   const argv = args.flatMap((arg) => (arg.fixed ? arg.texts : []))
   if (argv.length !== args.length || needsShell(argv)) return
-  const executable = executableOf(look, argv[0] ?? '')
+  const executable = executableOf(judge, argv[0] ?? '')
   return executable === undefined ? undefined : { kind: 'argv', argv, executable }
 }
 
@@ -239,9 +243,9 @@ function needsShell([name = '', ...args]: readonly string[]): boolean {
   return name === 'printf' && args.some((arg) => /^--|%\(|%q|\\[uUx0-7]/.test(arg))
 }
 
-function executableOf(look: Look, name: string): string | undefined {
-  if (!name.includes('/')) return look.policy.resolve(name)
-  return name.startsWith('/') ? name : resolvePath(name, look.policy.cwd)
+function executableOf(judge: JudgeContext, name: string): string | undefined {
+  if (!name.includes('/')) return judge.policy.resolve(name)
+  return name.startsWith('/') ? name : resolvePath(name, judge.policy.cwd)
 }
 
 /** The command only prints: `pwd`, `date`, `true`, `echo` with literal words, run without a shell and without writing. */

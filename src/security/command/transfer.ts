@@ -15,7 +15,7 @@ export type RemoteAddress = {
   readonly shown: string
 }
 
-/** What the files of a repository say. All paths are absolute. */
+/** The facts that the files of a repository show. All paths are absolute. */
 export type RepositoryFacts = {
   /** The folder of its work tree, and the folder of its data; `common` is another one only for a linked worktree. */
   readonly folder: string
@@ -51,20 +51,20 @@ export type Transfer = {
   /** A push that replaces or deletes what is there. */
   readonly rewrites: boolean
   readonly repository: Pick<RepositoryFacts, 'folder' | 'git' | 'common' | 'inside'>
-  /** Settings for the repository of our own, beside the address. */
+  /** Settings for the separate repository, besides the address. */
   readonly settings: readonly (readonly [key: string, value: string])[]
-  /** The words behind `git` outside the sandbox. */
+  /** The arguments of `git` outside the sandbox. */
   readonly words: readonly string[]
   /** Git commands that follow in the private view. */
   readonly after: readonly (readonly string[])[]
-  /** What a question says of it. */
+  /** Describes the transfer in a question. */
   readonly says: string
 }
 
-/** What a transfer does with references. */
+/** The effect of a transfer on references. */
 export type TransferredRefs = ({ readonly ok: true } & Pick<Transfer, 'says' | 'rewrites' | 'settings' | 'words' | 'after'>) | Refusal
 
 export type TransferVerdict = { readonly ok: true; readonly transfer: Transfer } | Refusal
 
-/** The name of the remote in the repository of our own; no settings of the user have it. */
+/** The name of the remote in the separate repository; no settings of the user contain it. */
 export const ownRemote = 'braidclaw'

@@ -6,27 +6,30 @@
 import type { Span } from './secret-forms.ts'
 
 /** `some`: a class of characters and how many of them. `before`: what must follow and does not belong to the secret. */
-type Piece = string | { readonly some: string; readonly min: number; readonly max: number } | { readonly before: readonly Piece[] }
+type FormatPiece =
+  | string
+  | { readonly some: string; readonly min: number; readonly max: number }
+  | { readonly before: readonly FormatPiece[] }
 
 type Format = {
   readonly name: string
-  /** A literal with which the format begins; it is looked for first. */
+  /** A literal with which the format begins; it is searched for first. */
   readonly prefix: string
-  /** What must follow the prefix. */
-  readonly start: readonly Piece[]
+  /** The pieces that must follow the prefix. */
+  readonly start: readonly FormatPiece[]
   /** The class of the characters that may follow and still belong to the secret. */
   readonly rest?: string
-  /** What may follow the rest and belongs to it, and the characters that an unfinished one of these consists of. */
+  /** A pattern that may follow the rest and belongs to it, and the characters of an unfinished one. */
   readonly end?: { readonly whole: string; readonly part: string }
   /** The index of the first piece to hide; absent: the prefix is hidden, too. */
   readonly hidden?: number
-  /** Also a start without digits or with few different characters, which are usually examples. */
+  /** Also accepts a start without digits or with few different characters, which is usually an example. */
   readonly anyText?: true
   /** The beginning of what documents and local set-ups write in the place of the hidden part; it must lie within the start. */
   readonly sample?: RegExp
 }
 
-const exactly = (some: string, count: number): Piece => ({ some, min: count, max: count })
+const exactly = (some: string, count: number): FormatPiece => ({ some, min: count, max: count })
 const [alnum, alnumDash, token, dotted] = ['A-Za-z0-9', 'A-Za-z0-9-', 'A-Za-z0-9_-', 'A-Za-z0-9._~+/=-']
 
 function tokens(name: string, characters: string, count: number, prefixes: readonly string[]): readonly Format[] {
@@ -34,11 +37,17 @@ function tokens(name: string, characters: string, count: number, prefixes: reado
 }
 
 /** A line break is also written as the two characters of JSON. */
-const lineBreak: Piece = { some: '\\s\\\\rn', min: 1, max: 8 }
+const lineBreak: FormatPiece = { some: '\\s\\\\rn', min: 1, max: 8 }
 
 /** A key that is encrypted in the old way has two lines of headers. */
 function privateKey(words: string): readonly Format[] {
-  const headers: readonly Piece[] = ['Proc-Type: 4,ENCRYPTED', lineBreak, 'DEK-Info: ', { some: 'A-Za-z0-9,-', min: 8, max: 80 }, lineBreak]
+  const headers: readonly FormatPiece[] = [
+    'Proc-Type: 4,ENCRYPTED',
+    lineBreak,
+    'DEK-Info: ',
+    { some: 'A-Za-z0-9,-', min: 8, max: 80 },
+    lineBreak,
+  ]
   const shared = {
     name: 'private key',
     prefix: `-----BEGIN ${words}-----`,
@@ -120,7 +129,7 @@ export function createKeyFormats(): KeyFormats {
     return text.length
   }
 
-  const spans = (place: Place) => compiled().flatMap((format) => spansIn(place, format))
+  const spans = (place: SearchStart) => compiled().flatMap((format) => spansIn(place, format))
   return {
     find: (text) => (any.test(text) ? spans({ text, from: 0 }) : []),
     scan(text, from) {
@@ -149,13 +158,13 @@ function compile(format: Format): Compiled {
   }
 }
 
-function source(piece: Piece): string {
+function source(piece: FormatPiece): string {
   if (typeof piece === 'string') return RegExp.escape(piece)
   return 'before' in piece ? `(?=${piece.before.map(source).join('')})` : `[${piece.some}]{${piece.min},${piece.max}}`
 }
 
 /** Matches what ends with the text before it is decided. */
-function unfinished([first, ...others]: readonly Piece[]): string {
+function unfinished([first, ...others]: readonly FormatPiece[]): string {
   if (first === undefined) return '(?!)'
   if (typeof first === 'object' && 'before' in first) return unfinished([...first.before, ...others])
   const next = `(?:${unfinished(others)})`
@@ -172,10 +181,10 @@ function isWord(code: number): boolean {
   return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57) || code === 95 || code === 45
 }
 
-type Place = { readonly text: string; readonly from: number }
+type SearchStart = { readonly text: string; readonly from: number }
 
 /** Every secret of this format, from `begin` to `end`. */
-function* places({ text, from }: Place, format: Compiled): Generator<{ readonly begin: number; readonly end: number }> {
+function* places({ text, from }: SearchStart, format: Compiled): Generator<{ readonly begin: number; readonly end: number }> {
   const { prefix, whole, hidden, anyText, sample, start } = format
   for (let at = text.indexOf(prefix, from); at >= 0; at = text.indexOf(prefix, at)) {
     whole.lastIndex = at + prefix.length
@@ -190,12 +199,12 @@ function* places({ text, from }: Place, format: Compiled): Generator<{ readonly 
   }
 }
 
-function spansIn(place: Place, format: Compiled): readonly Span[] {
+function spansIn(place: SearchStart, format: Compiled): readonly Span[] {
   return [...places(place, format)].map(({ begin, end }) => ({ start: begin, end, label: format.label }))
 }
 
 /** Examples in documents repeat one character or spell words. Only the start counts, so that a stream decides as the whole text does. */
-function isVaried(text: string, at: number, [first]: readonly Piece[]): boolean {
+function isVaried(text: string, at: number, [first]: readonly FormatPiece[]): boolean {
   const body = text.slice(at, at + (typeof first === 'object' && 'min' in first ? first.min : 0))
   if (!/\d/.test(body) || body.includes('EXAMPLE')) return false
   let seen = ''
@@ -203,7 +212,7 @@ function isVaried(text: string, at: number, [first]: readonly Piece[]): boolean 
   return seen.length >= 8
 }
 
-function pendingIn({ text, from }: Place, { prefix, unfinished: open, whole, rest, end }: Compiled): number {
+function pendingIn({ text, from }: SearchStart, { prefix, unfinished: open, whole, rest, end }: Compiled): number {
   for (let at = text.indexOf(prefix, from); at >= 0; at = text.indexOf(prefix, at)) {
     const behind = at + prefix.length
     if (!isBorder(text, at)) {

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { type Labelled, labelsOf } from '../gate.ts'
+import { type CallFacts, labelsOf } from '../gate.ts'
 
 const policy = { workspace: '/home/u/ws', home: '/home/u' }
-const nothing: Labelled = { tool: 'file_read', paths: [], requests: [], hosts: [] }
-const labels = (call: Partial<Labelled>, more: Parameters<typeof labelsOf>[1] = policy) =>
+const nothing: CallFacts = { tool: 'file_read', paths: [], requests: [], hosts: [] }
+const labels = (call: Partial<CallFacts>, more: Parameters<typeof labelsOf>[1] = policy) =>
   (labelsOf({ ...nothing, ...call }, more) ?? []).join(' ')
 const reading = (path: string, real?: string) => labels({ paths: [{ path, access: 'read', ...(real ? { real } : {}) }] })
 

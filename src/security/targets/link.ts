@@ -3,7 +3,7 @@
 import { quote } from '../../kit/text.ts'
 import { type Access, isUnder, judgePath, type PathPolicy, type PathVerdict, placeAsSpelt } from './path.ts'
 
-/** What the gate can learn about the file system. No function may throw. */
+/** Reads what the gate needs to know about the file system. No function may throw. */
 export type Sight = {
   /** Resolves every link of an absolute path and handles `..` as the kernel does; parts that do not exist stay as written. */
   real(path: string): string
@@ -31,12 +31,12 @@ export type PathAsked = {
 
 /** Judges the paths of one call. The verdict has `real` where the path leads to another place. */
 export type Follower = {
-  judge(asked: PathAsked): PathVerdict & { readonly real?: string }
+  judge(question: PathAsked): PathVerdict & { readonly real?: string }
   /** Every link followed so far, without duplicates. */
   links(): readonly FollowedLink[]
   /** The destinations of links that the call writes through. */
   written(): readonly string[]
-  /** The places outside the workspace that were judged, themselves or through a link; programs and what a sandbox has of its own aside. */
+  /** The paths outside the workspace that were judged, directly or through a link; without programs and a sandbox's own folders. */
   outside(): readonly string[]
 }
 
@@ -48,14 +48,14 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
   // Links in these lead elsewhere than ours.
   const isOwn = (path: string) => sandboxed && /^\/(?:dev|proc|tmp|var\/tmp)(?:\/|$)/.test(path) && !isUnder(path, policy.workspace)
 
-  function follow(asked: PathAsked, lexical: PathVerdict & { readonly ok: true }): PathVerdict & { readonly real?: string } {
+  function follow(question: PathAsked, lexical: PathVerdict & { readonly ok: true }): PathVerdict & { readonly real?: string } {
     if (isOwn(lexical.path)) return lexical
-    const spelt = placeAsSpelt({ ...asked, policy })
+    const spelt = placeAsSpelt({ ...question, policy })
     const isBeyond = sandboxed && !lexical.inside
-    const named = sight && !isBeyond && /[*?[]/.test(asked.path) ? sight.linked(spelt) : []
-    if (named === undefined) return tooMany(asked.path)
+    const named = sight && !isBeyond && /[*?[]/.test(question.path) ? sight.linked(spelt) : []
+    if (named === undefined) return tooMany(question.path)
     const ends = [spelt, lexical.path].map((place) => ({
-      given: asked.path,
+      given: question.path,
       place: lexical.path,
       real: sight?.real(place) ?? lexical.path,
     }))
@@ -63,11 +63,11 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
     const followed = [...ends, ...matched].filter(({ place, real }) => real !== place)
     for (const { given, real } of followed) {
       const strict = sandboxed && !isBeyond && isUnder(real, '/etc')
-      const refusal = judgeEnd({ given, real, access: asked.access, policy: strict ? { ...policy, sandboxed: false } : policy })
+      const refusal = judgeEnd({ given, real, access: question.access, policy: strict ? { ...policy, sandboxed: false } : policy })
       if (refusal) return refusal
       if (isUnder(lexical.path, policy.workspace)) links.set(`${given}\0${real}`, { given, real })
-      if (asked.access === 'write') written.add(real)
-      if (asked.access !== 'run' && !isUnder(real, policy.workspace)) outside.push(real)
+      if (question.access === 'write') written.add(real)
+      if (question.access !== 'run' && !isUnder(real, policy.workspace)) outside.push(real)
     }
     const [first] = followed
     return first ? { ...lexical, real: first.real } : lexical
@@ -75,10 +75,10 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
 
   return {
     judge(given) {
-      const asked = sandboxed ? { ...given, path: withoutDetour(given) } : given
-      const lexical = judgePath({ ...asked, access: accessOf(asked), policy })
-      if (lexical.ok && !lexical.inside && asked.access !== 'run' && !isOwn(lexical.path)) outside.push(lexical.path)
-      return lexical.ok && sight ? follow(asked, lexical) : lexical
+      const question = sandboxed ? { ...given, path: withoutDetour(given) } : given
+      const lexical = judgePath({ ...question, access: accessOf(question), policy })
+      if (lexical.ok && !lexical.inside && question.access !== 'run' && !isOwn(lexical.path)) outside.push(lexical.path)
+      return lexical.ok && sight ? follow(question, lexical) : lexical
     },
     links: () => [...links.values()],
     written: () => [...written],
@@ -86,7 +86,7 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
   }
 }
 
-/** /proc/PID/root and /proc/PID/cwd of a command are other words for its own root and its working folder. */
+/** Replaces /proc/PID/root and /proc/PID/cwd, which for a command mean its own root and its working folder. */
 function withoutDetour({ path, cwd }: PathAsked): string {
   const detour = /^\/+proc\/(?:[^/]+\/)+?(root|cwd)(\/.*|$)/.exec(path.startsWith('/') ? path : `${cwd}/${path}`)
   return detour === null ? path : `${detour[1] === 'cwd' ? cwd : ''}${detour[2]}` || '/'

@@ -34,11 +34,12 @@ export function judgePath(question: PathQuestion): PathVerdict {
  * `here` is `place` in the folded form that the lists of locked names use (protected.ts). `open`: it is outside the workspace of a sandbox,
  * where only what is forbidden by name is refused.
  */
-type Place = PathQuestion & { readonly place: string; readonly here: string; readonly open: boolean }
+type ResolvedQuestion = PathQuestion & { readonly place: string; readonly here: string; readonly open: boolean }
 
-function judgePlace(at: Place): PathVerdict {
+function judgePlace(at: ResolvedQuestion): PathVerdict {
   const inside = isUnder(at.place, at.policy.workspace)
-  const refusal = outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? ours(at, inside) ?? unread(at) ?? named(at, inside)
+  const refusal =
+    outside(at, inside) ?? forbidden(at) ?? kernel(at, inside) ?? protectedPlace(at, inside) ?? unread(at) ?? named(at, inside)
   return refusal ?? { ok: true, path: at.place, relative: relativeTo(at.place, at.policy.workspace, inside), inside }
 }
 
@@ -55,18 +56,18 @@ function malformed(path: string): Refusal | undefined {
     )
 }
 
-function outside({ path, policy, open }: Place, inside: boolean): Refusal | undefined {
+function outside({ path, policy, open }: ResolvedQuestion, inside: boolean): Refusal | undefined {
   if (inside || open || !policy.workspaceOnly) return
   return refuse('path.outside_workspace', `path: ${quote(path)} is outside the workspace ${policy.workspace}; use a path inside it`)
 }
 
-function forbidden(at: Place): Refusal | undefined {
+function forbidden(at: ResolvedQuestion): Refusal | undefined {
   const { path, policy } = at
   const entry = policy.forbiddenPaths.find((entry) => covers({ ...at, entry: forbiddenPlace(entry, policy) }))
   if (entry !== undefined) return refuse('path.forbidden', `path: ${quote(path)} is under the forbidden path ${entry}; work elsewhere`)
 }
 
-function unread({ path, policy, access, place }: Place): Refusal | undefined {
+function unread({ path, policy, access, place }: ResolvedQuestion): Refusal | undefined {
   if (access !== 'read' || !policy.forbiddenReads?.length) return
   const pattern = forbiddenReads({ ...policy, patterns: policy.forbiddenReads })(place)
   if (pattern === undefined) return
@@ -80,14 +81,14 @@ export function isDevice(path: string): boolean {
 }
 
 /** A workspace may lie in /dev/shm and the like, so only paths outside the workspace are refused. For bash, /dev/tcp is a connection. */
-function kernel({ path, place, access, open }: Place, inside: boolean): Refusal | undefined {
+function kernel({ path, place, access, open }: ResolvedQuestion, inside: boolean): Refusal | undefined {
   const isFile = isDevice(place) || (access === 'read' && !/^\/dev\/(?:tcp|udp)\//.test(place))
   if (inside || (open && isFile) || !['/proc', '/sys', '/dev'].some((root) => isUnder(place, root))) return
   return refuse('path.kernel', `path: ${quote(path)} is a kernel interface, not a file; use a regular file`)
 }
 
 /** A protected folder that contains the workspace does not lock the workspace; it still locks everything else in that folder. */
-function ours(at: Place, inside: boolean): Refusal | undefined {
+function protectedPlace(at: ResolvedQuestion, inside: boolean): Refusal | undefined {
   const { path, policy } = at
   const locks = (entry: string) => !(inside && entry !== policy.workspace && isUnder(policy.workspace, entry))
   const entry = policy.protectedPaths.find((entry) => locks(entry) && covers({ ...at, entry }))
@@ -97,7 +98,7 @@ function ours(at: Place, inside: boolean): Refusal | undefined {
 /**
  * A workspace that lies below such a name (a checkout in .config/fish) must stay usable: inside it, only the remaining names are checked.
  */
-function named({ path, policy, access, place, open }: Place, inside: boolean): Refusal | undefined {
+function named({ path, policy, access, place, open }: ResolvedQuestion, inside: boolean): Refusal | undefined {
   if (access === 'read' || open || !isProtectedName(inside ? relativeTo(place, policy.workspace, inside) : place)) return
   return refuse('path.protected', `path: ${quote(path)} is run or obeyed by other programs; ask the operator to change it by hand`)
 }
@@ -106,7 +107,7 @@ function named({ path, policy, access, place, open }: Place, inside: boolean): R
  * Writing a folder (moving, replacing, deleting it) also writes everything below, except for the workspace itself, into which files are
  * copied.
  */
-function covers({ entry, place, here, access, policy, open }: Place & { entry: string }): boolean {
+function covers({ entry, place, here, access, policy, open }: ResolvedQuestion & { entry: string }): boolean {
   const lock = folded(entry)
   if (open) return lock !== '/etc' && (isUnder(here, lock) || isMatched(place, entry))
   return isUnder(here, lock) || (access === 'write' && place !== policy.workspace && isUnder(lock, here) && here !== '/')

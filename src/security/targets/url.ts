@@ -47,10 +47,10 @@ export function judgeUrl(question: UrlQuestion): UrlVerdict {
   return wrongHost(question, parsed) ?? wrongPort(question, port) ?? rated({ url, host, port, method, policy: question.policy })
 }
 
-type Parsed = { readonly ok: true; readonly url: string; readonly rawHost: string; readonly host: string; readonly port: number }
+type ParsedUrl = { readonly ok: true; readonly url: string; readonly rawHost: string; readonly host: string; readonly port: number }
 
 /** Refuses every text that the WHATWG parser would repair, because two parsers may repair it differently. */
-function parse(text: string): Parsed | Refusal {
+function parse(text: string): ParsedUrl | Refusal {
   const bad = refuse('url.invalid', `url: ${quote(text)} is not a plain absolute URL; write it as https://host/path`)
   if (text.length > 8192 || !text.isWellFormed() || /[\p{Cc}\p{Bidi_Control}\s\\]/u.test(text)) return bad
   const scheme = /^([a-z][a-z\d+.-]*):/i.exec(text)?.[1]?.toLowerCase()
@@ -63,13 +63,13 @@ function parse(text: string): Parsed | Refusal {
   return parts(new URL(text), authority.replace(/:\d*$/, ''))
 }
 
-function parts(url: URL, rawHost: string): Parsed {
+function parts(url: URL, rawHost: string): ParsedUrl {
   url.hash = ''
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '')
   return { ok: true, url: url.href, rawHost, host, port: Number(url.port) || (url.protocol === 'https:' ? 443 : 80) }
 }
 
-function wrongHost(question: UrlQuestion, { rawHost, host }: Parsed): Refusal | undefined {
+function wrongHost(question: UrlQuestion, { rawHost, host }: ParsedUrl): Refusal | undefined {
   if (disguised(rawHost, host))
     return refuse('url.host_spelling', `url: ${quote(question.url)} means the host ${quote(host)}; write that host`)
   if (parseAddress(host)) {

@@ -1,11 +1,12 @@
 /** Defines what the change store accepts and returns. A change set is what one tool call changed, or would change, in the workspace. */
 
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
-import type { Look, Side } from './look.ts'
+import type { Side } from '../../security/changes/review-context.ts'
+import type { OpenLook } from './look.ts'
 
-export type { Side } from './look.ts'
+export type { Side } from '../../security/changes/review-context.ts'
 
-/** Whose changes they are. `at` is in milliseconds since 1970; `command` is what a shell ran. */
+/** Names the call that made the changes. `at` is in milliseconds since 1970; `command` is what a shell ran. */
 export type About = {
   readonly run: string
   readonly call: string
@@ -37,7 +38,7 @@ export type SetSummary = {
   readonly review?: ChangeReview
 }
 
-export type Shown = SetSummary & {
+export type ShownSet = SetSummary & {
   readonly changes: readonly Change[]
   /** The absolute folder that holds what waits to be applied. */
   readonly upper: string
@@ -50,7 +51,7 @@ export type Shown = SetSummary & {
   read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
 }
 
-/** A path that somebody else changed, and what is the matter with it, as the end of a sentence that begins with the path. */
+/** A path that somebody else changed, with the reason as the end of a sentence that begins with the path. */
 export type Conflict = { readonly path: string; readonly reason: string }
 
 /**
@@ -80,8 +81,8 @@ export type Entering = {
   /** The admission of this set gave it when the set was applied. */
   readonly undoable?: readonly string[]
   /** Looks at the workspace as it is now, and as it would be. */
-  readonly look: Look
-  /** The absolute folder that holds what would come. */
+  readonly look: OpenLook
+  /** The absolute folder that holds the new entries. */
   readonly upper: string
 }
 
@@ -96,17 +97,22 @@ export type Admission =
 /** Judges a change set again at the moment it is applied. Never rejects. */
 export type Admit = (entering: Entering) => Promise<Admission>
 
-export type Held = { readonly changes: readonly Change[]; readonly review: ChangeReview; readonly about: About; readonly folder?: string }
+export type HeldChanges = {
+  readonly changes: readonly Change[]
+  readonly review: ChangeReview
+  readonly about: About
+  readonly folder?: string
+}
 
 export type ToApply = {
   readonly id: string
-  /** Without them and `about` the set must be pending. */
+  /** Absent, together with `about`, for a pending set. */
   readonly changes?: readonly Change[]
   readonly about?: About
   readonly review?: ChangeReview
   /** The folder with `up` and `start`, when it is not the one of this id in the store. */
   readonly folder?: string
-  /** Stops only until the plan is on disk; from then on the change set is finished. */
+  /** Cancels only until the plan is on disk; after that the change set is always finished. */
   readonly signal?: AbortSignal
   /** Default: that of the store. */
   readonly admit?: Admit
@@ -121,5 +127,3 @@ export type Recovered = {
 }
 
 export type StoreLimits = { readonly keepBytes: number; readonly keepDays: number; readonly keepSets: number }
-
-export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: { readonly [name: string]: unknown }) => void

@@ -16,10 +16,10 @@ const script = `
   const done = await (job.kind === 'recover' ? store.recover() : store[job.kind](...job.words))
   console.log(JSON.stringify({ steps, done }))`
 
-type Job = { readonly kind: 'apply' | 'undo' | 'recover'; readonly words: readonly unknown[] }
+type CrashJob = { readonly kind: 'apply' | 'undo' | 'recover'; readonly words: readonly unknown[] }
 
 /** @returns undefined when it was killed */
-async function runKilled({ options }: Fixture, job: Job, at: number): Promise<{ steps: number; done: unknown } | undefined> {
+async function runKilled({ options }: Fixture, job: CrashJob, at: number): Promise<{ steps: number; done: unknown } | undefined> {
   const words = [
     process.execPath,
     '--config=/dev/null',
@@ -63,7 +63,7 @@ describe.each(places)('a workspace %s', (_, where, stride) => {
         const set = await fixture.command(everything)
         const after = set.wanted
         if (kind === 'undo') expect(await fixture.store.apply(set)).toMatchObject({ ok: true })
-        const job: Job = { kind, words: [kind === 'apply' ? set : set.id] }
+        const job: CrashJob = { kind, words: [kind === 'apply' ? set : set.id] }
         const whole = await runKilled(fixture, job, at)
         assertNothingTorn(picture(fixture.root), [before, after])
         const [old, wanted] = kind === 'apply' ? [before, after] : [after, before]

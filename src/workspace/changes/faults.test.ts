@@ -42,7 +42,7 @@ const apart = ['unshare', ...(process.getuid?.() === 0 ? ['-m'] : ['-Urm']), '--
 const canMount = Bun.spawnSync([...apart, 'mount', '-t', 'tmpfs', 'none', '/mnt']).exitCode === 0
 if (!canMount) console.warn('full disks and read-only workspaces are not tested: there is no namespace of our own to mount one in')
 
-type Answer = {
+type ChildAnswer = {
   readonly done: { readonly ok: boolean; readonly message?: string }
   readonly same: boolean
   readonly states: readonly string[]
@@ -50,7 +50,7 @@ type Answer = {
 }
 
 /** Runs in a mount namespace of its own, where it may mount what it needs. `body` sets `answer`. */
-async function inNamespace(mounts: string, body: string): Promise<Answer> {
+async function inNamespace(mounts: string, body: string): Promise<ChildAnswer> {
   const base = mkdtempSync(join(tmpdir(), 'braidclaw-full-'))
   const script = `
     const { createFixture, picture } = await import(${JSON.stringify(join(import.meta.dir, 'fixture.ts'))})

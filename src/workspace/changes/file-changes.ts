@@ -1,4 +1,4 @@
-/** Keeps what the file tools replace or delete as change sets, so that they are undone like what a command changed. */
+/** Keeps what the file tools replace or delete as change sets, so that it can be undone like the changes of a command. */
 
 import { copyFileSync, linkSync, lstatSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -7,17 +7,30 @@ import type { ComingWrite, NamedPath } from '../contract.ts'
 import { codeOf } from '../descriptor.ts'
 import type { About } from './contract.ts'
 import { type Item, planText } from './set/plan.ts'
-import { type Found, folderOf, identityOf, isSame, lastOf, linkBytes, look, namesOf, type RawName, rawName, rawSlot } from './tree/entry.ts'
+import {
+  type EntryStat,
+  folderOf,
+  identityOf,
+  isSame,
+  lastOf,
+  linkBytes,
+  lstat,
+  namesOf,
+  type RawName,
+  rawName,
+  rawSlot,
+} from './tree/entry.ts'
 import { createPace, openTree } from './tree/tree.ts'
 
-type Keeping = { readonly store: string; readonly workspace: string; readonly about: About; readonly write: ComingWrite }
+type KeepRequest = { readonly store: string; readonly workspace: string; readonly about: About; readonly write: ComingWrite }
 
 /**
- * Records a write right before its rename as a change set that is applied. If the process dies before the rename, the set says that a
- * write happened that did not; undoing it then finds everything as it was.
- * @returns how to forget it @throws the system's error
+ * Records a write right before its rename as an applied change set. If the process dies before the rename, the set records a write that did
+ * not happen; undoing it then changes nothing.
+ * @returns how to remove the record
+ * @throws the system's error
  */
-export function keepOriginal({ store, workspace, about, write }: Keeping): { forget(): void } {
+export function keepOriginal({ store, workspace, about, write }: KeepRequest): { forget(): void } {
   const path = relative(workspace, write.real)
   if (path === '' || path.startsWith('../')) return { forget() {} }
   const set = join(store, newId('file', about))
@@ -41,31 +54,31 @@ function newId(kind: string, { at }: About): string {
 }
 
 /** @throws when somebody replaced the file at the last moment, or the system's error */
-function keptIn(undo: string, { folder, name }: ComingWrite, raw: RawName): Found {
-  const before = look(folder, rawName({ path: name }))
+function keptIn(undo: string, { folder, name }: ComingWrite, raw: RawName): EntryStat {
+  const before = lstat(folder, rawName({ path: name }))
   mkdirSync(Buffer.from(join(undo, folderOf(raw)), 'latin1'), { recursive: true, mode: 0o700 })
-  const kept = Buffer.from(join(undo, raw), 'latin1')
+  const backup = Buffer.from(join(undo, raw), 'latin1')
   const from = rawSlot(folder, rawName({ path: name }))
   try {
-    linkSync(from, kept)
+    linkSync(from, backup)
   } catch (error) {
     if (codeOf(error) !== 'EXDEV') throw error
-    copyFileSync(from, kept)
+    copyFileSync(from, backup)
     const { atime, mtime } = lstatSync(from)
-    utimesSync(kept, atime, mtime)
+    utimesSync(backup, atime, mtime)
   }
-  const now = look(folder, rawName({ path: name }))
+  const now = lstat(folder, rawName({ path: name }))
   if (before === undefined || now === undefined || !isSame(before, now)) throw new Error('somebody replaced it meanwhile; try again')
   return now
 }
 
-type Written = { readonly path: string; readonly workspace: string; readonly original: Found | undefined }
+type WrittenFile = { readonly path: string; readonly workspace: string; readonly original: EntryStat | undefined }
 
-function itemsOf({ folder, temporary, sha256, madeFolders }: ComingWrite, { path, workspace, original }: Written): Item[] {
+function itemsOf({ folder, temporary, sha256, madeFolders }: ComingWrite, { path, workspace, original }: WrittenFile): Item[] {
   const made = madeFolders.map(
     (folder): Item => ({ path: relative(workspace, folder), after: { kind: 'folder', mode: lstatSync(folder).mode & 0o7777 } }),
   )
-  const source = look(folder, rawName({ path: temporary }))
+  const source = lstat(folder, rawName({ path: temporary }))
   if (source === undefined) throw new Error('the new content is gone')
   const file: Item = {
     path,
@@ -76,7 +89,7 @@ function itemsOf({ folder, temporary, sha256, madeFolders }: ComingWrite, { path
   return [...made, file]
 }
 
-function stateOf({ kind, mode, size }: Found) {
+function stateOf({ kind, mode, size }: EntryStat) {
   return { kind, mode, ...(kind === 'file' && { size }) }
 }
 
@@ -88,13 +101,13 @@ export async function planDeletion({
   workspace,
   about,
   paths,
-}: Omit<Keeping, 'write'> & { readonly paths: readonly NamedPath[] }): Promise<Deletion> {
+}: Omit<KeepRequest, 'write'> & { readonly paths: readonly NamedPath[] }): Promise<Deletion> {
   using tree = openTree({ root: workspace, asItIs: true })
   const id = newId('delete', about)
   const changes: Change[] = []
   const pace = createPace()
   for (const raw of paths.map((named) => rawName(typeof named === 'string' ? { path: named } : named))) {
-    const found = tree.look(raw)
+    const found = tree.lstat(raw)
     if (found === undefined) throw new Error(`${JSON.stringify(namesOf(raw).path)} is gone, or its name is not UTF-8; use the shell`)
     const target = found.kind === 'link' ? { target: linkBytes(tree.folder(folderOf(raw)), lastOf(raw)).toString() } : {}
     changes.push({ ...namesOf(raw), before: { ...stateOf(found), ...target } })

@@ -34,13 +34,13 @@ export type Fixture = AsyncDisposable & {
   readonly logged: string[]
   at(path: string): string
   /** Begins a command: it changes a copy of the workspace, and the private view gets what it changed. */
-  command(change: (at: (path: string) => string) => void, id?: string): Promise<Command>
-  /** Like `command`, and applies it. */
+  command(change: (at: (path: string) => string) => void, id?: string): Promise<FixtureCommand>
+  /** Does the same as `command`, and applies the result. */
   applied(change: (at: (path: string) => string) => void): Promise<string>
 }
 
 /** `wanted` is what the workspace looks like afterwards. */
-type Command = ToApply & { readonly changes: readonly Change[]; readonly wanted: { readonly [path: string]: Known } }
+type FixtureCommand = ToApply & { readonly changes: readonly Change[]; readonly wanted: { readonly [path: string]: EntryContent } }
 
 export const about: About = { run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', command: 'make', at: 1_800_000_000_000 }
 export const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
@@ -149,7 +149,7 @@ function give(copy: string, up: string, { path, bytes, after }: Change): void {
   else renameSync(from, to)
 }
 
-/** What a command that changed `after` instead of `before` did; parents before what is in them. */
+/** Returns the changes from `before` to `after`, parents before their content. */
 export function changesBetween(before: string, after: string): Change[] {
   const [old, now] = [statesOf(before), statesOf(after)]
   const names = [...new Set([...old.keys(), ...now.keys()])].sort()
@@ -160,9 +160,9 @@ export function changesBetween(before: string, after: string): Change[] {
   })
 }
 
-type Known = { readonly state: EntryState; readonly modified?: string }
+type EntryContent = { readonly state: EntryState; readonly modified?: string }
 
-export function statesOf(root: string, below: RawName = '', found = new Map<RawName, Known>()): Map<RawName, Known> {
+export function statesOf(root: string, below: RawName = '', found = new Map<RawName, EntryContent>()): Map<RawName, EntryContent> {
   for (const name of readdirSync(bytes(root, below), { encoding: 'buffer' })) {
     const raw = `${below === '' ? '' : `${below}/`}${name.toString('latin1')}`
     const path = bytes(root, raw)
@@ -187,6 +187,6 @@ function bytes(root: string, raw: RawName): Buffer {
 }
 
 /** A picture of a tree that two equal trees share: content, modes, links, times of files. */
-export function picture(root: string): { readonly [path: string]: Known } {
+export function picture(root: string): { readonly [path: string]: EntryContent } {
   return Object.fromEntries([...statesOf(root)].sort(([a], [b]) => (a < b ? -1 : 1)))
 }

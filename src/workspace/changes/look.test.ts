@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Change } from '../../runtime/changes.ts'
 import { createFixture, furnish } from './fixture.ts'
-import { createLook, isAsSeen, type Look } from './look.ts'
+import { createLook, isAsSeen, type OpenLook } from './look.ts'
 
 const file = { kind: 'file', mode: 0o644 } as const
 const folder = { kind: 'folder', mode: 0o755 } as const
@@ -102,7 +102,7 @@ test('of a large file no more is read than is asked for', () => {
 })
 
 describe('what was looked at', () => {
-  const looks: { readonly [name: string]: (look: Look) => unknown } = {
+  const looks: { readonly [name: string]: (look: OpenLook) => unknown } = {
     'a name that is there': ({ kind }) => kind('src/a.txt', 'before'),
     'a name that is not there': ({ kind }) => kind('src/none', 'before'),
     'a name in a folder that is not there': ({ kind }) => kind('src/none/x', 'before'),

@@ -1,31 +1,20 @@
 /** Looks at the workspace before and after the changes of a command, without following links, so that the changes can be judged. */
 
 import { lstatSync, readdirSync } from 'node:fs'
-import type { Change, EntryState } from '../../runtime/changes.ts'
+import type { Change } from '../../runtime/changes.ts'
+import type { Look, Side } from '../../security/changes/review-context.ts'
 import { flags, hold, slot } from '../descriptor.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/entry.ts'
 import { linkTextAt, openTree, startAt, type Tree } from './tree/tree.ts'
 
-export type Side = 'before' | 'after'
+/** The permission bits of `mode` include set-user-ID, set-group-ID and sticky. */
+export type OpenLook = Disposable & Required<Look>
 
-/** Paths are relative to the workspace, '' is the workspace itself; undefined is what is missing or cannot be looked at. Never throws. */
-export type Look = Disposable & {
-  /** @returns the first `maxBytes` of a regular file */
-  read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
-  kind(path: string, side: Side): EntryState['kind'] | undefined
-  /** @returns the permission bits with set-user-ID, set-group-ID and sticky */
-  mode(path: string, side: Side): number | undefined
-  /** @returns what a symbolic link contains, unresolved */
-  link(path: string, side: Side): string | undefined
-  /** @returns the names in a folder */
-  list(path: string, side: Side): readonly string[] | undefined
-}
-
-/** The paths that a judgement looked at in the workspace, present or absent, each with a stamp. */
+/** The paths that a judgement read in the workspace, present or absent, each with a stamp. */
 export type ReadSet = ReadonlyMap<string, string>
 
-/** Also tells what was looked at until now. */
-export type RecordingLook = Look & { readSet(): ReadSet }
+/** Also returns which paths were read so far. */
+export type RecordingLook = OpenLook & { readSet(): ReadSet }
 
 export type Looking = {
   readonly workspace: string
@@ -34,16 +23,19 @@ export type Looking = {
   readonly changes: readonly Change[]
 }
 
-/** Whether nothing changed that was looked at. Takes some microseconds a folder. */
+/** Whether none of the paths that were read has changed. Takes some microseconds a folder. */
 export function isAsSeen(readSet: ReadSet, workspace: string): boolean {
   for (const [path, stamp] of readSet) if (stampOf(`${workspace}/${path}`) !== stamp) return false
   return true
 }
 
-/** The clock of a file system may stand still for so long: a change right after the look leaves no trace. */
+/** The clock of a file system may stand still for this long, so a change right after a read may leave no trace. */
 const COARSE_NS = 20_000_000n
 
-/** A new or deleted name changes the time of its folder. What changed just now is never as seen. */
+/**
+ * Returns a stamp that differs after every change: a new or deleted name changes the time of its folder, and a fresh change never compares
+ * equal.
+ */
 function stampOf(path: string): string {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
@@ -84,11 +76,11 @@ export function createLook({ workspace, upper, changes }: Looking): RecordingLoo
   return {
     read: (path, side, maxBytes) =>
       at(note(path), side, (tree, raw) => {
-        if (tree.look(raw)?.kind !== 'file') return undefined
+        if (tree.lstat(raw)?.kind !== 'file') return undefined
         return startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes)
       }),
-    kind: (path, side) => (path === '' ? 'folder' : at(path, side, (tree, raw) => tree.look(raw)?.kind)),
-    mode: (path, side) => at(note(path), side, (tree, raw) => tree.look(raw)?.mode),
+    kind: (path, side) => (path === '' ? 'folder' : at(path, side, (tree, raw) => tree.lstat(raw)?.kind)),
+    mode: (path, side) => at(note(path), side, (tree, raw) => tree.lstat(raw)?.mode),
     link: (path, side) => at(note(path), side, (tree, raw) => linkTextAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) })),
     list(path, side) {
       const before = at(note(path), 'before', (tree, raw) => namesIn(tree, raw))
@@ -96,10 +88,10 @@ export function createLook({ workspace, upper, changes }: Looking): RecordingLoo
       const change = byPath.get(path)
       if (change === undefined ? before === undefined : change.after?.kind !== 'folder') return undefined
       const own = below.get(path) ?? []
-      const gone = new Set(own.filter(({ after }) => after === undefined).map(({ path }) => lastOf(path)))
+      const deleted = new Set(own.filter(({ after }) => after === undefined).map(({ path }) => lastOf(path)))
       const made = own.filter(({ after }) => after !== undefined).map(({ path }) => lastOf(path))
-      const kept = before?.filter((name) => !gone.has(name)) ?? []
-      return [...new Set([...kept, ...made])]
+      const remaining = before?.filter((name) => !deleted.has(name)) ?? []
+      return [...new Set([...remaining, ...made])]
     },
     readSet: () => seen,
     [Symbol.dispose]() {

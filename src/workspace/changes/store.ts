@@ -4,10 +4,11 @@ import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
+import type { Log } from '../../runtime/port.ts'
 import type { By, Originals } from '../contract.ts'
 import { explain } from '../descriptor.ts'
 import { createTransfer } from './apply/transfer.ts'
-import type { About, Admit, Applied, Held, Log, Recovered, SetSummary, Shown, Side, StoreLimits, ToApply } from './contract.ts'
+import type { About, Admit, Applied, HeldChanges, Recovered, SetSummary, ShownSet, Side, StoreLimits, ToApply } from './contract.ts'
 import { keepOriginal, planDeletion } from './file-changes.ts'
 import { flushFile, headerOf, type Item, readPlan, renamePlan, writePlan } from './set/plan.ts'
 import { adopt, markOf, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
@@ -26,7 +27,7 @@ export type ChangeStoreOptions = {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly limits: StoreLimits
-  /** Judges each set again when it is applied, undone or redone; absent: whoever opened the store does not judge, as tests do. */
+  /** Judges each set again when it is applied, undone or redone; absent: sets are not judged, as in tests. */
   readonly admit?: Admit
   /** Whether a living process still uses the private view of this id; without it no view counts as an orphan. */
   readonly isInUse?: (id: string) => boolean
@@ -46,9 +47,9 @@ export type ChangeStore = {
   /** The newest first. A damaged set is logged and left out. */
   list(): SetSummary[]
   /** @returns undefined when there is no such set @throws when its files are damaged */
-  show(id: string): Shown | undefined
+  show(id: string): ShownSet | undefined
   /** Keeps a change set on disk until somebody decides. @throws the system's error */
-  hold(id: string, set: Held): Promise<void>
+  hold(id: string, set: HeldChanges): Promise<void>
   /** Forgets a change set that was not applied. @throws when it was applied, or the system's error */
   drop(id: string): Promise<void>
   /** Finishes what a dead process began. Call it when the store is opened and nothing runs yet. */
@@ -57,9 +58,9 @@ export type ChangeStore = {
   alone<T>(work: () => Promise<T>): Promise<T>
   /** Returns what the file tools of one conversation need of the store. */
   originals(whose: { readonly conversation: string; run(): string }): Originals
-  /** Forgets what is beyond the limits. @returns how many sets it forgot */
+  /** Removes the sets that exceed the limits. @returns how many sets it removed */
   prune(): Promise<number>
-  /** Forgets every set of a workspace that was only a copy and is gone. */
+  /** Removes every set of a workspace that was only a copy and no longer exists. */
   forgetWorkspace(workspace: string): Promise<void>
 }
 
@@ -82,7 +83,7 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     }
   }
 
-  async function keep(id: string, { changes, review, about, folder: elsewhere }: Held): Promise<void> {
+  async function keep(id: string, { changes, review, about, folder: elsewhere }: HeldChanges): Promise<void> {
     const folder = adopt(store, id, elsewhere ?? join(store, id))
     const header = headerOf({
       workspace: root(),
@@ -147,7 +148,7 @@ const MOST_HASHED = 64 * 2 ** 20
  * Shows one change set with the content of its files before and after, as long as these are still the same.
  * @returns undefined for an unknown change set @throws when its files are damaged
  */
-function showSet(folder: string, id: string): Shown | undefined {
+function showSet(folder: string, id: string): ShownSet | undefined {
   const stage = stageOf(folder)
   if (stage === undefined) return undefined
   const paths = pathsOf(folder)
@@ -177,12 +178,12 @@ function changeOf({ path, bytes, before, after }: Item): Change {
   return { path, bytes, before, after }
 }
 
-type Reading = { readonly raw: RawName; readonly side: Side; readonly state: EntryState; readonly maxBytes: number }
+type SideReading = { readonly raw: RawName; readonly side: Side; readonly state: EntryState; readonly maxBytes: number }
 
 /** The content before is in `undo` or still in the workspace; the content after waits in `up` or is in the workspace. */
 function readSide(
   { folder, workspace }: { readonly folder: string; readonly workspace: string },
-  reading: Reading,
+  reading: SideReading,
 ): Uint8Array | undefined {
   for (const root of [join(folder, reading.side === 'before' ? 'undo' : 'up'), workspace]) {
     const bytes = readIn(root, reading)
@@ -191,13 +192,13 @@ function readSide(
   return undefined
 }
 
-function readIn(root: string, { raw, state, maxBytes }: Reading): Uint8Array | undefined {
+function readIn(root: string, { raw, state, maxBytes }: SideReading): Uint8Array | undefined {
   try {
     using tree = openTree({ root, asItIs: true })
-    const found = tree.look(raw)
+    const found = tree.lstat(raw)
     if (found?.kind !== 'file' || (state.size !== undefined && found.size !== state.size)) return undefined
     const start = startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, found.size > MOST_HASHED ? maxBytes : MOST_HASHED)
-    // Nobody sees more than the beginning of a larger file, and hashing all of it would block the process.
+    // Only the beginning of a larger file is shown, and hashing all of it would block the process.
     const isSame = state.sha256 === undefined || found.size > MOST_HASHED || state.sha256 === sha256(start)
     return isSame ? start.subarray(0, maxBytes) : undefined
   } catch {

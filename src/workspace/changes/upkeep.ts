@@ -1,14 +1,14 @@
-/** Keeps the store in order: finishes what a dead process began, and forgets what is beyond the limits. */
+/** Maintains the store: finishes what a dead process began, and removes the sets that exceed the limits. */
 
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Log } from '../../runtime/port.ts'
 import { explain } from '../descriptor.ts'
 import { perform, takeBack } from './apply/perform.ts'
-import type { Log, Recovered, SetSummary, StoreLimits } from './contract.ts'
+import type { Recovered, SetSummary, StoreLimits } from './contract.ts'
 import { discard, loadPlan, renamePlan } from './set/plan.ts'
 import {
   busyIn,
-  goneIn,
   idsIn,
   notBusy,
   removeSet,
@@ -17,6 +17,7 @@ import {
   stageOf,
   summaryOf,
   tidy,
+  trashIn,
   workspaceOfBusy,
 } from './set/set-folder.ts'
 import type { Libc } from './tree/libc.ts'
@@ -52,18 +53,18 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
 
   const summaries = () => idsIn(store).flatMap(summary)
 
-  /** The usual case, nothing to do, takes one look at the store and one at each set. */
+  /** Reads only the names in the store and in each set when there is nothing to do, which is the usual case. */
   async function recover(): Promise<Recovered> {
     const ids = idsIn(store)
     const raw = ids.filter((id) => !existsSync(join(store, id, 'done-1')) && summary(id).length === 0)
     const orphans = raw.filter((id) => isInUse?.(id) === false)
-    const isQuiet = busyIn(store).length === 0 && goneIn(store).length === 0
+    const isQuiet = busyIn(store).length === 0 && trashIn(store).length === 0
     return isQuiet ? { finished: [], takenBack: [], orphans } : { ...(await turns.take(finishAll)), orphans }
   }
 
   async function finishAll(): Promise<Omit<Recovered, 'orphans'>> {
     const [finished, takenBack]: [string[], string[]] = [[], []]
-    for (const gone of goneIn(store)) await removeTree(join(store, gone))
+    for (const name of trashIn(store)) await removeTree(join(store, name))
     for (const id of busyIn(store)) {
       const done = await finish(id, setFolder(store, id))
       notBusy(store, id)
@@ -85,7 +86,7 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
   async function resume(id: string, folder: string): Promise<boolean> {
     const pace = createPace()
     const plan = await loadPlan(join(folder, 'plan'), pace)
-    // A workspace that is gone is left to perform, which says so of each path.
+    // A missing workspace is left to perform, which reports it for each path.
     using _ = existsSync(plan.header.workspace) ? await lockWorkspace(libc(), plan.header.workspace) : undefined
     const done = await perform({ folder, plan, again: true, libc: libc(), log, pace, onStep })
     if (done.ok) log('info', 'an interrupted change set was finished', { id })
@@ -114,10 +115,10 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
     const pace = createPace()
     if (ids.length <= limits.keepSets && isRecent(join(store, PRUNED), now())) return 0
     const found = await each(ids, pace)
-    const gone = expired(found, limits, now())
-    for (const id of gone) await removeSet(store, id)
+    const expiredIds = expired(found, limits, now())
+    for (const id of expiredIds) await removeSet(store, id)
     if (ids.length > 0) writeFileSync(join(store, PRUNED), '', { mode: 0o600 })
-    return gone.length
+    return expiredIds.length
   }
 
   async function each(ids: readonly string[], pace: Pace): Promise<SetSummary[]> {
@@ -146,11 +147,11 @@ const DAY_MS = 24 * 60 * 60 * 1_000
  */
 function expired(sets: readonly SetSummary[], { keepBytes, keepDays, keepSets }: StoreLimits, now: number): string[] {
   const isOld = ({ about }: SetSummary) => now - about.at > keepDays * DAY_MS
-  const kept = sets
+  const byAge = sets
     .filter(({ state }) => !['pending', 'unfinished', 'stuck'].includes(state))
     .sort((a, b) => b.about.at - a.about.at || (a.id < b.id ? 1 : -1))
   let bytes = 0
-  const beyond = kept.filter((set, at) => {
+  const beyond = byAge.filter((set, at) => {
     bytes += set.bytes
     return at >= keepSets || (bytes > keepBytes && at > 0) || isOld(set)
   })

@@ -6,14 +6,14 @@ import { type ChangeView, folderOf, inFolder, isBelow, nameOf } from '../../secu
 import type { RefMove } from '../../security/changes/git-moves.ts'
 import type { EntryJudge } from '../../security/changes/harmless/judge-moves.ts'
 import type { ReviewContext, Side } from '../../security/changes/review-context.ts'
-import { createHistory, type History } from './read-history.ts'
+import { createHistory, type GitHistory } from './read-history.ts'
 import type { Objects } from './read-objects.ts'
 
 export type MovesAsked = {
   /** The absolute folder that holds what the command wrote. */
   readonly upper: string
   readonly changes: readonly Change[]
-  /** The judge of the entries: it says which paths are of interest, and the result has no others. */
+  /** Judges the entries; the result contains only the paths that it reports. */
   readonly context: ReviewContext
   /** The changes come from a fetch, pull or push that BraidClaw carried out, so the references that track the server are not judged. */
   readonly isTransfer?: boolean
@@ -37,7 +37,7 @@ export type Repository = {
   readonly isTracked: (name: string) => boolean
   readonly places: readonly string[]
   readonly objects: Objects
-  readonly history: History
+  readonly history: GitHistory
   readonly isCutOff: (id: string) => boolean
   readonly doubts: Set<string>
   readonly unread: Set<string>
@@ -52,12 +52,12 @@ export function restOf(path: string, folder: string): string {
   return folder === '' ? path : path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : ''
 }
 
-export type Opening = MovesAsked & Pick<Repository, 'view' | 'folder' | 'own' | 'wasThere'> & { readonly judging: EntryJudge }
+export type RepositoryOpening = MovesAsked & Pick<Repository, 'view' | 'folder' | 'own' | 'wasThere'> & { readonly judging: EntryJudge }
 
 const mostText = 16 * 1024 ** 2
 const anyId = /\b(?:[\da-f]{64}|[\da-f]{40})\b/g
 
-export function describeRepository(opening: Opening, places: readonly string[], objects: Objects): Repository {
+export function describeRepository(opening: RepositoryOpening, places: readonly string[], objects: Objects): Repository {
   const { view, folder, wasThere, own, isTransfer = false, judging, context } = opening
   const { workspace } = context.policy
   const common = commonOf(view, folder)
@@ -107,8 +107,8 @@ export function commonOf(view: ChangeView, folder: string): string {
   return text === undefined ? folder : posix.join(folder, text)
 }
 
-/** A linked worktree says where its work tree is; of a repository with another name than .git nobody knows it. */
-function rootOf({ view, folder, context }: Opening): string | undefined {
+/** A linked worktree names its work tree; for a repository with another name than .git the work tree is not known. */
+function rootOf({ view, folder, context }: RepositoryOpening): string | undefined {
   const { workspace } = context.policy
   if (nameOf(folder) === '.git') return folderOf(folder)
   const link = view.text(inFolder(folder, 'gitdir'), 'after', 4_096)?.trim()

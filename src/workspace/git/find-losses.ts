@@ -6,7 +6,7 @@ import type { Repository } from './changed-repository.ts'
 import { isNew, isOld, walk } from './read-history.ts'
 import { GitLimit, objectId, openObjects } from './read-objects.ts'
 
-/** Git itself forgets commits that only a log holds after this time. */
+/** Git itself removes commits that only a log holds after this time. */
 const logMs = 30 * 86_400_000
 const mostFileBytes = 64 * 1024 ** 2
 const mostPacked = 500_000
@@ -21,7 +21,7 @@ export function findLosses(repository: Repository, sides: ReadonlyMap<string, nu
   for (const reason of lostObjects(repository, left)) doubts.add(reason)
 }
 
-/** A commit that only a log holds can be brought back, but after a deleted branch nobody would look there. */
+/** A commit that only a log holds can be restored, but after a deleted branch a person would not search there. */
 function lostByRefs(repository: Repository, sides: ReadonlyMap<string, number>): readonly string[] {
   const { moved, isTracked, history, text, folder, common } = repository
   return moved.flatMap(({ name, from, to }) => {
@@ -40,10 +40,10 @@ function lostByLogs(repository: Repository, logs: readonly string[]): readonly s
   const { text, history, refs, isCutOff } = repository
   const held = new Set(logs.flatMap((path) => idsInLog(text(path, 'after'))))
   const dropped = logs.flatMap((path) => {
-    const kept = new Set(text(path, 'after').split('\n'))
+    const present = new Set(text(path, 'after').split('\n'))
     const lines = text(path, 'before')
       .split('\n')
-      .filter((line) => !kept.has(line) && isRecent(line))
+      .filter((line) => !present.has(line) && isRecent(line))
     return lines.flatMap((line) => {
       const found = line.slice(0, 130).match(/\b(?:[\da-f]{64}|[\da-f]{40})\b/g) ?? []
       return found.filter((id) => !held.has(id) && !/^0+$/.test(id)).map((id) => ({ id, isStash: path.endsWith('logs/refs/stash') }))
@@ -86,12 +86,12 @@ function isUnpacked({ history, root, view }: Repository, id: string): boolean {
 function lostObjects({ own, rest, workspace, places, history }: Repository, starts: readonly string[]): readonly string[] {
   const deleted = own.filter(({ path, before, after }) => before?.kind === 'file' && !after && rest(path).startsWith('objects/'))
   if (deleted.length === 0) return []
-  const gone = new Set(deleted.map(({ path }) => `${workspace}/${path}`))
-  using old = openObjects(places, (path) => gone.has(path))
-  using left = openObjects(places, (path) => !gone.has(path))
+  const deletedPaths = new Set(deleted.map(({ path }) => `${workspace}/${path}`))
+  using old = openObjects(places, (path) => deletedPaths.has(path))
+  using left = openObjects(places, (path) => !deletedPaths.has(path))
   const packed = old.packed(mostPacked)
   if (packed === undefined) return ['so many packed objects are deleted that it was not read whether its history needs them']
-  const loose = [...gone].flatMap((path) => /objects\/([\da-f]{2})\/([\da-f]{38,62})$/.exec(path)?.slice(1).join('') ?? [])
+  const loose = [...deletedPaths].flatMap((path) => /objects\/([\da-f]{2})\/([\da-f]{38,62})$/.exec(path)?.slice(1).join('') ?? [])
   const missing = new Set([...loose, ...packed].filter((id) => !left.has(id)))
   try {
     return missing.size > 0 && history.needs(starts, missing) ? ['objects are deleted that its history needs'] : []

@@ -8,7 +8,7 @@ import { namesOf } from '../changes/tree/entry.ts'
 import type { Repository } from './changed-repository.ts'
 import { type Commit, GitMissing, isFolder, isNew, isOld, type TreeChange } from './read-history.ts'
 
-type Asked = {
+type BroughtQuestion = {
   readonly repository: Repository
   /** Ids that are named now and were not before, each with where. */
   readonly named: ReadonlyMap<string, string>
@@ -19,14 +19,14 @@ type Asked = {
 }
 
 type Brought = Pick<RepositoryMoves, 'commits' | 'staged' | 'stagedPaths'>
-type Known = (entry: TreeChange) => boolean
+type IsKnown = (entry: TreeChange) => boolean
 type Index = ReadonlyMap<string, IndexEntry>
 
 const mostCommits = 500
 const mostOlder = 300
 const mostIndexBytes = 64 * 1024 ** 2
 
-export function readBrought({ repository, named, sides, whole, attempt }: Asked): Brought {
+export function readBrought({ repository, named, sides, whole, attempt }: BroughtQuestion): Brought {
   const { history, refs, doubts } = repository
   const index = { before: attempt(() => indexOn(repository, 'before')), after: attempt(() => indexOn(repository, 'after')) }
   const isKnown = createKnown(repository, index.before, sides)
@@ -48,7 +48,7 @@ export function readBrought({ repository, named, sides, whole, attempt }: Asked)
 }
 
 /** Content that an older tree, or the index before, holds at the same path is not new. */
-function createKnown({ history, refs }: Repository, before: Index | undefined, sides: ReadonlyMap<string, number>): Known {
+function createKnown({ history, refs }: Repository, before: Index | undefined, sides: ReadonlyMap<string, number>): IsKnown {
   const state: { trees?: readonly string[] } = {}
   const isSame = (one: TreeEntry | undefined, two: TreeEntry | undefined) =>
     one !== undefined && one.id === two?.id && one.mode === two.mode
@@ -71,7 +71,7 @@ function createKnown({ history, refs }: Repository, before: Index | undefined, s
   }
 }
 
-function entriesOf({ isOfInterest }: Repository, found: readonly TreeChange[], isKnown: Known): readonly GitEntryMove[] {
+function entriesOf({ isOfInterest }: Repository, found: readonly TreeChange[], isKnown: IsKnown): readonly GitEntryMove[] {
   return found.flatMap(({ name, before, after }) => {
     if (after === undefined) return []
     const entry = { ...namesOf(name), before, after }
@@ -83,7 +83,7 @@ function entriesOf({ isOfInterest }: Repository, found: readonly TreeChange[], i
 function filesOf(
   repository: Repository,
   tree: string,
-  { parents, isKnown }: { readonly parents: readonly string[]; readonly isKnown: Known },
+  { parents, isKnown }: { readonly parents: readonly string[]; readonly isKnown: IsKnown },
 ) {
   const { history } = repository
   const trees = parents.flatMap((parent) => history.commit(parent)?.tree ?? [])
@@ -93,9 +93,9 @@ function filesOf(
   return { files: changed.length, entries: entriesOf(repository, changed, isKnown) }
 }
 
-type Bare = { readonly id: string; readonly name: string; readonly isKnown: Known }
+type Bare = { readonly id: string; readonly name: string; readonly isKnown: IsKnown }
 
-/** A reference may also name a tree, all of which counts as new, or a file, whose path nobody knows. */
+/** A reference may also name a tree, all of which counts as new, or a file, whose path is not known. */
 function bareEntries(repository: Repository, { id, name, isKnown }: Bare): readonly GitEntryMove[] {
   const { history, unread } = repository
   const type = history.type(id)
@@ -122,7 +122,7 @@ function indexOn({ view, folder, wasThere, refs }: Repository, side: 'before' | 
   return found
 }
 
-type Staging = { readonly before: Index | undefined; readonly after: Index | undefined; readonly isKnown: Known }
+type Staging = { readonly before: Index | undefined; readonly after: Index | undefined; readonly isKnown: IsKnown }
 
 function stagedOf(repository: Repository, { before = new Map(), after = new Map(), isKnown }: Staging) {
   if (repository.view.change(inFolder(repository.folder, 'index')) === undefined) return { entries: [], paths: 0 }

@@ -18,7 +18,7 @@ export type TreeChange = { readonly name: string; readonly before?: TreeEntry; r
 
 type Tree = ReadonlyMap<string, TreeEntry>
 
-export type History = {
+export type GitHistory = {
   /** @returns the commit that the id names, also by a tag; undefined when it is missing, broken or no commit */
   commit(id: string): Commit | undefined
   /** @returns what the id names, with a tag of a commit as that commit */
@@ -28,7 +28,7 @@ export type History = {
   /** @returns what a tree holds at a path, which has one character per byte @throws GitMissing, GitLimit */
   at(tree: string, name: string): TreeEntry | undefined
   /** @returns whether what the starting points need includes one of `wanted` @throws GitMissing, GitLimit */
-  needs(starts: readonly string[], wanted: ReadonlySet<string>): boolean
+  needs(starts: readonly string[], targets: ReadonlySet<string>): boolean
 }
 
 /** Says that an object is not there or broken. */
@@ -41,7 +41,7 @@ export class GitMissing extends Error {
 export const isFolder = ({ mode }: TreeEntry) => mode === '40000'
 const mostPaths = 50_000
 
-export function createHistory(objects: Objects): History {
+export function createHistory(objects: Objects): GitHistory {
   const commits = new Map<string, Commit | undefined>()
   const trees = new Map<string, Tree>()
 
@@ -81,7 +81,7 @@ export function createHistory(objects: Objects): History {
         })
       return entry && !isFolder(entry) ? entry : undefined
     },
-    needs: (starts, wanted) => needs(objects, starts, wanted),
+    needs: (starts, targets) => needs(objects, starts, targets),
   }
 }
 
@@ -101,13 +101,13 @@ function compare(tree: (id: string) => Tree, { before, after, folder }: Comparin
   }
 }
 
-function needs(objects: Objects, starts: readonly string[], wanted: ReadonlySet<string>): boolean {
+function needs(objects: Objects, starts: readonly string[], targets: ReadonlySet<string>): boolean {
   const seen = new Set<string>()
   const waiting = [...starts]
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
     if (seen.has(id)) continue
     seen.add(id)
-    if (wanted.has(id)) return true
+    if (targets.has(id)) return true
     const object = objects.read(id)
     if (object === undefined) throw new GitMissing(id)
     const { type, content } = object
@@ -115,7 +115,7 @@ function needs(objects: Objects, starts: readonly string[], wanted: ReadonlySet<
     waiting.push(...(tree === undefined ? [] : [tree]), ...parents)
     if (type === 'tag') waiting.push(content.toString('latin1', 7, 7 + id.length))
     const entries = type === 'tree' ? [...parseTree(content, id.length / 2).values()] : []
-    if (entries.some((entry) => !isFolder(entry) && wanted.has(entry.id))) return true
+    if (entries.some((entry) => !isFolder(entry) && targets.has(entry.id))) return true
     waiting.push(...entries.filter(isFolder).map((entry) => entry.id))
   }
   return false
@@ -165,12 +165,12 @@ const mostWaiting = 5_000
  * Walks from both sides until they meet.
  * @returns each commit that was met with the sides that reach it; `whole` is false when there were too many @throws GitMissing
  */
-export function walk(history: Pick<History, 'commit'>, starts: ReadonlyMap<string, number>, isCutOff: (id: string) => boolean) {
+export function walk(history: Pick<GitHistory, 'commit'>, starts: ReadonlyMap<string, number>, isCutOff: (id: string) => boolean) {
   const sides = new Map<string, number>()
   const queue: Commit[] = []
   const enter = (id: string, side: number, from?: string) => {
     const [known = 0, commit] = [sides.get(id), history.commit(id)]
-    // What only the old side misses was missing before.
+    // An object that is missing only on the old side was missing before.
     if (commit === undefined && side === isNew && !(from !== undefined && isCutOff(from))) throw new GitMissing(id)
     if (commit === undefined || (known | side) === known) return
     sides.set(commit.id, (sides.get(commit.id) ?? 0) | side)

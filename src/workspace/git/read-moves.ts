@@ -11,18 +11,26 @@ import type { GitMoves, RepositoryMoves } from '../../security/changes/git-moves
 import { createEntryJudge } from '../../security/changes/harmless/judge-moves.ts'
 import { createPathLock } from '../../security/changes/locked-paths.ts'
 import { plainGit } from '../../security/command/plain-git.ts'
-import { commonOf, describeRepository, type MovesAsked, type Opening, objectPlaces, type Repository, restOf } from './changed-repository.ts'
+import {
+  commonOf,
+  describeRepository,
+  type MovesAsked,
+  objectPlaces,
+  type Repository,
+  type RepositoryOpening,
+  restOf,
+} from './changed-repository.ts'
 import { findLosses } from './find-losses.ts'
 import { readBrought } from './read-brought.ts'
-import { type History, isNew, isOld, walk } from './read-history.ts'
+import { type GitHistory, isNew, isOld, walk } from './read-history.ts'
 import { openObjects } from './read-objects.ts'
 
 /** No repository changes without one of these names, so other change sets cost nothing. */
 const touches = /(?:^|\/)(?:\.git|HEAD|refs|objects|commondir|packed-refs|index|logs|worktrees|reftable|[A-Z_]{4,})(?:\/|$)/
 
 /** Never throws: what cannot be read is in the result. */
-export function readMoves(asked: MovesAsked): GitMoves {
-  const { changes, context } = asked
+export function readMoves(request: MovesAsked): GitMoves {
+  const { changes, context } = request
   if (!changes.some(({ path }) => touches.test(path))) return []
   const view = createChangeView(changes, context.look)
   const folders = createGitFolders(view)
@@ -41,14 +49,14 @@ export function readMoves(asked: MovesAsked): GitMoves {
   const judging = byFolder.size > 0 ? createEntryJudge(view, { ...context, lock: createPathLock(view, context) }) : undefined
   return [...byFolder].flatMap(([folder, own]): GitMoves => {
     if (judging === undefined || !folders.isComplete(folder, 'after')) return []
-    const moves = read({ ...asked, view, folder, own, wasThere: folders.isComplete(commonOf(view, folder), 'before'), judging })
+    const moves = read({ ...request, view, folder, own, wasThere: folders.isComplete(commonOf(view, folder), 'before'), judging })
     const { refs, commits, staged, doubts, unread, stagedPaths, branch } = moves
     const isMoved = stagedPaths > 0 || branch !== undefined || [refs, commits, staged, doubts, unread].some((each) => each.length > 0)
     return isMoved ? [moves] : []
   })
 }
 
-function read(opening: Opening): RepositoryMoves {
+function read(opening: RepositoryOpening): RepositoryMoves {
   const places = objectPlaces({ ...opening, workspace: opening.context.policy.workspace }, opening.folder)
   using objects = openObjects(places)
   const repository = describeRepository(opening, places, objects)
@@ -87,7 +95,7 @@ function createAttempt(unread: Set<string>) {
   }
 }
 
-/** Files in which ids stand among other words. */
+/** Matches files in which ids appear among other words. */
 const lists = /^(?:logs\/.+|\w+_HEAD|rebase-merge\/(?:git-rebase-todo|done)|sequencer\/todo)$/
 const shortIds = /^[ \t]*\w+ (?:-[cC] )?[\da-f]{4,39}(?:\s|$)/m
 
@@ -136,7 +144,7 @@ function walkAll({ history, refs, moved, isTracked, isCutOff }: Repository, name
 const mostNamed = 50
 
 /** The new commits that a reference reaches, latest first. */
-function reached(history: History, to: string | undefined, sides: ReadonlyMap<string, number>): readonly string[] {
+function reached(history: GitHistory, to: string | undefined, sides: ReadonlyMap<string, number>): readonly string[] {
   const first = to === undefined ? undefined : history.commit(to)?.id
   const found = new Set(first !== undefined && sides.get(first) === isNew ? [first] : [])
   for (const id of found)
@@ -145,7 +153,7 @@ function reached(history: History, to: string | undefined, sides: ReadonlyMap<st
 }
 
 /** One plain git command, which no setting replaces, made the packs and the graph itself. */
-function isMadeByGit({ command }: Opening['context']): boolean {
+function isMadeByGit({ command }: RepositoryOpening['context']): boolean {
   return /^(?:gc|repack|maintenance|clone)$/.test(plainGit(command) ?? '')
 }
 

@@ -29,7 +29,7 @@ export function openObjects(folders: readonly string[], isThere: (path: string) 
   const left = { objects: most.objects, bytes: most.bytes }
   const opened: number[] = []
   const cache = new Map<string, GitObject>()
-  const kept = (key: string, object: GitObject) => {
+  const remember = (key: string, object: GitObject) => {
     if (cache.size >= most.cached) cache.clear()
     if (object.content.length <= most.cachedBytes) cache.set(key, object)
     return object
@@ -59,7 +59,7 @@ export function openObjects(folders: readonly string[], isThere: (path: string) 
     for (let depth = 0; depth < most.chain; depth++) {
       const piece: Packed = cache.get(`${pack.key}:${at}`) ?? entryAt(pack.data, at, idBytes)
       if (piece.type !== undefined)
-        return kept(`${pack.key}:${start}`, { type: piece.type, content: deltas.reduceRight(patched, piece.content) })
+        return remember(`${pack.key}:${start}`, { type: piece.type, content: deltas.reduceRight(patched, piece.content) })
       deltas.push(piece.content)
       // Each delta of a chain makes an object that may be as large as the last one.
       left.bytes -= piece.content.length + (deltas[0]?.length ?? 0)

@@ -67,7 +67,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** What git's settings make it run, and the files of settings that they include. */
+/** The programs that git's settings make it run, and the files of settings that they include. */
 export type NamedPaths = { readonly run: readonly string[]; readonly included: readonly string[] }
 
 /** @param top the repositories in folders beside the folder and beside those above it count up to here; absent: those around it alone */
@@ -89,7 +89,7 @@ function namedIn(files: readonly SettingsFile[], { own, root, home }: From): Nam
   }
 }
 
-/** The settings of the user and of the machine; later entries hold. */
+/** Returns the settings of the user and of the machine; later entries override earlier ones. */
 export function readUserSettings({
   home,
   configHome,

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { type GitPart, gitParts, isGitFolder } from '../../security/changes/git/git-folders.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { folded } from '../../security/targets/protected.ts'
-import type { Refusal } from '../contract.ts'
+import type { FileRefusal } from '../contract.ts'
 import { codeOf, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
 import { type Locator, quote } from '../locate-path.ts'
 import { realPlace } from '../real-place.ts'
@@ -26,7 +26,7 @@ export type Addition = { readonly locator: Locator; readonly given: string; read
 export type Claim = Disposable & { readonly ok: true }
 
 /** @throws the system's error */
-export function claim({ locator, given, folder, adds }: Addition): Claim | Refusal {
+export function claim({ locator, given, folder, adds }: Addition): Claim | FileRefusal {
   const around = repositoryAround(folder, locator.root)
   if (around !== undefined) return refused(`${quote(given)} lies in the git repository ${quote(locator.show(around))}`)
   if (isNamed(folder, adds, locator.root)) return named(given)
@@ -42,7 +42,7 @@ export function claim({ locator, given, folder, adds }: Addition): Claim | Refus
   return refused(`${quote(given)} would make the folder ${where} a git repository (HEAD with objects and refs, or with commondir)`)
 }
 
-function refused(what: string): Refusal {
+function refused(what: string): FileRefusal {
   const message = `${what}, and git runs programs that a repository's settings name; ask the operator to do it by hand`
   return { ok: false, denied: 'path.protected', message }
 }
@@ -55,7 +55,7 @@ function isNamed(folder: Handle, adds: string, top: string): boolean {
   return [...run, ...included].some((path) => [path, realPlace(path)].some((place) => isUnder(join(above, adds), place)))
 }
 
-function named(given: string): Refusal {
+function named(given: string): FileRefusal {
   const message = `${quote(given)} is a hook, program or file that the settings of a git repository name; ask the operator to change it by hand`
   return { ok: false, denied: 'path.protected', message }
 }

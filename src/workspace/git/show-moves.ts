@@ -2,7 +2,7 @@
 
 import type { Change, ChangeSet, EntryState, GitShown } from '../../runtime/changes.ts'
 import { createChangeView } from '../../security/changes/change-view.ts'
-import { isOwnOfGit, type TreeEntry, tellMoves } from '../../security/changes/git-moves.ts'
+import { describeMoves, isOwnOfGit, type TreeEntry } from '../../security/changes/git-moves.ts'
 import type { Look } from '../../security/changes/review-context.ts'
 import { namesOf } from '../changes/tree/entry.ts'
 import { objectPlaces } from './changed-repository.ts'
@@ -18,12 +18,12 @@ export type ShowAsked = {
   readonly open: () => Look & Disposable
 }
 
-/** Reads nothing before it is asked. Never throws: what cannot be read is left out. */
+/** Reads nothing before the first call. Never throws: what cannot be read is left out. */
 export function showMoves({ workspace, upper, changes, open }: ShowAsked): GitShown {
   const policy = { workspace, workspaceOnly: true, forbiddenPaths: [], protectedPaths: [], home: '' }
-  const state: { found?: ReturnType<typeof look> } = {}
-  const read = () => (state.found ??= look())
-  function look() {
+  const state: { found?: ReturnType<typeof readAll> } = {}
+  const read = () => (state.found ??= readAll())
+  function readAll() {
     try {
       using now = open()
       const moves = readMoves({ upper, changes, context: { policy, level: 'supervised', approved: false, look: now } })
@@ -37,7 +37,7 @@ export function showMoves({ workspace, upper, changes, open }: ShowAsked): GitSh
     isOwn: (path) => isOwnOfGit(path, read().moves),
     parts() {
       const { moves, places } = read()
-      return tellMoves(moves).map(({ title, folder, commit }) => {
+      return describeMoves(moves).map(({ title, folder, commit }) => {
         const set = commit === undefined ? undefined : filesOf(places.get(folder) ?? [], commit)
         return { title, set }
       })
@@ -63,7 +63,7 @@ function filesOf(places: readonly string[], id: string): ChangeSet | undefined {
   }
 }
 
-/** The id of the content stands in the place of its digest: both are the same for the same content. */
+/** Uses the id of the content as its digest, because both are the same for the same content. */
 function stateOf({ mode, id }: TreeEntry): EntryState {
   return { kind: mode.startsWith('100') || mode === '120000' ? 'file' : 'other', mode: Number.parseInt(mode, 8) & 0o777, sha256: id }
 }

@@ -3,7 +3,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Transform } from 'node:stream'
 import { errnoOf } from '../../kit/errors.ts'
-import { type Headers, type JudgeAddress, type JudgeUrl, type Outgoing, pin, type Refusal, type Resolve, systemResolve } from './pin.ts'
+import { type Headers, type JudgeAddress, type JudgeUrl, type NetRefusal, type Outgoing, pin, type Resolve, systemResolve } from './pin.ts'
 import { follow, isRedirect } from './redirect.ts'
 import { explain } from './trouble.ts'
 
@@ -33,7 +33,7 @@ export type Fetched = {
 }
 
 /** Never rejects. */
-export type GuardedFetch = { get(url: string, options?: FetchOptions): Promise<Fetched | Refusal> }
+export type GuardedFetch = { get(url: string, options?: FetchOptions): Promise<Fetched | NetRefusal> }
 
 export function createGuardedFetch(options: GuardOptions): GuardedFetch {
   return {
@@ -54,7 +54,7 @@ export function createGuardedFetch(options: GuardOptions): GuardedFetch {
 
 type Journey = GuardOptions & { readonly signal: AbortSignal }
 
-async function travel(journey: Journey, text: string, { method = 'GET', headers = {}, body }: FetchOptions): Promise<Fetched | Refusal> {
+async function travel(journey: Journey, text: string, { method = 'GET', headers = {}, body }: FetchOptions): Promise<Fetched | NetRefusal> {
   const url = URL.parse(text)
   if (url === null)
     return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is no absolute URL; write it as https://host/path` }
@@ -78,17 +78,17 @@ async function travel(journey: Journey, text: string, { method = 'GET', headers 
 }
 
 /** These headers belong to the connection; set by a caller, they could smuggle a second request or name another host. */
-const ours = /^(host|connection|content-length|transfer-encoding|upgrade|te|trailer|expect|keep-alive|proxy-.*)$/
+const connectionHeaders = /^(host|connection|content-length|transfer-encoding|upgrade|te|trailer|expect|keep-alive|proxy-.*)$/
 
 function clean(headers: Headers): Headers {
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
   const defaults = { accept: '*/*', 'accept-encoding': 'gzip, br', 'user-agent': 'braidclaw' }
-  return { ...defaults, ...Object.fromEntries(given.filter(([name]) => !ours.test(name))) }
+  return { ...defaults, ...Object.fromEntries(given.filter(([name]) => !connectionHeaders.test(name))) }
 }
 
-type Answer = { readonly ok: true; readonly head: IncomingMessage }
+type ResponseHead = { readonly ok: true; readonly head: IncomingMessage }
 
-async function exchange(journey: Journey, outgoing: Outgoing, spelling: string): Promise<Answer | Refusal> {
+async function exchange(journey: Journey, outgoing: Outgoing, spelling: string): Promise<ResponseHead | NetRefusal> {
   const verdict = shape(outgoing.url) ?? journey.judgeUrl({ url: spelling, method: outgoing.method })
   if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }
   const { judgeAddress, resolve = systemResolve, signal } = journey
@@ -97,7 +97,7 @@ async function exchange(journey: Journey, outgoing: Outgoing, spelling: string):
   return { ok: true, head: await reach(outgoing, pinned.ips, signal) }
 }
 
-/** Enforced here too, whatever gate was passed in. */
+/** Checks the URL independently of the gate that was passed in. */
 function shape(url: URL): { readonly ok: false; readonly rule: string; readonly reason: string } | undefined {
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     return { ok: false, rule: 'url.scheme', reason: `${url.protocol} is not fetched, only http: and https:` }

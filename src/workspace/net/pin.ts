@@ -4,10 +4,10 @@ import { aborted } from '../../kit/abort.ts'
 
 type Pinned = { readonly ok: true; readonly ips: readonly string[] }
 
-type Question = { readonly url: URL; readonly judgeAddress: JudgeAddress; readonly resolve: Resolve; readonly signal: AbortSignal }
+type PinQuestion = { readonly url: URL; readonly judgeAddress: JudgeAddress; readonly resolve: Resolve; readonly signal: AbortSignal }
 
 /** One refused address among several refuses the host, because the name server must not choose which address is used. */
-export async function pin({ url, judgeAddress, resolve, signal }: Question): Promise<Pinned | Refusal> {
+export async function pin({ url, judgeAddress, resolve, signal }: PinQuestion): Promise<Pinned | NetRefusal> {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   // The URL parser has turned every spelling of an IPv4 address into four decimals, and no other host has digits only. (node:net's isIP
   // would cost 6 ms to load.)
@@ -20,8 +20,8 @@ export async function pin({ url, judgeAddress, resolve, signal }: Question): Pro
   return { ok: true, ips }
 }
 
-async function lookUp(host: string, resolve: Resolve, signal: AbortSignal): Promise<string[] | Refusal> {
-  const unknown: Refusal = { ok: false, message: `the host ${JSON.stringify(host)} was not found; check its spelling` }
+async function lookUp(host: string, resolve: Resolve, signal: AbortSignal): Promise<string[] | NetRefusal> {
+  const unknown: NetRefusal = { ok: false, message: `the host ${JSON.stringify(host)} was not found; check its spelling` }
   try {
     const ips = await Promise.race([resolve(host), aborted(signal)])
     if (ips === undefined) throw signal.reason
@@ -41,19 +41,19 @@ export async function systemResolve(host: string): Promise<string[]> {
 }
 
 /** The answer of the network gate to the guarded fetch. */
-type Verdict = { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
+type NetVerdict = { readonly ok: true } | { readonly ok: false; readonly rule: string; readonly reason: string }
 
 /** Called for every hop, before any name is resolved. */
-export type JudgeUrl = (input: { readonly url: string; readonly method: string }) => Verdict
+export type JudgeUrl = (input: { readonly url: string; readonly method: string }) => NetVerdict
 
 /** Called for every address of a host name, and for addresses written in the URL. `ip` has no brackets. */
-export type JudgeAddress = (input: { readonly host: string; readonly ip: string; readonly port: number }) => Verdict
+export type JudgeAddress = (input: { readonly host: string; readonly ip: string; readonly port: number }) => NetVerdict
 
 /** @returns all addresses of a host name. May throw. */
 export type Resolve = (host: string) => Promise<readonly string[]>
 
 /** `denied` names the rule that refused; without it the request was allowed but failed. */
-export type Refusal = { readonly ok: false; readonly denied?: string; readonly message: string }
+export type NetRefusal = { readonly ok: false; readonly denied?: string; readonly message: string }
 
 export type Headers = { readonly [name: string]: string }
 

@@ -26,9 +26,9 @@ function addressOf(input: URL | Request): string {
 
 const MAX_REDIRECTS = 3
 
-type Sent = { readonly origin: string; readonly url: string; readonly input: string | URL | Request; readonly init: RequestInit }
+type SentRequest = { readonly origin: string; readonly url: string; readonly input: string | URL | Request; readonly init: RequestInit }
 
-async function onward({ origin, url, input, init }: Sent, first: Response): Promise<Response> {
+async function onward({ origin, url, input, init }: SentRequest, first: Response): Promise<Response> {
   let answer = first
   let at = url
   for (let hop = 0; isRedirect(answer.status); hop++) {

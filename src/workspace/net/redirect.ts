@@ -1,6 +1,6 @@
 /** Builds the next request of a redirect: its method, whether it carries the body, and never a credential for another origin. */
 
-import type { Headers, Outgoing, Refusal } from './pin.ts'
+import type { Headers, NetRefusal, Outgoing } from './pin.ts'
 
 /** The only headers of the caller that another origin gets; a key may be in a header of any other name. */
 const harmless = new Set(['accept', 'accept-encoding', 'accept-language', 'range', 'user-agent'])
@@ -13,7 +13,7 @@ export function isRedirect(status: number): boolean {
   return [301, 302, 303, 307, 308].includes(status)
 }
 
-export function follow({ from, status, location }: Redirect): Hop | Refusal {
+export function follow({ from, status, location }: Redirect): Hop | NetRefusal {
   const target = URL.parse(location, from.url.href)
   if (target === null)
     return { ok: false, message: `${from.url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is no URL` }
@@ -27,7 +27,7 @@ export function follow({ from, status, location }: Redirect): Hop | Refusal {
 }
 
 /** A body that was sent to one origin must not go to another. */
-function repeated({ from, target, same }: { readonly from: Outgoing; readonly target: URL; readonly same: boolean }): Hop | Refusal {
+function repeated({ from, target, same }: { readonly from: Outgoing; readonly target: URL; readonly same: boolean }): Hop | NetRefusal {
   if (same) return { ok: true, next: { ...from, url: target } }
   const message = `${from.url.origin} wants the ${from.method} repeated at ${target.origin}; send it there directly if that is meant`
   return { ok: false, denied: 'url.redirect', message }

@@ -1,12 +1,12 @@
 /** Makes connections for the network access of a sandbox: a local listener, and a dialler that connects only to judged addresses. */
 
 import type { Socket, SocketHandler } from 'bun'
-import { type JudgeAddress, pin, type Refusal, type Resolve, systemResolve } from './pin.ts'
+import { type JudgeAddress, type NetRefusal, pin, type Resolve, systemResolve } from './pin.ts'
 import { explain } from './trouble.ts'
 
 export type TunnelOptions = {
   /** Called before any name is resolved. */
-  readonly judgeHost: (to: Target) => Refusal | undefined
+  readonly judgeHost: (to: Target) => NetRefusal | undefined
   readonly judgeAddress: JudgeAddress
   readonly resolve?: Resolve
   /** Covers the look-up and the connection, not the data afterwards; default 10,000. */
@@ -15,7 +15,7 @@ export type TunnelOptions = {
 
 export type Target = { readonly host: string; readonly port: number }
 
-export type Dialled = { readonly ok: true; readonly connection: Tunnel } | Refusal
+export type Dialled = { readonly ok: true; readonly connection: Tunnel } | NetRefusal
 
 export type Tunnels = {
   /** Listens on a local socket; any process with access to its folder may connect. @throws when the path cannot be listened on */
@@ -92,18 +92,18 @@ async function connect(hostname: string, port: number, signal: AbortSignal): Pro
 /** A raw socket as a pair of web streams with backpressure; each direction can end separately. */
 export type Tunnel = { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> }
 
-type State = {
+type SocketState = {
   readonly source: ReadableStreamDefaultController<Uint8Array>
   /** Resolves when the socket accepts more bytes from the waiting writer. */
   room?: PromiseWithResolvers<void>
   read: 'open' | 'closed'
-  gone: boolean
+  disconnected: boolean
 }
 
 const BUFFER_BYTES = 65_536
 
 /** Handlers for Bun.listen and Bun.connect; `opened` gets each connection once it is established. */
-export function streamed(opened: (connection: Tunnel) => void): Omit<SocketHandler<State>, 'connectError'> {
+export function streamed(opened: (connection: Tunnel) => void): Omit<SocketHandler<SocketState>, 'connectError'> {
   return {
     binaryType: 'buffer',
     open: (socket) => opened(tunnel(socket)),
@@ -116,7 +116,7 @@ export function streamed(opened: (connection: Tunnel) => void): Omit<SocketHandl
     drain: ({ data }) => data.room?.resolve(),
     end: ({ data }) => finish(data),
     close({ data }) {
-      data.gone = true
+      data.disconnected = true
       data.room?.resolve()
       finish(data)
     },
@@ -127,16 +127,16 @@ export function streamed(opened: (connection: Tunnel) => void): Omit<SocketHandl
   }
 }
 
-function finish(state: State): void {
+function finish(state: SocketState): void {
   if (state.read === 'open') state.source.close()
   state.read = 'closed'
 }
 
-function tunnel(socket: Socket<State>): Tunnel {
+function tunnel(socket: Socket<SocketState>): Tunnel {
   const readable = new ReadableStream<Uint8Array>(
     {
       start(source) {
-        socket.data = { source, read: 'open', gone: false }
+        socket.data = { source, read: 'open', disconnected: false }
       },
       pull: () => void socket.resume(),
       cancel() {
@@ -157,11 +157,11 @@ function tunnel(socket: Socket<State>): Tunnel {
   return { readable, writable }
 }
 
-/** Resolves when the system has accepted all bytes. @throws when the peer is gone */
-async function send(socket: Socket<State>, bytes: Uint8Array): Promise<void> {
+/** Resolves when the system has accepted all bytes. @throws when the peer has disconnected */
+async function send(socket: Socket<SocketState>, bytes: Uint8Array): Promise<void> {
   const { data } = socket
   for (let sent = 0; sent < bytes.length; ) {
-    if (data.gone) throw new Error('the other side is gone')
+    if (data.disconnected) throw new Error('the other side is gone')
     data.room = Promise.withResolvers()
     const more = socket.write(bytes.subarray(sent))
     if (more < 0) throw new Error('the other side is gone')

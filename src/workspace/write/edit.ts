@@ -1,20 +1,20 @@
 /** Replaces one exact, unique piece of a text file; a failure says where the text nearly matches. */
 
 import type { Stats } from 'node:fs'
-import type { Edited, EditPreview, Refusal } from '../contract.ts'
-import { type Found, type Locator, openRegular, quote, reading } from '../locate-path.ts'
+import type { Edited, EditPreview, FileRefusal } from '../contract.ts'
+import { type LocatedFile, type Locator, openRegular, quote, reading } from '../locate-path.ts'
 import { drain } from '../read-file.ts'
 import { place } from './place.ts'
-import { encode, type Keeping, replace } from './write-file.ts'
+import { encode, type KeepOptions, replace } from './write-file.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
 
-type Change = { readonly find: string; readonly put: string }
+type TextEdit = { readonly find: string; readonly put: string }
 type Match = { readonly ok: true; readonly at: number; readonly find: string; readonly put: string; readonly note?: string }
 
 type Planned = { readonly ok: true; readonly before: Current; readonly after: string; readonly match: Match }
 
-export function editText(locator: Locator, given: string, change: Change, keeping: Keeping = {}): Edited | Refusal {
+export function editText(locator: Locator, given: string, change: TextEdit, keeping: KeepOptions = {}): Edited | FileRefusal {
   const planned = plan(locator, given, change)
   if (!planned.ok) return planned
   const { before, after, match } = planned
@@ -24,12 +24,12 @@ export function editText(locator: Locator, given: string, change: Change, keepin
 }
 
 /** Returns the file's text before and after an edit, and writes nothing. */
-export function previewEdit(locator: Locator, given: string, change: Change): EditPreview | Refusal {
+export function previewEdit(locator: Locator, given: string, change: TextEdit): EditPreview | FileRefusal {
   const planned = plan(locator, given, change)
   return planned.ok ? { ok: true, path: planned.before.path, before: planned.before.text, after: planned.after } : planned
 }
 
-function plan(locator: Locator, given: string, change: Change): Planned | Refusal {
+function plan(locator: Locator, given: string, change: TextEdit): Planned | FileRefusal {
   if (change.find === '') return { ok: false, message: 'the text to replace is empty; write the whole file instead' }
   if (change.find === change.put) return { ok: false, message: 'the new text equals the old: nothing to do' }
   const before = current(locator, given)
@@ -43,7 +43,7 @@ function plan(locator: Locator, given: string, change: Change): Planned | Refusa
 type Current = { readonly ok: true; readonly text: string; readonly path: string; readonly stat: Stats }
 
 /** Failure messages show the file's text, so an edit also needs permission to read. */
-function current(locator: Locator, given: string): Current | Refusal {
+function current(locator: Locator, given: string): Current | FileRefusal {
   const found = openRegular(locator, given, 'read')
   if (!found.ok) return found
   using held = found.held
@@ -52,7 +52,7 @@ function current(locator: Locator, given: string): Current | Refusal {
   return reading(given, held, (file) => decoded(locator, given, found, drain(file, MAX_BYTES + 1)))
 }
 
-function decoded(locator: Locator, given: string, { real, stat }: Found, bytes: Uint8Array): Current | Refusal {
+function decoded(locator: Locator, given: string, { real, stat }: LocatedFile, bytes: Uint8Array): Current | FileRefusal {
   try {
     // The byte order mark stays part of the text; otherwise the edit would drop it.
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -67,10 +67,10 @@ type Storing = {
   readonly given: string
   readonly text: string
   readonly basis: Stats
-  readonly keeping: Keeping
+  readonly keeping: KeepOptions
 }
 
-function store({ locator, given, text, basis, keeping }: Storing): number | Refusal {
+function store({ locator, given, text, basis, keeping }: Storing): number | FileRefusal {
   const bytes = encode(given, text)
   if (!(bytes instanceof Uint8Array)) return bytes
   const spot = place(locator, given)
@@ -79,7 +79,7 @@ function store({ locator, given, text, basis, keeping }: Storing): number | Refu
   return replace({ spot, given, bytes, basis, keeping }) ?? bytes.length
 }
 
-function findOnce(given: string, text: string, { find, put }: Change): Match | Refusal {
+function findOnce(given: string, text: string, { find, put }: TextEdit): Match | FileRefusal {
   const exact = places(text, find)
   if (exact.length > 1) return ambiguous(given, text, exact)
   const [at] = exact
@@ -89,7 +89,7 @@ function findOnce(given: string, text: string, { find, put }: Change): Match | R
 }
 
 /** Models write LF. In a file with CRLF the search matches the same lines, and the new lines get CRLF too. */
-function findCrlf(given: string, text: string, { find, put }: Change): Match | Refusal {
+function findCrlf(given: string, text: string, { find, put }: TextEdit): Match | FileRefusal {
   const windows = { find: crlf(find), put: crlf(put) }
   const exact = places(text, windows.find)
   if (exact.length > 1) return ambiguous(given, text, exact)
@@ -109,7 +109,7 @@ function places(text: string, find: string): number[] {
   return found
 }
 
-function ambiguous(given: string, text: string, found: readonly number[]): Refusal {
+function ambiguous(given: string, text: string, found: readonly number[]): FileRefusal {
   const lines = found.slice(0, 5).map((at) => lineAt(text, at))
   const dots = found.length > 5 ? ', …' : ''
   const times = found.length >= 1_000 ? '1,000 times or more' : `${found.length} times`

@@ -2,14 +2,14 @@
 
 import { accessSync, constants, mkdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { Refusal } from '../contract.ts'
+import type { FileRefusal } from '../contract.ts'
 import { codeOf, explain, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
 import { claim } from '../git/repository.ts'
 import { kindOf, type Locator, quote } from '../locate-path.ts'
 import { sweepTemporary } from '../sweep.ts'
 
 /** `previous` is the file that will be replaced. The caller disposes `folder`. */
-export type Place = {
+export type WritePlace = {
   readonly ok: true
   readonly folder: Handle
   readonly name: string
@@ -19,7 +19,7 @@ export type Place = {
   readonly madeFolders: readonly string[]
 }
 
-export function place(locator: Locator, given: string): Place | Refusal {
+export function place(locator: Locator, given: string): WritePlace | FileRefusal {
   if (/[/\\]$/.test(given)) return { ok: false, message: `${quote(given)} names a folder; give the path of a file` }
   const found = locator.locate(given, 'write')
   if (!found.ok) return found.missing === undefined ? found : inFolder(locator, given, found.missing)
@@ -43,8 +43,8 @@ function modeOf(stat: Stats): string {
   return (stat.mode & 0o777).toString(8).padStart(3, '0')
 }
 
-function inFolder(locator: Locator, given: string, real: string, previous?: Stats): Place | Refusal {
-  const way: Way = { locator, given, made: [] }
+function inFolder(locator: Locator, given: string, real: string, previous?: Stats): WritePlace | FileRefusal {
+  const way: WriteAttempt = { locator, given, made: [] }
   try {
     return checked(way, { folder: openFolder(way, dirname(real)), name: basename(real), previous })
   } catch (error) {
@@ -54,11 +54,11 @@ function inFolder(locator: Locator, given: string, real: string, previous?: Stat
 }
 
 /** A write in progress and the path it was given. */
-type Way = { readonly locator: Locator; readonly given: string; readonly made: string[] }
+type WriteAttempt = { readonly locator: Locator; readonly given: string; readonly made: string[] }
 
 type Opened = { readonly folder: Handle; readonly name: string; readonly previous?: Stats }
 
-function checked(way: Way, { folder, name, previous }: Opened): Place {
+function checked(way: WriteAttempt, { folder, name, previous }: Opened): WritePlace {
   try {
     const { above, claimed } = addable(way, folder, name)
     if (way.locator.isNew(above)) sweepTemporary(folder)
@@ -69,7 +69,7 @@ function checked(way: Way, { folder, name, previous }: Opened): Place {
   }
 }
 
-/** Disposes the claim together with the folder, after the file was written. */
+/** Disposes of the claim together with the folder, after the file was written. */
 function until(folder: Handle, claimed: Disposable): Handle {
   return {
     fd: folder.fd,
@@ -81,7 +81,7 @@ function until(folder: Handle, claimed: Disposable): Handle {
 }
 
 class Refused extends Error {
-  constructor(readonly refusal: Refusal) {
+  constructor(readonly refusal: FileRefusal) {
     super(refusal.message)
   }
 }
@@ -99,7 +99,7 @@ type Addable = { readonly above: string; readonly claimed: Disposable }
  * its creation.
  * @throws Refused, or the system's error
  */
-function addable({ locator, given }: Way, folder: Handle, name: string): Addable {
+function addable({ locator, given }: WriteAttempt, folder: Handle, name: string): Addable {
   const above = realPath(folder)
   const verdict = above === undefined ? undefined : locator.check(join(above, name), 'write')
   if (above === undefined || !verdict?.ok) throw refused(given, verdict?.ok === false ? verdict.rule : undefined)
@@ -109,7 +109,7 @@ function addable({ locator, given }: Way, folder: Handle, name: string): Addable
 }
 
 /** @throws Refused, or the system's error */
-function openFolder(way: Way, path: string): Handle {
+function openFolder(way: WriteAttempt, path: string): Handle {
   const missing: string[] = []
   for (let at = path; ; at = dirname(at)) {
     const held = existing(at)
@@ -127,7 +127,7 @@ function existing(path: string): Handle | undefined {
   }
 }
 
-function descend(way: Way, above: Handle, name: string): Handle {
+function descend(way: WriteAttempt, above: Handle, name: string): Handle {
   using _ = above
   const { above: path, claimed } = addable(way, above, name)
   using _claimed = claimed

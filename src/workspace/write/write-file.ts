@@ -2,16 +2,16 @@
 
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
 import { sha256 } from '../../kit/sha256.ts'
-import type { By, Originals, Refusal, Written } from '../contract.ts'
+import type { By, FileRefusal, Originals, WriteResult } from '../contract.ts'
 import { codeOf, explain, flags, type Handle, hold, slot } from '../descriptor.ts'
 import { type Locator, quote } from '../locate-path.ts'
 import { temporaryName } from '../sweep.ts'
-import { type Place, place } from './place.ts'
+import { place, type WritePlace } from './place.ts'
 
-/** Where the original of a write is kept, and whose call it is. */
-export type Keeping = { readonly originals?: Originals; readonly by?: By }
+/** The keeper of the original, and the call that writes. */
+export type KeepOptions = { readonly originals?: Originals; readonly by?: By }
 
-export function writeText(locator: Locator, given: string, text: string, keeping: Keeping = {}): Written | Refusal {
+export function writeText(locator: Locator, given: string, text: string, keeping: KeepOptions = {}): WriteResult | FileRefusal {
   const bytes = encode(given, text)
   if (!(bytes instanceof Uint8Array)) return bytes
   const spot = place(locator, given)
@@ -22,22 +22,22 @@ export function writeText(locator: Locator, given: string, text: string, keeping
   return { ok: true, path: locator.show(spot.real), bytes: bytes.length, created: spot.previous === undefined }
 }
 
-export function encode(given: string, text: string): Uint8Array | Refusal {
+export function encode(given: string, text: string): Uint8Array | FileRefusal {
   if (text.isWellFormed()) return new TextEncoder().encode(text)
   return { ok: false, message: `${quote(given)} was not written: the text has half a surrogate pair, which UTF-8 cannot hold` }
 }
 
 type Replacement = {
-  readonly spot: Place
+  readonly spot: WritePlace
   readonly given: string
   readonly bytes: Uint8Array
   /** The file that the new text was made from: if the current file differs from it, nothing is replaced. */
   readonly basis?: Stats
-  readonly keeping: Keeping
+  readonly keeping: KeepOptions
 }
 
 /** @returns undefined on success. On any failure before the rename the old file is unchanged and the temporary file is removed. */
-export function replace({ spot, given, bytes, basis, keeping }: Replacement): Refusal | undefined {
+export function replace({ spot, given, bytes, basis, keeping }: Replacement): FileRefusal | undefined {
   const temporary = temporaryName()
   try {
     fill(spot, temporary, bytes)
@@ -50,20 +50,24 @@ export function replace({ spot, given, bytes, basis, keeping }: Replacement): Re
   return syncFolder(spot.folder, given)
 }
 
-function coming({ folder, name, real, previous, madeFolders }: Place, temporary: string, { bytes, by }: { bytes: Uint8Array; by?: By }) {
+function coming(
+  { folder, name, real, previous, madeFolders }: WritePlace,
+  temporary: string,
+  { bytes, by }: { bytes: Uint8Array; by?: By },
+) {
   return { real, folder, name, temporary, replaces: previous !== undefined, sha256: sha256(bytes), madeFolders, by }
 }
 
-function put({ folder, name }: Place, temporary: string, kept: { forget(): void } | undefined): void {
+function put({ folder, name }: WritePlace, temporary: string, backup: { forget(): void } | undefined): void {
   try {
     renameSync(slot(folder, temporary), slot(folder, name))
   } catch (error) {
-    kept?.forget()
+    backup?.forget()
     throw error
   }
 }
 
-function fill({ folder, previous }: Place, temporary: string, bytes: Uint8Array): void {
+function fill({ folder, previous }: WritePlace, temporary: string, bytes: Uint8Array): void {
   using file = hold(slot(folder, temporary), flags.create, previous === undefined ? 0o666 : 0o600)
   if (previous !== undefined) likeBefore(file, previous)
   writeAll(file, bytes)
@@ -77,8 +81,8 @@ function likeBefore(file: Handle, previous: Stats): void {
 }
 
 /**
- * For a file of another owner in a folder that we may write: only root can keep the owner. The mode is set afterwards, so permissions
- * never widen.
+ * Keeps owner and mode of a file of another owner in a writable folder; only root can keep the owner. The mode is set last, so that
+ * permissions never widen.
  */
 function keepOwner(file: Handle, previous: Stats): void {
   try {
@@ -97,14 +101,14 @@ function writeAll(file: Handle, bytes: Uint8Array): void {
   }
 }
 
-function unchanged({ folder, name }: Place, basis: Stats): boolean {
+function unchanged({ folder, name }: WritePlace, basis: Stats): boolean {
   const now = lstatSync(slot(folder, name), { throwIfNoEntry: false })
   return (
     now !== undefined && now.ino === basis.ino && now.size === basis.size && now.mtimeMs === basis.mtimeMs && now.ctimeMs === basis.ctimeMs
   )
 }
 
-function changed(folder: Handle, temporary: string, given: string): Refusal {
+function changed(folder: Handle, temporary: string, given: string): FileRefusal {
   remove(folder, temporary)
   return { ok: false, message: `${quote(given)} was changed by someone else meanwhile; read it again and repeat the edit` }
 }
@@ -117,7 +121,7 @@ function remove(folder: Handle, temporary: string): void {
   }
 }
 
-function syncFolder(folder: Handle, given: string): Refusal | undefined {
+function syncFolder(folder: Handle, given: string): FileRefusal | undefined {
   try {
     using open = hold(slot(folder, '.'), flags.syncFolder)
     fsyncSync(open.fd)

@@ -14,7 +14,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { realFolder } from '../../../host/setup/workspace-folder.ts'
 import { count } from '../../../kit/text.ts'
 import type { ChangeSet } from '../../../runtime/changes.ts'
-import type { SetSummary, Shown } from '../../../workspace/changes/contract.ts'
+import type { SetSummary, ShownSet } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20, workspaceFlag } from '../../args/turn-flags.ts'
@@ -206,7 +206,7 @@ async function opened(context: CliContext, workspace?: string) {
   return { setup, store, sets: store.list(), workspace: realFolder(setup.config.workspaceDir) }
 }
 
-function mustShow(shown: Shown | undefined): Shown {
+function mustShow(shown: ShownSet | undefined): ShownSet {
   if (shown) return shown
   throw new CliExit(exitCodes.error, 'error: the change set was forgotten meanwhile; see: braidclaw changes list')
 }

@@ -9,7 +9,7 @@ export type SettingsVerdict =
   /** The settings are the same: only comments, order of sections or mode differ. */
   | undefined
 
-type Asked = {
+type SettingsChange = {
   readonly view: ChangeView
   readonly path: string
   readonly sub: string | undefined
@@ -17,7 +17,7 @@ type Asked = {
   readonly isFine: (entry: ConfigEntry) => boolean
 }
 
-export function judgeSettings({ view, path, sub, isFine }: Asked): SettingsVerdict {
+export function judgeSettings({ view, path, sub, isFine }: SettingsChange): SettingsVerdict {
   const [before, after] = [settingsOf(view, path, 'before'), settingsOf(view, path, 'after')]
   if (before === undefined || after === undefined) return { weight: 'deny', why: 'settings of git that are not understood' }
   const isOrdinary = (entry: ConfigEntry) => isHarmlessSetting(entry) || isFine(entry)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { changesBetween, type Entry, lookAt, policy, review, reviewOf, type Tree } from '../review.fixture.ts'
+import { changesBetween, type FixtureEntry, lookAt, policy, review, reviewOf, type Tree } from '../review.fixture.ts'
 import { reviewChanges } from '../review-changes.ts'
 
 const base = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n'
@@ -18,25 +18,26 @@ const repository = (git = '.git', config = base): Tree => ({
   [`${git}/worktrees/wt/commondir`]: '../..\n',
 })
 
-type Changed = { readonly [path: string]: Entry | undefined }
+type ChangedFile = { readonly [path: string]: FixtureEntry | undefined }
 
 /** What happens in `full` after a yes, so nothing but a refusal counts. */
-const verdict = (before: Tree, changed: Changed) => review(before, changed, { level: 'full', approved: true })
-const isDenied = (before: Tree, changed: Changed) =>
+const verdict = (before: Tree, changed: ChangedFile) => review(before, changed, { level: 'full', approved: true })
+const isDenied = (before: Tree, changed: ChangedFile) =>
   expect([changed, verdict(before, changed)]).toEqual([changed, expect.objectContaining({ verdict: 'deny', rule: 'changes.git' })])
-const isFree = (before: Tree, changed: Changed) =>
+const isFree = (before: Tree, changed: ChangedFile) =>
   expect([changed, review(before, changed)]).toEqual([changed, expect.objectContaining({ verdict: 'apply', rule: 'changes.harmless' })])
-const asks = (before: Tree, changed: Changed) => {
+const asks = (before: Tree, changed: ChangedFile) => {
   expect([changed, review(before, changed)]).toEqual([changed, expect.objectContaining({ verdict: 'ask', rule: 'changes.git_asks' })])
   expect(verdict(before, changed)).toMatchObject({ verdict: 'apply' })
 }
 
 describe.each(['.git', 'sub/.git', 'a/b/c/d/e/.git', 'bare', 'vendor/x/m.git'])('in the repository %s', (git) => {
   const there = repository(git)
-  const at = (changed: Changed): Changed => Object.fromEntries(Object.entries(changed).map(([path, entry]) => [`${git}/${path}`, entry]))
+  const at = (changed: ChangedFile): ChangedFile =>
+    Object.fromEntries(Object.entries(changed).map(([path, entry]) => [`${git}/${path}`, entry]))
 
   test('refused is what runs programs or sends git elsewhere', () => {
-    const changes: readonly Changed[] = [
+    const changes: readonly ChangedFile[] = [
       { 'hooks/post-commit': 'x' },
       { 'hooks/pre-commit': 'y' },
       { 'hooks/pre-commit': undefined },

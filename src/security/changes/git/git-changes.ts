@@ -7,19 +7,19 @@ import type { Change } from '../../../runtime/changes.ts'
 import { plainGit } from '../../command/plain-git.ts'
 import type { PathPolicy } from '../../targets/path.ts'
 import { type ChangeView, folderOf, inFolder, isBelow, nameOf, resolveText } from '../change-view.ts'
-import type { Finding, ReviewContext, Weight } from '../review-context.ts'
+import type { ChangeFinding, ReviewContext, Weight } from '../review-context.ts'
 import { judgeSettings } from './config-change.ts'
 import { mostSettingsBytes, namedBySettings, parseGitConfig, readSettings } from './git-config.ts'
 import { createGitFolders, type GitFolders, isGitFolder } from './git-folders.ts'
 
-type Around = {
+type GitContext = {
   readonly view: ChangeView
   readonly folders: GitFolders
   readonly sub: string | undefined
   readonly inside: (folder: string, target: string) => string | undefined
 }
 
-export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewContext): readonly Finding[] {
+export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewContext): readonly ChangeFinding[] {
   const inside = (folder: string, target: string) => resolveText({ view, policy, side: 'after', folder, target })?.inside
   const around = { view, inside, folders: createGitFolders(view), sub: plainGit(command) }
   const named = createRunBySettings(view, policy)
@@ -37,23 +37,23 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
   })
 }
 
-/** Names in repositories below a folder whose name is not UTF-8: nobody can look at what lies beside them. */
+/** Recognises names in repositories below a folder whose name is not UTF-8, where the neighbours cannot be read. */
 const unreadableName =
   /(?:^|\/)(?:\.git|HEAD|objects|refs|commondir|gitdir|config(?:\.worktree)?|hooks|branches|remotes|modules|worktrees|rebase-merge|sequencer)(?:\/|$)/
 
 /** An entry that is deleted together with its whole repository needs no other word. */
-function entry({ view, sub, inside }: Around, folder: string, change: Change): readonly Finding[] {
+function entry({ view, sub, inside }: GitContext, folder: string, change: Change): readonly ChangeFinding[] {
   if (change.after === undefined && folder !== '' && view.kind(folder, 'after') === undefined) return []
   const rest = folder === '' ? change.path : change.path.slice(folder.length + 1)
   const verdict = judgeGitEntry({ view, folder, rest, change, sub, leadsInside: (from, target) => inside(from, target) !== undefined })
   return verdict ? [finding(verdict.weight, change.path, verdict.why)] : []
 }
 
-function finding(weight: Finding['weight'], path: string, why: string): Finding {
+function finding(weight: ChangeFinding['weight'], path: string, why: string): ChangeFinding {
   return { weight, rule: weight === 'deny' ? 'changes.git' : 'changes.git_asks', path, why }
 }
 
-function repository(around: Around, folder: string): readonly Finding[] {
+function repository(around: GitContext, folder: string): readonly ChangeFinding[] {
   const { folders, view } = around
   const [was, is] = [folders.isComplete(folder, 'before'), folders.isComplete(folder, 'after')]
   const path = folder === '' ? '.' : folder
@@ -65,7 +65,7 @@ function repository(around: Around, folder: string): readonly Finding[] {
 }
 
 /** Judges everything in a folder that becomes a repository, also what lay there before; what cannot be listed is refused. */
-function contents(around: Around, folder: string): readonly Finding[] {
+function contents(around: GitContext, folder: string): readonly ChangeFinding[] {
   const { view } = around
   const folders = watchedFolders.map((name) => inFolder(folder, name))
   const names = folders.map((path) => (view.kind(path, 'after') === 'folder' ? view.names(path, 'after') : []))
@@ -79,8 +79,8 @@ function contents(around: Around, folder: string): readonly Finding[] {
   return [...unlisted, ...judged]
 }
 
-/** Without its `.git` a folder that looks like a repository is one. */
-function unmasked(around: Around, git: string): readonly Finding[] {
+/** A folder without `.git` that looks like a repository is a repository. */
+function unmasked(around: GitContext, git: string): readonly ChangeFinding[] {
   const { folders, view } = around
   const folder = folderOf(git)
   const hid = view.kind(git, 'before') === 'file' || folders.isFound(git, 'before')
@@ -88,13 +88,13 @@ function unmasked(around: Around, git: string): readonly Finding[] {
   return nameOf(git) === '.git' && hid && !hides && folders.isComplete(folder, 'after') ? contents(around, folder) : []
 }
 
-/** The same without a past, so that every setting of an older file counts as new. */
+/** Hides the state before the change, so that every setting of an older file counts as new. */
 function unread(view: ChangeView): ChangeView {
   return { ...view, kind: (path, side) => (side === 'before' ? undefined : view.kind(path, side)) }
 }
 
 /** A `.git` that is a file or link makes its folder the work tree of a repository elsewhere. */
-function gitName(around: Around, { path, before, after }: Change): readonly Finding[] {
+function gitName(around: GitContext, { path, before, after }: Change): readonly ChangeFinding[] {
   if (after?.kind === 'link') return [finding('deny', path, 'a symbolic link named .git')]
   if (after === undefined)
     return before?.kind === 'file' ? [finding('ask', path, 'the link of a work tree to its repository'), ...unmasked(around, path)] : []
@@ -106,7 +106,7 @@ function gitName(around: Around, { path, before, after }: Change): readonly Find
   return [finding('ask', path, 'it makes its folder the work tree of a repository'), ...contents(around, folder)]
 }
 
-function bySettings({ view, sub }: Around, named: ReturnType<typeof createRunBySettings>, { path }: Change): readonly Finding[] {
+function bySettings({ view, sub }: GitContext, named: ReturnType<typeof createRunBySettings>, { path }: Change): readonly ChangeFinding[] {
   const { run, settings } = named(folderOf(path))
   if (run.some((each) => isBelow(path, each) || isBelow(each, path))) return runFinding(view, path, run)
   const verdict = settings.includes(path) ? judgeSettings({ view, path, sub, isFine: () => false }) : undefined
@@ -114,7 +114,7 @@ function bySettings({ view, sub }: Around, named: ReturnType<typeof createRunByS
 }
 
 /** A folder on the way may come, go and change its modes, but not become something else. */
-function runFinding(view: ChangeView, path: string, run: readonly string[]): readonly Finding[] {
+function runFinding(view: ChangeView, path: string, run: readonly string[]): readonly ChangeFinding[] {
   const isFolderOnTheWay = (view.kind(path, 'after') ?? 'folder') === 'folder' && !run.some((each) => isBelow(path, each))
   return isFolderOnTheWay ? [] : [finding('deny', path, 'the settings of git name it as a hook or program')]
 }
@@ -130,8 +130,8 @@ type GitEntry = {
   readonly leadsInside: (from: string, target: string) => boolean
 }
 
-type Verdict = { readonly weight: Weight; readonly why: string } | undefined
-type Rule = readonly [names: RegExp, judge: (entry: GitEntry) => Verdict]
+type EntryVerdict = { readonly weight: Weight; readonly why: string } | undefined
+type Rule = readonly [names: RegExp, judge: (entry: GitEntry) => EntryVerdict]
 
 const deny = (why: string) => ({ weight: 'deny', why }) as const
 const mostBytes = 1024 ** 2
@@ -171,7 +171,7 @@ const watchedFiles = [
 const watchedFolders = ['hooks', 'branches', 'remotes'] as const
 
 /** Judges one changed name in a repository folder: what may run programs or send git elsewhere is refused, plain data may change. */
-function judgeGitEntry(entry: GitEntry): Verdict {
+function judgeGitEntry(entry: GitEntry): EntryVerdict {
   const { change, rest } = entry
   if (change.after?.kind === 'link') return deny('a symbolic link in a repository')
   return rules.find(([names]) => names.test(rest))?.[1](entry)
@@ -181,12 +181,12 @@ function isFile({ after }: Change): boolean {
   return after === undefined || after.kind === 'file'
 }
 
-function created({ after }: Change, why: string): Verdict {
+function created({ after }: Change, why: string): EntryVerdict {
   return after === undefined || after.kind === 'folder' ? undefined : deny(why)
 }
 
-/** The whole text of a file must be fine; a deleted one is. */
-function whole({ view, change }: GitEntry, isFine: (text: string) => boolean, why: string): Verdict {
+/** Requires that the whole text of the file is allowed; a deleted file always is. */
+function whole({ view, change }: GitEntry, isFine: (text: string) => boolean, why: string): EntryVerdict {
   if (change.after === undefined || change.after.kind === 'other') return
   const text = view.text(change.path, 'after', mostBytes)
   return text !== undefined && isFine(text) ? undefined : deny(why)
@@ -195,7 +195,7 @@ function whole({ view, change }: GitEntry, isFine: (text: string) => boolean, wh
 const verbs = new Set('pick p reword r edit e squash s fixup f drop d label l reset t merge m update-ref u break b noop revert'.split(' '))
 
 /**
- * Checks the files that a stopped rebase, cherry-pick or revert goes on with: they must not tell git to run a program.
+ * Checks the files with which a stopped rebase, cherry-pick or revert continues: they must not tell git to run a program.
  * @returns whether every line is a comment, or begins with a word that runs nothing
  */
 function isHarmlessTodo(text: string): boolean {
@@ -228,7 +228,7 @@ function areInside({ folder, leadsInside }: GitEntry, text: string): boolean {
     .every((line) => line === '' || line.startsWith('#') || (!line.startsWith('"') && leadsInside(inFolder(folder, 'objects'), line)))
 }
 
-function settings({ view, change, sub, folder, leadsInside }: GitEntry): Verdict {
+function settings({ view, change, sub, folder, leadsInside }: GitEntry): EntryVerdict {
   if (change.after !== undefined && change.after.kind !== 'file') return deny('settings of git must be a file')
   const isFine = ({ key, value = '' }: { readonly key: string; readonly value: string | undefined }) =>
     sub === 'submodule' && key === 'core.worktree' && leadsInside(folder, value)
@@ -236,7 +236,7 @@ function settings({ view, change, sub, folder, leadsInside }: GitEntry): Verdict
 }
 
 /** `run` are hook folders and programs, `settings` are included files; all are relative to the workspace. */
-type Named = { readonly run: readonly string[]; readonly settings: readonly string[] }
+type SettingsPaths = { readonly run: readonly string[]; readonly settings: readonly string[] }
 
 /** Limits how many names beside a changed path are tried, because each costs a look at the disk. */
 const besideTried = 200
@@ -245,10 +245,10 @@ const besideTried = 200
  * Finds the files and folders of the workspace that the settings of the repositories around and beside a folder make git run or read.
  * The settings that hold are those before the changes: new ones that name programs are refused.
  */
-function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, 'workspace' | 'home'>): (folder: string) => Named {
-  const known = new Map<string, Named>()
+function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, 'workspace' | 'home'>): (folder: string) => SettingsPaths {
+  const known = new Map<string, SettingsPaths>()
 
-  function above(folder: string): Named {
+  function above(folder: string): SettingsPaths {
     const found = known.get(folder)
     if (found) return found
     const more = folder === '' ? [] : [above(folderOf(folder))]
@@ -258,7 +258,7 @@ function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, 'workspa
   }
 
   /** A repository in a folder beside the changed path may name what lies outside of it: `../hooks`. */
-  function beside(folder: string): readonly Named[] {
+  function beside(folder: string): readonly SettingsPaths[] {
     const names = view.names(folder, 'before')?.slice(0, besideTried) ?? []
     return names.flatMap((name) => {
       const path = inFolder(folder, name)
@@ -273,7 +273,7 @@ function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, 'workspa
     return resolveText({ view, policy, side: 'before', folder, target: text })?.inside
   }
 
-  function namedIn(folder: string): Named | undefined {
+  function namedIn(folder: string): SettingsPaths | undefined {
     const git = gitFolderOf(folder)
     if (git === undefined) return
     const common = view.text(inFolder(git, 'commondir'), 'before', 4_096)
@@ -306,6 +306,6 @@ function createRunBySettings(view: ChangeView, policy: Pick<PathPolicy, 'workspa
   return above
 }
 
-function together(all: readonly Named[]): Named {
+function together(all: readonly SettingsPaths[]): SettingsPaths {
   return { run: all.flatMap(({ run }) => run), settings: all.flatMap(({ settings }) => settings) }
 }

@@ -67,9 +67,9 @@ function readValue(source: string, start: number): { readonly value: string; rea
     else if (letter !== '\\') value += letter
     else {
       at++
-      const meant = escapes[source[at] ?? '\n']
-      if (meant === undefined) return
-      value += meant
+      const character = escapes[source[at] ?? '\n']
+      if (character === undefined) return
+      value += character
     }
   }
 }

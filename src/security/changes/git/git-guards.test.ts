@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { plainGit } from '../../command/plain-git.ts'
-import { type Entry, review, type Tree } from '../review.fixture.ts'
+import { type FixtureEntry, review, type Tree } from '../review.fixture.ts'
 
 const base = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n'
 const repository = (git: string, config = base): Tree => ({
@@ -12,11 +12,11 @@ const repository = (git: string, config = base): Tree => ({
   [`${git}/refs/heads/main`]: 'x',
 })
 
-type Changed = { readonly [path: string]: Entry | undefined }
+type ChangedFile = { readonly [path: string]: FixtureEntry | undefined }
 const argv = (...words: readonly string[]) => ({ kind: 'argv', argv: ['git', ...words], executable: '/usr/bin/git' }) as const
 
 /** In `full` after a yes, so nothing but a refusal counts. */
-function isDenied(before: Tree, changed: Changed, command?: ReturnType<typeof argv>): void {
+function isDenied(before: Tree, changed: ChangedFile, command?: ReturnType<typeof argv>): void {
   const found = review(before, changed, { level: 'full', approved: true, ...(command ? { command } : {}) })
   expect([changed, found]).toEqual([changed, expect.objectContaining({ verdict: 'deny', rule: 'changes.git' })])
 }

@@ -5,11 +5,11 @@ import type { Change } from '../../../runtime/changes.ts'
 import { judgePath, type PathPolicy } from '../../targets/path.ts'
 import { type ChangeView, folderOf, resolveLink } from '../change-view.ts'
 import { createGitFolders, type GitFolders } from '../git/git-folders.ts'
-import type { Finding, ReviewContext } from '../review-context.ts'
+import type { ChangeFinding, ReviewContext } from '../review-context.ts'
 import { isManifestOrLock, manifestRisk } from './manifests.ts'
 import { createPathJudge, type PathJudge } from './may-pass.ts'
 
-type Around = {
+type HarmlessContext = {
   readonly view: ChangeView
   readonly policy: PathPolicy
   readonly judge: PathJudge
@@ -19,7 +19,7 @@ type Around = {
 
 type HarmlessJudge = {
   /** @returns why the change asks; undefined for a harmless one */
-  askAbout(change: Change): Finding | undefined
+  askAbout(change: Change): ChangeFinding | undefined
   /** Whether the set holds nothing but output that git ignores, and the folders it lies in. */
   isOnlyOutput(changes: readonly Change[]): boolean
   /** @returns the paths that ask, if "always" can answer for all of them */
@@ -84,13 +84,13 @@ function modeRisk({ before, after }: Change): string | undefined {
 }
 
 /** Names below a repository's own folder do not count: no build runs there, and a branch may have any name. */
-function contentRisk(change: Change, around: Around): string | undefined {
+function contentRisk(change: Change, around: HarmlessContext): string | undefined {
   const why = around.answered?.(change.path) ? undefined : answerableRisk(change, around)
   return why === undefined || (!isExclude(change.path) && isGitData(change.path, around)) ? undefined : why
 }
 
 /** Says why a change asks that "always" to its path answers. */
-function answerableRisk(change: Change, { view, judge }: Around): string | undefined {
+function answerableRisk(change: Change, { view, judge }: HarmlessContext): string | undefined {
   const { path, before, after } = change
   if (/(?:^|\/)\.git(?:\/|$)/.test(path)) return isExclude(path) ? 'it decides what git ignores' : undefined
   if (after?.kind === 'file' || before?.kind === 'file') return judge.risk(path) ?? manifestRisk(path, view) ?? executableRisk(change)
@@ -104,8 +104,8 @@ const isExclude = (path: string) => path.endsWith('/info/exclude')
 const gitData =
   /^(?:[A-Z_]+|config(?:\.worktree)?|hooks|objects|refs|logs|index|packed-refs|shallow|description|info|rr-cache|rebase-merge|rebase-apply|sequencer|worktrees|modules)(?:\/|$)/
 
-/** In a repository under another name than `.git`. */
-function isGitData(path: string, { folders }: Around): boolean {
+/** Recognises git's own files in a repository whose folder is not called `.git`. */
+function isGitData(path: string, { folders }: HarmlessContext): boolean {
   const above = folders.above(folderOf(path))
   return above.some((folder) => gitData.test(folder === '' ? path : path.slice(folder.length + 1)))
 }
@@ -116,10 +116,10 @@ function executableRisk({ before, after }: Change): string | undefined {
 }
 
 /**
- * A link to a plain file of the workspace does no more than a copy of it would: nobody runs the file, and neither name is one that programs
- * run, obey or hide. What the link leads to must be there, since something else could come to stand in its place.
+ * Accepts a link to a plain file of the workspace, which does no more than a copy of it: the file is not executable, and programs neither
+ * run nor obey nor hide either name. The target must exist, because something else could be created in its place.
  */
-function linkRisk({ path, bytes, before }: Change, { view, policy, judge }: Around): string | undefined {
+function linkRisk({ path, bytes, before }: Change, { view, policy, judge }: HarmlessContext): string | undefined {
   if (before?.kind === 'other') return 'it replaces a pipe, socket or device'
   const end = bytes === undefined ? resolveLink({ view, policy, link: path, side: 'after' })?.inside : undefined
   const isPlain = end !== undefined && view.kind(end, 'after') === 'file' && ((view.mode(end, 'after') ?? 0o111) & 0o111) === 0
@@ -134,7 +134,7 @@ function linkRisk({ path, bytes, before }: Change, { view, policy, judge }: Arou
 const emptied = 20
 
 const most = { changes: 5_000, deleted: 50, bytes: 256 * 1024 ** 2 } as const
-/** The secret of a longer file is looked for in its beginning only. */
+/** Secrets are searched for only in the beginning of a longer file. */
 const bytesSearched = 1024 ** 2
 /** All searched content together: reading and searching 64 MiB takes a few hundred milliseconds. */
 const bytesSearchedAtMost = 64 * 1024 ** 2
@@ -152,7 +152,7 @@ export function beyondLimits(changes: readonly Change[], hasGit: boolean): strin
 }
 
 /** Looks for registered secrets in new and changed files, in the order of the changes. */
-export function findSecrets(view: ChangeView, hasSecret: NonNullable<ReviewContext['hasSecret']>): readonly Finding[] {
+export function findSecrets(view: ChangeView, hasSecret: NonNullable<ReviewContext['hasSecret']>): readonly ChangeFinding[] {
   let left = bytesSearchedAtMost
   return view.changes.flatMap(({ path, after }) => {
     if (after?.kind !== 'file' || left <= 0 || after.size === 0) return []

@@ -4,20 +4,23 @@ import { quote } from '../../../kit/text.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import { type ChangeView, inFolder } from '../change-view.ts'
 import type { GitEntryMove, RepositoryMoves, TreeEntry } from '../git-moves.ts'
-import type { Finding, ReviewContext, Side } from '../review-context.ts'
+import type { ChangeFinding, ReviewContext, Side } from '../review-context.ts'
 import { createHarmlessJudge } from './harmless.ts'
 
-export type EntryJudge = (entry: GitEntryMove, repository: Pick<RepositoryMoves, 'folder' | 'root'>) => Omit<Finding, 'path'> | undefined
+export type EntryJudge = (
+  entry: GitEntryMove,
+  repository: Pick<RepositoryMoves, 'folder' | 'root'>,
+) => Omit<ChangeFinding, 'path'> | undefined
 
 /** Largest file of the work tree that is compared with a file of git. */
 const mostBytes = 16 * 1024 ** 2
 
 export type Judging = Pick<ReviewContext, 'policy' | 'git' | 'ignored' | 'answered'> & {
   /** Says why a path may not change. */
-  readonly lock: (path: string) => Omit<Finding, 'path'> | undefined
+  readonly lock: (path: string) => Omit<ChangeFinding, 'path'> | undefined
 }
 
-/** A file that stands in the work tree with the same content needs no judgement here: it was the person's own, or is judged as a file. */
+/** Skips a file that is in the work tree with the same content: it belonged to the person before, or is judged as a file. */
 export function createEntryJudge(view: ChangeView, judging: Judging): EntryJudge {
   const { lock } = judging
   const asFile = (entry: GitEntryMove, path: string) => {
@@ -40,7 +43,7 @@ export function createEntryJudge(view: ChangeView, judging: Judging): EntryJudge
   }
 }
 
-/** Where the file would stand, or might: nobody knows the work tree of every repository. */
+/** Returns where the file would be, or might be, because the work tree of a repository is not always known. */
 function pathOf({ path }: GitEntryMove, { folder, root }: Pick<RepositoryMoves, 'folder' | 'root'>): string {
   return inFolder(root ?? folder.replace(/(?:^|\/)\.git(?:\/.*)?$/, ''), path)
 }
@@ -73,23 +76,24 @@ function instead(view: ChangeView, change: Change): ChangeView {
   }
 }
 
-export function judgeGitMoves(view: ChangeView, judging: Judging): readonly Finding[] {
+export function judgeGitMoves(view: ChangeView, judging: Judging): readonly ChangeFinding[] {
   const { git = [] } = judging
   if (git.length === 0) return []
   const judge = createEntryJudge(view, judging)
   return git.flatMap((repository) => {
     const { folder, commits, staged, doubts, unread } = repository
-    const told = new Set<string>()
+    const reported = new Set<string>()
     const judged = (entries: readonly GitEntryMove[], where: string) =>
-      entries.flatMap((entry): readonly Finding[] => {
+      entries.flatMap((entry): readonly ChangeFinding[] => {
         const found = judge(entry, repository)
         const path = pathOf(entry, repository)
         const key = `${path}\0${entry.after.id}\0${found?.why}`
-        if (found === undefined || told.has(key)) return []
-        told.add(key)
+        if (found === undefined || reported.has(key)) return []
+        reported.add(key)
         return [{ ...found, path, why: `${where} holds it; ${found.why}` }]
       })
-    const about = (weight: Finding['weight']) => (why: string) => ({ weight, rule: 'changes.git_asks', path: folder || '.', why }) as const
+    const about = (weight: ChangeFinding['weight']) => (why: string) =>
+      ({ weight, rule: 'changes.git_asks', path: folder || '.', why }) as const
     return [
       ...commits.flatMap(({ id, subject, entries }) => judged(entries, `commit ${id.slice(0, 7)} (${quote(subject)})`)),
       ...judged(staged, 'the index of git'),

@@ -3,7 +3,7 @@
 import { spelt } from '../../targets/protected.ts'
 import { type ChangeView, nameOf } from '../change-view.ts'
 
-type Fields = { readonly [name: string]: unknown }
+type ManifestFields = { readonly [name: string]: unknown }
 
 type Manifest = {
   readonly parse: (text: string) => unknown
@@ -57,7 +57,7 @@ function isOnlyDescription(path: string, view: ChangeView, { parse, harmless }: 
   return before !== undefined && after !== undefined && rest(before, harmless) === rest(after, harmless)
 }
 
-function parsed(text: string, parse: Manifest['parse']): Fields | undefined {
+function parsed(text: string, parse: Manifest['parse']): ManifestFields | undefined {
   try {
     const value = parse(text)
     return isFields(value) ? value : undefined
@@ -66,19 +66,19 @@ function parsed(text: string, parse: Manifest['parse']): Fields | undefined {
   }
 }
 
-function isFields(value: unknown): value is Fields {
+function isFields(value: unknown): value is ManifestFields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** JSON of everything but the harmless fields. */
-function rest(fields: Fields, harmless: readonly string[], above = ''): string {
-  const kept = Object.entries(fields)
+function rest(fields: ManifestFields, harmless: readonly string[], above = ''): string {
+  const relevant = Object.entries(fields)
     .filter(([name]) => !harmless.includes(above + name))
     .map(([name, value]) => {
       const isSplit = isFields(value) && harmless.some((entry) => entry.startsWith(`${above}${name}.`))
       return [name, isSplit ? rest(value, harmless, `${above}${name}.`) : JSON.stringify(value)]
     })
-  return JSON.stringify(kept)
+  return JSON.stringify(relevant)
 }
 
 /** A lock file decides from where packages come. A file that is too large to read, or binary, counts as changed. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Entry, review, type Tree } from '../review.fixture.ts'
-import { asksThough } from './may-pass.ts'
+import { type FixtureEntry, review, type Tree } from '../review.fixture.ts'
+import { reasonToAsk } from './may-pass.ts'
 
 /** Everyday code of many languages, each kind in the root and below it. */
 const project: Tree = Object.fromEntries(
@@ -36,7 +36,7 @@ function variants(path: string): readonly string[] {
   ]
 }
 
-const asked = (path: string, changed: { readonly [path: string]: Entry | undefined }, before: Tree = project) =>
+const asked = (path: string, changed: { readonly [path: string]: FixtureEntry | undefined }, before: Tree = project) =>
   [path, review(before, changed).verdict] as const
 
 describe('files that tools run by their name alone', () => {
@@ -100,7 +100,7 @@ const ignored = (path: string, isFolder: boolean) =>
   path.startsWith('dist/') ? 'folder' : path === 'dist' || (!isFolder && /\.(log|gen\.ts|json)$/.test(path)) ? 'name' : undefined
 
 describe('what git ignores', () => {
-  const verdicts = (changed: { readonly [path: string]: Entry | undefined }, before: Tree = {}) =>
+  const verdicts = (changed: { readonly [path: string]: FixtureEntry | undefined }, before: Tree = {}) =>
     (['supervised', 'auto'] as const).map((level) => {
       const { verdict, rule } = review(before, changed, { level, ignored })
       return `${verdict} ${rule}`
@@ -164,7 +164,7 @@ test('sixty emptied files count like sixty deleted ones; files that keep most of
 
 test('"always" to a name makes this very path silent, and no executable bit, link or other place', () => {
   const answered = (path: string) => ['.prettierrc', 'package.json', 'run.sh', 'Makefile'].includes(path)
-  const verdict = (changed: { readonly [path: string]: Entry | undefined }, before: Tree = project) =>
+  const verdict = (changed: { readonly [path: string]: FixtureEntry | undefined }, before: Tree = project) =>
     review(before, changed, { answered }).verdict
   for (const path of ['.prettierrc', 'package.json', 'Makefile']) expect([path, verdict({ [path]: 'x' })]).toEqual([path, 'apply'])
   expect(verdict({ 'run.sh': { file: 'b', mode: 0o755 } }, { 'run.sh': { file: 'a', mode: 0o755 } })).toBe('apply')
@@ -196,7 +196,7 @@ describe('file tools', () => {
   test('come to the same verdict as a command about the same path', () => {
     for (const row of [...rows, ...everyday.map((path) => path.replace('+', '')), 'x.unknown', 'src/x.json', 'new.ts'])
       for (const files of [project, { ...project, [row]: 'old' }]) {
-        const asks = asksThough([`/ws/${row}`], { policy: { workspace }, sight: sightOf(files), around: undefined })
+        const asks = reasonToAsk([`/ws/${row}`], { policy: { workspace }, sight: sightOf(files), around: undefined })
         const byCommand = review(files, { [row]: 'other content' }).verdict
         expect([row, asks === undefined]).toEqual([row, byCommand === 'apply'])
       }
@@ -206,7 +206,7 @@ describe('file tools', () => {
     const around = { ignored, answered: (path: string) => path === 'Makefile' }
     const asks = (path: string, mode = 0o644) => {
       const sight = { ...sightOf({}), state: (at: string) => ({ kind: 'file', mode: at.endsWith('a.md') ? 0o644 : mode }) as const }
-      return asksThough(['/ws/docs/a.md', `/ws/${path}`], { policy: { workspace }, sight, around }) !== undefined
+      return reasonToAsk(['/ws/docs/a.md', `/ws/${path}`], { policy: { workspace }, sight, around }) !== undefined
     }
     expect(['dist/a.o', 'dist/.env', 'dist/package.json', 'Makefile', 'src/Makefile'].map((path) => asks(path))).toEqual([
       false,

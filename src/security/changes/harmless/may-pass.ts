@@ -63,7 +63,7 @@ const packageFiles = words(
 /** Such a folder of the root may be new, when the workspace has code of the same language. */
 const usualFolders = words('src lib libs test tests __tests__ doc docs example examples include cmd internal pkg bench benches')
 
-/** Capital letters are how instructions for agents are named. These documents are none. */
+/** Names in capital letters often hold instructions for agents; these documents do not. */
 const documents =
   /^(?:readme|changelog|changes|contributing|contributors|licen[cs]e|copying|notice|authors|maintainers|history|news|install|security|support|todo|roadmap|architecture|design|notes|plan|spec|faq|usage|upgrading|migration|code_of_conduct|governance|credits|releasing|report|summary|testing|glossary)\b/i
 
@@ -73,7 +73,8 @@ export type PathJudge = {
   /** @returns why a change of this file, or this new folder, asks; undefined: nothing about its path does */
   risk(path: string, isFolder?: boolean): string | undefined
   /**
-   * Whether git ignores it as output: in a folder, or by its own name when it is neither source nor settings. Its risk is another question.
+   * Whether git ignores it as output: in a folder, or by its own name when it is neither source nor settings. This says nothing about its
+   * risk.
    */
   isOutput(path: string, isFolder?: boolean): boolean
 }
@@ -164,7 +165,7 @@ export function hiddenAmong(paths: readonly string[], { workspace }: Pick<Policy
  * Finds what a file tool may not write unasked, even where medium risks were approved in advance.
  * @param paths absolute. @returns why the call asks; the same paths ask when a command changes them
  */
-export function asksThough(paths: readonly string[], { policy: { workspace }, sight, around }: Writing): string | undefined {
+export function reasonToAsk(paths: readonly string[], { policy: { workspace }, sight, around }: Writing): string | undefined {
   const placeOf = (path: string) => (path.startsWith('/') ? path : `${workspace}/${path}`)
   const state = (path: string) => sight?.state?.(placeOf(path))
   const judge = createPathJudge({

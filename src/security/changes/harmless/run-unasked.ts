@@ -1,6 +1,6 @@
 /**
  * Lists the names that always ask: what a person's everyday tools run or obey without being asked, wherever it lies. Commands may change
- * such files, but not without a question. Names that programs obey even without such a tool are in targets/protected-names.ts and never
+ * such files, but not without a question. Names that programs obey even without such a tool are in targets/protected.ts and never
  * change. What no list names is judged by may-pass.ts.
  */
 
@@ -40,7 +40,7 @@ export const runUnaskedByReason: { readonly [reason: string]: string } = {
     '*.so *.so.* *.dylib *.dll *.node *.pyd *.jar *.class *.beam *.phar *.wasm *.exe *.bat *.cmd *.ps1 *.desktop *.command *.app *.whl *.gem *.vsix *.zwc *.vim',
 }
 
-/** Files that a person never looks at and no build mentions; other programs find them by their names. */
+/** Lists files that a person never sees and no build mentions; other programs find them by their names. */
 const hiddenReasons = ['dot files and configuration of any tool', 'code checks', 'instructions for agents'] as const
 
 /** Every name and pattern of the list. */
@@ -54,7 +54,7 @@ const hidden = patternOf(hiddenReasons.flatMap((reason) => (runUnaskedByReason[r
 /** Files that only leave files out, the dependencies of a project, whose settings count for themselves, and what is judged as a part of a repository. */
 const ofNoMatter = /(?:^|\/)(?:\.(?:\w+ignore|gitkeep|keep)$|(?:node_modules|site-packages|bower_components|vendor|\.?venv|\.git)\/)/
 
-/** Documents that nothing obeys have these names without a suffix. Every other name without one is a recipe or a program. */
+/** Names without a suffix of documents that no program obeys. Every other name without a suffix may be a recipe or a program. */
 const documents = /^(?:readme|licen[cs]e|copying|notice|authors|contributors|maintainers|changelog|changes|history|news|todo|version)$/
 
 /** Takes any relative path; one of a folder ends with a slash. */
@@ -64,7 +64,7 @@ export function isRunUnasked(path: string): boolean {
   return (name !== '' && !name.includes('.') && !documents.test(name)) || matches(listed, plain)
 }
 
-/** Whether a file also asks in `full`: it is what other programs obey, and no part of what a person builds or starts. */
+/** Whether a file asks even in `full`: other programs obey it, and it is not part of what a person builds or starts. */
 export function isHiddenSetting(path: string): boolean {
   const plain = spelt(path)
   return matches(hidden, plain) && !ofNoMatter.test(plain)

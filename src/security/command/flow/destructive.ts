@@ -7,10 +7,10 @@ import type { CommandPolicy } from '../verdict.ts'
 import { type Arg, type Cwds, HOLE, literalArg, resolvePath } from './model.ts'
 
 /** `cwd` is the workspace, `cwds` are the folders in which the command may start. */
-type Around = Pick<CommandPolicy, 'cwd' | 'home'> & { readonly cwds?: Cwds }
+type CommandFolders = Pick<CommandPolicy, 'cwd' | 'home'> & { readonly cwds?: Cwds }
 
 /** @returns why this command must never run; `name` is the basename, `args` are the arguments after it */
-export function destructive(name: string, args: readonly Arg[], around: Around): string | undefined {
+export function destructive(name: string, args: readonly Arg[], around: CommandFolders): string | undefined {
   const words = args.flatMap((arg) => arg.texts)
   if (/^mkfs(\.|$)|^(mke2fs|mkswap|wipefs)$/.test(name)) return `${name} erases a disk`
   if (/^(shutdown|reboot|halt|poweroff|telinit)$/.test(name)) return `${name} stops the machine`
@@ -30,7 +30,7 @@ function isRecursive(words: readonly string[]): boolean {
 }
 
 /** Matches a recursive removal of everything. */
-function removes(args: readonly Arg[], around: Around): string | undefined {
+function removes(args: readonly Arg[], around: CommandFolders): string | undefined {
   if (!args.some(({ texts }) => texts.some((text) => /^-[a-zA-Z]*[rR]|^--r/.test(text)))) return
   const all = everythingIn(args, around)
   return all && `rm -r ${all} removes everything; name what is to go; the tool file_delete deletes one file or folder`
@@ -39,7 +39,7 @@ function removes(args: readonly Arg[], around: Around): string | undefined {
 /**
  * @returns the first that means the root, a folder in it, the home folder, the workspace, the current folder, one above it, or all in one
  */
-export function everythingIn(args: readonly Arg[], around: Around): string | undefined {
+export function everythingIn(args: readonly Arg[], around: CommandFolders): string | undefined {
   const texts = args.flatMap(({ texts: all, kind, led, word }) => [
     ...all.filter((text) => !/^-(?!-no-p)/.test(text) && (!text.includes(HOLE) || (kind !== 'number' && !led))),
     ...(word?.text.startsWith('~') ? [word.text.replace(/^~[^/]*/, around.home)] : []),
@@ -48,7 +48,7 @@ export function everythingIn(args: readonly Arg[], around: Around): string | und
 }
 
 /** `"$X"/*` means the root when the variable is empty; otherwise nothing is known of an unknown part. */
-function isEverything(text: string, { cwds, cwd: workspace, home }: Around): boolean {
+function isEverything(text: string, { cwds, cwd: workspace, home }: CommandFolders): boolean {
   const known = text.replaceAll(HOLE, '').replace(/^~(?=\/|$)/, home)
   const names = known.split('/')
   // The empty name after a slash, or a pattern without a letter of its own.
@@ -62,7 +62,7 @@ function isEverything(text: string, { cwds, cwd: workspace, home }: Around): boo
 }
 
 /** Searches text that cannot be followed word by word for a removal of everything. */
-export function removalIn(text: string, around: Around): string | undefined {
+export function removalIn(text: string, around: CommandFolders): string | undefined {
   const known = text.replace(/\$(?:HOME\b|\{HOME\})/g, around.home).replace(/\$(?:PWD\b|\{PWD\})/g, around.cwd)
   const found = known.matchAll(/(?<![\w.-])rm(?=[\s"',])([^;|&\n`]*)/g)
   const args = [...found].map(([, words = '']) => words.split(/[\s"',()[\]]+/).map((word) => literalArg(word)))

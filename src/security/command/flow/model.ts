@@ -12,12 +12,12 @@ export const HOLE = '\u{F8FF}'
  * How well a text is known. `glob`: names below its fixed beginning. `number`: digits. `name`: a name below the working directory, neither
  * absolute nor with `..`. `unknown`: any text.
  */
-export type Kind = 'literal' | 'glob' | 'number' | 'name' | 'unknown'
+export type TextKind = 'literal' | 'glob' | 'number' | 'name' | 'unknown'
 
 /** One argument as the command would get it; `texts` are all its possible values, with holes unless `kind` is literal or glob. */
 export type Arg = {
   readonly texts: readonly string[]
-  readonly kind: Kind
+  readonly kind: TextKind
   /** Contains no expansion, so every run gives the same text. */
   readonly fixed: boolean
   /** May expand to no argument at all, which shifts the arguments after it. */
@@ -32,9 +32,9 @@ export type Arg = {
   readonly led?: boolean
 }
 
-/** What a command reads from its standard input, or writes to its standard output. */
+/** The text that a command reads from its standard input, or writes to its standard output. */
 export type Feed = {
-  readonly kind: Kind | 'none'
+  readonly kind: TextKind | 'none'
   /** The whole text where `kind` is literal; otherwise the known parts with holes, or empty when nothing is known. */
   readonly text: string
   readonly downloads: boolean
@@ -60,7 +60,7 @@ export type Scope = {
   readonly inherits: boolean
 }
 
-export type Place = {
+export type WalkState = {
   readonly cwds: Cwds
   readonly scope: Scope
   readonly feed: Feed
@@ -78,19 +78,24 @@ export type Place = {
 export type Flow = { readonly ok: Cwds; readonly fail: Cwds; readonly assigned: ReadonlySet<string>; readonly output: Feed }
 
 /** How one simple command affects the commands after it. */
-export type Outcome = { readonly cwds?: { readonly to: Cwds }; readonly output?: Feed }
+export type CommandOutcome = { readonly cwds?: { readonly to: Cwds }; readonly output?: Feed }
 
-export type Finding = { readonly rule: string; readonly reason: string }
+export type CommandFinding = { readonly rule: string; readonly reason: string }
 
 /** A function called in `place`; `from` names the calling function, if any. */
-export type Called = { readonly from: string | undefined; readonly to: string; readonly args: readonly Arg[]; readonly place: Place }
+export type FunctionCall = {
+  readonly from: string | undefined
+  readonly to: string
+  readonly args: readonly Arg[]
+  readonly place: WalkState
+}
 
 /** One judgement in progress: it collects findings, and connects commands to the judge of the texts they run. */
-export type Look = {
+export type JudgeContext = {
   readonly policy: CommandPolicy
   readonly found: {
-    blocked: Finding | undefined
-    high: Finding | undefined
+    blocked: CommandFinding | undefined
+    high: CommandFinding | undefined
     nodes: number
     downloads: number
     /** Number of variable look-ups so far; bounds values that double at every step. */
@@ -106,21 +111,21 @@ export type Look = {
     /** Words that are printed with `./` before each pattern. */
     readonly dotted: Set<object>
     readonly outputs: Map<object, Feed>
-    readonly calls: Called[]
+    readonly calls: FunctionCall[]
     /** Texts already judged as shell. */
     readonly texts: Set<string>
     /** Functions that run, or may run, their arguments: `run() { "$@"; }`. */
     readonly runsArguments: Set<string>
   }
-  /** Both return undefined, so that a check can end with `return look.block(…)`. */
+  /** Both return undefined, so that a check can end with `return judge.block(…)`. */
   block(rule: string, reason: string): undefined
   raise(rule: CommandRule, reason: string): undefined
   /** Judges a command given as its arguments. */
-  invoke(args: readonly Arg[], place: Place): Outcome
+  invoke(args: readonly Arg[], place: WalkState): CommandOutcome
   /** Judges a script that is part of the tree. */
-  script(script: ParsedScript, place: Place): Flow
+  script(script: ParsedScript, place: WalkState): Flow
   /** Judges text that a command would run as shell. `print` is the text printed again from its tree; undefined when it cannot be read. */
-  text(text: string, place: Place, inner: Inner): { readonly print: string | undefined; readonly flow: Flow }
+  text(text: string, place: WalkState, inner: Inner): { readonly print: string | undefined; readonly flow: Flow }
 }
 
 /** `shared`: the text runs in the same shell, so it sees the shell's variables and functions and may change its directory. */
@@ -166,9 +171,9 @@ export function unionOf(a: Cwds, b: Cwds): Cwds {
   return all.length > 8 ? undefined : all
 }
 
-const ranks: readonly Kind[] = ['literal', 'glob', 'number', 'name', 'unknown']
+const ranks: readonly TextKind[] = ['literal', 'glob', 'number', 'name', 'unknown']
 
-export function widest(a: Kind, b: Kind): Kind {
+export function widest(a: TextKind, b: TextKind): TextKind {
   return ranks.indexOf(a) > ranks.indexOf(b) ? a : b
 }
 

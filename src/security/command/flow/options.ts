@@ -22,7 +22,7 @@ export type OptionTable = {
 
 export type Option = { readonly name: string; readonly meaning: OptionMeaning; readonly value: Arg | undefined; readonly arg: Arg }
 
-export type Parsed = {
+export type ParsedOptions = {
   readonly options: readonly Option[]
   readonly operands: readonly Arg[]
   /** The operands after a `--`, which cannot be options. */
@@ -34,7 +34,7 @@ export type Parsed = {
 type Words = { readonly [meaning in OptionMeaning | 'attached']: readonly string[] }
 
 /** `inOrder`: the first operand ends the options. */
-export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder = false } = {}): Parsed {
+export function parseOptions(args: readonly Arg[], table: OptionTable, { inOrder = false } = {}): ParsedOptions {
   const words = wordsOf(table)
   const matters = meanings.some((one) => words[one].length > 0)
   const options: Option[] = []
@@ -71,7 +71,7 @@ function isOption({ texts }: Arg): boolean {
  * Whether the argument may be another option or, where a command comes `behind`, may take that command as its value: `-a$x` is only `-a`
  * when `$x` is empty.
  */
-function isUncertain({ texts, kind }: Arg, { options, tookNext }: Found, behind: boolean): boolean {
+function isUncertain({ texts, kind }: Arg, { options, tookNext }: OptionReading, behind: boolean): boolean {
   const [text = ''] = texts
   const isLongOption = text.startsWith('--')
   const attached = isLongOption ? text.indexOf('=') + 1 : tookNext || !options.at(-1)?.value ? 0 : options.length + 1
@@ -99,11 +99,11 @@ function wordsOf(table: OptionTable): Words {
   }
 }
 
-type Found = { readonly options: readonly Option[]; readonly tookNext: boolean; readonly unclear: boolean }
+type OptionReading = { readonly options: readonly Option[]; readonly tookNext: boolean; readonly unclear: boolean }
 
 const meanings: readonly OptionMeaning[] = ['exec', 'refuse', 'write', 'read', 'data']
 
-function long(arg: Arg, next: Arg | undefined, words: Words): Found {
+function long(arg: Arg, next: Arg | undefined, words: Words): OptionReading {
   const text = arg.texts[0] ?? ''
   const name = /^[^=]*/.exec(text)?.[0] ?? ''
   const attached = text.includes('=') ? tail(arg, text.indexOf('=') + 1) : undefined
@@ -119,7 +119,7 @@ function long(arg: Arg, next: Arg | undefined, words: Words): Found {
 }
 
 /** `-ro file`: single letters up to the first that takes a value. */
-function cluster(arg: Arg, next: Arg | undefined, words: Words): Found {
+function cluster(arg: Arg, next: Arg | undefined, words: Words): OptionReading {
   const text = arg.texts[0] ?? ''
   const options: Option[] = []
   for (let at = 1; at < text.length; at++) {

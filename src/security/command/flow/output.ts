@@ -1,9 +1,9 @@
 /** Predicts the output of a command that another command takes as arguments. It knows only plain uses of a few commands. */
 
-import { type Arg, anyFeed, type Feed, HOLE, literalArg, type Place, spelled, sure } from './model.ts'
+import { type Arg, anyFeed, type Feed, HOLE, literalArg, spelled, sure, type WalkState } from './model.ts'
 
 /** `args` excludes the command word. */
-export function outputOf(name: string, args: readonly Arg[], place: Place): Feed {
+export function outputOf(name: string, args: readonly Arg[], place: WalkState): Feed {
   const texts = args.map(spelled).filter((text) => text !== undefined)
   if (name === 'echo' || name === 'printf') return spoken(name, args)
   if (texts.length < args.length) return anyFeed
@@ -16,9 +16,9 @@ export function outputOf(name: string, args: readonly Arg[], place: Place): Feed
   return kind === 'unknown' ? anyFeed : { kind, text: '', downloads: false, led }
 }
 
-type Known = 'number' | 'name' | 'unknown'
+type OutputKind = 'number' | 'name' | 'unknown'
 
-function kindOf(name: string, texts: readonly string[], feed: Feed): Known {
+function kindOf(name: string, texts: readonly string[], feed: Feed): OutputKind {
   const has = (pattern: RegExp) => texts.some((text) => pattern.test(text))
   const all = (pattern: RegExp) => texts.every((text) => pattern.test(text))
   switch (name) {
@@ -61,12 +61,12 @@ function literal(text: string): Feed {
   return { kind: 'literal', text, downloads: false }
 }
 
-/** For a filter that only passes on lines of its input. */
-function passed({ kind }: Feed, plain: boolean): Known {
+/** Predicts the output of a filter that only passes on lines of its input. */
+function passed({ kind }: Feed, plain: boolean): OutputKind {
   return plain && (kind === 'name' || kind === 'number') ? kind : 'unknown'
 }
 
-function gitOutput([sub, ...rest]: readonly string[]): Known {
+function gitOutput([sub, ...rest]: readonly string[]): OutputKind {
   const all = (pattern: RegExp) => rest.every((text) => pattern.test(text))
   if (sub === 'rev-list') return rest.includes('--count') && all(/^(--count|HEAD|[A-Za-z]\w*)$/) ? 'number' : 'unknown'
   if (sub === 'ls-files') return all(/^(-[zmocdu]|--(cached|modified|others|exclude-standard|deleted)|[^-].*)$/s) ? 'name' : 'unknown'
@@ -82,7 +82,7 @@ function gitOutput([sub, ...rest]: readonly string[]): Known {
 }
 
 /** A list of files, a count of input lines, or lines of the input. */
-function searchOutput(name: string, texts: readonly string[], feed: Feed): Known {
+function searchOutput(name: string, texts: readonly string[], feed: Feed): OutputKind {
   const options = texts.filter((text) => /^-./.test(text))
   const operands = texts.length - options.length
   const plain = options.every((text) => /^-[rRlcvEFiwxs]+$|^--(include|exclude|exclude-dir|files|glob|type|hidden)\b/.test(text))

@@ -2,72 +2,80 @@
 
 import { isDevice } from '../../targets/path.ts'
 import { isForbidden } from './destructive.ts'
-import { type Arg, basename, HOLE, type Look, literalArg, type Place, resolvePath, sure } from './model.ts'
+import { type Arg, basename, HOLE, type JudgeContext, literalArg, resolvePath, sure, type WalkState } from './model.ts'
 
 /** `run` is the path of a program to execute. */
-export type Access = 'read' | 'write' | 'run'
+export type FileAccess = 'read' | 'write' | 'run'
 
 /** `/dev/null` and the standard streams are allowed as the target of a redirection; a device that keeps nothing is also an operand, in a sandbox. */
-export function checkPath(look: Look, arg: Arg, access: Access, place: Place, target: 'operand' | 'redirection' = 'operand'): void {
+export function checkPath(
+  judge: JudgeContext,
+  arg: Arg,
+  access: FileAccess,
+  place: WalkState,
+  target: 'operand' | 'redirection' = 'operand',
+): void {
   for (const text of arg.texts) {
     if (target === 'redirection' && /^\/dev\/(null|stdout|stderr|stdin|fd\/\d+)$/.test(text) && arg.kind === 'literal') continue
-    const keepsNothing = look.policy.sandboxed && arg.kind === 'literal' && isDevice(text) && !text.startsWith('/dev/shm')
-    if (access === 'write' && !keepsNothing) look.found.acts = true
-    checkText(look, text, { arg, access: keepsNothing ? 'read' : access, place })
+    const keepsNothing = judge.policy.sandboxed && arg.kind === 'literal' && isDevice(text) && !text.startsWith('/dev/shm')
+    if (access === 'write' && !keepsNothing) judge.found.acts = true
+    checkText(judge, text, { arg, access: keepsNothing ? 'read' : access, place })
   }
-  if (arg.kind === 'unknown') look.raise('command.unclear', `which path ${shown(arg)} is, is known only when it runs; name the path itself`)
-  if (arg.kind === 'glob') checkPattern(look, arg)
-  if (access === 'write' && (arg.kind === 'glob' || arg.kind === 'name')) checkHidden(look, arg, place)
+  if (arg.kind === 'unknown')
+    judge.raise('command.unclear', `which path ${shown(arg)} is, is known only when it runs; name the path itself`)
+  if (arg.kind === 'glob') checkPattern(judge, arg)
+  if (access === 'write' && (arg.kind === 'glob' || arg.kind === 'name')) checkHidden(judge, arg, place)
 }
 
-function checkText(look: Look, text: string, { arg, access, place }: { arg: Arg; access: Access; place: Place }): void {
+function checkText(judge: JudgeContext, text: string, { arg, access, place }: { arg: Arg; access: FileAccess; place: WalkState }): void {
   if (text === '') return
   const path = text.replaceAll(HOLE, 'x')
   // A copy of a forbidden program, or a link to it, would run it under another name.
-  if (look.policy.sandboxed && /^\/(?:.*\/)?s?bin\/[^/]+$/.test(path) && isForbidden(basename(path), look.policy.forbidden))
-    look.block('command.forbidden', `${path} is the program of one of forbidden_commands; work without it`)
-  if (!place.cwds && !path.startsWith('/')) look.raise('command.unclear', `in which directory ${shown(arg)} is, is known only when it runs`)
+  if (judge.policy.sandboxed && /^\/(?:.*\/)?s?bin\/[^/]+$/.test(path) && isForbidden(basename(path), judge.policy.forbidden))
+    judge.block('command.forbidden', `${path} is the program of one of forbidden_commands; work without it`)
+  if (!place.cwds && !path.startsWith('/'))
+    judge.raise('command.unclear', `in which directory ${shown(arg)} is, is known only when it runs`)
   // Where the folder is unknown, a `cd ..` or `cd -` may have left the workspace.
-  const above = look.policy.cwd.split('/').map((_, at, names) => names.slice(0, at + 1).join('/'))
-  for (const cwd of place.cwds ?? (look.policy.sandboxed ? above.slice(1) : [look.policy.cwd])) {
-    const verdict = look.policy.path(path, access, cwd)
-    if (!verdict.ok) look.block(verdict.rule, verdict.reason)
-    else if (access === 'write' && arg.kind === 'literal') look.found.writes.add(resolvePath(path, cwd))
+  const above = judge.policy.cwd.split('/').map((_, at, names) => names.slice(0, at + 1).join('/'))
+  for (const cwd of place.cwds ?? (judge.policy.sandboxed ? above.slice(1) : [judge.policy.cwd])) {
+    const verdict = judge.policy.path(path, access, cwd)
+    if (!verdict.ok) judge.block(verdict.rule, verdict.reason)
+    else if (access === 'write' && arg.kind === 'literal') judge.found.writes.add(resolvePath(path, cwd))
     const without = text.replaceAll(HOLE, '')
-    if (without === path || without === '' || look.policy.path(without, access, cwd).ok) continue
-    look.raise('command.unclear', `${shown(arg)} could be ${JSON.stringify(without)} when its first part is empty; name the path itself`)
+    if (without === path || without === '' || judge.policy.path(without, access, cwd).ok) continue
+    judge.raise('command.unclear', `${shown(arg)} could be ${JSON.stringify(without)} when its first part is empty; name the path itself`)
   }
 }
 
 /** A pattern must not match names that the gate would refuse if they were spelled out. */
-function checkPattern(look: Look, arg: Arg): void {
+function checkPattern(judge: JudgeContext, arg: Arg): void {
   for (const text of arg.texts) {
     const names = text.split('/')
     if (names.some((name) => /^\.[^/]*[*?[]/.test(name)))
-      look.raise('command.unclear', `the pattern ${shown(arg)} could match protected names; name the files`)
+      judge.raise('command.unclear', `the pattern ${shown(arg)} could match protected names; name the files`)
   }
 }
 
 /** Git, shells and editors obey files whose name, or whose folder's name, begins with a dot; a write there must name its file. */
-function checkHidden(look: Look, arg: Arg, { cwds }: Place): void {
-  const { cwd: workspace } = look.policy
+function checkHidden(judge: JudgeContext, arg: Arg, { cwds }: WalkState): void {
+  const { cwd: workspace } = judge.policy
   const places = (cwds ?? [workspace]).flatMap((cwd) => arg.texts.map((text) => resolvePath(text, cwd)))
   const open = places.filter((place) =>
     /\/\.[^/]*(\/.*)?[*?[\u{F8FF}]/u.test(place.startsWith(`${workspace}/`) ? place.slice(workspace.length) : place),
   )
-  if (open.length > 0) look.raise('command.unclear', `${shown(arg)} could be a protected name; name the files`)
+  if (open.length > 0) judge.raise('command.unclear', `${shown(arg)} could be a protected name; name the files`)
 }
 
 /** For tools without a rule: passes every argument that looks like an absolute path, a home path or a path with `..` to the gate. */
-export function checkLoose(look: Look, arg: Arg, access: Access, place: Place): void {
+export function checkLoose(judge: JudgeContext, arg: Arg, access: FileAccess, place: WalkState): void {
   const texts = arg.texts.filter(looksLikePath)
-  if (texts.length > 0) checkPath(look, { ...arg, texts, kind: arg.kind === 'unknown' ? 'name' : arg.kind }, access, place)
+  if (texts.length > 0) checkPath(judge, { ...arg, texts, kind: arg.kind === 'unknown' ? 'name' : arg.kind }, access, place)
 }
 
 /** Notes the files of these texts as what the command would run. */
-export function noteRun(look: Look, texts: readonly string[], { cwds }: Place): void {
-  for (const cwd of cwds ?? [look.policy.cwd])
-    for (const text of texts) if (!text.includes(HOLE)) look.found.runs.add(resolvePath(text, cwd))
+export function noteRun(judge: JudgeContext, texts: readonly string[], { cwds }: WalkState): void {
+  for (const cwd of cwds ?? [judge.policy.cwd])
+    for (const text of texts) if (!text.includes(HOLE)) judge.found.runs.add(resolvePath(text, cwd))
 }
 
 export function looksLikePath(text: string): boolean {

@@ -1,9 +1,9 @@
 /** Searches text that may run as shell for blocked commands, even where parts of the text are known only at run time. */
 
 import { holdsCommand, isHarmlessSetting } from '../names.ts'
-import { type Arg, HOLE, type Look, type Place } from './model.ts'
+import { type Arg, HOLE, type JudgeContext, type WalkState } from './model.ts'
 
-/** The text has no known part. */
+/** Whether the text has no known part. */
 function isEmpty(text: string): boolean {
   return text.replaceAll(HOLE, '').trim() === ''
 }
@@ -12,10 +12,10 @@ function isEmpty(text: string): boolean {
  * Judges each text by itself, with each unknown part as one word of unknown meaning. Judges a text only once, because otherwise nested
  * texts would double the work at every level.
  */
-export function searchTexts(look: Look, texts: readonly string[], place: Place): void {
-  for (const text of texts) if (!isEmpty(text) && !look.found.texts.has(text)) look.text(text, place, { shared: false })
+export function searchTexts(judge: JudgeContext, texts: readonly string[], place: WalkState): void {
+  for (const text of texts) if (!isEmpty(text) && !judge.found.texts.has(text)) judge.text(text, place, { shared: false })
   // The calls of a function are searched for what it runs from its arguments.
-  if (place.inFunction !== undefined && texts.some((text) => text.includes(HOLE))) look.found.runsArguments.add(place.inFunction)
+  if (place.inFunction !== undefined && texts.some((text) => text.includes(HOLE))) judge.found.runsArguments.add(place.inFunction)
 }
 
 /** @returns the texts of the arguments joined by spaces, as `eval` and `watch` join them */
@@ -32,8 +32,8 @@ function join(heads: readonly string[], texts: readonly string[]): readonly stri
 }
 
 /** Searches `NAME=value` where the value is a command that another program runs. */
-export function searchSettings(look: Look, settings: readonly string[], place: Place): void {
+export function searchSettings(judge: JudgeContext, settings: readonly string[], place: WalkState): void {
   const pairs = settings.map((text) => /^([^=]*)=(.*)$/s.exec(text) ?? [])
   const values = pairs.flatMap(([, name = '', value = '']) => (holdsCommand(name) && !isHarmlessSetting(name, value) ? [value] : []))
-  searchTexts(look, values, place)
+  searchTexts(judge, values, place)
 }

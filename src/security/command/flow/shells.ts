@@ -4,7 +4,7 @@ import { interpreters, otherShells, posixShells, withoutVersion } from '../names
 import { quoteText } from '../syntax/quote.ts'
 import { commandsIn } from '../syntax/survey.ts'
 import { blockingRule, namesToBlock, removalIn } from './destructive.ts'
-import { type Arg, couldBe, type Look, type Outcome, type Place, spelled, sure } from './model.ts'
+import { type Arg, type CommandOutcome, couldBe, type JudgeContext, spelled, sure, type WalkState } from './model.ts'
 import { checkLoose, checkPath, noteRun, shown } from './paths.ts'
 import { joinedTexts, searchTexts } from './search.ts'
 
@@ -16,60 +16,60 @@ export function isInterpreter(name: string): boolean {
   return interpreters.has(name) || interpreters.has(withoutVersion(name))
 }
 
-type Started = { readonly name: string; readonly command: Arg | undefined; readonly args: readonly Arg[]; readonly place: Place }
+type Started = { readonly name: string; readonly command: Arg | undefined; readonly args: readonly Arg[]; readonly place: WalkState }
 
 /** `bash -c text`, `bash script`, `… | bash`. */
-export function judgeShell(look: Look, started: Started): Outcome {
+export function judgeShell(judge: JudgeContext, started: Started): CommandOutcome {
   const { name, args, place } = started
-  if (args.some((arg) => arg.downloads)) return downloaded(look, name)
-  for (const arg of args) searchOutputs(look, arg, place)
+  if (args.some((arg) => arg.downloads)) return downloaded(judge, name)
+  for (const arg of args) searchOutputs(judge, arg, place)
   const given = readShellArgs(name, args)
-  for (const value of given.values) checkLoose(look, value, 'read', place)
-  const outcome = judgeGiven(look, started, given)
-  if (given.unclear) searchUnclear(look, started, given)
+  for (const value of given.values) checkLoose(judge, value, 'read', place)
+  const outcome = judgeGiven(judge, started, given)
+  if (given.unclear) searchUnclear(judge, started, given)
   return outcome
 }
 
-function judgeGiven(look: Look, started: Started, given: ShellArgs): Outcome {
-  if (given.mode === 'text') return judgeText(look, started, given)
-  return given.mode === 'input' ? judgeInput(look, started.name, started.place) : judgeFile(look, started, given.operands[0])
+function judgeGiven(judge: JudgeContext, started: Started, given: ShellArgs): CommandOutcome {
+  if (given.mode === 'text') return judgeText(judge, started, given)
+  return given.mode === 'input' ? judgeInput(judge, started.name, started.place) : judgeFile(judge, started, given.operands[0])
 }
 
 /** Any word may be the text: after an unknown option, or as the value of an option. */
-function searchUnclear(look: Look, { name, args, place }: Started, { options }: ShellArgs): void {
-  look.raise('command.code', `which words ${name} runs is not certain; use bash -c 'plain text'`)
+function searchUnclear(judge: JudgeContext, { name, args, place }: Started, { options }: ShellArgs): void {
+  judge.raise('command.code', `which words ${name} runs is not certain; use bash -c 'plain text'`)
   const words = args.filter((arg) => !options.includes(arg) || arg.texts.some((text) => /[\s=]/.test(text)))
   const texts = words.flatMap((arg) => arg.texts.map((text) => text.replace(/^--?[\w-]+=/, '')))
-  searchTexts(look, [...texts, place.feed.text], place)
+  searchTexts(judge, [...texts, place.feed.text], place)
 }
 
-function downloaded(look: Look, name: string): Outcome {
-  look.block('command.download_to_shell', `${name} would execute what was just downloaded; save it, read it, then decide`)
+function downloaded(judge: JudgeContext, name: string): CommandOutcome {
+  judge.block('command.download_to_shell', `${name} would execute what was just downloaded; save it, read it, then decide`)
   return {}
 }
 
 /** `<(echo text)`: searches the output that is certain. */
-function searchOutputs(look: Look, arg: Arg, place: Place): void {
+function searchOutputs(judge: JudgeContext, arg: Arg, place: WalkState): void {
   for (const part of arg.word?.parts ?? []) {
-    const output = look.found.outputs.get(part)
-    if (part.type === 'ProcessSubstitution' && output) searchTexts(look, [output.text], place)
+    const output = judge.found.outputs.get(part)
+    if (part.type === 'ProcessSubstitution' && output) searchTexts(judge, [output.text], place)
   }
 }
 
-function judgeText(look: Look, { name, command, args, place }: Started, given: ShellArgs): Outcome {
+function judgeText(judge: JudgeContext, { name, command, args, place }: Started, given: ShellArgs): CommandOutcome {
   const [text, ...rest] = given.operands
   const known = text?.kind === 'literal' ? text.texts : []
-  const read = known.map((one) => look.text(one, place, { shared: false, positional: rest }))
+  const read = known.map((one) => judge.text(one, place, { shared: false, positional: rest }))
   const print = read.length === 1 && text?.fixed ? read[0]?.print : undefined
-  if (known.length === 0) look.raise('command.code', `${name} -c ${text ? shown(text) : ''} runs text that is known only when it runs`)
-  if (known.length === 0) searchTexts(look, text?.texts ?? [], place)
+  if (known.length === 0) judge.raise('command.code', `${name} -c ${text ? shown(text) : ''} runs text that is known only when it runs`)
+  if (known.length === 0) searchTexts(judge, text?.texts ?? [], place)
   const rewritten = print !== undefined && isPlain(given) && posixShells.has(name) && command?.word && text?.word
-  if (!rewritten) look.raise('command.code', `${name} -c with these words is not followed; use bash -c 'plain text'`)
+  if (!rewritten) judge.raise('command.code', `${name} -c with these words is not followed; use bash -c 'plain text'`)
   else {
-    look.found.edits.set(command.word, 'bash --noprofile --norc')
-    look.found.edits.set(text.word, quoteText(print))
+    judge.found.edits.set(command.word, 'bash --noprofile --norc')
+    judge.found.edits.set(text.word, quoteText(print))
   }
-  if (args.some((arg) => arg.kind === 'unknown')) for (const arg of rest) checkLoose(look, arg, 'write', place)
+  if (args.some((arg) => arg.kind === 'unknown')) for (const arg of rest) checkLoose(judge, arg, 'write', place)
   return { output: read[0]?.flow.output }
 }
 
@@ -80,20 +80,20 @@ function isPlain({ options, values, unclear }: ShellArgs): boolean {
   return !unclear && options.every(plain)
 }
 
-function judgeInput(look: Look, name: string, { feed, ...place }: Place): Outcome {
-  if (feed.downloads) return downloaded(look, name)
-  look.raise('command.code', `${name} runs whatever it reads from its input; name the commands themselves`)
-  searchTexts(look, [feed.text], { ...place, feed })
+function judgeInput(judge: JudgeContext, name: string, { feed, ...place }: WalkState): CommandOutcome {
+  if (feed.downloads) return downloaded(judge, name)
+  judge.raise('command.code', `${name} runs whatever it reads from its input; name the commands themselves`)
+  searchTexts(judge, [feed.text], { ...place, feed })
   return {}
 }
 
-function judgeFile(look: Look, { name, place, args }: Started, file: Arg | undefined): Outcome {
-  if (file && /^(-|\/dev\/(stdin|fd\/\d+)|\/proc\/self\/fd\/\d+)$/.test(sure(file) ?? '')) return judgeInput(look, name, place)
-  look.found.acts = true
-  if (!look.policy.allow.includes(name)) look.raise('command.code', `${name} runs a script that is not looked through`)
-  for (const arg of args) checkLoose(look, arg, 'write', place)
-  if (file) checkPath(look, file, 'read', place)
-  if (file) noteRun(look, file.texts, place)
+function judgeFile(judge: JudgeContext, { name, place, args }: Started, file: Arg | undefined): CommandOutcome {
+  if (file && /^(-|\/dev\/(stdin|fd\/\d+)|\/proc\/self\/fd\/\d+)$/.test(sure(file) ?? '')) return judgeInput(judge, name, place)
+  judge.found.acts = true
+  if (!judge.policy.allow.includes(name)) judge.raise('command.code', `${name} runs a script that is not looked through`)
+  for (const arg of args) checkLoose(judge, arg, 'write', place)
+  if (file) checkPath(judge, file, 'read', place)
+  if (file) noteRun(judge, file.texts, place)
   return {}
 }
 
@@ -102,45 +102,45 @@ const takesCode =
   /^(-[a-zA-Z]*[ceEpPrRlIMmSsX]|--(eval|print|execute|command|run|require|import|loader|experimental-loader|env-file|module)\b)/
 
 /** Judges Python, Perl, Node and the like: their code is not analysed, and a file runs only when the interpreter is allow-listed. */
-export function judgeInterpreter(look: Look, { name, args, place }: Started): Outcome {
+export function judgeInterpreter(judge: JudgeContext, { name, args, place }: Started): CommandOutcome {
   const file = args.find((arg) => !/^-/.test(sure(arg) ?? ''))
   const code = args.find((arg) => takesCode.test(sure(arg) ?? ''))
-  if (args.some((arg) => arg.downloads) || (place.feed.downloads && (!file || code))) return downloaded(look, name)
-  searchCode(look, { name, args, place }, file && !code ? '' : place.feed.text)
-  if (code) look.raise('command.code', `${name} ${shown(code)} runs code given on the command line; put it into a file`)
+  if (args.some((arg) => arg.downloads) || (place.feed.downloads && (!file || code))) return downloaded(judge, name)
+  searchCode(judge, { name, args, place }, file && !code ? '' : place.feed.text)
+  if (code) judge.raise('command.code', `${name} ${shown(code)} runs code given on the command line; put it into a file`)
   else if (!file && !args.some((arg) => /^(--version|-V|--help)$/.test(sure(arg) ?? '')))
-    look.raise('command.code', `${name} runs whatever it reads from its input`)
-  if (!look.policy.allow.includes(name)) look.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
-  for (const arg of args) if (arg !== code) checkLoose(look, arg, 'write', place)
-  if (file && !code) checkPath(look, file, 'read', place)
-  if (file && !code) noteRun(look, file.texts, place)
+    judge.raise('command.code', `${name} runs whatever it reads from its input`)
+  if (!judge.policy.allow.includes(name)) judge.raise('command.not_allowed', `${name} is not on the allow list (security.allow_commands)`)
+  for (const arg of args) if (arg !== code) checkLoose(judge, arg, 'write', place)
+  if (file && !code) checkPath(judge, file, 'read', place)
+  if (file && !code) noteRun(judge, file.texts, place)
   return {}
 }
 
 /** Code is not followed, but a blocked program that it visibly starts is still found. */
-function searchCode(look: Look, { name, args, place: { cwds } }: Omit<Started, 'command'>, feed: string): void {
-  const names = namesToBlock(look.policy)
+function searchCode(judge: JudgeContext, { name, args, place: { cwds } }: Omit<Started, 'command'>, feed: string): void {
+  const names = namesToBlock(judge.policy)
   for (const code of [...args.flatMap((arg) => arg.texts), feed]) {
     const started = startedBy(code, names)
-    if (started !== undefined) look.block(blockingRule(started, look.policy), `the code for ${name} starts ${started}`)
-    const removal = startedBy(code, ['rm']) && removalIn(code, { ...look.policy, cwds })
-    if (removal !== undefined) look.block('command.destructive', `in the code for ${name}, ${removal}`)
+    if (started !== undefined) judge.block(blockingRule(started, judge.policy), `the code for ${name} starts ${started}`)
+    const removal = startedBy(code, ['rm']) && removalIn(code, { ...judge.policy, cwds })
+    if (removal !== undefined) judge.block('command.destructive', `in the code for ${name}, ${removal}`)
   }
 }
 
 /** `eval words`: the shell joins the words with spaces and reads the result again. */
-export function judgeEval(look: Look, all: readonly Arg[], place: Place): Outcome {
+export function judgeEval(judge: JudgeContext, all: readonly Arg[], place: WalkState): CommandOutcome {
   const args = withoutDashes(all)
-  if (args.some((arg) => arg.downloads)) return downloaded(look, 'eval')
+  if (args.some((arg) => arg.downloads)) return downloaded(judge, 'eval')
   const texts = args.map(spelled)
   if (texts.includes(undefined)) {
-    look.raise('command.code', 'eval runs text that is known only when it runs')
-    searchTexts(look, joinedTexts(args), place)
+    judge.raise('command.code', 'eval runs text that is known only when it runs')
+    searchTexts(judge, joinedTexts(args), place)
     return { cwds: { to: undefined } }
   }
-  const { print, flow } = look.text(texts.join(' '), place, { shared: true })
-  if (args.every((arg) => arg.fixed && arg.word) && print !== undefined) rewrite(look, args, print)
-  else look.raise('command.code', 'eval with these words is not followed; write the command itself')
+  const { print, flow } = judge.text(texts.join(' '), place, { shared: true })
+  if (args.every((arg) => arg.fixed && arg.word) && print !== undefined) rewrite(judge, args, print)
+  else judge.raise('command.code', 'eval with these words is not followed; write the command itself')
   return { cwds: { to: flow.ok }, output: flow.output }
 }
 
@@ -148,34 +148,34 @@ function withoutDashes(args: readonly Arg[]): readonly Arg[] {
   return sure(args[0]) === '--' ? args.slice(1) : args
 }
 
-function rewrite(look: Look, args: readonly Arg[], print: string): void {
-  for (const [index, arg] of args.entries()) if (arg.word) look.found.edits.set(arg.word, index === 0 ? quoteText(print) : '')
+function rewrite(judge: JudgeContext, args: readonly Arg[], print: string): void {
+  for (const [index, arg] of args.entries()) if (arg.word) judge.found.edits.set(arg.word, index === 0 ? quoteText(print) : '')
 }
 
 /** `trap text signals`: the text may run at any time, so it must not change directory. */
-export function judgeTrap(look: Look, all: readonly Arg[], place: Place): Outcome {
+export function judgeTrap(judge: JudgeContext, all: readonly Arg[], place: WalkState): CommandOutcome {
   const args = withoutDashes(all)
   const [first, ...signals] = args
   const text = first && sure(first)
   if (!first || signals.length === 0 || text === '-' || text === '' || /^-[lp]/.test(text ?? '')) return {}
   const before = { ...place, assigned: new Set<string>() }
-  const read = text === undefined ? undefined : look.text(text, before, { shared: true })
-  if (read && /\b(cd|pushd|popd)\b/.test(text ?? '')) look.raise('command.code', 'a trap that changes directory is not followed')
-  if (read?.print !== undefined && first.word && first.fixed) look.found.edits.set(first.word, quoteText(read.print))
-  else look.raise('command.code', 'a trap runs text that is known only when it runs')
-  if (!read) searchTexts(look, first.texts, before)
+  const read = text === undefined ? undefined : judge.text(text, before, { shared: true })
+  if (read && /\b(cd|pushd|popd)\b/.test(text ?? '')) judge.raise('command.code', 'a trap that changes directory is not followed')
+  if (read?.print !== undefined && first.word && first.fixed) judge.found.edits.set(first.word, quoteText(read.print))
+  else judge.raise('command.code', 'a trap runs text that is known only when it runs')
+  if (!read) searchTexts(judge, first.texts, before)
   return {}
 }
 
 /** `. file`, `source file`. */
-export function judgeSource(look: Look, args: readonly Arg[], place: Place): Outcome {
+export function judgeSource(judge: JudgeContext, args: readonly Arg[], place: WalkState): CommandOutcome {
   const [file] = args
-  if (file?.downloads || (place.feed.downloads && /^(-|\/dev\/stdin)$/.test((file && sure(file)) ?? ''))) return downloaded(look, 'source')
-  look.raise('command.code', 'source runs a script that is not looked through')
-  if (file) searchOutputs(look, file, place)
-  if (file && sure(file) === '/dev/stdin') searchTexts(look, [place.feed.text], place)
-  if (file && sure(file) !== '/dev/stdin') checkPath(look, file, 'read', place)
-  if (file && sure(file) !== '/dev/stdin') noteRun(look, file.texts, place)
+  if (file?.downloads || (place.feed.downloads && /^(-|\/dev\/stdin)$/.test((file && sure(file)) ?? ''))) return downloaded(judge, 'source')
+  judge.raise('command.code', 'source runs a script that is not looked through')
+  if (file) searchOutputs(judge, file, place)
+  if (file && sure(file) === '/dev/stdin') searchTexts(judge, [place.feed.text], place)
+  if (file && sure(file) !== '/dev/stdin') checkPath(judge, file, 'read', place)
+  if (file && sure(file) !== '/dev/stdin') noteRun(judge, file.texts, place)
   return { cwds: { to: undefined } }
 }
 
@@ -221,11 +221,11 @@ const longWithValue = /^--?(rcfile|init-file)$/
 /** All of these shells accept `-o NAME`, and bash accepts `-O NAME`; `sh` may be any of them. */
 const namesOption: { readonly [shell: string]: RegExp } = { bash: /[oO]/, rbash: /[oO]/, sh: /[oO]/ }
 
-type Reading = { at: number; text: boolean; input: boolean; unclear: boolean; readonly values: Arg[] }
+type OptionState = { at: number; text: boolean; input: boolean; unclear: boolean; readonly values: Arg[] }
 
 /** Parses the arguments of a shell as the shell itself does: its options, their values, and the text or script after them. */
 function readShellArgs(name: string, args: readonly Arg[]): ShellArgs {
-  const reading: Reading = { at: 0, text: false, input: false, unclear: false, values: [] }
+  const reading: OptionState = { at: 0, text: false, input: false, unclear: false, values: [] }
   while (reading.at < args.length && readOption(reading, args, name));
   const { at, text, input, unclear, values } = reading
   const operands = args.slice(at)
@@ -234,7 +234,7 @@ function readShellArgs(name: string, args: readonly Arg[]): ShellArgs {
 }
 
 /** @returns false at the first word that is not an option */
-function readOption(reading: Reading, args: readonly Arg[], name: string): boolean {
+function readOption(reading: OptionState, args: readonly Arg[], name: string): boolean {
   const arg = args[reading.at]
   const word = sure(arg)
   if (word === undefined) {
@@ -250,7 +250,7 @@ function readOption(reading: Reading, args: readonly Arg[], name: string): boole
   return true
 }
 
-function readLetters(reading: Reading, args: readonly Arg[], { letters, name }: { letters: string; name: string }): void {
+function readLetters(reading: OptionState, args: readonly Arg[], { letters, name }: { letters: string; name: string }): void {
   const takes = Object.hasOwn(namesOption, name) ? namesOption[name] : /o/
   for (const [index, letter] of [...letters].entries()) {
     if (letter === 'c') reading.text = true
@@ -262,7 +262,7 @@ function readLetters(reading: Reading, args: readonly Arg[], { letters, name }: 
   }
 }
 
-function takeValue(reading: Reading, args: readonly Arg[]): void {
+function takeValue(reading: OptionState, args: readonly Arg[]): void {
   const value = args[reading.at]
   if (!value) return
   reading.values.push(value)

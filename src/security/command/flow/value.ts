@@ -1,22 +1,22 @@
 /** Computes what the words of a command may expand to, as far as the script itself shows. */
 
 import type { ParameterExpansionPart, Word } from 'unbash'
-import { type Expansion, type Form, formsOf, type Piece } from '../syntax/pieces.ts'
+import { type Expansion, type Form, formsOf, type WordPiece } from '../syntax/pieces.ts'
 import { isPlainParameter } from '../syntax/print.ts'
 import type { Bound } from '../syntax/survey.ts'
-import { type Arg, HOLE, type Kind, type Look, type Place, widest } from './model.ts'
+import { type Arg, HOLE, type JudgeContext, type TextKind, type WalkState, widest } from './model.ts'
 
 const maxTexts = 16
 const maxLookups = 5_000
 
 /** @returns one argument for each word of the brace expansion */
 export function argsOf(word: Word, at: At): readonly Arg[] {
-  return formsOf(word, at.look.policy.home).map((form) => argOf(form, word, at))
+  return formsOf(word, at.judge.policy.home).map((form) => argOf(form, word, at))
 }
 
-export type At = { readonly look: Look; readonly place: Place; readonly inside?: ReadonlySet<string> }
+export type At = { readonly judge: JudgeContext; readonly place: WalkState; readonly inside?: ReadonlySet<string> }
 
-type Value = Pick<Arg, 'texts' | 'kind' | 'downloads' | 'globs'>
+type WordValue = Pick<Arg, 'texts' | 'kind' | 'downloads' | 'globs'>
 
 export function argOf(form: Form, word: Word | undefined, at: At): Arg {
   const values = form.map((piece) => pieceValue(piece, word, at))
@@ -30,17 +30,17 @@ export function argOf(form: Form, word: Word | undefined, at: At): Arg {
 }
 
 /** A searched text with unknown parts: such a part may contain spaces, quotes and any other text. */
-function hasHole(piece: Piece): boolean {
+function hasHole(piece: WordPiece): boolean {
   return piece.type === 'literal' && piece.text.includes(HOLE)
 }
 
-function mayBeSeveral(piece: Piece): boolean {
+function mayBeSeveral(piece: WordPiece): boolean {
   return (
     piece.type === 'glob' || hasHole(piece) || (piece.type === 'dynamic' && (!piece.quoted || /^\$(@|\{[^}]*[@*])/.test(piece.part.text)))
   )
 }
 
-function concat(a: Value, b: Value): Value {
+function concat(a: WordValue, b: WordValue): WordValue {
   const texts = pairs(a.texts, b.texts)
   const tooMany = texts.length > maxTexts
   return {
@@ -60,11 +60,11 @@ function onlyOne(texts: readonly string[]): readonly string[] {
   return texts.length === 1 ? texts : [HOLE]
 }
 
-function value(kind: Kind, texts: readonly string[] = [HOLE], more: Partial<Value> = {}): Value {
+function value(kind: TextKind, texts: readonly string[] = [HOLE], more: Partial<WordValue> = {}): WordValue {
   return { texts, kind, downloads: false, globs: [], ...more }
 }
 
-function pieceValue(piece: Piece, word: Word | undefined, at: At): Value {
+function pieceValue(piece: WordPiece, word: Word | undefined, at: At): WordValue {
   if (piece.type === 'literal') return value(hasHole(piece) ? 'unknown' : 'literal', [piece.text])
   if (piece.type === 'glob') return value('glob', [piece.text], { globs: word ? [word] : [] })
   if (piece.type === 'opaque') return value('unknown')
@@ -73,7 +73,7 @@ function pieceValue(piece: Piece, word: Word | undefined, at: At): Value {
   return splits ? { ...known, kind: 'unknown' } : known
 }
 
-function expansionValue(part: Expansion, at: At): Value {
+function expansionValue(part: Expansion, at: At): WordValue {
   switch (part.type) {
     case 'SimpleExpansion':
       return variable(part.text.slice(1), at)
@@ -82,9 +82,9 @@ function expansionValue(part: Expansion, at: At): Value {
     case 'ArithmeticExpansion':
       return value('number')
     case 'ProcessSubstitution':
-      return value('name', [HOLE], { downloads: at.look.found.outputs.get(part)?.downloads ?? false })
+      return value('name', [HOLE], { downloads: at.judge.found.outputs.get(part)?.downloads ?? false })
     case 'CommandExpansion': {
-      const output = at.look.found.outputs.get(part)
+      const output = at.judge.found.outputs.get(part)
       if (!output || output.kind === 'none') return value('unknown')
       return value(output.kind, [output.text.replace(/\n+$/, '') || (output.kind === 'literal' ? '' : HOLE)], {
         downloads: output.downloads,
@@ -94,7 +94,7 @@ function expansionValue(part: Expansion, at: At): Value {
 }
 
 /** @returns every value that the script gives a variable, and the empty text unless it is certainly set here */
-export function variable(name: string, at: At): Value {
+export function variable(name: string, at: At): WordValue {
   const { scope, cwds, assigned, inFunction } = at.place
   if (
     /^[?#$!]$/.test(name) ||
@@ -104,39 +104,39 @@ export function variable(name: string, at: At): Value {
   }
   if (/^\d+$|^[@*]$/.test(name)) return positional(name, at)
   const bound = scope.variables.get(name)
-  const usual = bound ? undefined : name === 'HOME' ? [at.look.policy.home] : name === 'PWD' ? cwds : undefined
+  const usual = bound ? undefined : name === 'HOME' ? [at.judge.policy.home] : name === 'PWD' ? cwds : undefined
   if (usual !== undefined) {
     const isCertain = !scope.opaque && (name === 'HOME' || (!scope.moves && usual.length === 1 && !inFunction))
     return merge([value('literal', usual), ...(isCertain ? [] : [value('unknown')])])
   }
   if (!bound && name === 'IFS') return value('literal', [' '])
-  if (!bound || at.inside?.has(name) || ++at.look.found.lookups > maxLookups) return value('unknown')
+  if (!bound || at.inside?.has(name) || ++at.judge.found.lookups > maxLookups) return value('unknown')
   const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
   const values = bound.flatMap((one) => boundValue(one, inner))
   const certain = assigned.has(name) && !scope.unset.has(name)
   return merge([...values, ...(certain ? [] : [value('literal', [''])]), ...(scope.opaque ? [value('unknown')] : [])])
 }
 
-function boundValue(bound: Bound, at: At): readonly Value[] {
+function boundValue(bound: Bound, at: At): readonly WordValue[] {
   if (bound === 'empty') return [value('literal', [''])]
   if (bound === 'number' || bound === 'unknown') return [value(bound)]
   return argsOf(bound.word, at)
 }
 
-function merge(values: readonly Value[]): Value {
+function merge(values: readonly WordValue[]): WordValue {
   const texts = [...new Set(values.flatMap((one) => one.texts))]
-  const kind = values.reduce<Kind>((wide, one) => widest(wide, one.kind), 'literal')
+  const kind = values.reduce<TextKind>((wide, one) => widest(wide, one.kind), 'literal')
   if (texts.length > maxTexts) return value('unknown', [HOLE], { downloads: values.some((one) => one.downloads) })
   return { texts, kind, downloads: values.some((one) => one.downloads), globs: values.flatMap((one) => one.globs) }
 }
 
-function positional(name: string, { place: { scope, inFunction } }: At): Value {
+function positional(name: string, { place: { scope, inFunction } }: At): WordValue {
   const args = inFunction === undefined ? scope.positional : undefined
   if (!args) return value('unknown')
   return merge(/\d/.test(name) ? args.slice(Number(name), Number(name) + 1) : args.slice(1))
 }
 
-function parameter(part: ParameterExpansionPart, at: At): Value {
+function parameter(part: ParameterExpansionPart, at: At): WordValue {
   if (part.prefix === '#') return value('number')
   if (part.prefix === '!') return value('unknown')
   const base = variable(part.parameter, at)
@@ -163,7 +163,7 @@ function removed(text: string, operator: string, part: string): string {
 }
 
 /** A part of the value cannot lead outside the working directory. */
-function isTame({ kind, texts }: Value): boolean {
+function isTame({ kind, texts }: WordValue): boolean {
   return kind !== 'unknown' && texts.every((text) => !text.includes('..') && (kind !== 'literal' || !/^[/~-]/.test(text)))
 }
 
@@ -175,7 +175,7 @@ export function isNumeric(name: string, at: At): boolean {
   const bound = scope.variables.get(name)
   if (!bound) return !scope.inherits && !at.inside?.has(name)
   if (at.inside?.has(name)) return true
-  if (++at.look.found.lookups > maxLookups) return false
+  if (++at.judge.found.lookups > maxLookups) return false
   const inner: At = { ...at, inside: new Set([...(at.inside ?? []), name]) }
   return bound.every((one) => one === 'empty' || one === 'number' || (one !== 'unknown' && argsOf(one.word, inner).every(isInteger)))
 }

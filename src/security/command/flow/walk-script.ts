@@ -25,12 +25,12 @@ import {
   type Cwds,
   type Feed,
   type Flow,
-  type Look,
+  type JudgeContext,
   literalArg,
   noFeed,
-  type Place,
   sure,
   unionOf,
+  type WalkState,
   widest,
 } from './model.ts'
 import { checkPath } from './paths.ts'
@@ -38,53 +38,53 @@ import { searchSettings } from './search.ts'
 import { argOf, argsOf } from './value.ts'
 import { walkArithmetic, walkForm, walkWord } from './word.ts'
 
-export function walkScript(look: Look, script: ParsedScript, place: Place): Flow {
-  return walkStatements(look, script.commands, place)
+export function walkScript(judge: JudgeContext, script: ParsedScript, place: WalkState): Flow {
+  return walkStatements(judge, script.commands, place)
 }
 
-function stay(place: Place, output = anyFeed): Flow {
+function stay(place: WalkState, output = anyFeed): Flow {
   return { ok: place.cwds, fail: place.cwds, assigned: place.assigned, output }
 }
 
-function walkStatements(look: Look, statements: readonly Statement[], start: Place): Flow {
+function walkStatements(judge: JudgeContext, statements: readonly Statement[], start: WalkState): Flow {
   let place = start
   let flow = stay(start, { ...noFeed, kind: 'literal' })
   for (const statement of statements) {
-    flow = walkStatement(look, statement, place)
+    flow = walkStatement(judge, statement, place)
     place = { ...place, cwds: unionOf(flow.ok, flow.fail), assigned: flow.assigned }
   }
   return statements.length > 1 ? { ...flow, output: anyFeed } : flow
 }
 
-function walkStatement(look: Look, { command, background }: Statement, place: Place): Flow {
-  if (!background) return walkNode(look, command, place)
-  walkNode(look, command, { ...place, forks: true })
+function walkStatement(judge: JudgeContext, { command, background }: Statement, place: WalkState): Flow {
+  if (!background) return walkNode(judge, command, place)
+  walkNode(judge, command, { ...place, forks: true })
   return stay(place)
 }
 
-function walkNode(look: Look, node: PipelineNode | AndOr, place: Place): Flow {
+function walkNode(judge: JudgeContext, node: PipelineNode | AndOr, place: WalkState): Flow {
   switch (node.type) {
     case 'AndOr':
-      return walkAndOr(look, node, place)
+      return walkAndOr(judge, node, place)
     case 'Pipeline':
-      return walkPipeline(look, node, place)
+      return walkPipeline(judge, node, place)
     case 'Command':
-      return walkCommand(look, node, place)
+      return walkCommand(judge, node, place)
     default:
-      return walkCompound(look, node, place)
+      return walkCompound(judge, node, place)
   }
 }
 
-function walkAndOr(look: Look, { commands, operators }: AndOr, place: Place): Flow {
+function walkAndOr(judge: JudgeContext, { commands, operators }: AndOr, place: WalkState): Flow {
   const [first, ...others] = commands
   if (!first) return stay(place)
-  let flow = walkNode(look, first, place)
+  let flow = walkNode(judge, first, place)
   // Only the first command certainly runs.
   const certain = flow.assigned
   let reached = certain
   for (const [index, command] of others.entries()) {
     const and = operators[index] === '&&'
-    const next = walkNode(look, command, { ...place, cwds: and ? flow.ok : flow.fail, assigned: reached })
+    const next = walkNode(judge, command, { ...place, cwds: and ? flow.ok : flow.fail, assigned: reached })
     if (and) reached = next.assigned
     flow = and
       ? { ...next, fail: unionOf(flow.fail, next.fail), output: anyFeed }
@@ -93,79 +93,79 @@ function walkAndOr(look: Look, { commands, operators }: AndOr, place: Place): Fl
   return { ...flow, assigned: certain }
 }
 
-function walkPipeline(look: Look, { commands, prefixes }: Pipeline, place: Place): Flow {
+function walkPipeline(judge: JudgeContext, { commands, prefixes }: Pipeline, place: WalkState): Flow {
   const [only, ...more] = commands
   if (only && more.length === 0) {
-    const flow = walkNode(look, only, place)
+    const flow = walkNode(judge, only, place)
     return prefixes.some((prefix) => prefix.type === 'Negation') ? { ...flow, ok: flow.fail, fail: flow.ok } : flow
   }
   let feed = place.feed
   for (const command of commands) {
-    const before = look.found.downloads
-    const flow = walkNode(look, command, { ...place, feed, forks: true })
-    feed = { ...flow.output, downloads: feed.downloads || flow.output.downloads || look.found.downloads > before }
+    const before = judge.found.downloads
+    const flow = walkNode(judge, command, { ...place, feed, forks: true })
+    feed = { ...flow.output, downloads: feed.downloads || flow.output.downloads || judge.found.downloads > before }
   }
   return stay(place, feed)
 }
 
 type Compound = Exclude<CommandNode, { type: 'Command' }>
 
-function walkCompound(look: Look, node: Compound, place: Place): Flow {
+function walkCompound(judge: JudgeContext, node: Compound, place: WalkState): Flow {
   switch (node.type) {
     case 'Redirected': {
-      const feed = walkRedirections(look, node.redirects, place)
-      return walkCompound(look, node.command, { ...place, feed })
+      const feed = walkRedirections(judge, node.redirects, place)
+      return walkCompound(judge, node.command, { ...place, feed })
     }
     case 'Subshell':
-      return stay(place, walkList(look, node.body, place).output)
+      return stay(place, walkList(judge, node.body, place).output)
     case 'BraceGroup':
-      return walkList(look, node.body, place)
+      return walkList(judge, node.body, place)
     case 'If':
-      return walkIf(look, node, place)
+      return walkIf(judge, node, place)
     case 'While': {
       const inside = { ...place, cwds: settled([node.clause, node.body], place) }
-      const clause = walkList(look, node.clause, inside)
-      walkList(look, node.body, { ...inside, cwds: clause.ok, assigned: clause.assigned })
+      const clause = walkList(judge, node.clause, inside)
+      walkList(judge, node.body, { ...inside, cwds: clause.ok, assigned: clause.assigned })
       return stay(inside)
     }
     case 'For':
     case 'Select':
-      return walkFor(look, node, place)
+      return walkFor(judge, node, place)
     case 'ArithmeticFor':
-      for (const part of [node.initialize, node.test, node.update]) if (part) walkArithmetic(look, part, place)
-      return walkLoop(look, node.body, place)
+      for (const part of [node.initialize, node.test, node.update]) if (part) walkArithmetic(judge, part, place)
+      return walkLoop(judge, node.body, place)
     case 'Case':
-      return walkCase(look, node, place)
+      return walkCase(judge, node, place)
     case 'ArithmeticCommand':
-      walkArithmetic(look, node.expression, place)
+      walkArithmetic(judge, node.expression, place)
       return stay(place)
     case 'TestCommand':
-      walkTest(look, node.expression, place)
+      walkTest(judge, node.expression, place)
       return stay(place)
     case 'Function':
-      return walkFunction(look, node, place)
+      return walkFunction(judge, node, place)
     case 'Coproc':
-      look.raise('command.code', 'a coprocess runs beside the script; use a pipe instead')
-      if (node.body.type === 'CompoundList') walkList(look, node.body, { ...place, forks: true })
-      else walkNode(look, node.body, { ...place, forks: true })
+      judge.raise('command.code', 'a coprocess runs beside the script; use a pipe instead')
+      if (node.body.type === 'CompoundList') walkList(judge, node.body, { ...place, forks: true })
+      else walkNode(judge, node.body, { ...place, forks: true })
       return stay(place)
   }
 }
 
-function walkList(look: Look, list: CompoundList, place: Place): Flow {
-  return walkStatements(look, list.commands, { ...place, level: place.level + 1 })
+function walkList(judge: JudgeContext, list: CompoundList, place: WalkState): Flow {
+  return walkStatements(judge, list.commands, { ...place, level: place.level + 1 })
 }
 
-function walkIf(look: Look, node: Extract<Compound, { type: 'If' }>, place: Place): Flow {
-  const clause = walkList(look, node.clause, place)
-  const after = [walkList(look, node.then, { ...place, cwds: clause.ok, assigned: clause.assigned })]
+function walkIf(judge: JudgeContext, node: Extract<Compound, { type: 'If' }>, place: WalkState): Flow {
+  const clause = walkList(judge, node.clause, place)
+  const after = [walkList(judge, node.then, { ...place, cwds: clause.ok, assigned: clause.assigned })]
   let otherwise = clause.fail
   for (const branch of node.elif) {
-    const next = walkList(look, branch.clause, { ...place, cwds: otherwise, assigned: clause.assigned })
-    after.push(walkList(look, branch.then, { ...place, cwds: next.ok, assigned: next.assigned }))
+    const next = walkList(judge, branch.clause, { ...place, cwds: otherwise, assigned: clause.assigned })
+    after.push(walkList(judge, branch.then, { ...place, cwds: next.ok, assigned: next.assigned }))
     otherwise = next.fail
   }
-  if (node.else) after.push(walkList(look, node.else, { ...place, cwds: otherwise, assigned: clause.assigned }))
+  if (node.else) after.push(walkList(judge, node.else, { ...place, cwds: otherwise, assigned: clause.assigned }))
   else after.push(stay({ ...place, cwds: otherwise }))
   return joined(after, clause.assigned)
 }
@@ -177,20 +177,20 @@ function joined(flows: readonly Flow[], assigned: ReadonlySet<string>): Flow {
   return { ok: one, fail: one, assigned, output: anyFeed }
 }
 
-function walkFor(look: Look, node: Extract<Compound, { type: 'For' | 'Select' }>, place: Place): Flow {
-  for (const word of node.wordlist ?? []) walkWord(look, word, place)
-  if (!/^[A-Za-z_]\w*$/.test(node.name.text)) look.raise('command.unclear', 'a loop needs a plain variable name')
-  return walkLoop(look, node.body, { ...place, assigned: new Set([...place.assigned, node.name.text]) }, place.assigned)
+function walkFor(judge: JudgeContext, node: Extract<Compound, { type: 'For' | 'Select' }>, place: WalkState): Flow {
+  for (const word of node.wordlist ?? []) walkWord(judge, word, place)
+  if (!/^[A-Za-z_]\w*$/.test(node.name.text)) judge.raise('command.unclear', 'a loop needs a plain variable name')
+  return walkLoop(judge, node.body, { ...place, assigned: new Set([...place.assigned, node.name.text]) }, place.assigned)
 }
 
-function walkLoop(look: Look, body: CompoundList, place: Place, assigned = place.assigned): Flow {
+function walkLoop(judge: JudgeContext, body: CompoundList, place: WalkState, assigned = place.assigned): Flow {
   const inside = { ...place, cwds: settled([body], place) }
-  walkList(look, body, inside)
+  walkList(judge, body, inside)
   return { ...stay(inside), assigned }
 }
 
 /** A loop body that changes directory may start in any directory where it can end, so the directory becomes unknown. */
-function settled(bodies: readonly CompoundList[], place: Place): Cwds {
+function settled(bodies: readonly CompoundList[], place: WalkState): Cwds {
   return place.scope.moves && bodies.some(moves) ? undefined : place.cwds
 }
 
@@ -208,40 +208,40 @@ function moves(node: SyntaxNode): boolean {
 
 const movers = new Set('cd pushd popd eval source'.split(' '))
 
-function walkCase(look: Look, node: Extract<Compound, { type: 'Case' }>, place: Place): Flow {
-  walkWord(look, node.word, place)
+function walkCase(judge: JudgeContext, node: Extract<Compound, { type: 'Case' }>, place: WalkState): Flow {
+  walkWord(judge, node.word, place)
   const flows = node.items.map((item) => {
-    for (const word of item.pattern) walkWord(look, word, place)
-    return walkList(look, item.body, place)
+    for (const word of item.pattern) walkWord(judge, word, place)
+    return walkList(judge, item.body, place)
   })
   return joined([stay(place), ...flows], place.assigned)
 }
 
 /** Judged once, for all its callers. */
-function walkFunction(look: Look, node: Extract<Compound, { type: 'Function' }>, place: Place): Flow {
+function walkFunction(judge: JudgeContext, node: Extract<Compound, { type: 'Function' }>, place: WalkState): Flow {
   const name = node.name.text
-  if (!/^[A-Za-z_:][\w:.-]*$/.test(name)) look.raise('command.unclear', `a function may not be called ${JSON.stringify(name)}`)
-  const inside: Place = { ...place, cwds: place.scope.moves ? undefined : place.cwds, inFunction: name, forks: false, feed: anyFeed }
-  if (node.body.type === 'CompoundList') walkList(look, node.body, inside)
-  else walkNode(look, node.body, inside)
+  if (!/^[A-Za-z_:][\w:.-]*$/.test(name)) judge.raise('command.unclear', `a function may not be called ${JSON.stringify(name)}`)
+  const inside: WalkState = { ...place, cwds: place.scope.moves ? undefined : place.cwds, inFunction: name, forks: false, feed: anyFeed }
+  if (node.body.type === 'CompoundList') walkList(judge, node.body, inside)
+  else walkNode(judge, node.body, inside)
   // A call later in the script would change the caller's directory.
   return stay(place.scope.moves && moves(node.body) ? { ...place, cwds: undefined } : place)
 }
 
 /** Walks one simple command: judges its words, redirections and assignments, and passes them on as arguments. */
-function walkCommand(look: Look, node: Command, place: Place): Flow {
-  for (const item of node.prefix) if (item.type === 'Assignment') walkAssignment(look, item, place)
-  if (node.name) walkWord(look, node.name, place)
+function walkCommand(judge: JudgeContext, node: Command, place: WalkState): Flow {
+  for (const item of node.prefix) if (item.type === 'Assignment') walkAssignment(judge, item, place)
+  if (node.name) walkWord(judge, node.name, place)
   for (const item of node.suffix) {
-    if (item.type === 'Word') walkWord(look, item, place)
-    if (item.type === 'Assignment') walkAssignment(look, item, place)
+    if (item.type === 'Word') walkWord(judge, item, place)
+    if (item.type === 'Assignment') walkAssignment(judge, item, place)
   }
-  const feed = walkRedirections(look, node.redirects, place)
+  const feed = walkRedirections(judge, node.redirects, place)
   if (!node.name) return { ...still(place), assigned: withNames(place, node.prefix) }
   const args = [node.name, ...node.args].flatMap((item) =>
-    item.type === 'Word' ? argsOf(item, { look, place }) : [assigned(look, item, place)],
+    item.type === 'Word' ? argsOf(item, { judge, place }) : [assigned(judge, item, place)],
   )
-  const outcome = look.invoke(args, { ...place, feed })
+  const outcome = judge.invoke(args, { ...place, feed })
   const declares = declarers.has(sure(args[0]) ?? '')
   return {
     ok: outcome.cwds ? outcome.cwds.to : place.cwds,
@@ -251,18 +251,18 @@ function walkCommand(look: Look, node: Command, place: Place): Flow {
   }
 }
 
-function still(place: Place): Flow {
+function still(place: WalkState): Flow {
   return { ok: place.cwds, fail: place.cwds, assigned: place.assigned, output: { ...noFeed, kind: 'unknown' } }
 }
 
-function withNames(place: Place, items: Command['prefix'] | Command['suffix']): ReadonlySet<string> {
+function withNames(place: WalkState, items: Command['prefix'] | Command['suffix']): ReadonlySet<string> {
   const names = items.flatMap((item) => (item.type === 'Assignment' && item.value.type === 'Word' && !item.index ? [item.name] : []))
   return new Set([...place.assigned, ...names])
 }
 
 /** `export NAME=value` as one argument. */
-function assigned(look: Look, { name, value }: Pick<Assignment, 'name' | 'value'>, place: Place): Arg {
-  const [arg] = value.type === 'Word' ? argsOf(value, { look, place }) : []
+function assigned(judge: JudgeContext, { name, value }: Pick<Assignment, 'name' | 'value'>, place: WalkState): Arg {
+  const [arg] = value.type === 'Word' ? argsOf(value, { judge, place }) : []
   if (!arg) return literalArg(`${name}=`)
   return {
     ...arg,
@@ -274,46 +274,46 @@ function assigned(look: Look, { name, value }: Pick<Assignment, 'name' | 'value'
   }
 }
 
-function walkAssignment(look: Look, { index, value, name }: Assignment, place: Place): void {
+function walkAssignment(judge: JudgeContext, { index, value, name }: Assignment, place: WalkState): void {
   if (!/^[A-Za-z_]\w*$/.test(name) || (index && !/^\d+$/.test(index.text))) {
-    look.raise('command.unclear', `the subscript of ${JSON.stringify(name.slice(0, 40))} is evaluated; use a plain number`)
+    judge.raise('command.unclear', `the subscript of ${JSON.stringify(name.slice(0, 40))} is evaluated; use a plain number`)
   }
-  if (index) walkWord(look, index, place)
+  if (index) walkWord(judge, index, place)
   for (const word of value.type === 'Word' ? [value] : value.elements) {
-    walkWord(look, word, place)
+    walkWord(judge, word, place)
     if (value.type === 'ArrayValue' && word.text.startsWith('['))
-      look.raise('command.unclear', 'array elements with subscripts are not followed')
+      judge.raise('command.unclear', 'array elements with subscripts are not followed')
   }
-  if (value.type === 'Word' && holdsCommand(name)) searchSettings(look, assigned(look, { name, value }, place).texts, place)
+  if (value.type === 'Word' && holdsCommand(name)) searchSettings(judge, assigned(judge, { name, value }, place).texts, place)
 }
 
 /**
  * Judges redirections: where they read and write, and what they feed to the command.
  * @returns what the command then reads from its standard input
  */
-function walkRedirections(look: Look, redirects: readonly Redirection[], place: Place): Feed {
-  return redirects.reduce((feed, one) => walkRedirection(look, one, { ...place, feed }), place.feed)
+function walkRedirections(judge: JudgeContext, redirects: readonly Redirection[], place: WalkState): Feed {
+  return redirects.reduce((feed, one) => walkRedirection(judge, one, { ...place, feed }), place.feed)
 }
 
-function walkRedirection(look: Look, node: Redirection, place: Place): Feed {
+function walkRedirection(judge: JudgeContext, node: Redirection, place: WalkState): Feed {
   const toInput = !node.descriptor || (node.descriptor.type === 'FileDescriptor' && node.descriptor.value === 0)
   if (node.type === 'HereDoc') {
     const body = bodyOf(node)
-    walkForm(look, body, place)
-    return toInput ? fed(argOf(body, undefined, { look, place }), '') : place.feed
+    walkForm(judge, body, place)
+    return toInput ? fed(argOf(body, undefined, { judge, place }), '') : place.feed
   }
-  const arg = target(look, node.target, place)
+  const arg = target(judge, node.target, place)
   if (!arg) return place.feed
   if (node.type === 'HereString') return toInput ? fed(arg, '\n') : place.feed
-  checkTarget(look, node, arg, place)
+  checkTarget(judge, node, arg, place)
   return node.operator.startsWith('<') && toInput ? { ...anyFeed, downloads: arg.downloads } : place.feed
 }
 
-function target(look: Look, word: Word | undefined, place: Place): Arg | undefined {
+function target(judge: JudgeContext, word: Word | undefined, place: WalkState): Arg | undefined {
   if (!word) return
-  walkWord(look, word, place)
-  const [arg, ...more] = argsOf(word, { look, place })
-  if (more.length > 0) look.raise('command.unclear', 'a redirection needs exactly one file')
+  walkWord(judge, word, place)
+  const [arg, ...more] = argsOf(word, { judge, place })
+  if (more.length > 0) judge.raise('command.unclear', 'a redirection needs exactly one file')
   return arg
 }
 
@@ -322,13 +322,13 @@ function fed(arg: Arg, end: string): Feed {
   return { kind: arg.kind === 'literal' && arg.texts.length === 1 ? 'literal' : 'unknown', text: text + end, downloads: arg.downloads }
 }
 
-function checkTarget(look: Look, { operator }: Redirect, arg: Arg, place: Place): undefined {
-  if (arg.word && arg.globs.includes(arg.word)) return look.raise('command.unclear', 'a redirection needs a file name, not a pattern')
+function checkTarget(judge: JudgeContext, { operator }: Redirect, arg: Arg, place: WalkState): undefined {
+  if (arg.word && arg.globs.includes(arg.word)) return judge.raise('command.unclear', 'a redirection needs a file name, not a pattern')
   if (operator.endsWith('&') && arg.texts.every((text) => /^(\d+-?|-)$/.test(text))) return
-  if (operator === '<&') return look.raise('command.unclear', 'which descriptor is read is known only when it runs')
+  if (operator === '<&') return judge.raise('command.unclear', 'which descriptor is read is known only when it runs')
   if (operator === '>&' && !isTwiceTheSame(arg))
-    look.raise('command.unclear', 'bash reads the word after >& twice, and runs what is quoted in it; write &> instead')
-  checkPath(look, arg, operator === '<' ? 'read' : 'write', place, 'redirection')
+    judge.raise('command.unclear', 'bash reads the word after >& twice, and runs what is quoted in it; write &> instead')
+  checkPath(judge, arg, operator === '<' ? 'read' : 'write', place, 'redirection')
 }
 
 /** Bash expands the word of `>&word` once more as a file name, after its quotes were removed: `>& 'a$(rm x)'` runs rm. */

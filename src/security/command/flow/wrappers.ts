@@ -1,7 +1,7 @@
 /** Unwraps commands that run the command in their arguments, and judges the inner command. */
 
 import { isHarmlessSetting, isRefusedName } from '../names.ts'
-import { type Arg, anyFeed, HOLE, type Look, literalArg, type Outcome, type Place, sure, widest } from './model.ts'
+import { type Arg, anyFeed, type CommandOutcome, HOLE, type JudgeContext, literalArg, sure, type WalkState, widest } from './model.ts'
 import { type Option, type OptionTable, parseOptions } from './options.ts'
 import { wordsOf } from './output.ts'
 import { checkPath, shown } from './paths.ts'
@@ -39,25 +39,25 @@ export function isWrapper(name: string): boolean {
   return Object.hasOwn(wrappers, name) || /^(env|command|xargs|gxargs|flock|watch)$/.test(name)
 }
 
-export function unwrap(look: Look, name: string, args: readonly Arg[], around: Place): Outcome {
+export function unwrap(judge: JudgeContext, name: string, args: readonly Arg[], around: WalkState): CommandOutcome {
   const place = { ...around, external: true }
-  if (name === 'env') return unwrapEnv(look, args, place)
+  if (name === 'env') return unwrapEnv(judge, args, place)
   if (name === 'command' && args.some((arg) => /^-[pvV]*[vV]$/.test(sure(arg) ?? '')) && sure(args[0])?.startsWith('-'))
     return { output: { ...anyFeed, text: sure(args.at(-1)) ?? '' } }
-  if (name === 'command') return unwrapPlain(look, name, { args, wrapper: {}, place })
-  if (name === 'xargs' || name === 'gxargs') return unwrapXargs(look, args, place)
-  if (name === 'flock') return unwrapFlock(look, args, place)
-  if (name === 'watch') return unwrapWatch(look, args, place)
+  if (name === 'command') return unwrapPlain(judge, name, { args, wrapper: {}, place })
+  if (name === 'xargs' || name === 'gxargs') return unwrapXargs(judge, args, place)
+  if (name === 'flock') return unwrapFlock(judge, args, place)
+  if (name === 'watch') return unwrapWatch(judge, args, place)
   const wrapper = wrappers[name]
-  return wrapper ? unwrapPlain(look, name, { args, wrapper, place }) : {}
+  return wrapper ? unwrapPlain(judge, name, { args, wrapper, place }) : {}
 }
 
-type Wrapped = { readonly args: readonly Arg[]; readonly wrapper: Wrapper; readonly place: Place }
+type Wrapped = { readonly args: readonly Arg[]; readonly wrapper: Wrapper; readonly place: WalkState }
 
-function unwrapPlain(look: Look, name: string, { args, wrapper, place }: Wrapped): Outcome {
-  if (wrapper.high) look.raise('command.privilege', `${wrapper.high} runs a command with the rights of another user`)
-  const inner = afterOptions(look, name, { args, wrapper, place })
-  return look.invoke(wrapper.high ? withoutSettings(inner) : inner, place)
+function unwrapPlain(judge: JudgeContext, name: string, { args, wrapper, place }: Wrapped): CommandOutcome {
+  if (wrapper.high) judge.raise('command.privilege', `${wrapper.high} runs a command with the rights of another user`)
+  const inner = afterOptions(judge, name, { args, wrapper, place })
+  return judge.invoke(wrapper.high ? withoutSettings(inner) : inner, place)
 }
 
 /** `sudo NAME=value command`. */
@@ -66,76 +66,80 @@ function withoutSettings(args: readonly Arg[]): readonly Arg[] {
   return first < 0 ? [] : args.slice(first)
 }
 
-function afterOptions(look: Look, name: string, { args, wrapper, place }: Wrapped): readonly Arg[] {
+function afterOptions(judge: JudgeContext, name: string, { args, wrapper, place }: Wrapped): readonly Arg[] {
   const { options, operands, unclear } = parseOptions(args, wrapper, { inOrder: true })
-  if (unclear) abbreviated(look, name, unclear)
+  if (unclear) abbreviated(judge, name, unclear)
   for (const { meaning, value, name: option } of options) {
-    if (meaning === 'refuse') look.raise('command.option', `${name} ${option} does more than run a command`)
-    if ((meaning === 'read' || meaning === 'write') && value) checkPath(look, value, meaning, place)
+    if (meaning === 'refuse') judge.raise('command.option', `${name} ${option} does more than run a command`)
+    if ((meaning === 'read' || meaning === 'write') && value) checkPath(judge, value, meaning, place)
   }
   const skipped = operands.slice(0, wrapper.skips ?? 0)
   if (skipped.some((arg) => arg.kind !== 'literal' && arg.kind !== 'number'))
-    look.raise('command.dynamic', `which command ${name} runs is known only when it runs`)
+    judge.raise('command.dynamic', `which command ${name} runs is known only when it runs`)
   return operands.slice(wrapper.skips ?? 0)
 }
 
-function abbreviated(look: Look, name: string, option: Arg): void {
-  look.raise('command.option', `${name} ${shown(option)} is not spelled out; write the whole option`)
+function abbreviated(judge: JudgeContext, name: string, option: Arg): void {
+  judge.raise('command.option', `${name} ${shown(option)} is not spelled out; write the whole option`)
 }
 
 /** `-S` splits its text into a command; `-C` changes directory; assignments come first. */
-function unwrapEnv(look: Look, args: readonly Arg[], place: Place): Outcome {
+function unwrapEnv(judge: JudgeContext, args: readonly Arg[], place: WalkState): CommandOutcome {
   const { options, operands, unclear } = parseOptions(
     args,
     { data: '-u --unset -S --split-string -a --argv0', read: '-C --chdir' },
     { inOrder: true },
   )
   if (sure(operands[0]) === '-' || options.some((option) => /^(-i|--ig(?!nore-s).*)$/.test(option.name)))
-    look.raise('command.environment', 'env -i also takes away what keeps programs careful; leave it out')
-  if (unclear) abbreviated(look, 'env', unclear)
+    judge.raise('command.environment', 'env -i also takes away what keeps programs careful; leave it out')
+  if (unclear) abbreviated(judge, 'env', unclear)
   const split = options.find((option) => /^(-S|--split-string)$/.test(option.name))
   const folder = options.find((option) => /^(-C|--chdir)$/.test(option.name))?.value
-  if (folder) checkPath(look, folder, 'read', place)
-  for (const option of options) if (/^(-u|--unset)$/.test(option.name)) checkSetting(look, `${sure(option.value) ?? 'PATH'}=`)
+  if (folder) checkPath(judge, folder, 'read', place)
+  for (const option of options) if (/^(-u|--unset)$/.test(option.name)) checkSetting(judge, `${sure(option.value) ?? 'PATH'}=`)
   // A lone dash means -i.
   const commands = sure(operands[0]) === '-' ? operands.slice(1) : operands
   const first = commands.findIndex((arg) => !/^[^=]+=/.test(sure(arg) ?? '') && !arg.texts.every((text) => /^\w+=/.test(text)))
   const settings = first < 0 ? commands : commands.slice(0, first)
-  for (const arg of settings) checkSetting(look, arg.texts[0] ?? '')
+  for (const arg of settings) checkSetting(judge, arg.texts[0] ?? '')
   searchSettings(
-    look,
+    judge,
     settings.flatMap(({ texts }) => texts),
     place,
   )
   const inside = { ...place, cwds: folder ? moved(place, folder) : place.cwds }
-  if (split) return splitString(look, split.value, { rest: commands, place: inside })
-  if (first < 0) look.raise('command.not_allowed', 'env alone prints the environment; name the variable with echo')
-  return first < 0 ? {} : look.invoke(commands.slice(first), inside)
+  if (split) return splitString(judge, split.value, { rest: commands, place: inside })
+  if (first < 0) judge.raise('command.not_allowed', 'env alone prints the environment; name the variable with echo')
+  return first < 0 ? {} : judge.invoke(commands.slice(first), inside)
 }
 
-function moved(place: Place, folder: Arg): Place['cwds'] {
+function moved(place: WalkState, folder: Arg): WalkState['cwds'] {
   const text = sure(folder)
   return text === undefined ? undefined : place.cwds?.map((cwd) => (text.startsWith('/') ? text : `${cwd}/${text}`))
 }
 
-function checkSetting(look: Look, setting: string): void {
+function checkSetting(judge: JudgeContext, setting: string): void {
   const [name = '', value = ''] = setting.split(/=(.*)/s)
   if (isRefusedName(name) && !isHarmlessSetting(name, value))
-    look.raise('command.environment', `${name} decides which programs run or how; leave it out`)
+    judge.raise('command.environment', `${name} decides which programs run or how; leave it out`)
 }
 
-function splitString(look: Look, value: Arg | undefined, { rest, place }: { rest: readonly Arg[]; place: Place }): Outcome {
+function splitString(
+  judge: JudgeContext,
+  value: Arg | undefined,
+  { rest, place }: { rest: readonly Arg[]; place: WalkState },
+): CommandOutcome {
   const text = value && sure(value)
   if (text === undefined || !/^[\w ./=,:@%+-]*$/.test(text)) {
-    look.raise('command.code', 'env -S splits its text by rules of its own; give the command as separate words')
-    searchTexts(look, value?.texts ?? [], place)
+    judge.raise('command.code', 'env -S splits its text by rules of its own; give the command as separate words')
+    searchTexts(judge, value?.texts ?? [], place)
     return {}
   }
   const words = text
     .split(/ +/)
     .filter(Boolean)
     .map((word) => literalArg(word))
-  return unwrapEnv(look, [...words, ...rest], place)
+  return unwrapEnv(judge, [...words, ...rest], place)
 }
 
 const xargsTable: OptionTable = {
@@ -144,16 +148,16 @@ const xargsTable: OptionTable = {
   attached: '-i -e -l',
 }
 
-function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
+function unwrapXargs(judge: JudgeContext, args: readonly Arg[], place: WalkState): CommandOutcome {
   const { options, operands, unclear } = parseOptions(args, xargsTable, { inOrder: true })
-  if (unclear) abbreviated(look, 'xargs', unclear)
+  if (unclear) abbreviated(judge, 'xargs', unclear)
   const file = options.find((option) => /^(-a|--arg-file)$/.test(option.name))?.value
-  if (file) checkPath(look, file, 'read', place)
+  if (file) checkPath(judge, file, 'read', place)
   const given = (pattern: RegExp) => options.some((option) => pattern.test(option.name))
-  if (given(/^(-p|--i.*)$/)) look.raise('command.option', 'xargs -p asks at a terminal')
+  if (given(/^(-p|--i.*)$/)) judge.raise('command.option', 'xargs -p asks at a terminal')
   const mark = options.findLast((option) => /^(-I|-i|--r.*)$/.test(option.name))
   if (mark && options.slice(options.indexOf(mark)).some(counts))
-    look.raise('command.option', 'xargs forgets what it is to replace where -n or -L comes later; leave that out')
+    judge.raise('command.option', 'xargs forgets what it is to replace where -n or -L comes later; leave that out')
   // A file name can contain any character except NUL, so a name split at another character may begin with any text.
   const led = place.feed.led === true && given(/^(-0|--nu.*)$/) && !given(/^(-d|--d.*)$/)
   const replaced = mark ? (mark.value ? (sure(mark.value) ?? '{}') : '{}') : undefined
@@ -164,10 +168,10 @@ function unwrapXargs(look: Look, args: readonly Arg[], place: Place): Outcome {
   const inner = operands.length > 0 ? operands : [literalArg('echo')]
   const inside = { ...place, feed: { ...place.feed, kind: 'none' as const } }
   const lines = !file && kind === 'literal' ? ((divided ? undefined : linesOf(place.feed.text)) ?? [unread]) : fed
-  return look.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, lines)), inside)
+  return judge.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, lines)), inside)
 }
 
-/** Only one argument or line at a time works together with a replacement mark. */
+/** Whether the option limits arguments or lines in a way that excludes a replacement mark: only one at a time works with it. */
 function counts({ name, value }: Option): boolean {
   return /^(-L|-l|--max-l.*)$/.test(name) || (/^(-n|--max-a.*)$/.test(name) && sure(value) !== '1')
 }
@@ -197,27 +201,27 @@ function filled(arg: Arg, mark: string, fed: readonly Arg[]): Arg {
   return { ...arg, texts: arg.texts.map((text) => text.replaceAll(mark, HOLE)), kind: 'unknown', fixed: false }
 }
 
-function unwrapFlock(look: Look, args: readonly Arg[], place: Place): Outcome {
+function unwrapFlock(judge: JudgeContext, args: readonly Arg[], place: WalkState): CommandOutcome {
   const { operands, unclear } = parseOptions(args, { data: '-w --timeout --wait -E --conflict-exit-code' }, { inOrder: true })
-  if (unclear) abbreviated(look, 'flock', unclear)
+  if (unclear) abbreviated(judge, 'flock', unclear)
   const [lock, flag, text] = operands
-  if (lock && !/^\d+$/.test(sure(lock) ?? '')) checkPath(look, lock, 'write', place)
-  if (!/^(-c|--command)$/.test(sure(flag) ?? '')) return operands.length > 1 ? look.invoke(operands.slice(1), place) : {}
-  return look.invoke([literalArg('sh'), literalArg('-c'), text ?? unknownWord()], place)
+  if (lock && !/^\d+$/.test(sure(lock) ?? '')) checkPath(judge, lock, 'write', place)
+  if (!/^(-c|--command)$/.test(sure(flag) ?? '')) return operands.length > 1 ? judge.invoke(operands.slice(1), place) : {}
+  return judge.invoke([literalArg('sh'), literalArg('-c'), text ?? unknownWord()], place)
 }
 
 /** Without `-x`, watch joins the words and passes them to a shell; only plain words stay the same. */
-function unwrapWatch(look: Look, args: readonly Arg[], place: Place): Outcome {
+function unwrapWatch(judge: JudgeContext, args: readonly Arg[], place: WalkState): CommandOutcome {
   const { options, operands, unclear } = parseOptions(
     args,
     { data: '-n --interval -q --equexit', refuse: '--shotsdir -s' },
     { inOrder: true },
   )
-  if (unclear) abbreviated(look, 'watch', unclear)
+  if (unclear) abbreviated(judge, 'watch', unclear)
   const plain =
     options.some((option) => /^(-x|--exec)$/.test(option.name)) || operands.every((arg) => /^[\w./@%+=:,-]+$/.test(sure(arg) ?? ''))
-  if (plain) return look.invoke(operands, place)
-  look.raise('command.code', 'watch gives its words to a shell; use watch -x')
-  searchTexts(look, joinedTexts(operands), place)
+  if (plain) return judge.invoke(operands, place)
+  judge.raise('command.code', 'watch gives its words to a shell; use watch -x')
+  searchTexts(judge, joinedTexts(operands), place)
   return {}
 }

@@ -20,13 +20,13 @@ export type Expansion =
   | ProcessSubstitutionPart
 
 /** `print` is the spelling of a literal that quoting would change. `opaque` is printed unchanged and never trusted. */
-export type Piece =
+export type WordPiece =
   | { readonly type: 'literal'; readonly text: string; readonly print?: string }
   | { readonly type: 'glob'; readonly text: string }
   | { readonly type: 'dynamic'; readonly part: Expansion; readonly quoted: boolean }
   | { readonly type: 'opaque'; readonly text: string }
 
-export type Form = readonly Piece[]
+export type Form = readonly WordPiece[]
 
 /** @returns one form, or one for each word of a brace expansion; a leading `~` is already replaced by the home folder */
 export function formsOf(word: Word, home: string): readonly Form[] {
@@ -43,7 +43,7 @@ function product(made: readonly Form[], next: readonly Form[]): readonly Form[] 
 
 /** Merges adjacent literals. */
 function merged(form: Form): Form {
-  const done: Piece[] = []
+  const done: WordPiece[] = []
   for (const piece of form) {
     const last = done.at(-1)
     const joins = last?.type === 'literal' && piece.type === 'literal' && last.print === undefined && piece.print === undefined
@@ -90,7 +90,7 @@ function ofPart(part: WordPart, start: Start | undefined): readonly Form[] {
 }
 
 /** Escapes beyond ASCII depend on the locale and on bytes that a string cannot hold. */
-function ansi(text: string, source: string): Piece {
+function ansi(text: string, source: string): WordPiece {
   return /\\u|\\U|\ufffd/.test(source + text) ? { type: 'literal', text, print: source } : literal(text)
 }
 
@@ -105,7 +105,7 @@ function bare(text: string): Form {
   return parts.map((part) => (part === '*' || part === '?' ? { type: 'glob', text: part } : literal(part)))
 }
 
-function literal(text: string): Piece {
+function literal(text: string): WordPiece {
   return { type: 'literal', text }
 }
 
@@ -122,7 +122,7 @@ export function bodyOf(doc: HereDoc): Form {
   return [...joins, ...body.parts.map((part, index) => bodyPart(part, { stripped, first: index === 0 }))]
 }
 
-function bodyPart(part: WordPart, { stripped, first }: { stripped: boolean; first: boolean }): Piece {
+function bodyPart(part: WordPart, { stripped, first }: { stripped: boolean; first: boolean }): WordPiece {
   if (part.type === 'Literal') return literal(stripped ? withoutTabs(part.value, first) : part.value)
   if (/^(Simple|Parameter|Command|Arithmetic)/.test(part.type) && isExpansion(part)) return { type: 'dynamic', part, quoted: true }
   return { type: 'opaque', text: '' }

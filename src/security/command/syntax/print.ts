@@ -15,7 +15,7 @@ import type {
   Word,
 } from 'unbash'
 import { arithmeticText } from './arithmetic.ts'
-import { bodyOf, type Expansion, type Form, formsOf, type Piece } from './pieces.ts'
+import { bodyOf, type Expansion, type Form, formsOf, type WordPiece } from './pieces.ts'
 import { quoteCommand, quoteText } from './quote.ts'
 
 export function printScript(script: ParsedScript, options: Omit<Printing, 'script'>): string {
@@ -211,7 +211,7 @@ function printForm(form: Form, to: Printing, quote = quoteText): string {
 }
 
 /** Prints expansions in braces, so that an adjacent letter does not join the name. */
-function printPiece(piece: Piece, to: Printing): string {
+function printPiece(piece: WordPiece, to: Printing): string {
   if (piece.type === 'literal') return piece.print ?? quoteText(piece.text)
   if (piece.type !== 'dynamic') return piece.text
   const text = printExpansion(piece.part, to)

@@ -9,7 +9,7 @@ export const maxLevels = 16
 
 export type Bound = { readonly word: Word } | 'empty' | 'number' | 'unknown'
 
-export type Survey = {
+export type ScriptSurvey = {
   nodes: number
   tooDeep: boolean
   error: string | undefined
@@ -42,8 +42,8 @@ const nesting = new Set([
   'ArithmeticGroup',
 ])
 
-export function survey(script: ParsedScript, { level, home }: { readonly level: number; readonly home: string }): Survey {
-  const seen: Survey = {
+export function survey(script: ParsedScript, { level, home }: { readonly level: number; readonly home: string }): ScriptSurvey {
+  const seen: ScriptSurvey = {
     nodes: 0,
     tooDeep: false,
     error: undefined,
@@ -60,7 +60,7 @@ export function survey(script: ParsedScript, { level, home }: { readonly level: 
   return seen
 }
 
-type Visit = { readonly seen: Survey; readonly home: string; readonly level: number }
+type Visit = { readonly seen: ScriptSurvey; readonly home: string; readonly level: number }
 
 function visit(node: SyntaxNode, at: Visit): void {
   const { seen } = at
@@ -94,7 +94,7 @@ function note(node: SyntaxNode, { seen, home }: Visit): void {
   }
 }
 
-function bind(seen: Survey, name: string, value: Bound): void {
+function bind(seen: ScriptSurvey, name: string, value: Bound): void {
   seen.variables.set(name, [...(seen.variables.get(name) ?? []), value])
   if (isRefusedName(name)) seen.refused ??= name
 }
@@ -130,19 +130,19 @@ function command({ name, prefix, suffix }: Extract<SyntaxNode, { type: 'Command'
   if (texts.some((text) => text !== undefined && declarers.has(text))) declare(seen, rest, has('local', 'declare', 'typeset'))
 }
 
-function unset(seen: Survey, text: string | undefined): void {
+function unset(seen: ScriptSurvey, text: string | undefined): void {
   if (text === undefined) seen.opaque = true
   else seen.unset.add(text)
   if (text !== undefined && isRefusedName(text)) seen.refused ??= text
 }
 
-function bindNames(seen: Survey, text: string | undefined, value: Bound = 'unknown'): void {
+function bindNames(seen: ScriptSurvey, text: string | undefined, value: Bound = 'unknown'): void {
   const name = /^[A-Za-z_]\w*/.exec(text ?? '')?.[0]
   if (name !== undefined) bind(seen, name, value)
 }
 
 /** In a function `local NAME` leaves the variable without a value, and an empty PATH means the working directory. */
-function declare(seen: Survey, texts: readonly (string | undefined)[], anew: boolean): void {
+function declare(seen: ScriptSurvey, texts: readonly (string | undefined)[], anew: boolean): void {
   for (const text of texts) {
     if (text === undefined || /^[-+]\w*[ni]/.test(text)) seen.opaque = true
     else if (text.includes('=')) bindNames(seen, text)

@@ -14,30 +14,30 @@ const table: OptionTable = {
 }
 
 export function judgeAwk(use: Use, args: readonly Arg[]): undefined {
-  const { look, place } = use
+  const { judge, place } = use
   const parsed = parseOptions(args, table, { inOrder: true })
   checkOptions(use, parsed)
   const files = parsed.options.filter((option) => option.meaning === 'read')
   const sources = parsed.options.filter((option) => option.name === '-e' || option.name === '--source')
-  if (files.length > 0) look.raise('command.code', 'awk runs a program from a file; write the program out')
+  if (files.length > 0) judge.raise('command.code', 'awk runs a program from a file; write the program out')
   const [program, ...rest] = parsed.operands
   const inside = files.length + sources.length > 0
   for (const source of inside ? sources.map((option) => option.value) : [program]) if (source) judgeProgram(use, source)
   for (const arg of inside ? parsed.operands : rest) {
-    if (sure(arg) !== '-' && !arg.texts.every((text) => /^[A-Za-z_]\w*=/.test(text))) checkPath(look, arg, 'read', place)
+    if (sure(arg) !== '-' && !arg.texts.every((text) => /^[A-Za-z_]\w*=/.test(text))) checkPath(judge, arg, 'read', place)
   }
 }
 
-function judgeProgram({ look, place }: Use, program: Arg): void {
+function judgeProgram({ judge, place }: Use, program: Arg): void {
   if (program.kind === 'unknown' || program.kind === 'name' || program.vanishes)
-    look.raise('command.unclear', `the awk program ${shown(program)} is known only when it runs; use -v for values`)
+    judge.raise('command.unclear', `the awk program ${shown(program)} is known only when it runs; use -v for values`)
   for (const text of program.texts) {
     const refused = refusedAwk(text.replaceAll(HOLE, '1'))
     if (refused === undefined) continue
-    look.raise('command.option', `awk: ${refused}`)
-    const strings = [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, said = '']) => said.replace(/\\(.)/g, '$1'))
-    searchTexts(look, strings, place)
-    for (const [, file = ''] of text.matchAll(/>\s*"([^"\\]+)"/g)) checkPath(look, literalArg(file), 'write', place)
+    judge.raise('command.option', `awk: ${refused}`)
+    const strings = [...text.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, literal = '']) => literal.replace(/\\(.)/g, '$1'))
+    searchTexts(judge, strings, place)
+    for (const [, file = ''] of text.matchAll(/>\s*"([^"\\]+)"/g)) checkPath(judge, literalArg(file), 'write', place)
   }
 }
 

@@ -1,7 +1,7 @@
 /** Judges git: which sub-commands only look or record, and which options and settings run programs or discard work. */
 
 import { type Arg, scatters, sure } from '../flow/model.ts'
-import { type OptionTable, type Parsed, parseOptions } from '../flow/options.ts'
+import { type OptionTable, type ParsedOptions, parseOptions } from '../flow/options.ts'
 import { checkLoose, checkPath } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
 import { checkOptions, isLed, type Use } from './rule.ts'
@@ -20,19 +20,19 @@ const harmlessSettings =
 
 /** @returns the sub-command, which the caller records */
 export function judgeGit(use: Use, args: readonly Arg[]): string {
-  const { look } = use
+  const { judge } = use
   const parsed = parseOptions(args, { ...globals, data: `${globals.data} -c` }, { inOrder: true })
   checkOptions(use, parsed)
   for (const { name, value } of parsed.options) {
     if (name === '-c' && !harmlessSettings.test((value && sure(value)) ?? '')) refuseSetting(use, value)
   }
   if (parsed.options.some((option) => /^--(git-dir|work-tree|exec-path)$/.test(option.name)))
-    look.raise('command.option', 'git with another repository folder obeys its settings, which may run programs')
+    judge.raise('command.option', 'git with another repository folder obeys its settings, which may run programs')
   const [word, ...rest] = parsed.operands
   const sub = word && sure(word)
   if (!word) return ''
   if (sub === undefined) {
-    look.raise('command.dynamic', 'which git command runs is known only when it runs')
+    judge.raise('command.dynamic', 'which git command runs is known only when it runs')
     return ''
   }
   judgeSub(inFolders(use, parsed), sub, rest)
@@ -40,21 +40,21 @@ export function judgeGit(use: Use, args: readonly Arg[]): string {
 }
 
 /** `!command` in a setting is shell. */
-function refuseSetting({ look, place }: Use, setting: Arg | undefined): void {
+function refuseSetting({ judge, place }: Use, setting: Arg | undefined): void {
   const text = setting && sure(setting)
-  look.raise(
+  judge.raise(
     'command.option',
     `git -c ${text === undefined ? '' : JSON.stringify(text.slice(0, 60))} may make git run programs; leave it out`,
   )
   searchTexts(
-    look,
+    judge,
     (setting?.texts ?? []).map((one) => /=!?(.*)$/s.exec(one)?.[1] ?? ''),
     place,
   )
 }
 
 /** `git -C folder`. */
-function inFolders(use: Use, { options }: Parsed): Use {
+function inFolders(use: Use, { options }: ParsedOptions): Use {
   const folders = options.filter((option) => option.name === '-C').map((option) => sure(option.value))
   if (folders.length === 0) return use
   const cwds = folders.includes(undefined)
@@ -64,10 +64,10 @@ function inFolders(use: Use, { options }: Parsed): Use {
 }
 
 function judgeSub(use: Use, sub: string, args: readonly Arg[]): undefined {
-  const { look, place } = use
+  const { judge, place } = use
   const rule = Object.hasOwn(gitRules, sub) ? gitRules[sub] : undefined
   if (!rule) {
-    look.raise('command.option', `git ${sub} is not one of the git commands that only look or record`)
+    judge.raise('command.option', `git ${sub} is not one of the git commands that only look or record`)
     searchOptions(use, args)
     return searchInner(use, sub, args)
   }
@@ -82,14 +82,14 @@ function judgeSub(use: Use, sub: string, args: readonly Arg[]): undefined {
   })
   checkOptions(use, parsed)
   const words = parsed.operands.map(sure)
-  if (!gitReads(sub, { operands: parsed.operands, options: parsed.options.map((option) => option.name) })) look.found.acts = true
+  if (!gitReads(sub, { operands: parsed.operands, options: parsed.options.map((option) => option.name) })) judge.found.acts = true
   const refused = rule.check?.({
     words,
     options: parsed.options.map((option) => option.name),
     args: args.map(sure),
     known: !words.includes(undefined),
   })
-  if (refused !== undefined) look.raise('command.option', `git ${sub} ${refused}`)
+  if (refused !== undefined) judge.raise('command.option', `git ${sub} ${refused}`)
   for (const [index, operand] of parsed.operands.entries()) {
     const fed = !operand.word && operand.kind === 'name' && !isLed(operand)
     if (fed && !parsed.behind.includes(operand) && !onlyTells.has(sub)) mistakable(use)
@@ -97,10 +97,10 @@ function judgeSub(use: Use, sub: string, args: readonly Arg[]): undefined {
     checkOperand(use, operand, rule.operands ?? 'read')
   }
   if (parsed.options.some((option) => option.name === '--no-index'))
-    for (const operand of parsed.operands) checkPath(look, operand, 'read', place)
+    for (const operand of parsed.operands) checkPath(judge, operand, 'read', place)
 }
 
-/** None of their options writes or runs anything. */
+/** Sub-commands without an option that writes or runs anything. */
 const onlyTells = new Set('status ls-tree rev-parse check-ignore check-attr'.split(' '))
 
 const commonData =
@@ -110,46 +110,46 @@ const commonRefuse = '--ext-diff --edit-description --open-files-in-pager'
 const commonFlags =
   '--exclude --exclude-standard --format --pretty --others --output-indicator-new --output-indicator-old --output-indicator-context --ours --edit --no-edit --no-index --no-pager --no-ext-diff --all --amend --allow-empty --staged --cached --stat --name-only --oneline --graph --decorate --color --word-diff --patch --follow --text --textconv --recursive --reference --remote --remotes --relative --files --file --template --force --hard --delete --include --ignore-revs-file'
 
-function checkOperand({ look, place }: Use, operand: Arg, access: 'read' | 'write'): void {
-  if (operand.kind === 'unknown') look.raise('command.unclear', 'what git is told is known only when it runs; write it out')
+function checkOperand({ judge, place }: Use, operand: Arg, access: 'read' | 'write'): void {
+  if (operand.kind === 'unknown') judge.raise('command.unclear', 'what git is told is known only when it runs; write it out')
   const open = operand.kind === 'name' && !operand.globs.length && operand.texts.some((text) => /^\u{F8FF}/u.test(text))
-  if (operand.word && (open || scatters(operand))) mistakable({ look })
-  for (const word of operand.globs) look.found.dotted.add(word)
-  if (access === 'write') checkPath(look, operand, 'write', place)
-  else checkLoose(look, operand, 'read', place)
+  if (operand.word && (open || scatters(operand))) mistakable({ judge })
+  for (const word of operand.globs) judge.found.dotted.add(word)
+  if (access === 'write') checkPath(judge, operand, 'write', place)
+  else checkLoose(judge, operand, 'read', place)
 }
 
-function mistakable({ look }: Pick<Use, 'look'>): void {
-  look.raise('command.option', 'git could take a name for an option; quote it, and put -- before it')
+function mistakable({ judge }: Pick<Use, 'judge'>): void {
+  judge.raise('command.option', 'git could take a name for an option; quote it, and put -- before it')
 }
 
 /** `git bisect run rm`, `git rebase -x 'rm -rf /'`, `git submodule foreach …`: judged by the inner command. */
-function searchInner({ look, place }: Use, sub: string, args: readonly Arg[]): undefined {
+function searchInner({ judge, place }: Use, sub: string, args: readonly Arg[]): undefined {
   const run = args.findIndex((arg) => /^(run|foreach|--)$/.test(sure(arg) ?? ''))
   if (/^(bisect|submodule)$/.test(sub) && run >= 0)
-    look.invoke(
+    judge.invoke(
       args.slice(run + 1).filter((arg) => !sure(arg)?.startsWith('--')),
       place,
     )
   if (!/^(rebase|filter-branch|submodule|difftool|mergetool|bisect|filter-repo|for-each-repo)$/.test(sub)) {
-    for (const arg of args) checkLoose(look, arg, 'write', place)
+    for (const arg of args) checkLoose(judge, arg, 'write', place)
     return
   }
   const texts = args.flatMap((arg) => arg.texts.filter((text) => /[\s;|&]/.test(text)))
   searchTexts(
-    look,
+    judge,
     texts.map((text) => text.replace(/^--?[\w-]+=/, '')),
     place,
   )
 }
 
 /** Searches the options that, in every git command, take a command or a setting that may contain a command. */
-function searchOptions({ look, place }: Use, args: readonly Arg[]): void {
+function searchOptions({ judge, place }: Use, args: readonly Arg[]): void {
   for (const [index, arg] of args.entries()) {
     const attached = arg.texts.flatMap((text) => /^--(?:upload-pack|receive-pack|exec|extcmd|config)=(.*)$/s.exec(text)?.[1] ?? [])
     const next = /^(-[xuc]|--(upload-pack|receive-pack|exec|extcmd|config))$/.test(sure(arg) ?? '') ? (args[index + 1]?.texts ?? []) : []
     searchTexts(
-      look,
+      judge,
       [...attached, ...next].map((text) => text.replace(/^[\w.-]+=!?/, '')),
       place,
     )
@@ -165,7 +165,7 @@ type GitUse = {
 }
 
 type GitRule = OptionTable & {
-  /** What operands that look like paths mean; with `write` every operand goes to the gate. */
+  /** The meaning of operands that look like paths; with `write` every operand goes to the gate. */
   readonly operands?: 'read' | 'write'
   /** The first operand is a pattern. */
   readonly pattern?: true

@@ -52,7 +52,7 @@ function managed(name: string, args: readonly Arg[]): readonly string[] {
   const manager = Object.hasOwn(managers, name) ? managers[name] : undefined
   const words = args.map(sure)
   const first = words.findIndex((text) => text === undefined || !text.startsWith('-'))
-  // What follows the name of a program is for the program: `npx tsc --version`.
+  // The words after the name of a program are for the program: `npx tsc --version`.
   const own = manager?.subs === '*' && first >= 0 ? words.slice(0, first) : words
   if (!manager || own.some((text) => text !== undefined && offline.test(text))) return []
   const sub = words.find((text) => text !== undefined && !text.startsWith('-')) ?? ''

@@ -28,15 +28,15 @@ const judges: { readonly [name: string]: (use: Use, args: readonly Arg[]) => str
 }
 
 export function judgeTool(use: Use, args: readonly Arg[]): void {
-  const judge = Object.hasOwn(judges, use.name) ? judges[use.name] : judgeByTable
-  record(use, judge?.(use, args))
+  const judgeBySyntax = Object.hasOwn(judges, use.name) ? judges[use.name] : judgeByTable
+  record(use, judgeBySyntax?.(use, args))
 }
 
 /** An "always" rule covers the tool with its sub-command, so both are recorded. */
-function record({ look, name }: Use, sub: string | undefined): void {
+function record({ judge, name }: Use, sub: string | undefined): void {
   if (!sub) return
-  look.found.executables.delete(name)
-  look.found.executables.add(`${name} ${sub}`)
+  judge.found.executables.delete(name)
+  judge.found.executables.add(`${name} ${sub}`)
 }
 
 function judgeByTable(use: Use, args: readonly Arg[]): undefined {
@@ -54,30 +54,30 @@ function judgeByTable(use: Use, args: readonly Arg[]): undefined {
 }
 
 /** For a tool that the operator allowed and that has no rule here. */
-function checkUnlisted({ look, place }: Use, arg: Arg): void {
-  checkLoose(look, arg, 'write', place)
+function checkUnlisted({ judge, place }: Use, arg: Arg): void {
+  checkLoose(judge, arg, 'write', place)
   const value = /^-[^=]*=(.*)$/s.exec(sure(arg) ?? '')?.[1] ?? /^-[A-Za-z]([/~.].*)$/s.exec(sure(arg) ?? '')?.[1]
-  if (value !== undefined) checkLoose(look, { ...arg, texts: [value] }, 'write', place)
-  if (arg.kind === 'unknown') look.raise('command.unclear', 'an argument is known only when it runs; write it out')
+  if (value !== undefined) checkLoose(judge, { ...arg, texts: [value] }, 'write', place)
+  if (arg.kind === 'unknown') judge.raise('command.unclear', 'an argument is known only when it runs; write it out')
 }
 
 type Details = { readonly args: readonly Arg[]; readonly operands: readonly Arg[]; readonly options: readonly string[] }
 
-function checkDate({ look }: Use, { operands }: Details): void {
+function checkDate({ judge }: Use, { operands }: Details): void {
   const sets = operands.some((arg) => !arg.texts.every((text) => text.startsWith('+')))
-  if (sets) look.raise('command.option', 'date with an operand sets the clock; begin a format with +')
+  if (sets) judge.raise('command.option', 'date with an operand sets the clock; begin a format with +')
 }
 
 /** `printf -v` evaluates a subscript. An unknown format could be that option, unless it is the only argument. */
-function checkPrintf({ look, place }: Use, { args, options }: Details): void {
+function checkPrintf({ judge, place }: Use, { args, options }: Details): void {
   const [format] = args
   const open = format && !place.external && couldBe(format, /^-v/) && (format.several || args.length > 1)
-  if (open || options.includes('-v')) look.raise('command.unclear', 'printf -v sets a variable by name, subscript and all; use $( )')
+  if (open || options.includes('-v')) judge.raise('command.unclear', 'printf -v sets a variable by name, subscript and all; use $( )')
 }
 
-function checkJq({ look }: Use, { args }: Details): void {
+function checkJq({ judge }: Use, { args }: Details): void {
   const loads = args.some((arg) => arg.texts.some((text) => /(^|[^\w.$"-])(import|include)\s*["#]/.test(text)))
-  if (loads) look.raise('command.option', 'jq import and include read files named in the filter')
+  if (loads) judge.raise('command.option', 'jq import and include read files named in the filter')
 }
 
 const table: OptionTable = {
@@ -93,19 +93,19 @@ const located: OptionTable = { ...table, data: `${table.data} -f --file -C --dir
 
 /** Judges tar: what it packs, where it unpacks, and the options that run programs. */
 function judgeTar(use: Use, args: readonly Arg[]): undefined {
-  const { look, place } = use
+  const { judge, place } = use
   const parsed = parseOptions(unbundled(args), located)
   checkOptions(use, parsed)
   guard(use, parsed)
   const mode = modeOf(parsed.options)
-  if (mode === undefined) return look.raise('command.option', 'tar: whether it packs, unpacks or lists is not plain')
+  if (mode === undefined) return judge.raise('command.option', 'tar: whether it packs, unpacks or lists is not plain')
   const packs = mode === 'pack'
   for (const option of parsed.options) if (/^(-f|--file)$/.test(option.name)) checkArchive(use, option, packs)
   for (const option of parsed.options) {
-    if (/^(-C|--directory)$/.test(option.name) && option.value) checkPath(look, option.value, mode === 'unpack' ? 'write' : 'read', place)
+    if (/^(-C|--directory)$/.test(option.name) && option.value) checkPath(judge, option.value, mode === 'unpack' ? 'write' : 'read', place)
   }
-  if (mode === 'unpack') checkPath(look, literalArg('.'), 'write', place)
-  if (packs) for (const operand of parsed.operands) checkPath(look, operand, 'read', place)
+  if (mode === 'unpack') checkPath(judge, literalArg('.'), 'write', place)
+  if (packs) for (const operand of parsed.operands) checkPath(judge, operand, 'read', place)
 }
 
 /** `tar xzf a.tgz`: letters without a dash, whose values follow in order. */
@@ -113,10 +113,10 @@ function unbundled(args: readonly Arg[]): readonly Arg[] {
   const [first, ...rest] = args
   const letters = first && sure(first)
   if (letters === undefined || !/^[A-Za-z]+$/.test(letters)) return args
-  const taken = [...letters].flatMap((letter) => (/[fbCTXgKNVLHIF]/.test(letter) ? [letter] : []))
-  const values = taken.flatMap((letter, index) => [literalArg(`-${letter}`), ...rest.slice(index, index + 1)])
-  const flags = [...letters].filter((letter) => !taken.includes(letter)).map((letter) => literalArg(`-${letter}`))
-  return [...flags, ...values, ...rest.slice(taken.length)]
+  const valued = [...letters].flatMap((letter) => (/[fbCTXgKNVLHIF]/.test(letter) ? [letter] : []))
+  const values = valued.flatMap((letter, index) => [literalArg(`-${letter}`), ...rest.slice(index, index + 1)])
+  const flags = [...letters].filter((letter) => !valued.includes(letter)).map((letter) => literalArg(`-${letter}`))
+  return [...flags, ...values, ...rest.slice(valued.length)]
 }
 
 function modeOf(options: readonly Option[]): 'pack' | 'unpack' | 'list' | undefined {
@@ -128,9 +128,9 @@ function modeOf(options: readonly Option[]): 'pack' | 'unpack' | 'list' | undefi
 }
 
 /** A colon makes the archive a remote archive, which tar fetches through another program. */
-function checkArchive({ look, place }: Use, { value }: Option, packs: boolean): void {
+function checkArchive({ judge, place }: Use, { value }: Option, packs: boolean): void {
   if (!value || sure(value) === '-') return
   if (value.texts.some((text) => text.includes(':')))
-    look.raise('command.option', 'tar: an archive name with a colon is on another machine')
-  checkPath(look, value, packs ? 'write' : 'read', place)
+    judge.raise('command.option', 'tar: an archive name with a colon is on another machine')
+  checkPath(judge, value, packs ? 'write' : 'read', place)
 }

@@ -1,15 +1,15 @@
 /** Applies one row of the tool table to the arguments of a command. */
 
-import { type Arg, HOLE, type Look, type Place, scatters, sure } from '../flow/model.ts'
-import { type Option, type Parsed, parseOptions } from '../flow/options.ts'
+import { type Arg, HOLE, type JudgeContext, scatters, sure, type WalkState } from '../flow/model.ts'
+import { type Option, type ParsedOptions, parseOptions } from '../flow/options.ts'
 import { checkLoose, checkPath, shown } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
 import type { ToolRule } from './table.ts'
 
-export type Use = { readonly look: Look; readonly place: Place; readonly name: string }
+export type Use = { readonly judge: JudgeContext; readonly place: WalkState; readonly name: string }
 
 /** `args` excludes the command word. */
-export function applyRule(use: Use, rule: ToolRule, args: readonly Arg[]): Parsed {
+export function applyRule(use: Use, rule: ToolRule, args: readonly Arg[]): ParsedOptions {
   const found = parseOptions(withoutPairs(use, rule, args), rule, { inOrder: rule.inOrder ?? false })
   // Where no operand is a path, a value attached to an unknown option is not a path either.
   const parsed = rule.operands === 'data' ? { ...found, options: found.options.map(withoutLooseValue) } : found
@@ -25,62 +25,62 @@ function withoutLooseValue(option: Option): Option {
 }
 
 /** `--slurpfile name file` of jq. */
-function withoutPairs({ look, place }: Use, { pairs }: ToolRule, args: readonly Arg[]): readonly Arg[] {
+function withoutPairs({ judge, place }: Use, { pairs }: ToolRule, args: readonly Arg[]): readonly Arg[] {
   if (!pairs) return args
-  const kept: Arg[] = []
+  const rest: Arg[] = []
   for (let at = 0; at < args.length; at++) {
     const arg = args[at]
     const meaning = arg && pairs[sure(arg) ?? '']
     if (!arg) break
-    if (!meaning) kept.push(arg)
+    if (!meaning) rest.push(arg)
     else {
       const value = args[at + 2]
-      if (meaning === 'read' && value) checkPath(look, value, 'read', place)
+      if (meaning === 'read' && value) checkPath(judge, value, 'read', place)
       at += 2
     }
   }
-  return kept
+  return rest
 }
 
-export function checkOptions(use: Use, { options, unclear }: Parsed): void {
-  const { look, name } = use
-  if (unclear) look.raise('command.option', `${name} ${shown(unclear)} is not spelled out; write the whole option`)
+export function checkOptions(use: Use, { options, unclear }: ParsedOptions): void {
+  const { judge, name } = use
+  if (unclear) judge.raise('command.option', `${name} ${shown(unclear)} is not spelled out; write the whole option`)
   for (const option of options) checkOption(use, option)
 }
 
-function checkOption({ look, place, name }: Use, { name: option, meaning, value, arg }: Option): void {
-  if (meaning === 'refuse') look.raise('command.option', `${name} ${option} does more than ${name} should; leave it out`)
+function checkOption({ judge, place, name }: Use, { name: option, meaning, value, arg }: Option): void {
+  if (meaning === 'refuse') judge.raise('command.option', `${name} ${option} does more than ${name} should; leave it out`)
   if (meaning === 'exec') {
-    look.raise('command.option', `${name} ${option} runs a program; run it yourself instead`)
+    judge.raise('command.option', `${name} ${option} runs a program; run it yourself instead`)
     searchTexts(
-      look,
+      judge,
       (value?.texts ?? []).map((text) => text.replace(/^exec=/, '')),
       place,
     )
   }
   if (meaning === 'flag' && arg.kind !== 'number' && /[*?[\u{F8FF}]/u.test(option))
-    look.raise('command.unclear', `${shown(arg)} may be any option; write it out`)
+    judge.raise('command.unclear', `${shown(arg)} may be any option; write it out`)
   if (!value) return
-  if (meaning === 'read' || meaning === 'write') checkPath(look, value, meaning, place)
-  else if (meaning === 'flag') checkAttached({ look, place, name }, value)
+  if (meaning === 'read' || meaning === 'write') checkPath(judge, value, meaning, place)
+  else if (meaning === 'flag') checkAttached({ judge, place, name }, value)
 }
 
 /** Checks a value attached to an unlisted option. */
-function checkAttached({ look, place }: Use, value: Arg): void {
-  checkLoose(look, value, 'write', place)
+function checkAttached({ judge, place }: Use, value: Arg): void {
+  checkLoose(judge, value, 'write', place)
   if (value.texts.some((text) => text.includes('/')))
-    checkPath(look, { ...value, kind: value.kind === 'unknown' ? 'name' : value.kind }, 'write', place)
+    checkPath(judge, { ...value, kind: value.kind === 'unknown' ? 'name' : value.kind }, 'write', place)
 }
 
 /** Checks operands that could expand to options: a pattern is printed with `./` before it; any other operand must be rewritten. */
-export function guard({ look, name }: Use, { operands, behind }: Pick<Parsed, 'operands' | 'behind'>): void {
+export function guard({ judge, name }: Use, { operands, behind }: Pick<ParsedOptions, 'operands' | 'behind'>): void {
   for (const arg of operands) {
     if (arg.kind === 'literal' || arg.kind === 'number' || behind.includes(arg)) continue
     const apart = scatters(arg) && arg.word !== undefined
     if (!apart && arg.texts.every((text) => !/^([*?[-]|\u{F8FF})/u.test(text))) continue
-    for (const word of arg.globs) look.found.dotted.add(word)
+    for (const word of arg.globs) judge.found.dotted.add(word)
     if ((!apart && arg.globs.length > 0) || isLed(arg)) continue
-    look.raise('command.option', `${name} could take ${shown(arg)} for an option; quote it, and put -- or ./ before it`)
+    judge.raise('command.option', `${name} could take ${shown(arg)} for an option; quote it, and put -- or ./ before it`)
   }
 }
 
@@ -89,24 +89,28 @@ export function isLed({ kind, led, texts }: Arg): boolean {
   return kind === 'name' && led === true && texts.every((text) => text.startsWith(HOLE))
 }
 
-function withoutPattern({ look, name }: Use, { pattern }: ToolRule, { operands, options }: Parsed): readonly Arg[] {
+function withoutPattern({ judge, name }: Use, { pattern }: ToolRule, { operands, options }: ParsedOptions): readonly Arg[] {
   if (pattern === undefined || options.some((option) => pattern.split(' ').includes(option.name))) return operands
   const [first, ...rest] = operands
   if (first && (first.vanishes || (first.kind === 'unknown' && /^\u{F8FF}/u.test(first.texts[0] ?? ''))) && rest.length > 0) {
-    look.raise('command.unclear', `${name} ${shown(first)} may be any option or nothing; quote it and put -e or -- before it`)
+    judge.raise('command.unclear', `${name} ${shown(first)} may be any option or nothing; quote it and put -e or -- before it`)
   }
   return rest
 }
 
-function checkOperands(use: Use, { operands: kind }: ToolRule, { operands, parsed }: { operands: readonly Arg[]; parsed: Parsed }): void {
-  const { look, place, name } = use
+function checkOperands(
+  use: Use,
+  { operands: kind }: ToolRule,
+  { operands, parsed }: { operands: readonly Arg[]; parsed: ParsedOptions },
+): void {
+  const { judge, place, name } = use
   const intoFolder = parsed.options.some((option) => /^(-t|--target-directory)$/.test(option.name))
-  if (kind === 'none' && operands.length > 0) look.raise('command.option', `${name} with an operand changes the system; leave it out`)
+  if (kind === 'none' && operands.length > 0) judge.raise('command.option', `${name} with an operand changes the system; leave it out`)
   for (const [index, arg] of operands.entries()) {
     if (kind === 'data' || kind === 'none') continue
     if (sure(arg) === '-') continue
     const last = index === operands.length - 1 && !intoFolder
     const writes = kind === 'write' || kind === 'move' || (kind === 'copy' && last) || (kind === 'out' && index > 0)
-    checkPath(look, arg, writes ? 'write' : 'read', place)
+    checkPath(judge, arg, writes ? 'write' : 'read', place)
   }
 }

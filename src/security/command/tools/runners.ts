@@ -1,7 +1,7 @@
 /** Judges npm, bun and make: they may run what the project declares, but no program given on the command line. */
 
 import { type Arg, sure } from '../flow/model.ts'
-import { type OptionTable, type Parsed, parseOptions } from '../flow/options.ts'
+import { type OptionTable, type ParsedOptions, parseOptions } from '../flow/options.ts'
 import { checkLoose, checkPath, noteRun } from '../flow/paths.ts'
 import { checkOptions, type Use } from './rule.ts'
 
@@ -20,18 +20,18 @@ const npmNamed = new Set(
 )
 
 export function judgeNpm(use: Use, args: readonly Arg[]): string {
-  const { look, place } = use
+  const { judge, place } = use
   const parsed = parseOptions(beforeDashes(args), npmTable)
   checkOptions(use, parsed)
   const [word, ...rest] = parsed.operands
   const sub = sure(word) ?? ''
   const configReads = /^(config|c)$/.test(sub) && /^(get|list|ls)$/.test(sure(rest[0]) ?? 'list')
-  noteRun(look, [`${folderOf(parsed, /^(-C|--prefix)$/)}package.json`], place)
+  noteRun(judge, [`${folderOf(parsed, /^(-C|--prefix)$/)}package.json`], place)
   const fine = onlyAsks(parsed) || (npmAlone.has(sub) && rest.length === 0) || npmNamed.has(sub) || configReads
-  if (!fine) look.raise('command.option', `npm ${sub} fetches, runs or changes more than the project declares`)
-  if (!fine) look.invoke(sub === 'exec' || sub === 'x' ? [...rest, ...afterDashes(args)] : [], place)
-  if (args.some((arg) => arg.kind === 'unknown')) look.raise('command.unclear', 'what npm is told is known only when it runs')
-  for (const arg of args) checkLoose(look, arg, 'write', place)
+  if (!fine) judge.raise('command.option', `npm ${sub} fetches, runs or changes more than the project declares`)
+  if (!fine) judge.invoke(sub === 'exec' || sub === 'x' ? [...rest, ...afterDashes(args)] : [], place)
+  if (args.some((arg) => arg.kind === 'unknown')) judge.raise('command.unclear', 'what npm is told is known only when it runs')
+  for (const arg of args) checkLoose(judge, arg, 'write', place)
   return sub
 }
 
@@ -54,7 +54,7 @@ const bunTable: OptionTable = {
 }
 
 export function judgeBun(use: Use, args: readonly Arg[]): string {
-  const { look, place } = use
+  const { judge, place } = use
   const parsed = parseOptions(beforeDashes(args), bunTable)
   checkOptions(use, parsed)
   const [word, ...rest] = parsed.operands
@@ -63,12 +63,12 @@ export function judgeBun(use: Use, args: readonly Arg[]): string {
   const runsScript = sub === 'run' && script !== undefined && /^\w[\w:-]*$/.test(script)
   const alone = /^(install|i|ci|outdated|audit)$/.test(sub) && rest.length === 0
   const lists = sub === 'pm' && /^(ls|bin|hash|version|whoami)$/.test(script ?? '')
-  noteRun(look, [`${folderOf(parsed, /^--cwd$/)}package.json`], place)
+  noteRun(judge, [`${folderOf(parsed, /^--cwd$/)}package.json`], place)
   const fine = onlyAsks(parsed) || sub === 'test' || runsScript || alone || lists
-  if (!fine) look.raise('command.option', `bun ${sub.slice(0, 40)} runs or fetches more than the project's own scripts and tests`)
-  if (!fine && sub === 'x') look.invoke(rest, place)
-  if (args.some((arg) => arg.kind === 'unknown')) look.raise('command.unclear', 'what bun is told is known only when it runs')
-  for (const arg of args) checkLoose(look, arg, 'write', place)
+  if (!fine) judge.raise('command.option', `bun ${sub.slice(0, 40)} runs or fetches more than the project's own scripts and tests`)
+  if (!fine && sub === 'x') judge.invoke(rest, place)
+  if (args.some((arg) => arg.kind === 'unknown')) judge.raise('command.unclear', 'what bun is told is known only when it runs')
+  for (const arg of args) checkLoose(judge, arg, 'write', place)
   return sub
 }
 
@@ -81,43 +81,43 @@ const makeTable: OptionTable = {
 }
 
 export function judgeMake(use: Use, args: readonly Arg[]): undefined {
-  const { look, place } = use
+  const { judge, place } = use
   const parsed = parseOptions(args, makeTable)
   checkOptions(use, parsed)
   const makefiles = parsed.options.filter((option) => /^(-f|--file|--makefile)$/.test(option.name))
   const named = makefiles.flatMap((option) => option.value?.texts ?? [])
   const folder = folderOf(parsed, /^(-C|--directory)$/)
   noteRun(
-    look,
+    judge,
     (named.length > 0 ? named : ['GNUmakefile', 'makefile', 'Makefile']).map((file) => folder + file),
     place,
   )
-  if (makefiles.some((option) => (sure(option.value) ?? '-') === '-')) look.raise('command.code', 'make runs what it reads from its input')
+  if (makefiles.some((option) => (sure(option.value) ?? '-') === '-')) judge.raise('command.code', 'make runs what it reads from its input')
   if (parsed.options.some((option) => option.name === '-e'))
-    look.raise('command.option', 'make -e lets the environment decide which programs run')
+    judge.raise('command.option', 'make -e lets the environment decide which programs run')
   for (const word of parsed.operands) judgeMakeWord(use, word)
-  for (const arg of args) if (arg.kind === 'glob') checkPath(look, arg, 'read', place)
+  for (const arg of args) if (arg.kind === 'glob') checkPath(judge, arg, 'read', place)
 }
 
 /** The folder that an option names, with a final slash; empty without one. */
-function folderOf({ options }: Parsed, name: RegExp): string {
+function folderOf({ options }: ParsedOptions, name: RegExp): string {
   const folder = sure(options.findLast((option) => name.test(option.name))?.value)
   return folder === undefined ? '' : `${folder}/`
 }
 
 /** `npm --version`. */
-function onlyAsks({ options, operands }: Parsed): boolean {
+function onlyAsks({ options, operands }: ParsedOptions): boolean {
   return operands.length === 0 && options.length > 0 && options.every(({ name }) => /^(--version|--help|--revision|-v|-h|-l)$/.test(name))
 }
 
-function judgeMakeWord({ look, place }: Use, word: Arg): undefined {
+function judgeMakeWord({ judge, place }: Use, word: Arg): undefined {
   const text = sure(word)
-  if (text === undefined) return look.raise('command.unclear', 'what make is told is known only when it runs')
+  if (text === undefined) return judge.raise('command.unclear', 'what make is told is known only when it runs')
   const [, value] = /=(.*)$/s.exec(text) ?? []
-  if (text.includes('$')) look.raise('command.option', 'make expands $( ), which runs programs; leave it out')
+  if (text.includes('$')) judge.raise('command.option', 'make expands $( ), which runs programs; leave it out')
   if (value !== undefined && !/^[A-Z_]+=(\d+|yes|no|y|n|true|false|on|off|debug|release|Debug|Release)$/.test(text)) {
-    look.raise('command.option', `make ${JSON.stringify(text.slice(0, 40))}: variables can name programs to run; leave it out`)
-    look.text(value.replace(/^=/, ''), place, { shared: false })
+    judge.raise('command.option', `make ${JSON.stringify(text.slice(0, 40))}: variables can name programs to run; leave it out`)
+    judge.text(value.replace(/^=/, ''), place, { shared: false })
   }
-  checkLoose(look, word, 'read', place)
+  checkLoose(judge, word, 'read', place)
 }

@@ -14,12 +14,12 @@ const table: OptionTable = {
 }
 
 export function judgeSed(use: Use, args: readonly Arg[]): undefined {
-  const { look, place } = use
+  const { judge, place } = use
   const parsed = parseOptions(args, table)
   checkOptions(use, parsed)
   const given = parsed.options.filter((option) => /^(-e|--expression|-f|--file)$/.test(option.name))
   if (given.some((option) => /f/.test(option.name[1] === '-' ? (option.name[2] ?? '') : option.name)))
-    look.raise('command.code', 'sed runs a script from a file; write the script out')
+    judge.raise('command.code', 'sed runs a script from a file; write the script out')
   const [program, ...rest] = parsed.operands
   const scripts = given.length > 0 ? given.map((option) => option.value) : [program]
   judgeScripts(use, scripts)
@@ -28,8 +28,8 @@ export function judgeSed(use: Use, args: readonly Arg[]): undefined {
   // Long options may be abbreviated, and no other option begins with an i.
   const inPlace = parsed.options.filter((option) => option.name === '-i' || option.name.startsWith('--i'))
   if (inPlace.some((option) => option.value?.texts.some((text) => /[/*]/.test(text))))
-    look.raise('command.option', 'sed -i writes its backup elsewhere; give a plain suffix')
-  for (const file of files) if (sure(file) !== '-') checkPath(look, file, inPlace.length > 0 ? 'write' : 'read', place)
+    judge.raise('command.option', 'sed -i writes its backup elsewhere; give a plain suffix')
+  for (const file of files) if (sure(file) !== '-') checkPath(judge, file, inPlace.length > 0 ? 'write' : 'read', place)
 }
 
 /** Several scripts are the lines of one script: a text that begins in one script continues in the next. */
@@ -37,19 +37,19 @@ function judgeScripts(use: Use, scripts: readonly (Arg | undefined)[]): void {
   const texts = scripts.map(sure)
   const joined = texts.length > 1 && !texts.includes(undefined)
   if (!joined && texts.length > 1 && scripts.slice(0, -1).some((script) => script?.texts.some((text) => text.endsWith('\\'))))
-    use.look.raise('command.option', 'sed: the text of one -e goes on in the next; write one script')
+    use.judge.raise('command.option', 'sed: the text of one -e goes on in the next; write one script')
   for (const script of joined ? [literalArg(texts.join('\n'))] : scripts) if (script) judgeScript(use, script)
 }
 
-function judgeScript({ look, place }: Use, script: Arg): void {
+function judgeScript({ judge, place }: Use, script: Arg): void {
   if (script.kind === 'unknown' || script.kind === 'name' || script.vanishes)
-    look.raise('command.unclear', `the sed script ${shown(script)} is known only when it runs; write it out`)
+    judge.raise('command.unclear', `the sed script ${shown(script)} is known only when it runs; write it out`)
   for (const text of script.texts) {
     const refused = refusedSed(text.replaceAll(HOLE, '1'))
     if (!refused) continue
-    look.raise('command.option', `sed: ${refused.text}`)
-    if (refused.runs !== undefined) searchTexts(look, [refused.runs], place)
-    if (refused.file !== undefined) checkPath(look, literalArg(refused.file), refused.access ?? 'write', place)
+    judge.raise('command.option', `sed: ${refused.text}`)
+    if (refused.runs !== undefined) searchTexts(judge, [refused.runs], place)
+    if (refused.file !== undefined) checkPath(judge, literalArg(refused.file), refused.access ?? 'write', place)
   }
 }
 
@@ -64,7 +64,7 @@ export function refusedSed(script: string): Stop | undefined {
   return loose && !loose.invalid ? loose : undefined
 }
 
-type Way = { readonly brackets: boolean }
+type SedSyntax = { readonly brackets: boolean }
 /** `invalid`: sed itself would refuse the whole script. `runs`, `file`: the command it would run, the file it would read or write. */
 type Stop = {
   readonly text: string
@@ -73,9 +73,9 @@ type Stop = {
   readonly file?: string
   readonly access?: 'read' | 'write'
 }
-type Step = number | Stop
+type SedStep = number | Stop
 
-function read(script: string, way: Way): Stop | undefined {
+function read(script: string, way: SedSyntax): Stop | undefined {
   let at = 0
   while (at < script.length) {
     const next = command(script, at, way)
@@ -84,7 +84,7 @@ function read(script: string, way: Way): Stop | undefined {
   }
 }
 
-function command(text: string, from: number, way: Way): Step {
+function command(text: string, from: number, way: SedSyntax): SedStep {
   const start = from + (/^[\s;{}]*/.exec(text.slice(from))?.[0].length ?? 0)
   if (start >= text.length) return start
   const afterAddress = addresses(text, start, way)
@@ -111,7 +111,7 @@ function lineEnd(text: string, at: number): number {
 }
 
 /** `a`, `i`, `c`: the text ends at a line end without a backslash before it. Not every sed reads two backslashes as an escaped one. */
-function textEnd(text: string, at: number): Step {
+function textEnd(text: string, at: number): SedStep {
   let end = lineEnd(text, at)
   for (; end < text.length && text[end - 2] === '\\'; end = lineEnd(text, end))
     if (text[end - 3] === '\\') return { text: 'a line of text ends in more than one backslash' }
@@ -119,12 +119,12 @@ function textEnd(text: string, at: number): Step {
 }
 
 /** Not every sed lets a brace end a label; in those, the characters right after the brace belong to the label. */
-function labelEnd(text: string, at: number): Step {
+function labelEnd(text: string, at: number): SedStep {
   const end = at + 1 + (/^[ \t]*[^;\s}]*/.exec(text.slice(at + 1))?.[0].length ?? 0)
   return /^}+[^;\s}]/.test(text.slice(end)) ? { text: 'where a label ends is not plain; put a ; before the }' } : end
 }
 
-function addresses(text: string, from: number, way: Way): Step {
+function addresses(text: string, from: number, way: SedSyntax): SedStep {
   const first = address(text, from, way)
   if (typeof first !== 'number' || first === from) return first
   const comma = /^\s*,\s*/.exec(text.slice(first))
@@ -133,7 +133,7 @@ function addresses(text: string, from: number, way: Way): Step {
   return second === first + comma[0].length ? { text: 'an address is missing after a comma' } : second
 }
 
-function address(text: string, at: number, way: Way): Step {
+function address(text: string, at: number, way: SedSyntax): SedStep {
   const plain = /^(\d+(~\d+)?|\$|[+~]\d+)/.exec(text.slice(at))
   if (plain) return at + plain[0].length
   if (text[at] !== '/' && text[at] !== '\\') return at
@@ -144,7 +144,7 @@ function address(text: string, at: number, way: Way): Step {
 type Parts = { readonly count: number; readonly patterns: number }
 
 /** @returns the position after `count` parts behind the delimiter at `at`; the first `patterns` parts are regular expressions */
-function delimited(text: string, at: number, { count, patterns }: Parts, { brackets }: Way): Step {
+function delimited(text: string, at: number, { count, patterns }: Parts, { brackets }: SedSyntax): SedStep {
   const delimiter = text[at]
   if (delimiter === undefined || /[\\\sA-Za-z0-9[]|[^ -~]/.test(delimiter)) return { text: 'a delimiter is missing or odd' }
   let done = 0
@@ -162,7 +162,7 @@ function bracketEnd(text: string, at: number): number {
   return set ? at + set[0].length - 1 : at
 }
 
-function substitute(text: string, at: number, way: Way): Step {
+function substitute(text: string, at: number, way: SedSyntax): SedStep {
   const end = delimited(text, at, { count: 2, patterns: 1 }, way)
   if (typeof end !== 'number') return end
   const flags = /^[^\s;}#]*/.exec(text.slice(end))?.[0] ?? ''

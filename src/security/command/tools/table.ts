@@ -203,12 +203,12 @@ export function isReader(name: string): boolean {
   return readers.has(name)
 }
 
-/** Each of them only looks, whatever its operands are. */
+/** Sub-commands that only read, whatever their operands are. */
 const gitReaders = new Set(
   (
     'status log diff show whatchanged range-diff shortlog blame annotate describe rev-parse rev-list ls-files ls-tree cat-file diff-tree ' +
     'diff-index diff-files merge-base name-rev for-each-ref show-ref show-branch count-objects check-ignore check-attr cherry version grep ' +
-    // What their rules let through at medium risk only looks.
+    // The uses that their rules allow at medium risk only read.
     'config remote reflog worktree symbolic-ref'
   ).split(' '),
 )

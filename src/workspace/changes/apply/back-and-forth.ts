@@ -6,7 +6,7 @@ import { slot } from '../../descriptor.ts'
 import type { Conflict, Side } from '../contract.ts'
 import { type Item, original } from '../set/plan.ts'
 import type { PathState } from '../set/set-folder.ts'
-import { type Found, folderOf, identityOf, isSame, lastOf, linkBytes, namesOf, type RawName } from '../tree/entry.ts'
+import { type EntryStat, folderOf, identityOf, isSame, lastOf, linkBytes, namesOf, type RawName } from '../tree/entry.ts'
 import { digestAt, type Pace, type Tree } from '../tree/tree.ts'
 import { indexDigest } from './git-index.ts'
 
@@ -14,11 +14,11 @@ export type Returning = {
   readonly paths: readonly PathState[]
   readonly side: Side
   readonly workspace: Tree
-  /** Where what comes waits. */
+  /** Holds the entries that will be moved into the workspace. */
   readonly from: Tree
   /** When the last move of the set was finished, in nanoseconds as text. */
   readonly since: string
-  /** Takes files that somebody changed since as they are; what they hold is kept with the change set. */
+  /** Replaces files that somebody changed since; their content is kept with the change set. */
   readonly force: boolean
   readonly pace: Pace
 }
@@ -32,8 +32,8 @@ export async function compareAgain(returning: Returning): Promise<{ items: reado
   for (const path of paths) {
     const { raw, first } = path
     const [here, next] = side === 'before' ? [first.after, original(first)] : [original(first), first.after]
-    const now = workspace.look(raw)
-    const source = next === undefined || next.kind === 'folder' ? undefined : from.look(raw)
+    const now = workspace.lstat(raw)
+    const source = next === undefined || next.kind === 'folder' ? undefined : from.lstat(raw)
     const reason = missing(next, source) ?? (await difference(returning, known, { path, here, next, now }))
     const isForced = reason !== undefined && force && canForce(here, next, now, source)
     if (reason !== undefined && !isForced) conflicts.push({ path: first.path, reason })
@@ -52,25 +52,30 @@ export async function compareAgain(returning: Returning): Promise<{ items: reado
   return { items, conflicts }
 }
 
-function missing(next: EntryState | undefined, source: Found | undefined): string | undefined {
+function missing(next: EntryState | undefined, source: EntryStat | undefined): string | undefined {
   if (next === undefined || next.kind === 'folder') return undefined
   return source === undefined ? 'cannot be put back: what it was is no longer kept' : undefined
 }
 
-/** Only what is not a folder before and after can be taken as it is. */
-function canForce(here: EntryState | undefined, next: EntryState | undefined, now: Found | undefined, source: Found | undefined): boolean {
+/** Only an entry that is not a folder before and after can be replaced as it is now. */
+function canForce(
+  here: EntryState | undefined,
+  next: EntryState | undefined,
+  now: EntryStat | undefined,
+  source: EntryStat | undefined,
+): boolean {
   const isPlain = (kind: EntryState['kind'] | undefined) => kind !== 'folder'
   return isPlain(here?.kind) && isPlain(next?.kind) && isPlain(now?.kind) && (next === undefined || source !== undefined)
 }
 
-type Step = {
+type PathComparison = {
   readonly path: PathState
   readonly here: EntryState | undefined
   readonly next: EntryState | undefined
-  readonly now: Found | undefined
+  readonly now: EntryStat | undefined
 }
 
-async function difference(returning: Returning, known: ReadonlySet<RawName>, step: Step): Promise<string | undefined> {
+async function difference(returning: Returning, known: ReadonlySet<RawName>, step: PathComparison): Promise<string | undefined> {
   const { here, next, now, path } = step
   if (here === undefined) return now === undefined ? undefined : 'was created since'
   if (now === undefined) return 'was deleted since'
@@ -79,7 +84,7 @@ async function difference(returning: Returning, known: ReadonlySet<RawName>, ste
   return (await isUnchanged(returning, step, now)) ? undefined : 'was changed since'
 }
 
-function modeDifference(here: EntryState, now: Found): string | undefined {
+function modeDifference(here: EntryState, now: EntryStat): string | undefined {
   return (now.mode & 0o777) === (here.mode & 0o777) ? undefined : 'has another mode now'
 }
 
@@ -89,8 +94,8 @@ function added({ workspace }: Returning, known: ReadonlySet<RawName>, raw: RawNa
   return other === undefined ? undefined : `has ${JSON.stringify(namesOf(other).path)} in it, which was created since`
 }
 
-/** A file whose last change is before the end of the move is as the move left it; of others the content tells. */
-async function isUnchanged({ workspace, since, pace }: Returning, { path, here }: Step, now: Found): Promise<boolean> {
+/** A file that last changed before the move ended is as the move left it; for other files the content decides. */
+async function isUnchanged({ workspace, since, pace }: Returning, { path, here }: PathComparison, now: EntryStat): Promise<boolean> {
   const folder = workspace.folder(folderOf(path.raw))
   if (here?.kind === 'link') return here.target === undefined || linkBytes(folder, lastOf(path.raw)).toString() === here.target
   if (here?.kind === 'file' && (here.mode & 0o777) !== (now.mode & 0o777)) return false

@@ -5,7 +5,7 @@ import type { Change } from '../../../runtime/changes.ts'
 import { slot } from '../../descriptor.ts'
 import type { Conflict } from '../contract.ts'
 import type { Item } from '../set/plan.ts'
-import { type Found, folderOf, type Identity, identityOf, isInside, namesOf, type RawName, rawName } from '../tree/entry.ts'
+import { type EntryStat, folderOf, type Identity, identityOf, isInside, namesOf, type RawName, rawName } from '../tree/entry.ts'
 import type { Pace, Tree } from '../tree/tree.ts'
 import { indexDigest } from './git-index.ts'
 
@@ -13,11 +13,11 @@ type Comparing = {
   readonly changes: readonly Change[]
   readonly workspace: Tree
   readonly view: Tree
-  /** What was at the moment when the command began; it has no say about files that changed before. */
+  /** The mark of the moment when the command began; files that changed before it are not compared. */
   readonly start: Identity
   readonly locks: HeldLocks
-  /** Whether a file whose times say that it changed meanwhile is the same all the same. */
-  readonly isSameAnyway: (raw: RawName, now: Found) => boolean
+  /** Whether a file is the same although its times say that it changed since. */
+  readonly isSameAnyway: (raw: RawName, now: EntryStat) => boolean
   readonly pace: Pace
 }
 
@@ -31,7 +31,7 @@ export async function compare(comparing: Comparing): Promise<Compared> {
   const conflicts: Conflict[] = []
   let bytes = 0
   for (const [raw, change] of all) {
-    const base = !isInside(raw) || hasNewFolder(all, raw) ? undefined : workspace.look(raw)
+    const base = !isInside(raw) || hasNewFolder(all, raw) ? undefined : workspace.lstat(raw)
     const reason = problem(comparing, { raw, change, now: base }) ?? newInside(comparing, all, raw, base)
     if (reason !== undefined) conflicts.push({ path: change.path, reason })
     const source = sourceOf(view, raw, change)
@@ -49,15 +49,15 @@ export async function compare(comparing: Comparing): Promise<Compared> {
   return { items, conflicts, bytes }
 }
 
-/** Nothing can be in a folder that the change set itself creates. */
+/** Whether the folder is created by the change set itself, so that nothing can be in it. */
 function hasNewFolder(all: ReadonlyMap<RawName, Change>, raw: RawName): boolean {
   const above = all.get(folderOf(raw))
   return above?.after?.kind === 'folder' && above.before?.kind !== 'folder'
 }
 
-type Entry = { readonly raw: RawName; readonly change: Change; readonly now: Found | undefined }
+type ChangedEntry = { readonly raw: RawName; readonly change: Change; readonly now: EntryStat | undefined }
 
-function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, change, now }: Entry): string | undefined {
+function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, change, now }: ChangedEntry): string | undefined {
   const { before } = change
   if (!isInside(raw)) return 'is no path in the workspace'
   if (before === undefined) return now === undefined ? undefined : 'was created meanwhile'
@@ -65,19 +65,24 @@ function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, ch
   if (now.kind !== before.kind) return `is a ${now.kind} now`
   if (now.kind === 'folder') return now.mode === before.mode || change.after === undefined ? undefined : 'has another mode now'
   if (isNewer(now, start) && !isSameAnyway(raw, now)) return 'was changed meanwhile'
-  return locks.isHeld(raw, now, (other) => workspace.look(other)) ? 'is in use: another program holds a lock on it' : undefined
+  return locks.isHeld(raw, now, (other) => workspace.lstat(other)) ? 'is in use: another program holds a lock on it' : undefined
 }
 
 /**
  * A file system with coarse times gives a change right before the beginning the same time as the beginning. A change right after it has
  * that time too, but the command needs longer than one tick of that clock until it sees a file.
  */
-function isNewer({ changed }: Found, start: Identity): boolean {
+function isNewer({ changed }: EntryStat, start: Identity): boolean {
   return BigInt(changed) > BigInt(start.changed)
 }
 
 /** A folder that goes must not have anything in it that the change set does not know. */
-function newInside({ workspace }: Comparing, all: ReadonlyMap<RawName, Change>, raw: RawName, now: Found | undefined): string | undefined {
+function newInside(
+  { workspace }: Comparing,
+  all: ReadonlyMap<RawName, Change>,
+  raw: RawName,
+  now: EntryStat | undefined,
+): string | undefined {
   const change = all.get(raw)
   if (now?.kind !== 'folder' || change?.before?.kind !== 'folder' || change.after?.kind === 'folder') return undefined
   const names = readdirSync(slot(workspace.folder(raw)), { encoding: 'buffer' }).map((name) => name.toString('latin1'))
@@ -85,9 +90,9 @@ function newInside({ workspace }: Comparing, all: ReadonlyMap<RawName, Change>, 
   return other === undefined ? undefined : `is to be deleted, but ${JSON.stringify(namesOf(other).path)} was created in it meanwhile`
 }
 
-function sourceOf(view: Tree, raw: RawName, { path, after }: Change): Found | undefined {
+function sourceOf(view: Tree, raw: RawName, { path, after }: Change): EntryStat | undefined {
   if (after === undefined || !isInside(raw)) return undefined
-  const found = view.look(raw)
+  const found = view.lstat(raw)
   const isRight = found?.kind === after.kind && (after.kind !== 'file' || after.size === undefined || found.size === after.size)
   if (!isRight || found === undefined) throw new Error(`${JSON.stringify(path)} is not in the private view as it was judged`)
   if (after.kind === 'other') throw new Error(`${JSON.stringify(path)} is a pipe, socket or device; these are never applied`)
@@ -99,7 +104,7 @@ const COMPANION = /-(wal|shm|journal)$/
 
 type HeldLocks = {
   /** @param find looks at another path of the workspace */
-  isHeld(raw: RawName, found: Found, find: (raw: RawName) => Found | undefined): boolean
+  isHeld(raw: RawName, found: EntryStat, find: (raw: RawName) => EntryStat | undefined): boolean
 }
 
 /**
@@ -108,7 +113,7 @@ type HeldLocks = {
  */
 export function readHeldLocks(): HeldLocks {
   const held = new Set(lines().flatMap((line) => / ([\da-f]+:[\da-f]+:\d+) /.exec(line)?.[1] ?? []))
-  const holds = (found: Found | undefined) => found !== undefined && held.has(`${found.device}:${found.inode}`)
+  const holds = (found: EntryStat | undefined) => found !== undefined && held.has(`${found.device}:${found.inode}`)
   return {
     isHeld(raw, found, find) {
       if (held.size === 0) return false

@@ -8,7 +8,7 @@ import type { Tree } from '../tree/tree.ts'
 /** The only index that is compared; those of other repositories in the workspace must be untouched. */
 const INDEX = '.git/index'
 
-/** What begins a view keeps a link to the index of that moment under this name in the folder of the change set. */
+/** When a view begins, the folder of the change set gets a link to the index of that moment under this name. */
 const KEPT = 'index'
 
 const LARGEST = 256 * 1024 * 1024
@@ -25,7 +25,7 @@ export function isSameIndex(workspace: Tree, setFolder: string, raw: RawName): b
     const now = read(rawSlot(workspace.folder(folderOf(raw)), lastOf(raw)))
     using folder = hold(setFolder, flags.folder)
     const then = read(slot(folder, KEPT))
-    return now !== undefined && then !== undefined && sayings(now) === sayings(then)
+    return now !== undefined && then !== undefined && entriesDigest(now) === entriesDigest(then)
   } catch {
     return false
   }
@@ -36,7 +36,7 @@ export function indexDigest(tree: Tree, raw: RawName): string | undefined {
   if (raw !== INDEX) return undefined
   try {
     const index = read(rawSlot(tree.folder(folderOf(raw)), lastOf(raw)))
-    return index && sayings(index)
+    return index && entriesDigest(index)
   } catch {
     return undefined
   }
@@ -59,7 +59,7 @@ export function pathsOfIndex(index: Buffer): ReadonlySet<string> {
 }
 
 /** @returns a digest of everything an index says but for the state of files; never equal for what cannot be read to its end */
-function sayings(index: Buffer): string {
+function entriesDigest(index: Buffer): string {
   const hasher = new Bun.CryptoHasher('sha256')
   hasher.update(index.subarray(4, 12))
   const end = readEntries(index, DIGEST_BYTES, ({ at, end }) => {
@@ -70,7 +70,7 @@ function sayings(index: Buffer): string {
   return hasher.digest('hex')
 }
 
-/** Extensions that are no caches. @throws when their sizes are not right */
+/** Returns the extensions that are not caches. @throws when their sizes are not right */
 function lasting(index: Buffer, start: number): Buffer[] {
   const found: Buffer[] = []
   let at = start

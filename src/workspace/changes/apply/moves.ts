@@ -7,25 +7,25 @@ import { chmodSync, lchownSync, mkdirSync, promises, rmdirSync, symlinkSync, unl
 import { codeOf, type Handle, slot } from '../../descriptor.ts'
 import type { Item } from '../set/plan.ts'
 import {
-  type Found,
+  type EntryStat,
   folderOf,
   isSame,
   isUntouched,
   lastOf,
   linkBytes,
-  look,
+  lstat,
   namesOf,
   type RawName,
   rawName,
   rawSlot,
 } from '../tree/entry.ts'
-import type { Libc, Place } from '../tree/libc.ts'
+import type { EntryPlace, Libc } from '../tree/libc.ts'
 import type { Pace, Tree } from '../tree/tree.ts'
 
 export type Moves = {
   readonly items: readonly Item[]
   readonly trees: { readonly workspace: Tree; readonly from: Tree; readonly to: Tree }
-  /** It was begun before: what is already done is not a conflict. */
+  /** The plan was begun before: steps that are already done are not conflicts. */
   readonly again: boolean
   /** The new entries were made by a command: attributes of the overlay and special bits are removed. */
   readonly foreign: boolean
@@ -40,7 +40,7 @@ export type Moves = {
   readonly onProblem?: (item: Item, error: unknown) => void
 }
 
-/** Somebody changed the workspace meanwhile. */
+/** The workspace was changed while the change set was applied. */
 export class Conflicting extends Error {
   constructor(
     readonly raw: RawName,
@@ -72,9 +72,9 @@ export async function move(moves: Moves): Promise<void> {
   )
 }
 
-type Step = (moves: Moves, item: Item, raw: RawName) => Promise<void> | void
+type MoveStep = (moves: Moves, item: Item, raw: RawName) => Promise<void> | void
 
-async function each(moves: Moves, items: readonly Item[], step: Step): Promise<void> {
+async function each(moves: Moves, items: readonly Item[], step: MoveStep): Promise<void> {
   const { workspace, from, to } = moves.trees
   for (const item of items) {
     try {
@@ -95,7 +95,7 @@ async function each(moves: Moves, items: readonly Item[], step: Step): Promise<v
 
 /** A copy that was interrupted has a name that only these moves use. */
 function discardHalfCopy({ trees: { workspace }, temporary }: Moves, raw: RawName): void {
-  if (workspace.look(folderOf(raw) === '' ? temporary : `${folderOf(raw)}/${temporary}`) === undefined) return
+  if (workspace.lstat(folderOf(raw) === '' ? temporary : `${folderOf(raw)}/${temporary}`) === undefined) return
   deleteEntry({ folder: workspace.folder(folderOf(raw)), name: temporary })
 }
 
@@ -105,21 +105,21 @@ function isDirect({ trees: { workspace, from, to } }: Moves): boolean {
 }
 
 /** When it was begun before, an earlier step may have changed the time of the entry's last change. */
-function isBase(moves: Moves, { base }: Item, now: Found): boolean {
+function isBase(moves: Moves, { base }: Item, now: EntryStat): boolean {
   if (base === undefined) return false
   return moves.again ? isSame(base, now, { copied: !isDirect(moves) }) : isUntouched(base, now)
 }
 
-function isSource(moves: Moves, { source }: Item, found: Found | undefined): boolean {
+function isSource(moves: Moves, { source }: Item, found: EntryStat | undefined): boolean {
   return source !== undefined && found !== undefined && isSame(source, found, { copied: !isDirect(moves) })
 }
 
-function placeIn(folder: Handle, raw: RawName): Place {
+function placeIn(folder: Handle, raw: RawName): EntryPlace {
   return { folder, name: lastOf(raw) }
 }
 
 async function remove(moves: Moves, item: Item, raw: RawName): Promise<void> {
-  const now = moves.trees.workspace.look(raw)
+  const now = moves.trees.workspace.lstat(raw)
   if (now === undefined) return
   if (isFolder(item.before)) return now.kind === 'folder' ? removeFolder(moves, raw) : undefined
   if (now.kind === 'folder' && moves.again) return
@@ -141,25 +141,25 @@ function removeFolder({ trees: { workspace }, onStep }: Moves, raw: RawName): vo
 /** Moves what is at a path to the other tree, then looks at what was really moved. */
 async function takeOut(moves: Moves, { base }: Item, raw: RawName): Promise<void> {
   const at = placeIn(moves.trees.workspace.folder(folderOf(raw)), raw)
-  const kept = placeIn(moves.trees.to.madeFolder(folderOf(raw)), raw)
+  const backup = placeIn(moves.trees.to.madeFolder(folderOf(raw)), raw)
   moves.onStep?.()
   if (!isDirect(moves)) {
-    await keepCopy(moves, at, kept)
+    await keepCopy(moves, at, backup)
     moves.onStep?.()
     return deleteEntry(at)
   }
-  moves.libc.rename(at, kept, 'create')
-  const moved = moves.libc.look(kept.folder, kept.name)
+  moves.libc.rename(at, backup, 'create')
+  const moved = moves.libc.lstat(backup.folder, backup.name)
   if (base !== undefined && moved !== undefined && isSame(base, moved)) return
-  moves.libc.rename(kept, at, 'create')
+  moves.libc.rename(backup, at, 'create')
   throw new Conflicting(raw, 'was changed meanwhile')
 }
 
 /** Copies what goes, unless a copy of it is there from before: there may be no room for another one. */
-async function keepCopy({ libc, temporary }: Moves, at: Place, kept: Place): Promise<void> {
-  const [now, copy] = [libc.look(at.folder, at.name), libc.look(kept.folder, kept.name)]
+async function keepCopy({ libc, temporary }: Moves, at: EntryPlace, backup: EntryPlace): Promise<void> {
+  const [now, copy] = [libc.lstat(at.folder, at.name), libc.lstat(backup.folder, backup.name)]
   if (now !== undefined && copy !== undefined && isSame(now, copy, { copied: true })) return
-  await copyEntry(libc, { from: at, to: kept, temporary })
+  await copyEntry(libc, { from: at, to: backup, temporary })
 }
 
 function makeFolder({ trees: { workspace }, libc, again, owner, onStep }: Moves, _item: Item, raw: RawName): void {
@@ -169,19 +169,19 @@ function makeFolder({ trees: { workspace }, libc, again, owner, onStep }: Moves,
     mkdirSync(rawSlot(at.folder, at.name), 0o700)
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
-    if (!again || libc.look(at.folder, at.name)?.kind !== 'folder') throw new Conflicting(raw, 'was created meanwhile')
+    if (!again || libc.lstat(at.folder, at.name)?.kind !== 'folder') throw new Conflicting(raw, 'was created meanwhile')
   }
   if (owner !== undefined) setOwner(at, { uid: owner.uid, gid: workspace.groupOf(folderOf(raw)) ?? owner.gid })
 }
 
-function setOwner({ folder, name }: Place, { uid, gid }: { readonly uid: number; readonly gid: number }): void {
+function setOwner({ folder, name }: EntryPlace, { uid, gid }: { readonly uid: number; readonly gid: number }): void {
   lchownSync(rawSlot(folder, name), uid, gid)
 }
 
 async function put(moves: Moves, item: Item, raw: RawName): Promise<void> {
   const { workspace, from } = moves.trees
-  const source = from.look(raw)
-  const now = workspace.look(raw)
+  const source = from.lstat(raw)
+  const now = workspace.lstat(raw)
   if (source === undefined || !isSource(moves, item, source)) return settle(moves, item, source)
   if (moves.again && !isDirect(moves) && isSource(moves, item, now) && now?.inode !== item.base?.inode) return
   assertReplaceable(moves, item, now)
@@ -196,19 +196,19 @@ async function put(moves: Moves, item: Item, raw: RawName): Promise<void> {
 }
 
 /** @throws Conflicting */
-function assertReplaceable(moves: Moves, item: Item, now: Found | undefined): void {
+function assertReplaceable(moves: Moves, item: Item, now: EntryStat | undefined): void {
   const replaces = item.before !== undefined && !isFolder(item.before)
   if (replaces && now === undefined) throw new Conflicting(rawName(item), 'was deleted meanwhile')
   if (!replaces && now !== undefined) throw new Conflicting(rawName(item), 'was created meanwhile')
   if (now !== undefined && !isBase(moves, item, now)) throw new Conflicting(rawName(item), 'was changed meanwhile')
 }
 
-type Exchange = { readonly waiting: Place; readonly at: Place }
+type Exchange = { readonly waiting: EntryPlace; readonly at: EntryPlace }
 
 /** The original has changed places with what came. If somebody replaced it at the last moment, both go back. */
 function keep(moves: Moves, item: Item, { waiting, at }: Exchange): void {
   const raw = rawName(item)
-  const original = moves.libc.look(waiting.folder, waiting.name)
+  const original = moves.libc.lstat(waiting.folder, waiting.name)
   if (item.base === undefined || original === undefined || !isSame(item.base, original)) {
     moves.libc.rename(waiting, at, 'exchange')
     throw new Conflicting(raw, 'was changed meanwhile')
@@ -218,7 +218,7 @@ function keep(moves: Moves, item: Item, { waiting, at }: Exchange): void {
 }
 
 /** Completes what was interrupted between the exchange and the move of the original, in the direction of these moves. */
-function settle(moves: Moves, item: Item, source: Found | undefined): void {
+function settle(moves: Moves, item: Item, source: EntryStat | undefined): void {
   const raw = rawName(item)
   const { workspace, from, to } = moves.trees
   if (!moves.again) throw new Conflicting(raw, 'is no longer in the private view')
@@ -228,20 +228,20 @@ function settle(moves: Moves, item: Item, source: Found | undefined): void {
     moves.libc.rename(placeIn(from.folder(folderOf(raw)), raw), placeIn(to.madeFolder(folderOf(raw)), raw), 'create')
     return
   }
-  if (!isSource(moves, item, to.look(raw))) return
+  if (!isSource(moves, item, to.lstat(raw))) return
   moves.onStep?.()
   moves.libc.rename(placeIn(to.folder(folderOf(raw)), raw), placeIn(workspace.folder(folderOf(raw)), raw), 'exchange')
 }
 
-type Preparing = { readonly source: Found; readonly waiting: Place; readonly now: Found | undefined }
+type Preparing = { readonly source: EntryStat; readonly waiting: EntryPlace; readonly now: EntryStat | undefined }
 
 /** Gives what a command made the owner of what it replaces, and removes what only the overlay or an attack needs. */
 function prepare(moves: Moves, item: Item, { source, waiting, now }: Preparing): void {
   const { foreign, owner, libc, onStep, trees } = moves
   if (!foreign) return
   onStep?.()
-  const wanted = now ?? (owner && { uid: owner.uid, gid: trees.workspace.groupOf(folderOf(rawName(item))) ?? owner.gid })
-  if (owner && wanted && (wanted.uid !== source.uid || wanted.gid !== source.gid)) setOwner(waiting, wanted)
+  const owned = now ?? (owner && { uid: owner.uid, gid: trees.workspace.groupOf(folderOf(rawName(item))) ?? owner.gid })
+  if (owner && owned && (owned.uid !== source.uid || owned.gid !== source.gid)) setOwner(waiting, owned)
   if (source.kind !== 'file') return
   const path = rawSlot(waiting.folder, waiting.name)
   libc.removeAttributes(path, 'user.overlay.')
@@ -259,7 +259,7 @@ async function putCopy(moves: Moves, item: Item, { waiting, at }: Exchange): Pro
   onStep?.()
   const replaces = item.before !== undefined && !isFolder(item.before)
   if (replaces) await keepCopy(moves, at, placeIn(trees.to.madeFolder(folderOf(raw)), raw))
-  const now = libc.look(at.folder, at.name)
+  const now = libc.lstat(at.folder, at.name)
   onStep?.()
   if (replaces && (now === undefined || item.base === undefined || !isSame(item.base, now, { copied: true })))
     throw new Conflicting(raw, 'was changed meanwhile')
@@ -267,7 +267,7 @@ async function putCopy(moves: Moves, item: Item, { waiting, at }: Exchange): Pro
 }
 
 function setMode({ trees: { workspace }, foreign, onStep }: Moves, item: Item, raw: RawName): void {
-  const now = workspace.look(raw)
+  const now = workspace.lstat(raw)
   if (now?.kind !== 'folder' || item.after === undefined) return
   const mode = foreign ? (item.after.mode & 0o777) | (now.mode & 0o7000) : item.after.mode
   if (now.mode === mode) return
@@ -276,7 +276,7 @@ function setMode({ trees: { workspace }, foreign, onStep }: Moves, item: Item, r
 }
 
 /** `temporary` is the name that the copy has in its folder until it is complete; without it nobody looks at the copy before that. */
-type Copying = { readonly from: Place; readonly to: Place; readonly temporary?: RawName }
+type Copying = { readonly from: EntryPlace; readonly to: EntryPlace; readonly temporary?: RawName }
 
 /**
  * Copies one file or link to another file system, with mode, owner and times; a reader never sees half of it. Replaces what is at the
@@ -284,7 +284,7 @@ type Copying = { readonly from: Place; readonly to: Place; readonly temporary?: 
  */
 async function copyEntry(libc: Libc, { from, to, temporary }: Copying): Promise<void> {
   const made = { folder: to.folder, name: temporary ?? to.name }
-  const state = look(from.folder, from.name)
+  const state = lstat(from.folder, from.name)
   if (state?.kind !== 'file' && state?.kind !== 'link') throw new Error('only files and links can be kept on another file system')
   deleteEntry(made)
   if (state.kind === 'link') symlinkSync(linkBytes(from.folder, from.name), rawSlot(made.folder, made.name))
@@ -293,9 +293,9 @@ async function copyEntry(libc: Libc, { from, to, temporary }: Copying): Promise<
   if (temporary !== undefined) libc.rename(made, to, 'replace')
 }
 
-function likeOriginal(libc: Libc, made: Place, { kind, uid, gid, mode, modified }: Found): void {
+function likeOriginal(libc: Libc, made: EntryPlace, { kind, uid, gid, mode, modified }: EntryStat): void {
   const path = rawSlot(made.folder, made.name)
-  const now = look(made.folder, made.name)
+  const now = lstat(made.folder, made.name)
   if (now !== undefined && (now.uid !== uid || now.gid !== gid)) keepOwner(path, uid, gid)
   if (kind === 'file') chmodSync(path, mode)
   const time = BigInt(modified)
@@ -303,7 +303,7 @@ function likeOriginal(libc: Libc, made: Place, { kind, uid, gid, mode, modified 
   libc.setModified(made, { seconds, nanoseconds: time - seconds * 1_000_000_000n })
 }
 
-/** Only root can give a file away. */
+/** Sets the owner of a file, which only root can do. */
 function keepOwner(path: string | Buffer, uid: number, gid: number): void {
   try {
     lchownSync(path, uid, gid)
@@ -313,7 +313,7 @@ function keepOwner(path: string | Buffer, uid: number, gid: number): void {
 }
 
 /** Does nothing when nothing is there. @throws the system's error */
-function deleteEntry({ folder, name }: Place): void {
+function deleteEntry({ folder, name }: EntryPlace): void {
   try {
     unlinkSync(rawSlot(folder, name))
   } catch (error) {

@@ -2,9 +2,10 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Log } from '../../../runtime/port.ts'
 import { explain } from '../../descriptor.ts'
-import type { Applied, Log } from '../contract.ts'
-import { type Item, original, type Plan, renamePlan } from '../set/plan.ts'
+import type { Applied } from '../contract.ts'
+import { type Item, type MovePlan, original, renamePlan } from '../set/plan.ts'
 import { finishedIn, rememberMode, restoreModes, TRIED } from '../set/set-folder.ts'
 import { namesOf, rawName } from '../tree/entry.ts'
 import type { Libc } from '../tree/libc.ts'
@@ -13,7 +14,7 @@ import { Conflicting, type Moves, move } from './moves.ts'
 
 type Performing = {
   readonly folder: string
-  readonly plan: Plan
+  readonly plan: MovePlan
   /** The plan was begun by a process that died. */
   readonly again: boolean
   readonly libc: Libc
@@ -56,7 +57,7 @@ export async function takeBack(performing: Performing, why: unknown): Promise<Ex
     const { workspace, view, undo } = trees
     const [from, to] = header.to === 'after' ? [undo, view] : [view, undo]
     const reversed = items.map(reverse)
-    const onProblem = (item: Item, error: unknown) => left.push(`${JSON.stringify(item.path)}: ${told(error)}`)
+    const onProblem = (item: Item, error: unknown) => left.push(`${JSON.stringify(item.path)}: ${reasonText(error)}`)
     await move({
       ...common(performing, workspace),
       items: reversed,
@@ -67,7 +68,7 @@ export async function takeBack(performing: Performing, why: unknown): Promise<Ex
     })
     restoreModes(folder, workspace, settledBy(reversed))
   } catch (error) {
-    left.push(told(error))
+    left.push(reasonText(error))
   }
   renamePlan(folder, 'plan', left.length === 0 ? TRIED : 'stuck')
   const message =
@@ -76,7 +77,7 @@ export async function takeBack(performing: Performing, why: unknown): Promise<Ex
       : `some paths could not be put back (${left.slice(0, 5).join('; ')}); what they were is in ${folder}`
   if (left.length > 0) log('error', 'a change set could be neither applied nor taken back', { folder, left: left.slice(0, 20) })
   const conflicts = why instanceof Conflicting ? [{ path: namesOf(why.raw).path, reason: why.reason }] : []
-  return { ok: false, conflicts, message: `${told(why)}; ${message}`, ...(left.length > 0 && { stuck: true }) }
+  return { ok: false, conflicts, message: `${reasonText(why)}; ${message}`, ...(left.length > 0 && { stuck: true }) }
 }
 
 function reverse(item: Item): Item {
@@ -84,7 +85,7 @@ function reverse(item: Item): Item {
   return { ...item, before, after: original(item), base, source }
 }
 
-function told(error: unknown): string {
+function reasonText(error: unknown): string {
   return error instanceof Conflicting ? error.message : explain(error)
 }
 
@@ -105,17 +106,17 @@ function openTrees({ folder, plan: { header }, libc }: Performing): Trees {
   using opened = new DisposableStack()
   const open = (root: string) => {
     mkdirSync(root, { recursive: true, mode: 0o700 })
-    return opened.use(openTree({ root, isPrivate: true, lookAt: libc.look }))
+    return opened.use(openTree({ root, isPrivate: true, quickLstat: libc.lstat }))
   }
   const workspace = opened.use(openWorkspaceTree(libc, folder, header.workspace))
   const trees = { workspace, view: open(join(folder, 'up')), undo: open(join(folder, 'undo')) }
-  const kept = opened.move()
-  return { ...trees, [Symbol.dispose]: () => kept[Symbol.dispose]() }
+  const handles = opened.move()
+  return { ...trees, [Symbol.dispose]: () => handles[Symbol.dispose]() }
 }
 
 /** Folders that have to be widened are remembered in the folder of the change set. */
 export function openWorkspaceTree(libc: Libc, folder: string, root: string): Tree {
-  return openTree({ root, lookAt: libc.look, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
+  return openTree({ root, quickLstat: libc.lstat, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
 }
 
 const SMALL_BYTES = 4 * 1024 * 1024

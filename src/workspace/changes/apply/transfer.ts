@@ -1,12 +1,13 @@
-/** Applies change sets, and takes them back and forth again. One at a time: whoever calls it holds the turn. */
+/** Applies, undoes and redoes change sets, one at a time: the caller holds the turn. */
 
 import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Change } from '../../../runtime/changes.ts'
+import type { Log } from '../../../runtime/port.ts'
 import { flags, hold } from '../../descriptor.ts'
-import type { Admit, Applied, Conflict, Log, Side, ToApply } from '../contract.ts'
+import type { Admit, Applied, Conflict, Side, ToApply } from '../contract.ts'
 import { createLook } from '../look.ts'
-import { discard, flushFile, headerOf, loadPlan, original, type Plan, renamePlan, writePlan } from '../set/plan.ts'
+import { discard, flushFile, headerOf, loadPlan, type MovePlan, original, renamePlan, writePlan } from '../set/plan.ts'
 import {
   adopt,
   finishedIn,
@@ -20,7 +21,7 @@ import {
   tidy,
   triedIn,
 } from '../set/set-folder.ts'
-import { type Found, folderOf, look as lookAt, namesOf, type RawName, rawName } from '../tree/entry.ts'
+import { type EntryStat, folderOf, lstat, namesOf, type RawName, rawName } from '../tree/entry.ts'
 import type { Libc } from '../tree/libc.ts'
 import { createPace, openTree, type Pace } from '../tree/tree.ts'
 import { lockWorkspace } from '../turns.ts'
@@ -45,13 +46,13 @@ export type Moving = { readonly id: string; readonly side: Side; readonly paths?
 export type Transfer = { apply(set: ToApply): Promise<Applied>; moveTo(moving: Moving): Promise<Applied> }
 
 export function createTransfer({ store, workspace: given, log, libc, onStep, admit }: TransferOptions): Transfer {
-  const write = async (folder: string, plan: Plan, pace: Pace, bytes: number) => {
+  const write = async (folder: string, plan: MovePlan, pace: Pace, bytes: number) => {
     const path = await writePlan(folder, plan, pace)
     await flush(libc(), folder, bytes)
     return path
   }
 
-  async function start(folder: string, plan: Plan, pace: Pace, signal?: AbortSignal): Promise<Applied> {
+  async function start(folder: string, plan: MovePlan, pace: Pace, signal?: AbortSignal): Promise<Applied> {
     const path = await write(
       folder,
       plan,
@@ -101,20 +102,20 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
   }
 
   /** The question about the set shows the judgement of now from then on. */
-  async function keepReview(folder: string, plan: Plan, pace: Pace): Promise<void> {
+  async function keepReview(folder: string, plan: MovePlan, pace: Pace): Promise<void> {
     flushFile(await writePlan(folder, plan, pace))
     renamePlan(folder, 'plan.tmp', 'pending')
   }
 
   async function compareWith(folder: string, { root, changes, pace }: { root: string; changes: readonly Change[]; pace: Pace }) {
     using workspace = openWorkspaceTree(libc(), folder, root)
-    using view = openTree({ root: join(folder, 'up'), isPrivate: true, lookAt: libc().look })
+    using view = openTree({ root: join(folder, 'up'), isPrivate: true, quickLstat: libc().lstat })
     try {
       using top = hold(folder, flags.folder)
-      const start = lookAt(top, 'start')
+      const start = lstat(top, 'start')
       if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
       const tried = triedIn(folder)
-      const isSameAnyway = (raw: RawName, now: Found) => tried(raw, now) || isSameIndex(workspace, folder, raw)
+      const isSameAnyway = (raw: RawName, now: EntryStat) => tried(raw, now) || isSameIndex(workspace, folder, raw)
       return await compare({
         changes,
         workspace,
@@ -131,7 +132,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
 
   type Moving = { readonly id: string; readonly side: Side; readonly paths?: readonly string[]; readonly force?: boolean }
 
-  async function moveTo({ id, side, paths: wanted, force = false }: Moving): Promise<Applied> {
+  async function moveTo({ id, side, paths: only, force = false }: Moving): Promise<Applied> {
     const folder = setFolder(store, id)
     const stage = stageOf(folder)
     if (stage === undefined) return refused(`there is no change set ${id}`)
@@ -139,7 +140,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
       return refused(`the change set ${id} is ${stage.state}${stage.state === 'pending' ? ': nothing of it is in the workspace' : ''}`)
     const pace = createPace()
     const all = await loadPaths(folder, pace)
-    const paths = chosen(all, side, wanted)
+    const paths = chosen(all, side, only)
     if (paths.length === 0) return refused(`there is nothing to ${side === 'before' ? 'undo' : 'redo'} in the change set ${id}`)
     const { workspace: root, about, review, count, bytes, undoable, place } = stage.header
     using _ = markBusy(store, id, root)
@@ -154,7 +155,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
     if (admission?.ok === false) return { ...refused(admission.message), denied: true }
     const since = String(lstatSync(join(folder, finishedIn(folder).at(-1) ?? ''), { bigint: true }).ctimeNs)
     using workspace = openWorkspaceTree(libc(), folder, root)
-    using waiting = openTree({ root: from, isPrivate: true, lookAt: libc().look })
+    using waiting = openTree({ root: from, isPrivate: true, quickLstat: libc().lstat })
     const { items, conflicts } = await compareAgain({ paths, side, workspace, from: waiting, since, force, pace })
     restoreModes(folder, workspace)
     if (conflicts.length > 0) return conflicting(conflicts)
@@ -206,19 +207,19 @@ function conflicting(conflicts: readonly Conflict[]): Applied {
  * Chooses the paths of a change set that go back together: a file needs its folder, and a folder goes with what is in it.
  * @param wanted paths, each with everything below it; absent: all. @returns what is not on that side yet, parents first
  */
-function chosen(all: readonly PathState[], side: Side, wanted?: readonly string[]): readonly PathState[] {
+function chosen(all: readonly PathState[], side: Side, only?: readonly string[]): readonly PathState[] {
   const open = all.filter(({ isChanged }) => isChanged === (side === 'before'))
-  if (wanted === undefined) return open
+  if (only === undefined) return open
   const byName = new Map(open.map((path) => [path.raw, path]))
-  const names = wanted.map((path) => rawName({ path: path.replace(/\/+$/, '') }))
+  const names = only.map((path) => rawName({ path: path.replace(/\/+$/, '') }))
   const isWanted = (raw: RawName) => names.some((name) => raw === name || raw.startsWith(`${name}/`))
-  const taken = new Set<RawName>()
+  const included = new Set<RawName>()
   for (const { raw } of open.filter((path) => isWanted(path.raw)))
-    for (let at = raw; at !== '' && (at === raw || isMissingFolder(byName.get(at))); at = folderOf(at)) taken.add(at)
-  return open.filter(({ raw }) => taken.has(raw))
+    for (let at = raw; at !== '' && (at === raw || isMissingFolder(byName.get(at))); at = folderOf(at)) included.add(at)
+  return open.filter(({ raw }) => included.has(raw))
 }
 
-/** A deleted folder has to be there again before what was in it. */
+/** Whether a deleted folder must be restored before its content. */
 function isMissingFolder(path: PathState | undefined): boolean {
   return path?.first.before?.kind === 'folder' && path.first.after?.kind !== 'folder'
 }

@@ -7,17 +7,17 @@ import type { About, Side } from '../contract.ts'
 import type { Identity } from '../tree/entry.ts'
 import type { Pace } from '../tree/tree.ts'
 
-/** One path: what is there now, what comes there, and how both are known again. */
+/** One path: its present entry, its new entry, and how to recognise both later. */
 export type Item = {
   readonly path: string
   readonly bytes?: string
   readonly before?: EntryState
   readonly after?: EntryState
-  /** What was at the path when the plan was made. */
+  /** The entry at the path when the plan was made. */
   readonly base?: Identity
-  /** What the path will hold, while it still is in the other tree. */
+  /** The new entry, while it is still in the other tree. */
   readonly source?: Identity
-  /** Digest of the entries of a git index that comes there: git refreshes the times in it whenever somebody looks. */
+  /** Digest of the entries of the new git index: git refreshes the times in it at every status. */
   readonly entries?: string
 }
 
@@ -46,7 +46,7 @@ export type Header = {
   readonly temporary: string
 }
 
-export type Plan = { readonly header: Header; readonly items: readonly Item[] }
+export type MovePlan = { readonly header: Header; readonly items: readonly Item[] }
 
 const LINES_AT_ONCE = 500
 /** Most headers are shorter; a longer one is read again as a whole. */
@@ -65,7 +65,7 @@ export function planText({ header, items }: { readonly header: GivenHeader; read
 }
 
 /** Writes all lines under a temporary name. @returns its path @throws the system's error */
-export async function writePlan(folder: string, { header, items }: Plan, pace: Pace): Promise<string> {
+export async function writePlan(folder: string, { header, items }: MovePlan, pace: Pace): Promise<string> {
   const path = join(folder, 'plan.tmp')
   const file = openSync(path, 'w', 0o600)
   try {
@@ -110,13 +110,13 @@ export function discard(path: string): void {
 }
 
 /** @throws when it is not a plan */
-export function readPlan(path: string): Plan {
+export function readPlan(path: string): MovePlan {
   const { header, lines } = linesOf(path)
   return { header, items: lines.map(parseItem) }
 }
 
-/** Like readPlan, without blocking the process. */
-export async function loadPlan(path: string, pace: Pace): Promise<Plan> {
+/** Does the same as readPlan without blocking the process. */
+export async function loadPlan(path: string, pace: Pace): Promise<MovePlan> {
   const { header, lines } = linesOf(path)
   const items: Item[] = []
   for (const line of lines) {

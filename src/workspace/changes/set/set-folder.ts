@@ -17,12 +17,12 @@ import { isAbsolute, join } from 'node:path'
 import { unlessMissing } from '../../../kit/errors.ts'
 import { codeOf, slot } from '../../descriptor.ts'
 import type { SetState, SetSummary } from '../contract.ts'
-import { type Found, isSame, type RawName, rawName } from '../tree/entry.ts'
+import { type EntryStat, isSame, type RawName, rawName } from '../tree/entry.ts'
 import { type Pace, removeTree, type Tree } from '../tree/tree.ts'
-import { discard, type Header, type Item, loadPlan, type Plan, readHeader, readPlan } from './plan.ts'
+import { discard, type Header, type Item, loadPlan, type MovePlan, readHeader, readPlan } from './plan.ts'
 
 const ID = /^[A-Za-z\d][\w.-]{0,127}$/
-const GONE = '.gone-'
+const TRASH = '.gone-'
 const BUSY = '.busy-'
 
 /** @throws when it is not an id */
@@ -46,8 +46,8 @@ export function idsIn(store: string): string[] {
 }
 
 /** Names of change sets whose removal was interrupted. */
-export function goneIn(store: string): string[] {
-  return namesIn(store).filter((name) => name.startsWith(GONE))
+export function trashIn(store: string): string[] {
+  return namesIn(store).filter((name) => name.startsWith(TRASH))
 }
 
 function namesIn(folder: string): string[] {
@@ -59,8 +59,8 @@ export async function removeSet(store: string, id: string): Promise<void> {
   const path = setFolder(store, id)
   const elsewhere = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(path) : undefined
   if (elsewhere !== undefined) await removeTree(elsewhere)
-  const gone = join(store, `${GONE}${id}`)
-  if (moveAway(path, gone)) await removeTree(gone)
+  const trash = join(store, `${TRASH}${id}`)
+  if (moveAway(path, trash)) await removeTree(trash)
 }
 
 /** Returns the device and inode of the workspace that a command began in; undefined for sets of earlier versions and of file tools. */
@@ -111,14 +111,14 @@ export function pathsOf(folder: string): PathState[] {
   return statesAfter(finishedIn(folder).map((name) => readPlan(join(folder, name))))
 }
 
-/** Like pathsOf, without blocking the process. */
+/** Does the same as pathsOf without blocking the process. */
 export async function loadPaths(folder: string, pace: Pace): Promise<PathState[]> {
-  const plans: Plan[] = []
+  const plans: MovePlan[] = []
   for (const name of finishedIn(folder)) plans.push(await loadPlan(join(folder, name), pace))
   return statesAfter(plans)
 }
 
-function statesAfter(plans: readonly Plan[]): PathState[] {
+function statesAfter(plans: readonly MovePlan[]): PathState[] {
   const paths = new Map<RawName, PathState>()
   for (const { header, items } of plans)
     for (const item of items) {
@@ -151,14 +151,14 @@ export function workspaceOfBusy(store: string, id: string): string {
 
 /** Removes what only the command and the judgement needed; the layer can hold much that did not change. Never throws. */
 export function tidy(folder: string): void {
-  const gone = join(folder, 'gone')
+  const trash = join(folder, 'gone')
   try {
-    mkdirSync(gone, { recursive: true, mode: 0o700 })
-    for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index']) moveAway(join(folder, name), join(gone, name))
+    mkdirSync(trash, { recursive: true, mode: 0o700 })
+    for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index']) moveAway(join(folder, name), join(trash, name))
   } catch {
     // It stays until the set is forgotten.
   }
-  void removeTree(gone).catch(() => undefined)
+  void removeTree(trash).catch(() => undefined)
 }
 
 /** @returns false when there is nothing to move */
@@ -173,7 +173,7 @@ export const TRIED = 'tried'
  * Recognises the entries that a plan moved and put back: their times changed, but nobody else touched them.
  * @returns whether an entry is as the plan found it, and changed last when the plan was taken back @throws when the plan is damaged
  */
-export function triedIn(folder: string): (raw: RawName, now: Found) => boolean {
+export function triedIn(folder: string): (raw: RawName, now: EntryStat) => boolean {
   const path = join(folder, TRIED)
   const mark = lstatSync(path, { bigint: true, throwIfNoEntry: false })
   if (mark === undefined) return () => false
@@ -193,7 +193,7 @@ export function rememberMode(folder: string, widened: Widened): void {
   appendFileSync(join(folder, FILE), `${JSON.stringify(widened)}\n`, { mode: 0o600 })
 }
 
-/** Restores the modes, deepest folder first. Folders that are gone, and those in `settled`, are left alone. */
+/** Restores the modes, deepest folder first. Skips folders that no longer exist and those in `settled`. */
 export function restoreModes(folder: string, workspace: Tree, settled: ReadonlySet<RawName> = new Set()): void {
   for (const { raw, mode } of remembered(folder).toReversed()) if (!settled.has(raw)) restore(workspace, { raw, mode })
   discard(join(folder, FILE))

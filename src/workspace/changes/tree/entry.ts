@@ -58,11 +58,11 @@ export type Identity = {
   readonly changed: string
 }
 
-/** What else a step needs to know of a name. `device` is written as in /proc/locks. */
-export type Found = Identity & { readonly uid: number; readonly gid: number; readonly device: string; readonly links: number }
+/** All attributes of an entry that a step uses. `device` is written as in /proc/locks. */
+export type EntryStat = Identity & { readonly uid: number; readonly gid: number; readonly device: string; readonly links: number }
 
 /** @returns undefined when nothing has that name @throws the system's error */
-export function look(folder: Handle, name: RawName): Found | undefined {
+export function lstat(folder: Handle, name: RawName): EntryStat | undefined {
   const stat = lstatSync(rawSlot(folder, name), { bigint: true, throwIfNoEntry: false })
   if (stat === undefined) return undefined
   const kind = stat.isFile() ? 'file' : stat.isDirectory() ? 'folder' : stat.isSymbolicLink() ? 'link' : 'other'
@@ -88,7 +88,7 @@ export function deviceText(major: number, minor: number): string {
   return `${major.toString(16).padStart(2, '0')}:${minor.toString(16).padStart(2, '0')}`
 }
 
-/** Only what a plan keeps. */
+/** Returns the attributes that a plan keeps. */
 export function identityOf({ kind, inode, size, mode, modified, changed }: Identity): Identity {
   return { kind, inode, size, mode, modified, changed }
 }
@@ -104,8 +104,8 @@ export function isSame(known: Identity, now: Identity, { copied = false } = {}):
   return known.kind === 'folder' || (known.size === now.size && known.modified === now.modified)
 }
 
-/** Also true only when nobody changed its mode or owner; another link to the same file changes that time too. */
-export function isUntouched(known: Identity, now: Found): boolean {
+/** True only when its mode and owner did not change either; another link to the same file changes that time, too. */
+export function isUntouched(known: Identity, now: EntryStat): boolean {
   return isSame(known, now) && known.mode === now.mode && (known.changed === now.changed || now.links > 1)
 }
 

@@ -3,7 +3,7 @@
 import { dlopen, read } from 'bun:ffi'
 import { constants } from 'node:os'
 import type { Handle } from '../../descriptor.ts'
-import { deviceText, type Found, look, type RawName } from './entry.ts'
+import { deviceText, type EntryStat, lstat, type RawName } from './entry.ts'
 
 const RENAMEAT2 = process.arch === 'arm64' ? 276n : 316n
 const STATX = process.arch === 'arm64' ? 291n : 332n
@@ -20,18 +20,18 @@ const RENAME = { replace: 0, create: 1, exchange: 2 } as const
 
 export type RenameKind = keyof typeof RENAME
 
-export type Place = { readonly folder: Handle; readonly name: RawName }
+export type EntryPlace = { readonly folder: Handle; readonly name: RawName }
 
 export type Libc = {
-  /** The same as `look` of identity.ts, in a third of the time. */
-  look(folder: Handle, name: RawName): Found | undefined
+  /** The same as `lstat` of entry.ts, in a third of the time. */
+  lstat(folder: Handle, name: RawName): EntryStat | undefined
   /** @throws an error with the system's code */
-  rename(from: Place, to: Place, kind: RenameKind): void
+  rename(from: EntryPlace, to: EntryPlace, kind: RenameKind): void
   /**
    * @param seconds and nanoseconds of the last modification; a link itself is meant, never what it leads to. @throws an error with the
    * system's code
    */
-  setModified(at: Place, time: { readonly seconds: bigint; readonly nanoseconds: bigint }): void
+  setModified(at: EntryPlace, time: { readonly seconds: bigint; readonly nanoseconds: bigint }): void
   /** Removes the extended attributes whose name begins so. A file system without attributes has none. */
   removeAttributes(path: string | Buffer, beginning: string): void
   /** Flushes the file system of an open file. @throws an error with the system's code */
@@ -52,9 +52,9 @@ export function openLibc(): Libc {
     if (Number(result) !== 0) throw systemError(read.i32(libc.errno() ?? 0), call)
   }
   return {
-    look(folder, name) {
+    lstat(folder, name) {
       if (libc.statx(STATX, folder.fd, ended(name), AT_SYMLINK_NOFOLLOW, STATX_BASIC, stat) === 0) return foundIn(stat)
-      return read.i32(libc.errno() ?? 0) === ENOENT ? undefined : look(folder, name)
+      return read.i32(libc.errno() ?? 0) === ENOENT ? undefined : lstat(folder, name)
     },
     rename: (from, to, kind) =>
       check(libc.rename(RENAMEAT2, from.folder.fd, ended(from.name), to.folder.fd, ended(to.name), RENAME[kind]), 'rename'),
@@ -81,10 +81,10 @@ export function openLibc(): Libc {
 }
 
 /** By the upper four bits of a mode. */
-const KINDS: { readonly [type: number]: Found['kind'] } = { 8: 'file', 4: 'folder', 10: 'link' }
+const KINDS: { readonly [type: number]: EntryStat['kind'] } = { 8: 'file', 4: 'folder', 10: 'link' }
 
 /** Reads a struct statx as words of 32 bits, lower half first. */
-function foundIn(stat: Uint32Array): Found {
+function foundIn(stat: Uint32Array): EntryStat {
   const word = (at: number) => stat[at] ?? 0
   const mode = word(7) & 0xffff
   return {

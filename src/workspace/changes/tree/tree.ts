@@ -2,8 +2,8 @@
 
 import { chmodSync, fstatSync, lstatSync, mkdirSync, promises, readdirSync, readlinkSync, readSync } from 'node:fs'
 import { codeOf, flags, type Handle, hold, slot } from '../../descriptor.ts'
-import { type Found, folderOf, lastOf, look, type RawName, rawSlot } from './entry.ts'
-import type { Place } from './libc.ts'
+import { type EntryStat, folderOf, lastOf, lstat, type RawName, rawSlot } from './entry.ts'
+import type { EntryPlace } from './libc.ts'
 
 /**
  * Handles that one tree keeps open; it closes those that were used longest ago, and only between two steps, because a step uses several.
@@ -14,7 +14,7 @@ const MOST_ON_WAY = 50
 
 export type Tree = Disposable & {
   readonly device: number
-  /** Whom the top folder belongs to. */
+  /** The owner of the top folder. */
   readonly owner: { readonly uid: number; readonly gid: number }
   /** @returns the group that a folder gives to what is made in it, if its mode says so @throws the system's error */
   groupOf(raw: RawName): number | undefined
@@ -23,36 +23,36 @@ export type Tree = Disposable & {
   /** Opens the folder and makes what is missing. @throws the system's error */
   madeFolder(raw: RawName): Handle
   /** @returns undefined when nothing is there, or when a folder above is missing or no folder @throws the system's error */
-  look(raw: RawName): Found | undefined
+  lstat(raw: RawName): EntryStat | undefined
   /** Begins another step: places are checked again, and handles are closed when too many are open. */
   betweenSteps(): void
-  /** Closes the handle of a folder that is gone. */
+  /** Closes the handle of a folder that no longer exists. */
   forget(raw: RawName): void
 }
 
 type TreeOptions = {
   readonly root: string
-  /** Called for a folder of ours that we may not search or write, before its mode is widened. */
+  /** Called for a folder that this user owns but may not search or write, before its mode is widened. */
   readonly onWiden?: (raw: RawName, mode: number) => void
   /** Leaves all modes alone. */
   readonly asItIs?: boolean
-  /** Nobody else can reach the tree, so nobody moves its folders. */
+  /** No other process can reach the tree, so its folders do not move. */
   readonly isPrivate?: boolean
-  /** A quicker way to look at a name. */
-  readonly lookAt?: typeof look
+  /** A faster lstat. */
+  readonly quickLstat?: typeof lstat
 }
 
-type Open = Handle & { readonly group?: number }
+type OpenFolder = Handle & { readonly group?: number }
 
 /** @throws the system's error when the root is not a folder */
-export function openTree({ root, onWiden, asItIs = false, isPrivate = false, lookAt = look }: TreeOptions): Tree {
+export function openTree({ root, onWiden, asItIs = false, isPrivate = false, quickLstat = lstat }: TreeOptions): Tree {
   const bottom = hold(root, flags.folder)
   const place = realOf(bottom)
-  const open = new Map<RawName, Open>()
+  const open = new Map<RawName, OpenFolder>()
   const state: { checked?: RawName } = {}
   const mine = process.geteuid?.()
 
-  function usable(raw: RawName, handle: Handle): Open {
+  function usable(raw: RawName, handle: Handle): OpenFolder {
     const { uid, gid, mode } = fstatSync(handle.fd)
     const folder = { ...handle, ...((mode & 0o2000) !== 0 && { group: gid }) }
     if (asItIs || uid !== mine || (mode & 0o700) === 0o700) return folder
@@ -61,7 +61,7 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, loo
     return folder
   }
 
-  function folder(raw: RawName): Open {
+  function folder(raw: RawName): OpenFolder {
     const known = raw === '' ? top : open.get(raw)
     if (known !== undefined) return checked(raw, recent(raw, known))
     const way = [raw]
@@ -76,7 +76,7 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, loo
   }
 
   /** The map has the handles in the order of their last use. */
-  function recent(raw: RawName, handle: Open): Open {
+  function recent(raw: RawName, handle: OpenFolder): OpenFolder {
     if (raw === '') return handle
     open.delete(raw)
     open.set(raw, handle)
@@ -88,8 +88,8 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, loo
     open.delete(raw)
   }
 
-  /** A folder that somebody moved away is held still, so its place is asked in each step. */
-  function checked(raw: RawName, handle: Open): Open {
+  /** Checks once in each step where the folder is, because the handle stays valid when somebody moves the folder away. */
+  function checked(raw: RawName, handle: OpenFolder): OpenFolder {
     if (isPrivate || state.checked === raw) return handle
     state.checked = raw
     if (realOf(handle) === (raw === '' ? place : `${place === '/' ? '' : place}/${raw}`)) return handle
@@ -119,9 +119,9 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, loo
     folder,
     madeFolder,
     groupOf: (raw) => folder(raw).group,
-    look(raw) {
+    lstat(raw) {
       try {
-        return lookAt(folder(folderOf(raw)), lastOf(raw))
+        return quickLstat(folder(folderOf(raw)), lastOf(raw))
       } catch (error) {
         if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(codeOf(error))) return undefined
         throw error
@@ -149,7 +149,7 @@ function realOf(handle: Handle): RawName {
 const CHUNK = 1024 * 1024
 
 /** Reads a file's content by descriptor. @returns SHA-256 in hex @throws the system's error */
-export async function digestAt({ folder, name }: Place, pace: Pace): Promise<string> {
+export async function digestAt({ folder, name }: EntryPlace, pace: Pace): Promise<string> {
   using file = hold(rawSlot(folder, name), flags.readHere)
   const hasher = new Bun.CryptoHasher('sha256')
   const buffer = Buffer.alloc(CHUNK)
@@ -161,7 +161,7 @@ export async function digestAt({ folder, name }: Place, pace: Pace): Promise<str
 }
 
 /** @returns the first `maxBytes` bytes, however large the file is @throws the system's error */
-export function startAt({ folder, name }: Place, maxBytes: number): Buffer {
+export function startAt({ folder, name }: EntryPlace, maxBytes: number): Buffer {
   using file = hold(rawSlot(folder, name), flags.readHere)
   const buffer = Buffer.alloc(Math.min(maxBytes, fstatSync(file.fd).size))
   let length = 0
@@ -171,7 +171,7 @@ export function startAt({ folder, name }: Place, maxBytes: number): Buffer {
 }
 
 /** @returns what a symbolic link contains @throws the system's error */
-export function linkTextAt({ folder, name }: Place): string {
+export function linkTextAt({ folder, name }: EntryPlace): string {
   return readlinkSync(rawSlot(folder, name), { encoding: 'buffer' }).toString()
 }
 
