@@ -81,14 +81,12 @@ function isWhole(value: unknown): boolean {
 
 export type SecretLook = Pick<Redactor, 'inspect' | 'json'>
 
-/** `call` is the redacted call, which may be shown and stored. */
-type Looked = { readonly call: Call; readonly hidden?: Precheck }
-
 /**
  * Refuses calls that contain a secret; such a call never runs with a substitute in place of the secret. Refuses a secret value to every
  * tool, because any tool would write, run, send or show it. Refuses a label to every tool whose risk is not low.
+ * @returns `call` redacted, so that it may be shown and stored
  */
-export function lookForSecrets(call: Call, tool: Tool | undefined, secrets: SecretLook | undefined): Looked {
+export function lookForSecrets(call: Call, tool: Tool | undefined, secrets: SecretLook | undefined): { call: Call; hidden?: Precheck } {
   const { held = [], standIns = [] } = secrets?.inspect({ name: call.name, input: call.input, malformed: call.malformed }) ?? {}
   if (held.length > 0) return { call: secrets?.json(call) ?? call, hidden: { rule: 'redaction.secret', reason: heldReason(held) } }
   if (standIns.length > 0 && tool?.risk !== 'low') return { call, hidden: { rule: 'redaction.label', reason: standInReason(standIns) } }

@@ -142,9 +142,7 @@ function gather({ locator, given, recursive }: Deletion, folder: Handle, real: s
   return entries
 }
 
-type Collecting = { readonly locator: Locator; readonly entries: Doomed[] }
-
-function collect(collecting: Collecting, folder: Handle, entry: Doomed): FileRefusal | undefined {
+function collect(collecting: { locator: Locator; entries: Doomed[] }, folder: Handle, entry: Doomed): FileRefusal | undefined {
   const { locator, entries } = collecting
   const verdict = locator.check(entry.real, 'write')
   if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }

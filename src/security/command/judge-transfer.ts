@@ -131,15 +131,13 @@ function joining(options: ReadonlySet<string>, settings: readonly GitSetting[], 
   return ['merge', '--no-edit', ...(only ? ['--ff-only'] : []), 'FETCH_HEAD']
 }
 
-type AskedRefs = { readonly words: TransferWords; readonly facts: RepositoryFacts; readonly remote: string }
-
 /** `id` is empty for a deletion; `branch` is the local branch, without refs/heads/. */
 type PushedRef = { readonly id: string; readonly to: string; readonly force: boolean; readonly branch?: string | undefined }
 
 /**
  * Resolves what a push sends to commits, so that an approval covers exactly these, and names the references that it replaces or deletes.
  */
-function pushedRefs({ words, facts, remote }: AskedRefs): TransferredRefs {
+function pushedRefs({ words, facts, remote }: { words: TransferWords; facts: RepositoryFacts; remote: string }): TransferredRefs {
   const { options, refs } = words
   const tags = options.has('tags') ? [...facts.refs].filter(([name]) => name.startsWith('refs/tags/')) : []
   const specs = refs.length > 0 || options.has('tags') ? refs : usualSpec(facts, remote)

@@ -118,9 +118,7 @@ function phraseOf(label: string, formats: readonly string[]): string {
   return `${/^[AEIOU]|^HF/.test(name) ? 'an' : 'a'} ${name}`
 }
 
-type RedactWalk = { readonly redact: (text: string) => string; readonly above: readonly unknown[] }
-
-function walk(value: unknown, { redact, above }: RedactWalk): unknown {
+function walk(value: unknown, { redact, above }: { redact: (text: string) => string; above: readonly unknown[] }): unknown {
   if (typeof value === 'string') return redact(value)
   if (typeof value !== 'object' || value === null) return value
   if (above.includes(value)) return '[circular]'

@@ -80,9 +80,7 @@ export function namedAround(folder: string, { top, home }: { readonly top?: stri
   return { run: all.flatMap(({ run }) => run), included: all.flatMap(({ included }) => included) }
 }
 
-type From = { readonly own: readonly string[]; readonly root: string; readonly home: string }
-
-function namedIn(files: readonly SettingsFile[], { own, root, home }: From): NamedPaths {
+function namedIn(files: readonly SettingsFile[], { own, root, home }: { own: readonly string[]; root: string; home: string }): NamedPaths {
   return {
     run: files.flatMap(({ entries }) => namedBySettings(entries).run.map((path) => expand(path, root, home))),
     included: files.map(({ path }) => path).filter((path) => !own.includes(path)),

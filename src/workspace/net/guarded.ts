@@ -86,9 +86,7 @@ function clean(headers: Headers): Headers {
   return { ...defaults, ...Object.fromEntries(given.filter(([name]) => !connectionHeaders.test(name))) }
 }
 
-type ResponseHead = { readonly ok: true; readonly head: IncomingMessage }
-
-async function exchange(journey: Journey, outgoing: Outgoing, spelling: string): Promise<ResponseHead | NetRefusal> {
+async function exchange(journey: Journey, outgoing: Outgoing, spelling: string): Promise<{ ok: true; head: IncomingMessage } | NetRefusal> {
   const verdict = shape(outgoing.url) ?? journey.judgeUrl({ url: spelling, method: outgoing.method })
   if (!verdict.ok) return { ok: false, denied: verdict.rule, message: verdict.reason }
   const { judgeAddress, resolve = systemResolve, signal } = journey

@@ -2,12 +2,10 @@
 
 import { aborted } from '../../kit/abort.ts'
 
-type Pinned = { readonly ok: true; readonly ips: readonly string[] }
-
 type PinQuestion = { readonly url: URL; readonly judgeAddress: JudgeAddress; readonly resolve: Resolve; readonly signal: AbortSignal }
 
 /** One refused address among several refuses the host, because the name server must not choose which address is used. */
-export async function pin({ url, judgeAddress, resolve, signal }: PinQuestion): Promise<Pinned | NetRefusal> {
+export async function pin({ url, judgeAddress, resolve, signal }: PinQuestion): Promise<{ ok: true; ips: readonly string[] } | NetRefusal> {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   // The URL parser has turned every spelling of an IPv4 address into four decimals, and no other host has digits only. (node:net's isIP
   // would cost 6 ms to load.)

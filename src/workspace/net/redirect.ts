@@ -7,13 +7,11 @@ const harmless = new Set(['accept', 'accept-encoding', 'accept-language', 'range
 
 export type Hop = { readonly ok: true; readonly next: Outgoing }
 
-type Redirect = { readonly from: Outgoing; readonly status: number; readonly location: string }
-
 export function isRedirect(status: number): boolean {
   return [301, 302, 303, 307, 308].includes(status)
 }
 
-export function follow({ from, status, location }: Redirect): Hop | NetRefusal {
+export function follow({ from, status, location }: { from: Outgoing; status: number; location: string }): Hop | NetRefusal {
   const target = URL.parse(location, from.url.href)
   if (target === null)
     return { ok: false, message: `${from.url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is no URL` }

@@ -12,8 +12,6 @@ const MAX_BYTES = 16 * 1024 * 1024
 type TextEdit = { readonly find: string; readonly put: string }
 type Match = { readonly ok: true; readonly at: number; readonly find: string; readonly put: string; readonly note?: string }
 
-type Planned = { readonly ok: true; readonly before: Current; readonly after: string; readonly match: Match }
-
 export function editText(locator: Locator, given: string, change: TextEdit, keeping: KeepOptions = {}): Edited | FileRefusal {
   const planned = plan(locator, given, change)
   if (!planned.ok) return planned
@@ -29,7 +27,7 @@ export function previewEdit(locator: Locator, given: string, change: TextEdit): 
   return planned.ok ? { ok: true, path: planned.before.path, before: planned.before.text, after: planned.after } : planned
 }
 
-function plan(locator: Locator, given: string, change: TextEdit): Planned | FileRefusal {
+function plan(locator: Locator, given: string, change: TextEdit): { ok: true; before: Current; after: string; match: Match } | FileRefusal {
   if (change.find === '') return { ok: false, message: 'the text to replace is empty; write the whole file instead' }
   if (change.find === change.put) return { ok: false, message: 'the new text equals the old: nothing to do' }
   const before = current(locator, given)

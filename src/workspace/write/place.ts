@@ -56,9 +56,7 @@ function inFolder(locator: Locator, given: string, real: string, previous?: Stat
 /** A write in progress and the path it was given. */
 type WriteAttempt = { readonly locator: Locator; readonly given: string; readonly made: string[] }
 
-type Opened = { readonly folder: Handle; readonly name: string; readonly previous?: Stats }
-
-function checked(way: WriteAttempt, { folder, name, previous }: Opened): WritePlace {
+function checked(way: WriteAttempt, { folder, name, previous }: { folder: Handle; name: string; previous?: Stats }): WritePlace {
   try {
     const { above, claimed } = addable(way, folder, name)
     if (way.locator.isNew(above)) sweepTemporary(folder)
@@ -92,14 +90,12 @@ function refused(given: string, rule?: string): Refused {
   return new Refused({ ok: false, denied: rule, message })
 }
 
-type Addable = { readonly above: string; readonly claimed: Disposable }
-
 /**
  * Checks that this name may be added to the folder at its current path: another process may have replaced a folder between the check and
  * its creation.
  * @throws Refused, or the system's error
  */
-function addable({ locator, given }: WriteAttempt, folder: Handle, name: string): Addable {
+function addable({ locator, given }: WriteAttempt, folder: Handle, name: string): { above: string; claimed: Disposable } {
   const above = realPath(folder)
   const verdict = above === undefined ? undefined : locator.check(join(above, name), 'write')
   if (above === undefined || !verdict?.ok) throw refused(given, verdict?.ok === false ? verdict.rule : undefined)

@@ -6,8 +6,7 @@ import { isPlainPattern } from '../syntax/print.ts'
 import { type Arg, type CommandOutcome, couldBe, type JudgeContext, literalArg, sure, type WalkState } from './model.ts'
 import { checkPath, shown } from './paths.ts'
 import { searchTexts } from './search.ts'
-import { argsOf, isInteger } from './value.ts'
-import { checkNumeric, walkWord } from './word.ts'
+import { argsOf, checkNumeric, isInteger, walkWord } from './word.ts'
 
 type BuiltinCall = { readonly name: string; readonly args: readonly Arg[]; readonly place: WalkState }
 

@@ -35,8 +35,7 @@ import {
 } from './model.ts'
 import { checkPath } from './paths.ts'
 import { searchSettings } from './search.ts'
-import { argOf, argsOf } from './value.ts'
-import { walkArithmetic, walkForm, walkWord } from './word.ts'
+import { argOf, argsOf, walkArithmetic, walkForm, walkWord } from './word.ts'
 
 export function walkScript(judge: JudgeContext, script: ParsedScript, place: WalkState): Flow {
   return walkStatements(judge, script.commands, place)

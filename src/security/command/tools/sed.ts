@@ -141,10 +141,8 @@ function address(text: string, at: number, way: SedSyntax): SedStep {
   return typeof end === 'number' ? end + (/^[IM]*/.exec(text.slice(end))?.[0].length ?? 0) : end
 }
 
-type Parts = { readonly count: number; readonly patterns: number }
-
 /** @returns the position after `count` parts behind the delimiter at `at`; the first `patterns` parts are regular expressions */
-function delimited(text: string, at: number, { count, patterns }: Parts, { brackets }: SedSyntax): SedStep {
+function delimited(text: string, at: number, { count, patterns }: { count: number; patterns: number }, { brackets }: SedSyntax): SedStep {
   const delimiter = text[at]
   if (delimiter === undefined || /[\\\sA-Za-z0-9[]|[^ -~]/.test(delimiter)) return { text: 'a delimiter is missing or odd' }
   let done = 0

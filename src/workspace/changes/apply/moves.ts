@@ -275,14 +275,12 @@ function setMode({ trees: { workspace }, foreign, onStep }: Moves, item: Item, r
   chmodSync(slot(workspace.folder(raw)), mode)
 }
 
-/** `temporary` is the name that the copy has in its folder until it is complete; without it nobody looks at the copy before that. */
-type Copying = { readonly from: EntryPlace; readonly to: EntryPlace; readonly temporary?: RawName }
-
 /**
  * Copies one file or link to another file system, with mode, owner and times; a reader never sees half of it. Replaces what is at the
- * new place. @throws the system's error
+ * new place. `temporary` is the name of the copy until it is complete; without it no process reads the copy before that.
+ * @throws the system's error
  */
-async function copyEntry(libc: Libc, { from, to, temporary }: Copying): Promise<void> {
+async function copyEntry(libc: Libc, { from, to, temporary }: { from: EntryPlace; to: EntryPlace; temporary?: RawName }): Promise<void> {
   const made = { folder: to.folder, name: temporary ?? to.name }
   const state = lstat(from.folder, from.name)
   if (state?.kind !== 'file' && state?.kind !== 'link') throw new Error('only files and links can be kept on another file system')

@@ -100,9 +100,7 @@ function common(
   return { temporary: plan.header.temporary, libc, pace, onStep, ...(process.geteuid?.() === 0 && { owner: workspace.owner }) }
 }
 
-type Trees = Disposable & { readonly workspace: Tree; readonly view: Tree; readonly undo: Tree }
-
-function openTrees({ folder, plan: { header }, libc }: Performing): Trees {
+function openTrees({ folder, plan: { header }, libc }: Performing) {
   using opened = new DisposableStack()
   const open = (root: string) => {
     mkdirSync(root, { recursive: true, mode: 0o700 })

@@ -25,8 +25,7 @@ import { type EntryStat, folderOf, lstat, namesOf, type RawName, rawName } from 
 import type { Libc } from '../tree/libc.ts'
 import { createPace, openTree, type Pace } from '../tree/tree.ts'
 import { lockWorkspace } from '../turns.ts'
-import { compareAgain } from './back-and-forth.ts'
-import { compare, readHeldLocks } from './conflicts.ts'
+import { compare, compareAgain, readHeldLocks } from './conflicts.ts'
 import { isSameIndex } from './git-index.ts'
 import { flush, openWorkspaceTree, perform } from './perform.ts'
 
