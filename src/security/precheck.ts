@@ -52,12 +52,12 @@ function malformed({ name, malformed: text, input }: Call): Precheck | undefined
 /** Describes the flaw in argument text that could not be parsed into an input. */
 function flawIn(text: string): string {
   const value = parseJson(text)
-  return (isObject(value) ? flawOf(value) : undefined) ?? `the arguments are no JSON object: ${quote(text)}`
+  return (isObject(value) ? flawOf(value) : undefined) ?? `the arguments are not a JSON object: ${quote(text)}`
 }
 
 /** Hashes, receipts and file names all need a canonical form; an unpaired surrogate or bottomless nesting has none. */
 function flawOf(input: unknown): string | undefined {
-  if (!isObject(input)) return `the arguments are no JSON object: ${quote(input)}`
+  if (!isObject(input)) return `the arguments are not a JSON object: ${quote(input)}`
   try {
     canonical(input)
   } catch (error) {

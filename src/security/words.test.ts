@@ -49,7 +49,7 @@ describe('an address is refused as', () => {
   })
 
   test('none at all', () => {
-    const reason = 'address: "fe80::1%eth0" is no plain IPv4 or IPv6 address'
+    const reason = 'address: "fe80::1%eth0" is not a plain IPv4 or IPv6 address'
     expect(judgeAddress('fe80::1%eth0')).toEqual({ ok: false, rule: 'url.private_address', reason })
     for (const text of ['x::ffff:1.2.3.4', '::1.2.3.4x', '1.2.3.4::', 'x1.2.3.4']) expect(parseAddress(text)).toBeUndefined()
   })
@@ -140,8 +140,8 @@ describe('the gate says', () => {
 
   test('what is wrong with arguments that are none', async () => {
     const rest = 'send one object such as {"key": "value"}'
-    expect(await reasonOf('time', { malformed: '{"a":' })).toBe(`time: the arguments are no JSON object: "{\\"a\\":"; ${rest}`)
-    expect(await reasonOf('time', { input: [1] })).toBe(`time: the arguments are no JSON object: [1]; ${rest}`)
+    expect(await reasonOf('time', { malformed: '{"a":' })).toBe(`time: the arguments are not a JSON object: "{\\"a\\":"; ${rest}`)
+    expect(await reasonOf('time', { input: [1] })).toBe(`time: the arguments are not a JSON object: [1]; ${rest}`)
     let deep: object = {}
     for (let level = 0; level < 50_000; level++) deep = { a: deep }
     expect(await reasonOf('time', { input: deep })).toBe(`time: the arguments are nested too deeply; ${rest}`)

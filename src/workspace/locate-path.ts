@@ -58,7 +58,7 @@ type LocateQuestion = {
 function locate(question: LocateQuestion): LocatedFile | FileRefusal {
   const { given, access, check } = question
   if (given === '') return { ok: false, message: 'the path is empty; "." is the workspace itself' }
-  if (given.includes('\0') || !given.isWellFormed()) return { ok: false, message: `${quote(given)} is no valid path` }
+  if (given.includes('\0') || !given.isWellFormed()) return { ok: false, message: `${quote(given)} is not a valid path` }
   const absolute = absoluteOf(question)
   // Checks the name first: a path outside is refused before the file system is asked, so the answer reveals nothing about it.
   const byName = check(absolute, access)

@@ -97,7 +97,7 @@ describe('what is refused', () => {
       const answer = workspace.readText(path, { maxBytes })
       return answer.ok ? '' : answer.message
     }
-    expect(message('a\0b')).toContain('no valid path')
+    expect(message('a\0b')).toContain('not a valid path')
     expect(message('')).toContain('empty')
     expect(message('loop')).toContain('go round in circles')
     expect(message('file/below')).toContain('is a file, not a folder')

@@ -249,7 +249,7 @@ export function readInstruction(workspace: Pick<Workspace, 'readText'>, path: st
   const text = upTo(whole, room)
   const bytes = Buffer.byteLength(text)
   if (!read.more && text === whole) return { ok: true, instruction: { path, text }, bytes }
-  const cut = `${path} has ${read.size} bytes; of all such files together ${instructionBytes} bytes are told, and the rest of this one is left out`
+  const cut = `${path} has ${read.size} bytes; all such files together may have ${instructionBytes} bytes, and the rest of this one is left out`
   return { ok: true, instruction: { path, text: `${text}${text.endsWith('\n') || text === '' ? '' : '\n'}[cut: ${cut}]` }, bytes, cut }
 }
 

@@ -62,7 +62,7 @@ test('ten million bytes are cut at a line, the cut is said to the model and to t
   on.at.file('sub/a.txt', 'alpha')
   await on.trust()
   const { stderr } = await on.turn()
-  const note = '[cut: AGENTS.md has 10200000 bytes; of all such files together 32768 bytes are told, and the rest of this one is left out]'
+  const note = '[cut: AGENTS.md has 10200000 bytes; all such files together may have 32768 bytes, and the rest of this one is left out]'
   expect(on.system()).toEndWith(`a line of a book\n${note}`)
   expect(Buffer.byteLength(on.system())).toBeLessThan(32_768 + 1_200)
   expect(stderr).toContain('AGENTS.md has 10200000 bytes')

@@ -187,7 +187,7 @@ function sentBy(spec: string, facts: RepositoryFacts, options: ReadonlySet<strin
   if (from === '') return { id: '', to: fullName(to ?? '', 'heads'), force }
   const found = localRef(from, facts)
   if (found === undefined)
-    return refuse('git.refs', `${quote(from)} is no branch or tag of this repository; git branch -a and git tag list them`)
+    return refuse('git.refs', `${quote(from)} is not a branch or tag of this repository; git branch -a and git tag list them`)
   const target = to ?? found.name
   if (target === undefined) return refuse('git.refs', 'HEAD is detached; name the branch to push to: HEAD:main')
   const branch = /^refs\/heads\/(.+)$/.exec(found.name ?? '')?.[1]

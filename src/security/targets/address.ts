@@ -48,7 +48,7 @@ export type AddressVerdict = { readonly ok: true } | Refusal
 /** Takes an address as a resolver returns it. Refuses any text that does not parse (a zone, octal, a name). */
 export function judgeAddress(ip: string): AddressVerdict {
   const address = parseAddress(ip)
-  if (!address) return refuse('url.private_address', `address: ${quote(ip)} is no plain IPv4 or IPv6 address`)
+  if (!address) return refuse('url.private_address', `address: ${quote(ip)} is not a plain IPv4 or IPv6 address`)
   const word = kindOf(address)
   if (word === undefined) return { ok: true }
   return refuse('url.private_address', `address: ${quote(ip)} is ${word}; only public addresses are fetched`)

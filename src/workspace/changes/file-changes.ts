@@ -79,7 +79,7 @@ function itemsOf({ folder, temporary, sha256, madeFolders }: ComingWrite, { path
     (folder): Item => ({ path: relative(workspace, folder), after: { kind: 'folder', mode: lstatSync(folder).mode & 0o7777 } }),
   )
   const source = lstat(folder, rawName({ path: temporary }))
-  if (source === undefined) throw new Error('the new content is gone')
+  if (source === undefined) throw new Error('the new content does not exist any more')
   const file: Item = {
     path,
     ...(original && { before: stateOf(original), base: identityOf(original) }),
@@ -108,7 +108,8 @@ export async function planDeletion({
   const pace = createPace()
   for (const raw of paths.map((named) => rawName(typeof named === 'string' ? { path: named } : named))) {
     const found = tree.lstat(raw)
-    if (found === undefined) throw new Error(`${JSON.stringify(namesOf(raw).path)} is gone, or its name is not UTF-8; use the shell`)
+    if (found === undefined)
+      throw new Error(`${JSON.stringify(namesOf(raw).path)} does not exist any more, or its name is not UTF-8; use the shell`)
     const target = found.kind === 'link' ? { target: linkBytes(tree.folder(folderOf(raw)), lastOf(raw)).toString() } : {}
     changes.push({ ...namesOf(raw), before: { ...stateOf(found), ...target } })
     tree.betweenSteps()

@@ -153,7 +153,7 @@ test('a path that leads out, a pipe, and a view that is not the judged one are r
     const set = await fixture.command(() => {})
     expect(await store.apply({ ...set, changes: [{ path, after }] })).toMatchObject({
       ok: false,
-      conflicts: [{ path, reason: 'is no path in the workspace' }],
+      conflicts: [{ path, reason: 'is not a path in the workspace' }],
     })
   }
   const pipe = await fixture.command((at) => Bun.spawnSync(['mkfifo', at('pipe')]))

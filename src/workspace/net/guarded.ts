@@ -57,7 +57,7 @@ type Journey = GuardOptions & { readonly signal: AbortSignal }
 async function travel(journey: Journey, text: string, { method = 'GET', headers = {}, body }: FetchOptions): Promise<Fetched | NetRefusal> {
   const url = URL.parse(text)
   if (url === null)
-    return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is no absolute URL; write it as https://host/path` }
+    return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is not an absolute URL; write it as https://host/path` }
   // The gate gets the text as given, because it must refuse what the parser would repair.
   let outgoing: Outgoing = { url, method: method.toUpperCase(), headers: clean(headers), body }
   let spelling = text

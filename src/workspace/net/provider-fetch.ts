@@ -10,7 +10,7 @@ import { isRedirect } from './redirect.ts'
 export function createProviderFetch({ baseUrl }: { readonly baseUrl: string }): typeof fetch {
   const base = URL.parse(baseUrl)
   if (base === null || !['http:', 'https:'].includes(base.protocol))
-    throw new TypeError(`base_url: ${JSON.stringify(baseUrl)} is no http(s) URL`)
+    throw new TypeError(`base_url: ${JSON.stringify(baseUrl)} is not an http(s) URL`)
   const send = async (input: string | URL | Request, init: RequestInit = {}) => {
     const url = typeof input === 'string' ? input : addressOf(input)
     check(base.origin, url)

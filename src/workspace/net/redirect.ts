@@ -14,7 +14,7 @@ export function isRedirect(status: number): boolean {
 export function follow({ from, status, location }: { from: Outgoing; status: number; location: string }): Hop | NetRefusal {
   const target = URL.parse(location, from.url.href)
   if (target === null)
-    return { ok: false, message: `${from.url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is no URL` }
+    return { ok: false, message: `${from.url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is not a URL` }
   const same = target.origin === from.url.origin
   const plain = from.method === 'GET' || from.method === 'HEAD'
   const headers = same ? from.headers : only(from.headers)

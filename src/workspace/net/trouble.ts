@@ -12,7 +12,7 @@ const meanings: { readonly [code: string]: string } = {
   HPE_HEADER_OVERFLOW: 'its headers are larger than 32 KiB',
   ERR_INVALID_CHAR: 'a request header holds a character that HTTP does not allow',
   ERR_HTTP_INVALID_HEADER_VALUE: 'a request header has no value',
-  ERR_INVALID_HTTP_TOKEN: 'the method or a header name is no HTTP token',
+  ERR_INVALID_HTTP_TOKEN: 'the method or a header name is not an HTTP token',
   Z_DATA_ERROR: 'its compressed body is damaged',
   Z_BUF_ERROR: 'its compressed body is incomplete',
 }

@@ -42,7 +42,7 @@ async function dial(
   const where = `${host}:${port}`
   const url = URL.parse(`http://${host.includes(':') ? `[${host}]` : host}:${port}/`)
   const refusal =
-    url === null ? { ok: false as const, denied: 'url.invalid', message: `${JSON.stringify(where)} is no host` } : judgeHost(target)
+    url === null ? { ok: false as const, denied: 'url.invalid', message: `${JSON.stringify(where)} is not a host` } : judgeHost(target)
   if (url === null || refusal) return refusal ?? { ok: false, message: where }
   const signal = AbortSignal.timeout(timeoutMs)
   try {
@@ -161,10 +161,10 @@ function tunnel(socket: Socket<SocketState>): Tunnel {
 async function send(socket: Socket<SocketState>, bytes: Uint8Array): Promise<void> {
   const { data } = socket
   for (let sent = 0; sent < bytes.length; ) {
-    if (data.disconnected) throw new Error('the other side is gone')
+    if (data.disconnected) throw new Error('the other side has disconnected')
     data.room = Promise.withResolvers()
     const more = socket.write(bytes.subarray(sent))
-    if (more < 0) throw new Error('the other side is gone')
+    if (more < 0) throw new Error('the other side has disconnected')
     sent += more
     if (sent < bytes.length) await data.room.promise
   }

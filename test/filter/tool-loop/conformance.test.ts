@@ -94,7 +94,7 @@ test('arguments that are no JSON object are not permitted, and the model is told
     const { code, transcript, receipts } = await play(loop, { replies: [calls(...made), say('ok')] })
     expect(code).toBe(0)
     for (const { result } of transcript)
-      expect(result).toStartWith('Tool not permitted: schema.malformed: repeat: the arguments are no JSON object')
+      expect(result).toStartWith('Tool not permitted: schema.malformed: repeat: the arguments are not a JSON object')
     expect([transcript.length, receipts.map(({ status }) => status)]).toEqual([2, ['denied', 'denied']])
   }
 })

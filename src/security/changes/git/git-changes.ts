@@ -28,7 +28,7 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
     const own = around.folders.above(folderOf(change.path))
     const fresh = own.filter((folder) => !seen.has(folder) && seen.add(folder))
     return [
-      ...(change.bytes !== undefined && unreadableName.test(change.path) ? [finding('deny', change.path, 'its name is no UTF-8')] : []),
+      ...(change.bytes !== undefined && unreadableName.test(change.path) ? [finding('deny', change.path, 'its name is not UTF-8')] : []),
       ...own.flatMap((folder) => entry(around, folder, change)),
       ...fresh.flatMap((folder) => [...repository(around, folder), ...unmasked(around, folder)]),
       ...(nameOf(change.path) === '.git' ? gitName(around, change) : []),

@@ -69,7 +69,7 @@ function checkNames(judge: JudgeContext, name: string, args: readonly Arg[]): vo
       judge.raise('command.unclear', `${name} ${text} gives variables another meaning`)
     else if (text?.startsWith('-') && !/[[$`]/.test(text)) continue
     else if (!arg.texts.every((one) => /^[A-Za-z_]\w*(=|$)/.test(one)))
-      judge.raise('command.unclear', `${name} ${shown(arg)} is no plain variable name`)
+      judge.raise('command.unclear', `${name} ${shown(arg)} is not a plain variable name`)
   }
 }
 

@@ -142,11 +142,11 @@ function bindNames(seen: ScriptSurvey, text: string | undefined, value: Bound = 
 }
 
 /** In a function `local NAME` leaves the variable without a value, and an empty PATH means the working directory. */
-function declare(seen: ScriptSurvey, texts: readonly (string | undefined)[], anew: boolean): void {
+function declare(seen: ScriptSurvey, texts: readonly (string | undefined)[], isNew: boolean): void {
   for (const text of texts) {
     if (text === undefined || /^[-+]\w*[ni]/.test(text)) seen.opaque = true
     else if (text.includes('=')) bindNames(seen, text)
-    else if (/^[A-Za-z_]\w*$/.test(text) && (anew || !isRefusedName(text))) bind(seen, text, 'empty')
+    else if (/^[A-Za-z_]\w*$/.test(text) && (isNew || !isRefusedName(text))) bind(seen, text, 'empty')
   }
 }
 

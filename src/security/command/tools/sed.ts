@@ -37,7 +37,7 @@ function judgeScripts(use: Use, scripts: readonly (Arg | undefined)[]): void {
   const texts = scripts.map(sure)
   const joined = texts.length > 1 && !texts.includes(undefined)
   if (!joined && texts.length > 1 && scripts.slice(0, -1).some((script) => script?.texts.some((text) => text.endsWith('\\'))))
-    use.judge.raise('command.option', 'sed: the text of one -e goes on in the next; write one script')
+    use.judge.raise('command.option', 'sed: the text of one -e continues in the next; write one script')
   for (const script of joined ? [literalArg(texts.join('\n'))] : scripts) if (script) judgeScript(use, script)
 }
 

@@ -73,7 +73,7 @@ type ChangedEntry = { readonly raw: RawName; readonly change: Change; readonly n
 
 function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, change, now }: ChangedEntry): string | undefined {
   const { before } = change
-  if (!isInside(raw)) return 'is no path in the workspace'
+  if (!isInside(raw)) return 'is not a path in the workspace'
   if (before === undefined) return now === undefined ? undefined : 'was created meanwhile'
   if (now === undefined) return 'was deleted meanwhile'
   if (now.kind !== before.kind) return `is a ${now.kind} now`

@@ -27,7 +27,7 @@ const BUSY = '.busy-'
 
 /** @throws when it is not an id */
 export function setFolder(store: string, id: string): string {
-  if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} is no id of a change set`)
+  if (!ID.test(id)) throw new Error(`${JSON.stringify(id)} is not the id of a change set`)
   return join(store, id)
 }
 
@@ -35,7 +35,7 @@ export function setFolder(store: string, id: string): string {
 export function adopt(store: string, id: string, folder: string): string {
   const path = setFolder(store, id)
   if (folder === path || existsSync(path)) return path
-  if (!isAbsolute(folder)) throw new Error(`${JSON.stringify(folder)} is no absolute path`)
+  if (!isAbsolute(folder)) throw new Error(`${JSON.stringify(folder)} is not an absolute path`)
   mkdirSync(store, { recursive: true, mode: 0o700 })
   symlinkSync(folder, path)
   return path
