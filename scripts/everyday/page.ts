@@ -51,7 +51,7 @@ function gates() {
       tools: [tool],
       estop: () => undefined,
       resolve: (name) => `/usr/bin/${name}`,
-      sight: { real: (path) => path, linked: () => [], isFile: (path) => programs.has(path) },
+      disk: { real: (path) => path, linked: () => [], isFile: (path) => programs.has(path) },
       commands: { confined: true, transaction: true, network: true },
       repository: async () => repository,
       conversation: 'everyday',

@@ -13,7 +13,7 @@ import type { ReadRepository } from './command/transfer.ts'
 import { type Plan, planHash, refusalHash, summarise } from './plan.ts'
 import type { Policy } from './policy.ts'
 import { lookForSecrets, precheck, type SecretLook } from './precheck.ts'
-import type { Sight } from './targets/link.ts'
+import type { Disk } from './targets/link.ts'
 import { isUnder } from './targets/path.ts'
 import { judgeTouch, type TouchFinding } from './touch.ts'
 
@@ -25,7 +25,7 @@ export type GateOptions = {
   /** @returns the path of an executable on the fixed PATH */
   readonly resolve: (name: string) => string | undefined
   /** Resolves symbolic links; without it the gate judges paths by their text alone. */
-  readonly sight?: Sight
+  readonly disk?: Disk
   readonly conversation: string
   /** How commands run here; absent: nothing confines them. */
   readonly commands?: CommandMode | (() => CommandMode | Promise<CommandMode>)
@@ -141,7 +141,7 @@ async function decide({ call, tool, state, findings }: CallToDecide): Promise<Ju
   if (permission.verdict !== 'deny') keep(plan, state.plans)
   const hosts = findings.flatMap(({ facts }) => (facts === undefined || facts.transfer ? [] : facts.hosts))
   const requests = findings.flatMap(({ request }) => request ?? [])
-  const words = findings.flatMap(({ outside = [] }) => outside).filter((path) => state.sight?.isFile?.(path) ?? true)
+  const words = findings.flatMap(({ outside = [] }) => outside).filter((path) => state.disk?.isFile?.(path) ?? true)
   const paths = [...plan.paths, ...words.map((path) => ({ path, access: 'read' }))]
   const labels = labelsOf({ tool: call.name, paths, requests, hosts }, state.policy)
   return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
@@ -151,14 +151,14 @@ async function decide({ call, tool, state, findings }: CallToDecide): Promise<Ju
  * Asks although the level allows the call: approval in advance covers only harmless writes, and `full` covers no hidden settings, as with
  * the changes of commands. With `ask = "before"` approval in advance covers every medium risk.
  */
-async function unlessNotHarmless(permission: Permission, { paths }: Plan, { policy, sight, aroundWrites }: GateState): Promise<Permission> {
+async function unlessNotHarmless(permission: Permission, { paths }: Plan, { policy, disk, aroundWrites }: GateState): Promise<Permission> {
   const isFull = permission.rule === 'autonomy.full' && policy.toolSettings === 'ask'
   const isAuto = permission.rule === 'autonomy.approve_all_medium' && policy.ask !== 'before'
   const all = isFull || isAuto ? paths.flatMap(({ access, path, real }) => (access === 'write' ? [real ?? path] : [])) : []
   if (all.length === 0) return permission
   const { reasonToAsk, hiddenAmong } = await import('./changes/harmless/may-pass.ts')
   const written = isFull ? hiddenAmong(all, policy) : all
-  const reason = reasonToAsk(written, { policy, sight, around: await aroundWrites?.() })
+  const reason = reasonToAsk(written, { policy, disk, around: await aroundWrites?.() })
   return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
 }
 

@@ -13,7 +13,7 @@ import type { CommandMode } from './autonomy.ts'
 import { defaultAllow } from './command/names.ts'
 import { callOf, gateOf } from './gate.fixture.ts'
 import type { Policy } from './policy.ts'
-import type { Sight } from './targets/link.ts'
+import type { Disk } from './targets/link.ts'
 
 type LevelRow = readonly [unconfined: string, confined: string, transaction: string, command: string]
 
@@ -105,14 +105,14 @@ function isOnline(command: string): boolean {
 
 test('what development tools run unasked is not written unasked, though medium risks were approved in advance', async () => {
   const there = new Map([['/home/u/ws/src', ['b.ts']]])
-  const sight: Sight = {
+  const disk: Disk = {
     real: (path) => path,
     linked: () => [],
     state: (path) =>
       there.has(path) ? { kind: 'folder', mode: 0o755 } : path.endsWith('/b.ts') ? { kind: 'file', mode: 0o644 } : undefined,
     names: (folder) => there.get(folder),
   }
-  const gate = gateOf({ autonomy: 'supervised', approveAllMedium: true }, { sight })
+  const gate = gateOf({ autonomy: 'supervised', approveAllMedium: true }, { disk })
   const verdictOf = async (path: string) => {
     const { verdict, rule } = await gate.judge(callOf('file_write', { path }))
     return `${verdict} ${rule}`

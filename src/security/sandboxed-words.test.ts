@@ -11,7 +11,7 @@ import { blocked, refused } from './command/corpus.fixture.ts'
 import { defaultAllow } from './command/names.ts'
 import { callOf, gateOf, tool } from './gate.fixture.ts'
 import type { Policy } from './policy.ts'
-import type { Sight } from './targets/link.ts'
+import type { Disk } from './targets/link.ts'
 
 /** Links of the workspace /home/u/ws. */
 const links: { readonly [path: string]: string } = {
@@ -26,7 +26,7 @@ const links: { readonly [path: string]: string } = {
   '/tmp/x': '/home/u/ws/vault',
   '/usr/share/keys': '/home/u/.ssh',
 }
-const sight: Sight = {
+const disk: Disk = {
   real: (path) => {
     const link = Object.keys(links).find((from) => path === from || path.startsWith(`${from}/`))
     return link === undefined ? resolve(path) : `${links[link]}${path.slice(link.length)}`
@@ -55,7 +55,7 @@ function judged(command: string, commands: CommandMode, fields: Partial<Policy> 
   const forbiddenPaths = ['/etc', '/sys', '/boot', '~/.ssh', '/home/u/ws/vault']
   const gate = gateOf(
     { forbiddenPaths, forbiddenReads: ['id_rsa', '.env', '**/.aws/credentials'], ...policy },
-    { resolve: (name) => `/usr/bin/${name}`, commands, sight, tools: [shell] },
+    { resolve: (name) => `/usr/bin/${name}`, commands, disk, tools: [shell] },
   )
   return gate.judge(callOf('shell', { command, ...input }))
 }

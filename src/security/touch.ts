@@ -10,7 +10,7 @@ import type { PlannedCommand, PlannedPath, PlannedUrl } from './plan.ts'
 import { forbiddenWithoutView, type Policy } from './policy.ts'
 import type { Refusal } from './rules.ts'
 import { expandHosts } from './targets/host-lists.ts'
-import { createFollower, type Sight } from './targets/link.ts'
+import { createFollower, type Disk } from './targets/link.ts'
 import { isUnder, judgePath, placeAsSpelt } from './targets/path.ts'
 
 export type TouchFinding =
@@ -36,7 +36,7 @@ export type TouchContext = {
   readonly policy: Policy
   readonly resolve: (name: string) => string | undefined
   /** Absent when the gate must not look at the disk; it then judges paths by their text alone. */
-  readonly sight?: Sight
+  readonly disk?: Disk
   /** Absent when it is not known how commands run here; each command is then judged as if nothing confined it. */
   readonly commands?: CommandMode | undefined
   readonly repository?: ReadRepository
@@ -50,9 +50,9 @@ export async function judgeTouch(touch: Touch, around: TouchContext): Promise<To
   throw new TypeError(`the tool touches something of an unknown kind: ${JSON.stringify(touch)}`)
 }
 
-function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, sight }: TouchContext): TouchFinding {
+function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, disk }: TouchContext): TouchFinding {
   if (access !== 'read' && access !== 'write') throw new TypeError(`a path is read or written, not ${JSON.stringify(access)}`)
-  const real = sight?.real(placeAsSpelt({ path, cwd: policy.workspace, policy }))
+  const real = disk?.real(placeAsSpelt({ path, cwd: policy.workspace, policy }))
   const verdict = judgePath({ path, access, cwd: policy.workspace, policy })
   if (!verdict.ok) return verdict
   const reads = access === 'read'
@@ -76,7 +76,7 @@ type CommandTouch = Extract<Touch, { kind: 'command' }>
 /** Loads the judges of commands and URLs on first use, because the command judge imports a shell parser. */
 async function command(touch: CommandTouch, around: TouchContext): Promise<TouchFinding> {
   const { policy, commands: mode } = around
-  const place = createFollower(policy, around.sight).judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
+  const place = createFollower(policy, around.disk).judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place
   const { judgeCommand, isHarmless } = await import('./command/judge.ts')
   const direct = touch.direct === true
@@ -128,9 +128,9 @@ type WordsContext = TouchContext & { readonly judgeCommand: typeof judgeCommand;
  * Judges the words of a command; those of a transfer as outside a sandbox. What a sandboxed command writes outside the workspace disappears
  * when it ends.
  */
-function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, cwd, sandboxed }: WordsContext) {
+function readWords(touch: CommandTouch, { policy, resolve, disk, judgeCommand, cwd, sandboxed }: WordsContext) {
   const { workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, forbiddenCommands } = policy
-  const follower = createFollower({ workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, sandboxed }, sight)
+  const follower = createFollower({ workspace, workspaceOnly, forbiddenPaths, forbiddenReads, protectedPaths, home, sandboxed }, disk)
   if (touch.cwd !== undefined) follower.judge({ path: touch.cwd, access: 'read', cwd: workspace })
   const verdict = judgeCommand(touch.command, {
     allow: policy.allowCommands,
@@ -140,7 +140,7 @@ function readWords(touch: CommandTouch, { policy, resolve, sight, judgeCommand, 
     sandboxed,
     resolve,
     path: (path, access, from) => follower.judge({ path, access, cwd: from }),
-    isFile: (path) => sight?.isFile?.(path) ?? false,
+    isFile: (path) => disk?.isFile?.(path) ?? false,
   })
   const { rule, reason, plan } = verdict
   if (verdict.verdict !== 'run' || !plan) return { ok: false, rule, reason } as const

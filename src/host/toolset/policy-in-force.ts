@@ -13,7 +13,7 @@ import { type ExplainOptions, type LevelName, levelOf } from '../../security/exp
 import { forbiddenWithoutView, type Policy } from '../../security/policy.ts'
 import { protectedNamesByReason } from '../../security/targets/protected.ts'
 import { readStop } from '../../service/stop-file.ts'
-import { sight } from '../../workspace/sight.ts'
+import { disk } from '../../workspace/disk.ts'
 import type { Setup } from '../api.ts'
 import { policyOf, resolveExecutable } from '../setup/effective-policy.ts'
 import { rulesInForce, rulesOfFile } from '../setup/operator-rules.ts'
@@ -113,7 +113,7 @@ export async function explainedGate(setup: Setup, { tools: wished, threads, comm
     tools: toolRuntime.all,
     estop: () => readStop(paths.estop),
     resolve: resolveExecutable,
-    sight,
+    disk,
     commands: commands ?? (await commandModeOf(setup)),
     repository: createRepositoryReader(setup, policy),
     conversation: 'explain',

@@ -21,7 +21,8 @@ import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment, type FollowedPath } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
-import { sight } from '../../workspace/sight.ts'
+import { disk } from '../../workspace/disk.ts'
+
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
@@ -194,7 +195,7 @@ export async function createToolRuntime({
       tools: kit().all,
       estop: () => readStop(paths.estop),
       resolve: resolveExecutable,
-      sight,
+      disk,
       conversation: conversationId,
       commands: confinement.mode,
       always: (key) => setup.access === undefined && memory?.approvals.hasRule('shell', key) === true, // they were given at the operator's own terminal

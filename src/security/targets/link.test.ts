@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import { normalize } from 'node:path'
 import { callOf, gateOf, said } from '../gate.fixture.ts'
-import type { Sight } from './link.ts'
+import type { Disk } from './link.ts'
 
 const at = '/home/u/ws'
 
 /** Maps links to their targets; for a path, the longest link that it begins with is followed. */
-function seeing(links: { readonly [link: string]: string }): Sight {
+function seeing(links: { readonly [link: string]: string }): Disk {
   const real = (path: string): string => {
     const plain = normalize(path).replace(/(?<=.)\/$/, '')
     const link = Object.keys(links).findLast((one) => plain === `${at}/${one}` || plain.startsWith(`${at}/${one}/`))
@@ -15,7 +15,7 @@ function seeing(links: { readonly [link: string]: string }): Sight {
   return { real, linked: (pattern) => (pattern.endsWith('/many*') ? undefined : Object.keys(links).map((link) => `${at}/${link}`)) }
 }
 
-const sight = seeing({
+const disk = seeing({
   pw: '/etc/passwd',
   data: '/opt/data',
   folder: '/opt',
@@ -25,7 +25,7 @@ const sight = seeing({
   python: '/usr/bin/python3',
   remove: '/usr/bin/rm',
 })
-const saying = (command: string, fields: Parameters<typeof said>[2] = {}) => said('shell', { command }, fields, { sight })
+const saying = (command: string, fields: Parameters<typeof said>[2] = {}) => said('shell', { command }, fields, { disk })
 
 describe('a link that leads out of the workspace', () => {
   test.each([
@@ -58,7 +58,7 @@ describe('a link that leads out of the workspace', () => {
   })
 
   test('says where it leads', async () => {
-    const { reason } = await gateOf({}, { sight }).judge(callOf('shell', { command: 'cat pw' }))
+    const { reason } = await gateOf({}, { disk }).judge(callOf('shell', { command: 'cat pw' }))
     expect(reason).toStartWith('"pw" leads through a symbolic link to "/etc/passwd"; ')
   })
 
@@ -75,23 +75,23 @@ describe('a link to a program', () => {
 })
 
 describe('the question', () => {
-  const ask = async (command: string, links: Sight) =>
-    gateOf({ workspaceOnly: false, forbiddenPaths: ['/etc'] }, { sight: links }).judge(callOf('shell', { command }))
+  const ask = async (command: string, links: Disk) =>
+    gateOf({ workspaceOnly: false, forbiddenPaths: ['/etc'] }, { disk: links }).judge(callOf('shell', { command }))
 
   test('shows what each link leads to, behind a command of any length', async () => {
-    expect((await ask('cat data', sight)).summary).toBe('shell: /usr/bin/cat data [data → /opt/data]')
-    const long = await ask(`cat data ${'x/'.repeat(400)}`, sight)
+    expect((await ask('cat data', disk)).summary).toBe('shell: /usr/bin/cat data [data → /opt/data]')
+    const long = await ask(`cat data ${'x/'.repeat(400)}`, disk)
     expect(long.summary).toEndWith(' [data → /opt/data]')
   })
 
   test('is bound to it: with another end it is another plan', async () => {
-    const plans = await Promise.all([sight, seeing({ data: '/opt/other' }), seeing({})].map((links) => ask('cat data', links)))
+    const plans = await Promise.all([disk, seeing({ data: '/opt/other' }), seeing({})].map((links) => ask('cat data', links)))
     expect(plans.map(({ verdict }) => verdict)).toEqual(['ask', 'ask', 'ask'])
     expect(new Set(plans.map(({ plan }) => plan)).size).toBe(3)
   })
 
   test('names the end of a link that is written through among what is written', async () => {
-    expect((await ask('touch inner', sight)).writes).toEqual([`${at}/inner`, `${at}/src/file`])
+    expect((await ask('touch inner', disk)).writes).toEqual([`${at}/inner`, `${at}/src/file`])
   })
 })
 
@@ -102,7 +102,7 @@ describe('inside the workspace', () => {
   })
 
   test('a file tool is told of the end of a link, and asks for that', async () => {
-    const { summary } = await gateOf({}, { sight }).judge(callOf('file_write', { path: 'inner' }))
+    const { summary } = await gateOf({}, { disk }).judge(callOf('file_write', { path: 'inner' }))
     expect(summary).toBe(`file_write: write ${at}/inner → ${at}/src/file`)
   })
 })

@@ -4,7 +4,7 @@ import { quote } from '../../kit/text.ts'
 import { type Access, isUnder, judgePath, type PathPolicy, type PathVerdict, placeAsSpelt } from './path.ts'
 
 /** Reads what the gate needs to know about the file system. No function may throw. */
-export type Sight = {
+export type Disk = {
   /** Resolves every link of an absolute path and handles `..` as the kernel does; parts that do not exist stay as written. */
   real(path: string): string
   /**
@@ -40,7 +40,7 @@ export type Follower = {
   outside(): readonly string[]
 }
 
-export function createFollower(policy: PathPolicy, sight: Sight | undefined): Follower {
+export function createFollower(policy: PathPolicy, disk: Disk | undefined): Follower {
   const links = new Map<string, FollowedLink>()
   const written = new Set<string>()
   const { sandboxed = false } = policy
@@ -52,14 +52,14 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
     if (isOwn(lexical.path)) return lexical
     const spelt = placeAsSpelt({ ...question, policy })
     const isBeyond = sandboxed && !lexical.inside
-    const named = sight && !isBeyond && /[*?[]/.test(question.path) ? sight.linked(spelt) : []
+    const named = disk && !isBeyond && /[*?[]/.test(question.path) ? disk.linked(spelt) : []
     if (named === undefined) return tooMany(question.path)
     const ends = [spelt, lexical.path].map((place) => ({
       given: question.path,
       place: lexical.path,
-      real: sight?.real(place) ?? lexical.path,
+      real: disk?.real(place) ?? lexical.path,
     }))
-    const matched = named.map((place) => ({ given: relative(place, policy.workspace), place, real: sight?.real(place) ?? place }))
+    const matched = named.map((place) => ({ given: relative(place, policy.workspace), place, real: disk?.real(place) ?? place }))
     const followed = [...ends, ...matched].filter(({ place, real }) => real !== place)
     for (const { given, real } of followed) {
       const strict = sandboxed && !isBeyond && isUnder(real, '/etc')
@@ -78,7 +78,7 @@ export function createFollower(policy: PathPolicy, sight: Sight | undefined): Fo
       const question = sandboxed ? { ...given, path: withoutDetour(given) } : given
       const lexical = judgePath({ ...question, access: accessOf(question), policy })
       if (lexical.ok && !lexical.inside && question.access !== 'run' && !isOwn(lexical.path)) outside.push(lexical.path)
-      return lexical.ok && sight ? follow(question, lexical) : lexical
+      return lexical.ok && disk ? follow(question, lexical) : lexical
     },
     links: () => [...links.values()],
     written: () => [...written],

@@ -20,7 +20,8 @@ import type { RejudgeInput, ToolChanged } from '../../../runtime/replay/rejudge.
 import type { CommandMode } from '../../../security/autonomy.ts'
 import type { Admit, Entering } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
-import { sight } from '../../../workspace/sight.ts'
+import { disk } from '../../../workspace/disk.ts'
+
 import type { Setup } from '../../api.ts'
 import { pastLook } from '../../changes/kept-changes.ts'
 import { FailureError } from '../../failure.ts'
@@ -65,7 +66,7 @@ export async function pastJudges(setup: Setup, memory: Pick<Memory, 'approvals'>
     const gate = createGate({
       ...common,
       repository,
-      sight: { ...sight, real: (path) => path, linked: () => [] },
+      disk: { ...disk, real: (path) => path, linked: () => [] },
       commands,
       policy: allowingToo(policy, names),
       tools: [...ten, ...tools],

@@ -196,7 +196,7 @@ describe('file tools', () => {
   test('come to the same verdict as a command about the same path', () => {
     for (const row of [...rows, ...everyday.map((path) => path.replace('+', '')), 'x.unknown', 'src/x.json', 'new.ts'])
       for (const files of [project, { ...project, [row]: 'old' }]) {
-        const asks = reasonToAsk([`/ws/${row}`], { policy: { workspace }, sight: sightOf(files), around: undefined })
+        const asks = reasonToAsk([`/ws/${row}`], { policy: { workspace }, disk: sightOf(files), around: undefined })
         const byCommand = review(files, { [row]: 'other content' }).verdict
         expect([row, asks === undefined]).toEqual([row, byCommand === 'apply'])
       }
@@ -205,8 +205,8 @@ describe('file tools', () => {
   test('know what git ignores, what was answered, and the content of an executable', () => {
     const around = { ignored, answered: (path: string) => path === 'Makefile' }
     const asks = (path: string, mode = 0o644) => {
-      const sight = { ...sightOf({}), state: (at: string) => ({ kind: 'file', mode: at.endsWith('a.md') ? 0o644 : mode }) as const }
-      return reasonToAsk(['/ws/docs/a.md', `/ws/${path}`], { policy: { workspace }, sight, around }) !== undefined
+      const disk = { ...sightOf({}), state: (at: string) => ({ kind: 'file', mode: at.endsWith('a.md') ? 0o644 : mode }) as const }
+      return reasonToAsk(['/ws/docs/a.md', `/ws/${path}`], { policy: { workspace }, disk, around }) !== undefined
     }
     expect(['dist/a.o', 'dist/.env', 'dist/package.json', 'Makefile', 'src/Makefile'].map((path) => asks(path))).toEqual([
       false,

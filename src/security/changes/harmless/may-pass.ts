@@ -6,7 +6,7 @@
 import { memo } from '../../../kit/lazy.ts'
 
 import type { Policy } from '../../policy.ts'
-import type { Sight } from '../../targets/link.ts'
+import type { Disk } from '../../targets/link.ts'
 import { spelt } from '../../targets/protected.ts'
 import { folderOf, inFolder, nameOf } from '../change-view.ts'
 import type { ReviewContext } from '../review-context.ts'
@@ -154,7 +154,7 @@ function words(text: string): ReadonlySet<string> {
 /** The paths that git ignores, and the answers that a person gave for good. */
 export type AroundWrites = Pick<ReviewContext, 'ignored' | 'answered'>
 
-type Writing = { readonly policy: Pick<Policy, 'workspace'>; readonly sight: Sight | undefined; readonly around: AroundWrites | undefined }
+type Writing = { readonly policy: Pick<Policy, 'workspace'>; readonly disk: Disk | undefined; readonly around: AroundWrites | undefined }
 
 /** @returns the paths that a file tool may not write unasked even in `full` */
 export function hiddenAmong(paths: readonly string[], { workspace }: Pick<Policy, 'workspace'>): readonly string[] {
@@ -165,12 +165,12 @@ export function hiddenAmong(paths: readonly string[], { workspace }: Pick<Policy
  * Finds what a file tool may not write unasked, even where medium risks were approved in advance.
  * @param paths absolute. @returns why the call asks; the same paths ask when a command changes them
  */
-export function reasonToAsk(paths: readonly string[], { policy: { workspace }, sight, around }: Writing): string | undefined {
+export function reasonToAsk(paths: readonly string[], { policy: { workspace }, disk, around }: Writing): string | undefined {
   const placeOf = (path: string) => (path.startsWith('/') ? path : `${workspace}/${path}`)
-  const state = (path: string) => sight?.state?.(placeOf(path))
+  const state = (path: string) => disk?.state?.(placeOf(path))
   const judge = createPathJudge({
     kind: (path) => state(path)?.kind,
-    names: (folder) => sight?.names?.(folder === '' ? workspace : placeOf(folder)),
+    names: (folder) => disk?.names?.(folder === '' ? workspace : placeOf(folder)),
     ignored: around?.ignored,
   })
   function why(path: string): string | undefined {

@@ -1,13 +1,13 @@
 /** Tells the gate where paths on the disk lead, and which names behind links a shell pattern matches. */
 
 import { type Dirent, lstatSync, readdirSync, statSync } from 'node:fs'
-import type { Sight } from '../security/targets/link.ts'
+import type { Disk } from '../security/targets/link.ts'
 import { matchesPattern } from '../security/targets/path.ts'
 import { realPlace } from './real-place.ts'
 
 const MAX_NAMES = 20_000
 
-export const sight: Sight = {
+export const disk: Disk = {
   real: (path) => realPlace(path),
   linked,
   isFile: (path) => attempt(() => statSync(path).isFile()) ?? false,

@@ -2,11 +2,11 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sight } from './sight.ts'
+import { disk } from './disk.ts'
 
 /** `out` is a link to /usr, `in` a link to `folder`, `lost` a link to a missing file; `a` and `b` link to each other. */
 function place(): Disposable & { readonly root: string } {
-  const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-sight-')))
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-disk-')))
   mkdirSync(join(root, 'folder'))
   writeFileSync(join(root, 'folder/file'), 'x')
   symlinkSync('/usr', join(root, 'out'))
@@ -20,7 +20,7 @@ function place(): Disposable & { readonly root: string } {
 
 test('a path leads where its links lead, also when its end is missing', () => {
   using at = place()
-  const real = (path: string) => sight.real(join(at.root, path)).replace(`${at.root}/`, '')
+  const real = (path: string) => disk.real(join(at.root, path)).replace(`${at.root}/`, '')
   expect(real('folder/file')).toBe('folder/file')
   expect(real('in/file')).toBe('folder/file')
   expect(real('in/new')).toBe('folder/new')
@@ -32,21 +32,21 @@ test('a path leads where its links lead, also when its end is missing', () => {
 
 test('behind a link .. goes up from its end, as for the kernel', () => {
   using at = place()
-  expect(sight.real(`${at.root}/out/../etc`)).toBe('/etc')
-  expect(sight.real(`${at.root}/in/../in/file`)).toBe(`${at.root}/folder/file`)
-  expect(sight.real(`${at.root}/none/../folder`)).toBe(`${at.root}/folder`)
+  expect(disk.real(`${at.root}/out/../etc`)).toBe('/etc')
+  expect(disk.real(`${at.root}/in/../in/file`)).toBe(`${at.root}/folder/file`)
+  expect(disk.real(`${at.root}/none/../folder`)).toBe(`${at.root}/folder`)
 })
 
 test('links in circles lead nowhere, and nothing is thrown', () => {
   using at = place()
-  expect(sight.real(join(at.root, 'a'))).toBe(join(at.root, 'a'))
-  expect(sight.real(`${at.root}/${'n'.repeat(300)}`)).toBe(`${at.root}/${'n'.repeat(300)}`)
+  expect(disk.real(join(at.root, 'a'))).toBe(join(at.root, 'a'))
+  expect(disk.real(`${at.root}/${'n'.repeat(300)}`)).toBe(`${at.root}/${'n'.repeat(300)}`)
 })
 
 test('a pattern gives the links that it matches, and what lies behind them, and nothing else', () => {
   using at = place()
   const linked = (pattern: string) =>
-    sight
+    disk
       .linked(`${at.root}/${pattern}`)
       ?.map((path) => path.slice(at.root.length + 1))
       .toSorted()
@@ -64,5 +64,5 @@ test('of too many names none is given', () => {
   using at = place()
   for (let number = 0; number < 150; number++) mkdirSync(join(at.root, 'folder', `n${number}`))
   for (let number = 0; number < 140; number++) symlinkSync('../..', join(at.root, 'folder/n1', `l${number}`))
-  expect(sight.linked(`${at.root}/folder/n1/*/folder/*`)).toBeUndefined()
+  expect(disk.linked(`${at.root}/folder/n1/*/folder/*`)).toBeUndefined()
 })
