@@ -77,7 +77,7 @@ const meanings: { readonly [code: string]: string } = {
 
 /** Describes a system error in words, with its code. */
 export function explain(error: unknown): string {
-  const code = codeOf(error)
+  const code = errnoOf(error) ?? ''
   const meaning = meanings[code]
   if (meaning !== undefined) return `${meaning} (${code})`
   return errorText(error)

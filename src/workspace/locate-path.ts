@@ -2,9 +2,10 @@
 
 import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { hasCode } from '../kit/errors.ts'
 import type { Access } from '../security/targets/path.ts'
 import type { Check, FileRefusal } from './contract.ts'
-import { codeOf, explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
+import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 
 export type LocatedFile = { readonly ok: true; readonly held: Handle; readonly real: string; readonly stat: Stats }
 
@@ -97,7 +98,7 @@ function absent(question: LocateQuestion, absolute: string, error: unknown): Fil
   if (end === undefined) return { ok: false, message: `cannot open ${quote(given)}: its symbolic links go round in circles` }
   const verdict = check(end.path, access)
   if (!verdict.ok) return leadsOut(given, verdict.rule)
-  if (codeOf(error) !== 'ENOENT') return { ok: false, message: `cannot open ${quote(given)}: ${explain(error)}` }
+  if (!hasCode(error, 'ENOENT')) return { ok: false, message: `cannot open ${quote(given)}: ${explain(error)}` }
   return {
     ok: false,
     missing: end.path,

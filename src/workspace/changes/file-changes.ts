@@ -2,9 +2,9 @@
 
 import { copyFileSync, linkSync, lstatSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { hasCode } from '../../kit/errors.ts'
 import type { Change } from '../../runtime/changes.ts'
 import type { ComingWrite, NamedPath } from '../contract.ts'
-import { codeOf } from '../descriptor.ts'
 import type { About } from './contract.ts'
 import { type Item, planText } from './set/plan.ts'
 import {
@@ -62,7 +62,7 @@ function keptIn(undo: string, { folder, name }: ComingWrite, raw: RawName): Entr
   try {
     linkSync(from, backup)
   } catch (error) {
-    if (codeOf(error) !== 'EXDEV') throw error
+    if (!hasCode(error, 'EXDEV')) throw error
     copyFileSync(from, backup)
     const { atime, mtime } = lstatSync(from)
     utimesSync(backup, atime, mtime)

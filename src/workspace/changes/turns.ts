@@ -5,7 +5,7 @@
 
 import { closeSync, constants, fstatSync, mkdirSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { codeOf } from '../descriptor.ts'
+import { errnoOf } from '../../kit/errors.ts'
 import type { Libc } from './tree/libc.ts'
 
 const WAIT_MS = 20
@@ -60,7 +60,7 @@ export async function lockWorkspace(libc: Libc, root: string): Promise<LockedWor
   try {
     await waitFor(() => libc.lock(folder) || libc.lock(folder, { shared: true }))
   } catch (error) {
-    if (!withoutLocks.includes(codeOf(error))) {
+    if (!withoutLocks.includes(errnoOf(error) ?? '')) {
       closeSync(folder)
       throw error
     }

@@ -6,11 +6,12 @@
 import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { hasCode } from '../../kit/errors.ts'
 import { type GitPart, gitParts, isGitFolder } from '../../security/changes/git/git-folders.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { folded } from '../../security/targets/protected.ts'
 import type { FileRefusal } from '../contract.ts'
-import { codeOf, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
+import { flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
 import { type Locator, quote } from '../locate-path.ts'
 import { realPlace } from '../real-place.ts'
 import { purposesIn, temporaryName } from '../sweep.ts'
@@ -86,7 +87,7 @@ function unlink(path: string): void {
   try {
     unlinkSync(path)
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
+    if (!hasCode(error, 'ENOENT')) throw error
   }
 }
 

@@ -2,8 +2,9 @@
 
 import { accessSync, constants, mkdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { hasCode } from '../../kit/errors.ts'
 import type { FileRefusal } from '../contract.ts'
-import { codeOf, explain, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
+import { explain, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
 import { claim } from '../git/repository.ts'
 import { kindOf, type Locator, quote } from '../locate-path.ts'
 import { sweepTemporary } from '../sweep.ts'
@@ -118,7 +119,7 @@ function existing(path: string): Handle | undefined {
   try {
     return hold(path, flags.folder)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT' && path !== '/') return undefined
+    if (hasCode(error, 'ENOENT') && path !== '/') return undefined
     throw error
   }
 }
@@ -131,7 +132,7 @@ function descend(way: WriteAttempt, above: Handle, name: string): Handle {
     mkdirSync(slot(above, name), 0o777)
     way.made.push(join(path, name))
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
   return hold(slot(above, name), flags.childFolder)
 }

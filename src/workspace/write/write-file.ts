@@ -1,9 +1,10 @@
 /** Writes a complete new file beside the old one, flushes it, then renames it over the old one. */
 
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
+import { hasCode } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { By, FileRefusal, Originals, WriteResult } from '../contract.ts'
-import { codeOf, explain, flags, type Handle, hold, slot } from '../descriptor.ts'
+import { explain, flags, type Handle, hold, slot } from '../descriptor.ts'
 import { type Locator, quote } from '../locate-path.ts'
 import { temporaryName } from '../sweep.ts'
 import { place, type WritePlace } from './place.ts'
@@ -88,7 +89,7 @@ function keepOwner(file: Handle, previous: Stats): void {
   try {
     fchownSync(file.fd, previous.uid, previous.gid)
   } catch (error) {
-    if (codeOf(error) !== 'EPERM') throw error
+    if (!hasCode(error, 'EPERM')) throw error
   }
 }
 
@@ -117,7 +118,7 @@ function remove(folder: Handle, temporary: string): void {
   try {
     unlinkSync(slot(folder, temporary))
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
+    if (!hasCode(error, 'ENOENT')) throw error
   }
 }
 
@@ -127,7 +128,7 @@ function syncFolder(folder: Handle, given: string): FileRefusal | undefined {
     fsyncSync(open.fd)
   } catch (error) {
     // A folder that we may write but not read cannot be flushed; the file itself was flushed.
-    if (codeOf(error) === 'EACCES') return undefined
+    if (hasCode(error, 'EACCES')) return undefined
     return { ok: false, message: `${quote(given)} was written but may not survive a power cut: ${explain(error)}` }
   }
 }

@@ -4,7 +4,8 @@
  */
 
 import { chmodSync, lchownSync, mkdirSync, promises, rmdirSync, symlinkSync, unlinkSync } from 'node:fs'
-import { codeOf, type Handle, slot } from '../../descriptor.ts'
+import { hasCode } from '../../../kit/errors.ts'
+import { type Handle, slot } from '../../descriptor.ts'
 import type { Item } from '../set/plan.ts'
 import {
   type EntryStat,
@@ -133,7 +134,7 @@ function removeFolder({ trees: { workspace }, onStep }: Moves, raw: RawName): vo
   try {
     rmdirSync(rawSlot(workspace.folder(folderOf(raw)), lastOf(raw)))
   } catch (error) {
-    if (codeOf(error) === 'ENOTEMPTY') throw new Conflicting(raw, 'has something new in it')
+    if (hasCode(error, 'ENOTEMPTY')) throw new Conflicting(raw, 'has something new in it')
     throw error
   }
 }
@@ -168,7 +169,7 @@ function makeFolder({ trees: { workspace }, libc, again, owner, onStep }: Moves,
   try {
     mkdirSync(rawSlot(at.folder, at.name), 0o700)
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
     if (!again || libc.lstat(at.folder, at.name)?.kind !== 'folder') throw new Conflicting(raw, 'was created meanwhile')
   }
   if (owner !== undefined) setOwner(at, { uid: owner.uid, gid: workspace.groupOf(folderOf(raw)) ?? owner.gid })
@@ -306,7 +307,7 @@ function keepOwner(path: string | Buffer, uid: number, gid: number): void {
   try {
     lchownSync(path, uid, gid)
   } catch (error) {
-    if (codeOf(error) !== 'EPERM') throw error
+    if (!hasCode(error, 'EPERM')) throw error
   }
 }
 
@@ -315,6 +316,6 @@ function deleteEntry({ folder, name }: EntryPlace): void {
   try {
     unlinkSync(rawSlot(folder, name))
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error
+    if (!hasCode(error, 'ENOENT')) throw error
   }
 }

@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { unlessMissing } from '../../../kit/errors.ts'
-import { codeOf, slot } from '../../descriptor.ts'
+import { errnoOf, unlessMissing } from '../../../kit/errors.ts'
+import { slot } from '../../descriptor.ts'
 import type { SetState, SetSummary } from '../contract.ts'
 import { type EntryStat, isSame, type RawName, rawName } from '../tree/entry.ts'
 import { type Pace, removeTree, type Tree } from '../tree/tree.ts'
@@ -204,7 +204,7 @@ function restore(workspace: Tree, { raw, mode }: Widened): void {
     chmodSync(slot(workspace.folder(raw)), mode)
     workspace.forget(raw)
   } catch (error) {
-    if (!['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE'].includes(codeOf(error))) throw error
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE'].includes(errnoOf(error) ?? '')) throw error
   }
 }
 

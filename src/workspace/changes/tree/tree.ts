@@ -1,7 +1,8 @@
 /** Opens the folders of one tree part by part without following links, and keeps the last ones open. */
 
 import { chmodSync, fstatSync, lstatSync, mkdirSync, promises, readdirSync, readlinkSync, readSync } from 'node:fs'
-import { codeOf, flags, type Handle, hold, slot } from '../../descriptor.ts'
+import { errnoOf, hasCode } from '../../../kit/errors.ts'
+import { flags, type Handle, hold, slot } from '../../descriptor.ts'
 import { type EntryStat, folderOf, lastOf, lstat, type RawName, rawSlot } from './entry.ts'
 import type { EntryPlace } from './libc.ts'
 
@@ -100,7 +101,7 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, qui
     try {
       return folder(raw)
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT' || raw === '') throw error
+      if (!hasCode(error, 'ENOENT') || raw === '') throw error
       mkdirSync(rawSlot(madeFolder(folderOf(raw)), lastOf(raw)), 0o700)
       return folder(raw)
     }
@@ -123,7 +124,7 @@ export function openTree({ root, onWiden, asItIs = false, isPrivate = false, qui
       try {
         return quickLstat(folder(folderOf(raw)), lastOf(raw))
       } catch (error) {
-        if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(codeOf(error))) return undefined
+        if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) return undefined
         throw error
       }
     },
@@ -201,7 +202,7 @@ export async function removeTree(path: string): Promise<void> {
   try {
     await promises.rm(path, { recursive: true, force: true })
   } catch (error) {
-    if (!['EACCES', 'EPERM'].includes(codeOf(error))) throw error
+    if (!['EACCES', 'EPERM'].includes(errnoOf(error) ?? '')) throw error
     openUp(Buffer.from(path))
     await promises.rm(path, { recursive: true, force: true })
   }
