@@ -92,7 +92,7 @@ test('a turn without a subscriber loads nothing of the hub or of the records', a
     const host = hostOf(${JSON.stringify(at.home)}, ${JSON.stringify(at.cwd)})
     await events(await begin(host, says('hello')))
     const of = (name) => Object.keys(require.cache).some((path) => path.endsWith(name))
-    const loaded = () => ['/host/open/open-home.ts', '/host/events/hub.ts', '/feed/journal-feed.ts', '/host/records/records.ts'].map(of).join()
+    const loaded = () => ['/host/open/open-home.ts', '/host/events/hub.ts', '/journal/journal-feed.ts', '/host/records/records.ts'].map(of).join()
     const before = loaded()
     await host.records()
     await host.events.subscribe({ after: 0 }).next()
