@@ -44,13 +44,14 @@ test('kill -9 amid appends, time after time: nothing acknowledged is lost, the c
   const acknowledged: string[] = []
   for (let round = 0; round < kills; round += 1) {
     const victim = spawn(String(round), 1_000_000)
-    const said = victim.stdout.getReader()
-    const first = await said.read()
-    await Bun.sleep((round * 7) % 23)
-    victim.kill('SIGKILL')
+    const output = victim.stdout.getReader()
+    let text = ''
+    for (let next = await output.read(); !next.done; next = await output.read()) {
+      text += new TextDecoder().decode(next.value)
+      // Kills at another place of each round, and never before three appends.
+      if (text.split('\n').length > 3 + (round % 7)) victim.kill('SIGKILL')
+    }
     await victim.exited
-    let text = new TextDecoder().decode(first.value)
-    for (let next = await said.read(); !next.done; next = await said.read()) text += new TextDecoder().decode(next.value)
     acknowledged.push(
       ...text
         .split('\n')
