@@ -151,7 +151,7 @@ describe('a call that cannot be read', () => {
     ['has neither name nor arguments', { index: 0, id: 'a', function: {} }, 'the call names no tool'],
     ['is no object', 'file_list', 'the call cannot be read'],
     ['is of a type nobody knows', { index: 0, id: 'a', type: 'custom', custom: { name: 'file_list' } }, 'the call cannot be read'],
-    ['has a list for arguments', { ...list, function: { name: 'file_list', arguments: ['.'] } }, 'no JSON object'],
+    ['has a list for arguments', { ...list, function: { name: 'file_list', arguments: ['.'] } }, 'not a JSON object'],
     [
       'has a name with spaces around it',
       { ...list, function: { ...list.function, name: ' file_list ' } },
