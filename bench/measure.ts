@@ -10,12 +10,13 @@ export type Program = {
 /** `times` are of one round each: the same place in two lists is the same moment of the machine. */
 export type Timing = { readonly times: readonly number[]; readonly median: number; readonly min: number }
 
-/** Milliseconds of each program, run in turn, each round beginning with another one (A B C B C A C A B …). */
-export async function time(programs: readonly Program[], rounds: number): Promise<Map<string, Timing>> {
+/** Milliseconds of each program without `waitMs`, run in turn, each round beginning with another one (A B C B C A C A B …). */
+export async function time(programs: readonly Program[], rounds: number, waitMs = 0): Promise<Map<string, Timing>> {
   const all = new Map(programs.map((program): [string, number[]] => [program.name, []]))
   for (let round = 0; round < rounds; round++) {
     const first = round % programs.length
-    for (const program of [...programs.slice(first), ...programs.slice(0, first)]) all.get(program.name)?.push(await once(program))
+    for (const program of [...programs.slice(first), ...programs.slice(0, first)])
+      all.get(program.name)?.push((await once(program)) - waitMs)
   }
   return new Map([...all].map(([name, times]) => [name, { times, median: median(times), min: Math.min(...times) }]))
 }

@@ -5,6 +5,8 @@ type Scenario = {
   readonly rounds: number
   readonly tool: { readonly name: string; readonly arguments: string }
   readonly answer: readonly string[]
+  /** Milliseconds before each reply, which no real model sends at once. */
+  readonly thinkMs?: number
   /** Milliseconds between the pieces of the answer; absent: all are sent at once. */
   readonly paceMs?: number
 }
@@ -24,12 +26,19 @@ export const scenarios: { readonly [model: string]: Scenario } = {
   'one-tool-key': { rounds: 1, tool: read, answer: brief },
   '20-reads': { rounds: 20, tool: read, answer: brief },
   'one-shell': { rounds: 1, tool: shell, answer: brief },
+  'one-shell-thinking': { rounds: 1, tool: shell, answer: brief, thinkMs: 300 },
   /** A command whose change is judged and applied. */
   'one-change': { rounds: 1, tool: change, answer: brief },
   '20-shells': { rounds: 20, tool: shell, answer: brief },
   /** A run with much to watch. */
   busy: { rounds: 20, tool: read, answer: Array.from({ length: 200 }, (_, at) => `word${at} `), paceMs: 5 },
   '4000-deltas': { rounds: 0, tool: read, answer: Array.from({ length: 4000 }, (_, at) => `word${at} `) },
+}
+
+/** Returns the milliseconds of a turn in which the model thinks. */
+export function thinkingOf(scenario: string): number {
+  const { rounds = 0, thinkMs = 0 } = scenarios[scenario] ?? {}
+  return (rounds + 1) * thinkMs
 }
 
 export type Stats = { readonly requests: number; readonly firstBytes: number; readonly firstTools: number }
@@ -66,6 +75,7 @@ function serve(): void {
           const scenario = scenarios[body.model]
           if (scenario === undefined) return Response.json({ error: { message: `no scenario "${body.model}"` } }, { status: 404 })
           const step = nextStep(body, scenario)
+          if (scenario.thinkMs) await Bun.sleep(scenario.thinkMs)
           return sse(step ?? paced(answers.get(body.model) ?? '', scenario.paceMs))
         },
       },

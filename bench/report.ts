@@ -29,15 +29,16 @@ export type Verdict = {
 
 const RATIOS: readonly { readonly scenario: string; readonly against: string; readonly limit?: number }[] = [
   { scenario: '--version', against: 'hello', limit: 1.5 },
-  { scenario: 'text', against: 'store', limit: 2.2 },
+  { scenario: 'text', against: 'store', limit: 1.9 },
   { scenario: 'filter', against: 'store', limit: 2.2 },
-  { scenario: 'one-tool', against: 'store', limit: 2.6 },
+  { scenario: 'one-tool', against: 'store', limit: 2.3 },
   { scenario: 'one-tool-key', against: 'store' },
   { scenario: '20-reads', against: 'store', limit: 3 },
   { scenario: 'one-shell', against: 'store', limit: 2.5 },
+  { scenario: 'one-shell-thinking', against: 'store', limit: 2.4 },
   { scenario: 'one-change', against: 'store' },
-  { scenario: '20-shells', against: 'store', limit: 3.5 },
-  { scenario: '4000-deltas', against: 'store', limit: 1.5 },
+  { scenario: '20-shells', against: 'store', limit: 3.2 },
+  { scenario: '4000-deltas', against: 'store', limit: 1.4 },
 ]
 const TEXT_MIB = 60
 const FIRST_REQUEST_BYTES = 4400

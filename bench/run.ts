@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { compile } from '../scripts/compile.ts'
 import { type Model, startModel } from './loopback.ts'
 import { type Program, peakMemory, type Timing, time } from './measure.ts'
-import { type Stats, scenarios } from './model.ts'
+import { type Stats, scenarios, thinkingOf } from './model.ts'
 import { isMet, measureParts, partsTable } from './parts.ts'
 import { type Figure, judge, table } from './report.ts'
 import { writeSection } from './results.ts'
@@ -120,7 +120,7 @@ async function measure({ names, folders, model, runs }: Job): Promise<Figure[]> 
     const programs = names.filter((name) => name !== 'hello').map((name) => withKey(program(name, turn(name, scenario)), key))
     const first = new Map<string, Stats>()
     for (const one of programs) first.set(one.name, await rehearse(one, scenario, model))
-    const timings = await time(programs, narrow.includes(scenario) ? runs * 5 : runs)
+    const timings = await time(programs, narrow.includes(scenario) ? runs * 5 : runs, thinkingOf(scenario))
     const memory = new Map<string, number>()
     for (const one of programs) memory.set(one.name, await peakMemory(one))
     figures.push(

@@ -73,12 +73,16 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
 
 type CommandTouch = Extract<Touch, { kind: 'command' }>
 
-/** Loads the judges of commands and URLs on first use, because the command judge imports a shell parser. */
+/** Loads the judge of commands on first use, because it imports a shell parser. */
+export function loadCommandJudge() {
+  return import('./command/judge.ts')
+}
+
 async function command(touch: CommandTouch, around: TouchContext): Promise<TouchFinding> {
   const { policy, commands: mode } = around
   const place = createFollower(policy, around.disk).judge({ path: touch.cwd ?? '.', access: 'read', cwd: policy.workspace })
   if (!place.ok) return place
-  const { judgeCommand, isHarmless } = await import('./command/judge.ts')
+  const { judgeCommand, isHarmless } = await loadCommandJudge()
   const direct = touch.direct === true
   const sandboxed = mode?.confined === true && mode.transaction && !direct
   const words = readWords(touch, { ...around, judgeCommand, cwd: place.path, sandboxed })

@@ -1,6 +1,7 @@
 /** Assembles one conversation by hand, in this file only. It loads parts that only some turns need when a turn needs them. */
 
 import { allowedTools, type LimitsConfig } from '../../config/config.ts'
+import { errorText } from '../../kit/errors.ts'
 import { type Lazy, lazy } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { OneWriter } from '../../memory/record-writer.ts'
@@ -63,12 +64,13 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const asked = options.provider ?? (await profile.provider())
   const window = home.windows.of(await askedModels(setup, asked))
   const answering = withAnswerRoom(asked, window)
-  const provider = tools.refusals ? withContractRefusals(answering) : answering
+  const running: { agent?: Agent; closed?: true } = {}
+  const prepared = hasTools(tools) ? whileThinking(answering, prepareTools) : answering
+  const provider = tools.refusals ? withContractRefusals(prepared) : prepared
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
   const request: ConversationRequest = { ...options, conversation: which }
   const instructions = instructionsFor(setup, request, workspace)
   const { sandboxes } = home.services
-  const running: { agent?: Agent } = {}
   const toolRuntime = lazyToolRuntime(profile, {
     setup,
     memory,
@@ -82,6 +84,11 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     instructions,
     window,
   })
+  function prepareTools(): void {
+    if (running.closed) return
+    const failed = (error: unknown) => log('debug', 'no tools ahead', { why: errorText(error) })
+    void toolRuntime.get().then((runtime) => runtime.prepare().catch(failed), failed)
+  }
   warnUnknownTools(setup, tools)
   // Discovers extra tools eagerly so that configuration errors surface before the first prompt.
   if (tools.more) await toolRuntime.get()
@@ -163,10 +170,25 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       },
       readsUntrusted,
       async close() {
+        running.closed = true
         await turns.close()
-        await toolRuntime.current()?.close()
+        await (await toolRuntime.settled())?.close()
         closed()
       },
+    },
+  }
+}
+
+/** A model that answers at once has no need of it, and most models think for longer. */
+const thinkingMs = 50
+
+/** Calls `prepare` while the model thinks about its reply. */
+function whileThinking(provider: Provider, prepare: () => void): Provider {
+  return {
+    ...provider,
+    chat(request, signal) {
+      setTimeout(prepare, thinkingMs).unref()
+      return provider.chat(request, signal)
     },
   }
 }

@@ -14,9 +14,10 @@ import { resultId } from '../../runtime/request/turn-messages.ts'
 import type { SandboxKind } from '../../sandbox/confinement.ts'
 import { alwaysKey, hostsCovered } from '../../security/always.ts'
 import { pathRuleFor } from '../../security/changes/standing-changes.ts'
-import type { Gate } from '../../security/gate.ts'
+import { createGate, type Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
+import { loadCommandJudge } from '../../security/touch.ts'
 import { readStop } from '../../service/stop-file.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment, type FollowedPath } from '../../tools/process.ts'
@@ -186,9 +187,7 @@ export async function createToolRuntime({
     warnOfUnknown(log, policy.toolsAllow ?? [], names)
   }
 
-  /** The first call loads the gate and its parsers, so that a turn without tools does not pay for them. */
   async function load(): Promise<Gate> {
-    const { createGate } = await import('../../security/gate.ts')
     const runFiles = () => import('../../security/command/run-files.ts')
     state.gate = createGate({
       policy: kit().policy,
@@ -330,6 +329,10 @@ export async function createToolRuntime({
     act,
     changes,
     gate,
+    async prepare() {
+      const runsCommands = kit().tools.some(({ name }) => name === 'shell')
+      await Promise.all([gate(), ...(runsCommands ? [loadCommandJudge(), confinement.mode()] : [])])
+    },
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.current()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,

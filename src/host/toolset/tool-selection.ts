@@ -36,6 +36,8 @@ export type ToolRuntime = {
   readonly changes: ChangePorts
   readonly policy: Policy
   readonly gate: () => Promise<Gate>
+  /** Loads the gate and creates the sandbox, so that the first call waits for neither. */
+  prepare(): Promise<void>
   /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
   allowAlways(question: Question): string | undefined
   /** Whether an earlier "always" of this conversation covers the call. */

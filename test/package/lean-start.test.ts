@@ -1,0 +1,82 @@
+/** A cold turn costs what it loads. What it loads is counted here, since the counts, unlike times, do not depend on the machine. */
+
+import { expect, test } from 'bun:test'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Nest, nest } from '../support/cli.ts'
+import { dialects, type Speech } from '../support/dialects.ts'
+import { until } from '../support/until.ts'
+import { sends, startFake } from '../support/vendor-fake.ts'
+
+const root = join(import.meta.dir, '../..')
+
+type Loads = { readonly paths: readonly string[]; readonly bytes: number }
+
+function loadsIn(home: Nest): Loads {
+  const list = join(home.dir, 'loads')
+  const lines = existsSync(list) ? readFileSync(list, 'utf8').trim().split('\n') : []
+  const files = lines.map((line) => line.split(' '))
+  return { paths: files.map(([path = '']) => path), bytes: files.reduce((sum, [, bytes]) => sum + Number(bytes), 0) }
+}
+
+/** Runs one turn from the sources. The model answers when `thought` resolves, or at once. */
+async function turn(home: Nest, speeches: readonly Speech[], thought?: () => Promise<unknown>): Promise<Loads> {
+  const [dialect] = dialects
+  const fake = startFake(async (_, at) => {
+    await thought?.()
+    return sends(dialect?.events(speeches[at] ?? {}) ?? [])
+  })
+  const list = join(home.dir, 'loads')
+  rmSync(list, { force: true })
+  const bun = [process.execPath, '--config=/dev/null', '--no-env-file', `--preload=${root}/test/support/count-loads.ts`]
+  try {
+    const child = Bun.spawn([...bun, join(root, 'src/main.ts'), 'agent', '-m', 'hello'], {
+      cwd: home.workspace,
+      env: {
+        ...home.env,
+        ...(thought ? {} : { QUICK_MODEL: '1' }),
+        OLLAMA_HOST: fake.url,
+        BRAIDCLAW_PROVIDER: 'ollama',
+        LOADS_TO: list,
+      },
+      stdio: ['ignore', 'ignore', 'ignore'],
+    })
+    expect(await child.exited).toBe(0)
+  } finally {
+    fake.stop()
+  }
+  return loadsIn(home)
+}
+
+const text = [{ text: ['Hello.'] }]
+const read = [{ calls: [{ id: 'c1', name: 'file_read', args: ['{"path":"notes.txt"}'] }] }, ...text]
+
+test('a turn of text loads few files and few bytes', async () => {
+  using home = nest()
+  await turn(home, text)
+  // The first turn of a home also tries the sandbox.
+  const { paths, bytes } = await turn(home, text)
+  expect(paths).toContain('src/main.ts')
+  expect(paths.length).toBeLessThanOrEqual(252)
+  expect(bytes).toBeLessThanOrEqual(1_160_000)
+  const unneeded = /^src\/(control|dashboard|sandbox\/bubblewrap|security\/command\/judge)|tool-executor|line-editor/
+  expect(paths.filter((path) => unneeded.test(path))).toEqual([])
+})
+
+test('a turn that reads a file loads the tools, and no sandbox', async () => {
+  using home = nest()
+  home.file('notes.txt', 'milk')
+  await turn(home, text)
+  const { paths } = await turn(home, read)
+  expect(paths).toContain('src/host/toolset/tool-executor.ts')
+  expect(paths.length).toBeLessThanOrEqual(295)
+  expect(paths.filter((path) => path.startsWith('src/sandbox/bubblewrap/'))).toEqual([])
+})
+
+test('while the model thinks, the tools, the gate and the judge of commands are loaded', async () => {
+  using home = nest()
+  const judge = 'src/security/command/judge.ts'
+  const { paths } = await turn(home, text, () => until(() => loadsIn(home).paths.includes(judge)))
+  expect(paths).toContain('src/host/toolset/tool-executor.ts')
+  expect(paths).toContain(judge)
+})
