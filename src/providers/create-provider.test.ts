@@ -8,8 +8,7 @@ import { camel, withDefaults } from '../kit/settings.ts'
 import { type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { createProvider } from './create-provider.ts'
 import { providerKinds } from './list.ts'
-import { probeProvider } from './probe-provider.ts'
-import { listModels } from './wire/list-models.ts'
+import { listModels, probeProvider } from './probe-provider.ts'
 
 type Configs = { readonly [name: string]: { readonly kind: (typeof providerKinds)[number]['kind']; readonly [key: string]: unknown } }
 

@@ -1,9 +1,9 @@
 /** Creates the sandbox that the settings ask for. It never falls back by itself to a weaker sandbox, or to none. */
 
-import { withRepairs } from './afterwards.ts'
 import { createBubblewrap } from './bubblewrap/bubblewrap.ts'
 import type { Created, Sandbox, SandboxSettings } from './confinement.ts'
 import { notLinux } from './install.ts'
+import { withRepairs } from './left-rights.ts'
 import { resolvePlaces } from './protect/places.ts'
 import { withoutMounts } from './readable.ts'
 

@@ -12,7 +12,7 @@ const kinds: SandboxKind[] = [
   ...(hasBubblewrap() ? ['bubblewrap' as const] : []),
   ...(landlockVersion(openLibc()) > 0 ? ['landlock' as const] : []),
 ]
-const words = ['late-command.ts', 'landlock/landlock-launch.ts', 'landlock/landlock.ts', 'bubblewrap/run-confined.ts'].flatMap((file) => [
+const words = ['command-pipes.ts', 'landlock/landlock-launch.ts', 'landlock/landlock.ts', 'bubblewrap/run-confined.ts'].flatMap((file) => [
   ...readFileSync(join(import.meta.dir, file), 'utf8').matchAll(/braidclaw-\w+:? ?/g),
 ])
 

@@ -7,7 +7,7 @@ import type { Ahead, CacheOwner, Ended, PrivateView, SandboxSettings, Spawn, Spa
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
 import { shareEtc } from './surroundings/shared-etc.fixture.ts'
-import { removeTree } from './transaction/remove-tree.ts'
+import { removeTree } from './transaction/layer-files.ts'
 
 /** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */
 export function hasBubblewrap(): boolean {

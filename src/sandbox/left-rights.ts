@@ -1,10 +1,11 @@
 /**
- * Clears the set-user-ID and set-group-ID bits of programs that a command left: whoever starts one gets the rights of its owner or group.
- * The system-call filter refuses the first bit, but must allow the second, because folders commonly use it.
+ * Clears the set-user-ID and set-group-ID bits of programs that a command left, because a user who starts one gets the rights of its owner
+ * or group. The system-call filter refuses the first bit, but must allow the second, because folders commonly use it.
  */
 
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Log, Spawn } from './confinement.ts'
 import { fixedPath } from './install.ts'
 import { isWithin } from './protect/places.ts'
 
@@ -23,7 +24,7 @@ const FEW = 500
 const O_PATH = 0o10000000
 
 /** `since` is the start of the command, in milliseconds since 1970. */
-export type Left = { readonly workspace: string; readonly since: number }
+type Left = { readonly workspace: string; readonly since: number }
 
 /**
  * Searches a large workspace (90 ms for 30,000 files) only if another user can reach it.
@@ -130,4 +131,33 @@ function change({ workspace, since }: Left, path: string, mode: (stat: Stats) =>
     // The file is gone, or belongs to another user.
     return false
   }
+}
+
+/** `workspace` is a path without symbolic links. */
+type After = { readonly workspace: string; readonly spawn: Spawn; readonly log: Log }
+
+/** Repairs the workspace after each command, and reports every repair in the result of the command. */
+export function withRepairs({ workspace, spawn, log }: After): Spawn {
+  return async (plan) => {
+    // The commands of a private view change nothing in the workspace.
+    if (plan.view === 'private') return spawn(plan)
+    const since = Date.now()
+    const ended = await spawn(plan)
+    if (!ended.ok || plan.readOnly) return ended
+    const undone = await removals(workspace, since)
+    for (const what of undone) log('warn', `sandbox: ${what}`)
+    return undone.length === 0 ? ended : { ...ended, undone }
+  }
+}
+
+async function removals(workspace: string, since: number): Promise<string[]> {
+  try {
+    return (await dropRights({ workspace, since })).map(removalNote)
+  } catch (error) {
+    return [`the workspace could not be looked over (${error instanceof Error ? error.message : String(error)}); see what the command left`]
+  }
+}
+
+function removalNote(path: string): string {
+  return `the set-user-ID or set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`
 }

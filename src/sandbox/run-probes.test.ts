@@ -5,7 +5,7 @@ import { type Layer, layers, type SandboxSettings } from './confinement.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { hasBubblewrap, spawnPlain } from './fixture.ts'
 import { install } from './install.ts'
-import { prepareGround } from './probe/ground.ts'
+import { prepareGround } from './probe/probe-fixture.ts'
 import { attempts, probeSandbox } from './run-probes.ts'
 import { shareEtc } from './surroundings/shared-etc.fixture.ts'
 

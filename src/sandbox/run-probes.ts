@@ -4,10 +4,9 @@ import type { Sandbox } from './confinement.ts'
 import { fixedPath } from './install.ts'
 import { type Attempt, type Field, sh } from './probe/attempt.ts'
 import { fileAttempts } from './probe/files.ts'
-import type { Ground } from './probe/ground.ts'
 import { kernelAttempts } from './probe/kernel.ts'
 import { networkAttempts } from './probe/network.ts'
-import { openOutside } from './probe/outside.ts'
+import { type Ground, openOutside } from './probe/probe-fixture.ts'
 import { processAttempts } from './probe/processes.ts'
 
 /** `layer` is `none` when the attempt succeeded. A skipped attempt proves nothing: it was neither stopped nor successful. */

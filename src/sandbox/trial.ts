@@ -1,8 +1,7 @@
 /** Tests whether a sandbox works on this machine by running one command in it. */
 
-import { chooseCover } from './bubblewrap/empty-mount.ts'
 import { namespaceArguments } from './bubblewrap/namespaces.ts'
-import { directWorkspace, viewArguments } from './bubblewrap/view.ts'
+import { chooseCover, directWorkspace, viewArguments } from './bubblewrap/view.ts'
 import type { Layer, SandboxKind } from './confinement.ts'
 import { doesNotWork, fixedPath, type Lack, notInstalled, notLinux } from './install.ts'
 import { type Places, resolvePlaces } from './protect/places.ts'

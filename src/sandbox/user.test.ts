@@ -14,7 +14,7 @@ const NOBODY = 65534
 const script = (module: string) => `
 const { createSandbox } = await import(${JSON.stringify(join(module, 'create-sandbox.ts'))})
 const { probeSandbox } = await import(${JSON.stringify(join(module, 'run-probes.ts'))})
-const { prepareGround } = await import(${JSON.stringify(join(module, 'probe/ground.ts'))})
+const { prepareGround } = await import(${JSON.stringify(join(module, 'probe/probe-fixture.ts'))})
 const { spawnPlain } = await import(${JSON.stringify(join(module, 'fixture.ts'))})
 const ground = prepareGround()
 const created = await createSandbox({ ...ground.settings, kind: 'bubblewrap', spawnPlain, log() {} })

@@ -1,6 +1,6 @@
 /**
- * Checks what a sandbox has really mounted before it gets its command: bubblewrap finds protected names by path, and another command that
- * runs at the same time may have replaced a folder on the way with a link to another place.
+ * Reads what is mounted. Checks what a sandbox has really mounted before it gets its command: bubblewrap finds protected names by path, and
+ * another command that runs at the same time may have replaced a folder on the way with a link to another place.
  */
 
 import { readFileSync } from 'node:fs'
@@ -66,4 +66,11 @@ const nothing: Mount = { device: '', root: '', at: '' }
 function below({ root, at }: Mount, path: string): string {
   const rest = at === '/' ? path : path.slice(at.length)
   return root === '/' ? rest : root + rest
+}
+
+/** @returns the first mount point below the folder: an overlay would show an empty folder in its place, or fail */
+export function subMountOf(workspace: string, mountinfo = readFileSync('/proc/self/mountinfo', 'utf8')): string | undefined {
+  return parseMounts(mountinfo)
+    .map(({ at }) => at)
+    .find((at) => at !== workspace && isWithin(at, workspace))
 }

@@ -7,8 +7,8 @@ import type { Risk } from '../runtime/event.ts'
 import type { ToolContext, ToolResult } from '../runtime/port.ts'
 import { parseDescription } from './executable/description.ts'
 import type { Executable } from './executable/executable-tool.ts'
-import { done, fail } from './input.ts'
 import { capText } from './output-limit.ts'
+import { done, fail } from './tool-kind.ts'
 
 /** `unread`: no process read the request; `timeout`: a process read it and did not answer in time. */
 export type AskClaw = (

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { gitNote, missingNetwork, networkNote } from './network-note.ts'
+import { gitNote, missingNetwork, networkNote } from './builtin/shell.ts'
 import type { Ended } from './process.ts'
 
 const failed: Ended = { ok: true, code: 6, leftBehind: false, sandbox: 'bubblewrap' }

@@ -1,4 +1,4 @@
-/** Defines what the file of a built-in tool exports, and combines it with its dependencies into a tool. */
+/** Defines what the file of a built-in tool exports, combines it with its dependencies into a tool, and builds the results that tools return. */
 
 import type { Json, JsonObject } from '../kit/json.ts'
 import type { Schema, Tool, ToolContext, ToolResult } from '../runtime/port.ts'
@@ -17,7 +17,7 @@ type ValueOf<P> = P extends { enum: readonly (infer Word)[] }
 type Required<S> = S extends { required: readonly (infer Name)[] } ? Name : never
 
 /** The type of the arguments that a JSON Schema accepts. */
-export type Args<S> = S extends { properties: infer P }
+type Args<S> = S extends { properties: infer P }
   ? { readonly [K in keyof P as K extends Required<S> ? K : never]: ValueOf<P[K]> } & {
       readonly [K in keyof P as K extends Required<S> ? never : K]?: ValueOf<P[K]>
     }
@@ -48,4 +48,22 @@ export function toolFrom<Deps>(kind: ToolKind<Schema, Deps>, deps: Deps, times?:
       return await run(input, context, deps)
     },
   }
+}
+
+/** For `touches`, which must answer for any input; when the tool runs, the schema has already refused everything except text. */
+export function textOr(value: Json | undefined, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise
+}
+
+export function done(output: string, metadata?: JsonObject): ToolResult {
+  return { success: true, output, metadata }
+}
+
+export function fail(error: string, output = ''): ToolResult {
+  return { success: false, output, error }
+}
+
+/** Turns a refusal of the workspace or the network into a result. */
+export function refused({ denied, message }: { readonly denied?: string; readonly message: string }): ToolResult {
+  return denied === undefined ? fail(message) : { ...fail(message), deniedBy: denied }
 }

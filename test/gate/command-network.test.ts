@@ -1,7 +1,7 @@
 /** A command reaches the hosts of its plan and nothing else, and a person allows them by name. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { missingForNetwork } from '../../src/sandbox/bubblewrap/proxy-network.ts'
+import { missingForNetwork } from '../../src/sandbox/bubblewrap/command-network.ts'
 import type { Nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { alone, call, home, turn } from '../support/turns.ts'

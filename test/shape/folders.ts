@@ -17,7 +17,7 @@ const CROWDED: { readonly [folder: string]: number } = {
   'src/channels/terminal': 17,
   'src/memory': 23,
   'src/runtime': 21,
-  'src/sandbox': 22,
+  'src/sandbox': 20,
   'src/security': 16,
 }
 

@@ -7,9 +7,8 @@ import { existsSync } from 'node:fs'
 import type { WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
 import type { FactsFile } from '../../config/text/facts-file.ts'
-import { baseUrlOf } from '../../providers/wire/dialects.ts'
 import { catalogueFacts, type FactsOrigin, isPriced, type ModelFacts, type Prices } from '../../providers/wire/facts/model-facts.ts'
-import { pricesOf } from '../../providers/wire/provider-settings.ts'
+import { baseUrlOf, pricesOf } from '../../providers/wire/provider-settings.ts'
 import { FailureError } from '../failure.ts'
 
 /** A value and where it comes from. */

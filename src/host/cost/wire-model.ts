@@ -3,9 +3,9 @@
 import type { Config, WireProvider } from '../../config/config.ts'
 import { sleep } from '../../kit/abort.ts'
 import type { ModelKey } from '../../memory/spend/model-windows.ts'
-import { baseUrlOf, vendors } from '../../providers/wire/dialects.ts'
 import { type AskedWindow, askWindow } from '../../providers/wire/facts/ask-window.ts'
 import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
+import { baseUrlOf, vendors } from '../../providers/wire/provider-settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
 

@@ -20,7 +20,7 @@ export async function sandboxNetwork(
   { log }: Pick<Setup, 'log'>,
 ): Promise<SandboxNetwork> {
   if (hosts.length === 0 || kind === 'none') return closed
-  const { missingForNetwork } = await import('../../sandbox/bubblewrap/proxy-network.ts')
+  const { missingForNetwork } = await import('../../sandbox/bubblewrap/command-network.ts')
   const missing = kind === 'landlock' ? ['bubblewrap'] : missingForNetwork()
   if (missing.length > 0) {
     log('warn', 'sandbox network off', { why: `network for commands needs ${missing.join(' and ')}; install that` })

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { dialects } from '../../../test/support/dialects.ts'
-import { mergeDeltas } from './merge-deltas.ts'
-import { libraries } from './vendor-library.ts'
+import { libraries, mergeDeltas } from './vendor-library.ts'
 
 const encode = (text: string) => new TextEncoder().encode(text)
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes)

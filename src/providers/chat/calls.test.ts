@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { collectCalls } from './calls.ts'
+import { collectCalls } from './chat-reply.ts'
 
 const piece = (index: number | undefined, id: string | undefined, name: string | undefined, args: unknown) => ({
   ...(index === undefined ? {} : { index }),

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { startReply } from './chat-reply.ts'
-import { createRepeatMatcher } from './repeat.ts'
+import { createRepeatMatcher } from './converse.ts'
 
 const event = (delta: unknown, more = {}, choice = {}) =>
   JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason: null, ...choice }], ...more })

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest, Message, ModelChunk } from '../../runtime/port.ts'
-import { createFifoProvider, readAnswer } from './fifo-provider.ts'
-import { payloadOf } from './payload.ts'
+import { createFifoProvider, payloadOf, readAnswer } from './fifo-provider.ts'
 import { messageOf, readPayload } from './serve.ts'
 
 const request = (messages: readonly Message[], more: Partial<ChatRequest> = {}): ChatRequest => ({

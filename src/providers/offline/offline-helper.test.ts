@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
-import { understand } from './intents.ts'
-import { offlineReply } from './offline-helper.ts'
+import { offlineReply, understand } from './offline-helper.ts'
 
 const spec = (name: string, properties: readonly string[], required: readonly string[] = []): ToolSpec => ({
   name,

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { baseUrlOf } from './dialects.ts'
+import { baseUrlOf } from './provider-settings.ts'
 
 test('an address loses the slashes it ends with, and no others', () => {
   const of = (baseUrl: string) => baseUrlOf({ kind: 'openai-compatible', model: 'm', baseUrl })

@@ -1,17 +1,19 @@
 /** Sends one request over one connection, and turns errors, web pages, oversized answers and silence into a ProviderFailure. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
-import { ProviderFailure } from '../../runtime/port.ts'
+import { type ChatRequest, type ChatResponse, type ModelChunk, ProviderFailure } from '../../runtime/port.ts'
+import type { Deadline } from './deadline.ts'
 import { codeOf, cut, errorText, failureOf, lengthRefusal, retryAfterMs } from './failure-of-response.ts'
-import type { Fetch } from './provider-settings.ts'
+import type { Fetch, ProviderDeps, WireConfig } from './provider-settings.ts'
 import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './reply-body.ts'
+import type { Reported } from './usage.ts'
 
 /** A server may answer with one JSON document although we requested a stream, but never with a stream where we requested a document. */
-export type Answer =
+type Answer =
   | { readonly type: 'document'; readonly value: unknown }
   | { readonly type: 'stream'; readonly head: Pick<Response, 'status' | 'headers'>; readonly body: Body }
 
-export type Wire = ReturnType<typeof openWire>
+type Wire = ReturnType<typeof openWire>
 
 type Options = BodyLimits & {
   readonly fetch: Fetch
@@ -96,4 +98,34 @@ async function noAnswer(at: { options: Options; response: Response; body: Body; 
 
 function bad(provider: string, what: string): ProviderFailure {
   return new ProviderFailure('bad_response', `provider "${provider}" ${what}`, { provider })
+}
+
+/** The input of a dialect for one attempt at one request. */
+export type Talk = {
+  readonly name: string
+  readonly config: WireConfig
+  readonly deps: ProviderDeps
+  readonly request: ChatRequest
+  readonly deadline: Deadline
+  readonly wire: Wire
+  /** Has no trailing slash. */
+  readonly baseUrl: string
+  readonly maxBytes: number
+}
+
+/** A complete reply. `bytes` counts the model's own text, without the framing around it. */
+export type WireReply = Pick<ChatResponse, 'parts' | 'stop' | 'model' | 'rawProviderPayload'> & {
+  readonly usage: Reported
+  readonly bytes: number
+}
+
+/**
+ * Both functions may throw anything; `http-provider.ts` turns it into a ProviderFailure. Not a generator, because each generator layer
+ * costs a microsecond per chunk.
+ */
+export type Exchange = {
+  /** Returns the next piece as it arrives; undefined at the end. */
+  next(): Promise<ModelChunk | undefined>
+  /** Call once, after the end. */
+  reply(): WireReply
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { testDeps } from '../../../test/support/vendor-fake.ts'
 import type { FailureCode } from '../../runtime/event.ts'
 import { type ModelChunk, ProviderFailure } from '../../runtime/port.ts'
-import { waitMs, withRetry } from './retry.ts'
+import { waitMs, withRetry } from '../http-provider.ts'
 
 type Step = FailureCode | { readonly code: FailureCode; readonly after?: number; readonly shown?: string; readonly status?: number } | 'ok'
 

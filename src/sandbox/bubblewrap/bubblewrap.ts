@@ -3,15 +3,13 @@
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { forbiddenReads } from '../../security/targets/path.ts'
-import type { Ahead, Created, Ended, Environment, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Command } from '../command-pipes.ts'
+import type { Ahead, Created, Ended, Environment, Layer, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { filterProgram } from '../filter/seccomp.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
-import type { Command } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
-import { limitProcess } from '../limits/resource-limits.ts'
-import { watchUse } from '../limits/watch-use.ts'
-import { ownFolder } from '../owner/private-folder.ts'
-import { markOption, sandboxMark } from '../owner/sandbox-mark.ts'
+import { limitProcess, watchUse } from '../limits/process-limits.ts'
+import { markOption, ownFolder, sandboxMark } from '../owner/private-folder.ts'
 import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
 import { isWithin, type Places } from '../protect/places.ts'
@@ -20,16 +18,12 @@ import { type OpenView, openRunningView } from '../transaction/running-view.ts'
 import { createTransactions, type Prepared } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
 import { createGroup } from './cgroup.ts'
-import { describeBubblewrap } from './describe-sandbox.ts'
-import { chooseCover } from './empty-mount.ts'
-import { createLauncher, type Sandboxed, type ViewKind, type Wanted } from './launch-sandbox.ts'
+import { joinNetwork, openLoopback, type SandboxNetwork } from './command-network.ts'
 import { createMounts } from './mounts.ts'
 import { insideUser } from './namespaces.ts'
-import { joinNetwork, type SandboxNetwork } from './proxy-network.ts'
 import { isSetUpFailure, runConfined } from './run-confined.ts'
-import { openLoopback } from './shared-loopback.ts'
-import { createGate, type Gate } from './start-gate.ts'
-import { createWarmSandbox } from './warm-sandbox.ts'
+import { chooseCover } from './view.ts'
+import { createGate, createLauncher, createWarmSandbox, type Gate, type Sandboxed, type ViewKind, type Wanted } from './warm-sandbox.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }
 type Way = Extract<SandboxNetwork, { ok: true }>
@@ -279,4 +273,54 @@ function written(folder: string, name: string, bytes: Uint8Array, mode: number):
 
 function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/** Describes the layers of a bubblewrap sandbox for `doctor` and the receipts. */
+type Described = {
+  readonly settings: SandboxSettings
+  readonly group: string | undefined
+  readonly views: string
+  readonly without: ReadonlySet<Layer>
+}
+
+function describeBubblewrap({ settings, group, views, without }: Described): string[] {
+  const { limits, allowedDomains } = settings
+  const network =
+    allowedDomains.length === 0 ? 'nothing but a loopback of its own' : `a proxy that lets through ${allowedDomains.join(', ')}`
+  const all: readonly (readonly [Layer | 'always', string])[] = [
+    [
+      'mount namespace',
+      `mount namespace: ${settings.workspace} writable, /tmp and HOME private, programs, your own tools and a small /etc read-only, all else absent`,
+    ],
+    ['mount namespace', `private views of the workspace: ${views}`],
+    [
+      'protected paths',
+      'protected paths: git hooks and settings, and what other programs run or obey unasked, are read-only; new ones that running programs watch are refused',
+    ],
+    ['hidden files', 'hidden files: forbidden paths, our state, secrets and what only this user may read cannot be opened'],
+    ['unread files', 'unread files: what matches security.forbidden_reads in the workspace cannot be opened'],
+    ['refused programs', `refused programs: ${settings.forbiddenCommands?.join(', ') || 'none'}`],
+    ['small /etc', 'small /etc: no users, services, keys and other settings of this machine'],
+    ['network namespace', `network namespace: ${network}`],
+    ['pid namespace', 'pid namespace: no process outside is seen; all processes inside end with the command'],
+    ['ipc namespace', 'ipc namespace: no shared memory or message queue of others'],
+    ['nested namespaces', 'nested namespaces: no program inside can make a user namespace, and so no mount of its own'],
+    ['always', 'user, uts and cgroup namespaces, no capabilities, no_new_privs, a session without terminal'],
+    [
+      'seccomp',
+      'seccomp: no ptrace, mounts, new namespaces, io_uring, bpf, keyrings, devices, set-user-ID programs, terminal injection, foreign sockets',
+    ],
+    ['limits', `limits: ${limits.memoryBytes} B of data, ${limits.fileBytes} B a file, ${limits.cpuSeconds} s of processor time a process`],
+    ['limits', commonLimits({ settings, group })],
+    ['environment', 'environment: only what the tool gives; that of our own process cannot be read'],
+  ]
+  return all.filter(([layer]) => layer === 'always' || !without.has(layer)).map(([, words]) => words)
+}
+
+/** Watched from outside; a control group also stops what is quicker than the watcher. */
+function commonLimits({ settings: { limits }, group }: Pick<Described, 'settings' | 'group'>): string {
+  const { totalMemoryBytes = limits.memoryBytes, diskBytes, processes } = limits
+  const written = diskBytes === undefined ? '' : `, ${diskBytes} B written`
+  const watched = `limits of all processes together: ${totalMemoryBytes} B of memory with /tmp${written}, ${processes} processes; beyond, the command is ended`
+  return group === undefined ? watched : `${watched} (control group: ${group})`
 }

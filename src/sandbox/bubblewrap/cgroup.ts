@@ -50,7 +50,7 @@ function places({ limits, root }: { readonly limits: Limits; readonly root: stri
   })
 }
 
-/** More than the watcher allows (watch-use.ts): it tells why it ended a command, and the kernel ends single processes of those that are quicker. */
+/** More than the watcher allows (process-limits.ts): it tells why it ended a command, and the kernel ends single processes of those that are quicker. */
 export function groupMemory({ memoryBytes, totalMemoryBytes = memoryBytes }: Limits): number {
   return Math.floor(totalMemoryBytes * 1.5) + SLACK
 }

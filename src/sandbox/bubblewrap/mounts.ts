@@ -1,10 +1,8 @@
 /** Computes the mounts of a sandbox: the system mounts once, and those of protected names at each command, because names change. */
 
 import type { Ahead, SandboxSettings } from '../confinement.ts'
-import { type Discovered, discover, rootNames } from '../protect/discover.ts'
-import { forbiddenIn, hiddenInView, withForbidden } from '../protect/forbidden.ts'
-import { guardsFor, MOST } from '../protect/protected-mounts.ts'
-import { findUnread } from '../protect/unread-files.ts'
+import { findUnread, forbiddenIn, hiddenInView, withForbidden } from '../protect/forbidden.ts'
+import { type Discovered, discover, guardsFor, MOST, rootNames } from '../protect/protected-mounts.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import { fstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { receiver } from '../command-pipes.ts'
 import { hasBubblewrap } from '../fixture.ts'
 import { fixedPath, install } from '../install.ts'
-import { receiver } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { descriptors, discard, isWaiting, runConfined, startWaiting, type Waiting } from './run-confined.ts'
-import { createGate } from './start-gate.ts'
+import { createGate } from './warm-sandbox.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that are sent away are not tested: ${install}`)
 const real = test.if(hasBubblewrap())

@@ -2,11 +2,20 @@
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
 import { startTick } from '../../kit/proc.ts'
+import {
+  argumentFile,
+  type Command,
+  commandLines,
+  failureCode,
+  failureMark,
+  openInput,
+  openOutput,
+  openReport,
+  type Pipe,
+} from '../command-pipes.ts'
 import type { Ended, SpawnPlan } from '../confinement.ts'
-import { type Command, commandLines, failureCode, failureMark } from '../late-command.ts'
 import type { Libc } from '../libc.ts'
-import type { Watch } from '../limits/watch-use.ts'
-import { argumentFile, openInput, openOutput, openReport, type Pipe } from '../report.ts'
+import type { Watch } from '../limits/process-limits.ts'
 
 /**
  * bubblewrap reads the filter from 3, reports on 4, waits until 6 is closed, and reads its arguments from 7; the shell inside reads the

@@ -1,13 +1,12 @@
 /** Builds bubblewrap's arguments for the file system that a command sees: one part once per sandbox, one part for each command. */
 
-import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Layer, ReadablePath } from '../confinement.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import type { Guard } from '../protect/protected-mounts.ts'
 import { readableMounts } from '../readable.ts'
 import { privateFiles, type Surroundings } from '../surroundings/surroundings.ts'
-import type { Cover } from './empty-mount.ts'
 
 export type View = {
   readonly places: Places
@@ -93,7 +92,7 @@ function hide({ blank, cover }: View, paths: readonly string[]): string[] {
   return paths.flatMap((path) => (statSync(path).isDirectory() ? cover(path) : ['--ro-bind', blank, path]))
 }
 
-export type Guarding = {
+type Guarding = {
   readonly view: View
   readonly guards: readonly Guard[]
   readonly gitStub: string
@@ -147,3 +146,20 @@ export function secretsInside(view: View): string[] {
   const { workspace } = view.places
   return named(view).filter((path) => path !== workspace && isWithin(path, workspace))
 }
+
+/** Returns the arguments of a mount that makes a folder appear empty and refuses all writes. */
+export type Cover = (path: string) => readonly string[]
+
+/**
+ * Chooses the cheapest cover. Prefers the message queue file system: another mount of it creates no new file system and costs a tenth of a tmpfs, and with a limit of
+ * zero bytes (process-limits.ts) nobody can create anything in it. It belongs to the IPC namespace, so a sandbox without its own IPC
+ * namespace, or a kernel without message queues, gets a tmpfs.
+ */
+export function chooseCover(without: ReadonlySet<Layer>): Cover {
+  const limited = !without.has('ipc namespace') && !without.has('limits')
+  return limited && /\tmqueue$/m.test(readFileSync('/proc/filesystems', 'utf8')) ? queue : memory
+}
+
+const queue: Cover = (path) => ['--mqueue', path]
+
+const memory: Cover = (path) => ['--perms', '0555', '--size', '4096', '--tmpfs', path]

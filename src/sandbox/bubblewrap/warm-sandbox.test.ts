@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { commandLines, receiver } from '../command-pipes.ts'
 import { confined, hasBubblewrap, place } from '../fixture.ts'
 import { fixedPath, install } from '../install.ts'
-import { commandLines, receiver } from '../late-command.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that wait are not tested: ${install}`)
 const real = test.if(hasBubblewrap())

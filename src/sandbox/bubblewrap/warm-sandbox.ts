@@ -1,13 +1,24 @@
-/** Keeps sandboxes started for the next commands, so that their namespaces and mounts are ready, and discards idle ones. */
+/** Starts sandboxes that wait for a command, keeps them for the next commands with their namespaces and mounts ready, and discards idle ones. */
 
-import { discard, isWaiting, type Waiting } from './run-confined.ts'
+import { mkdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { receiver } from '../command-pipes.ts'
+import type { Ahead, Layer } from '../confinement.ts'
+import type { Libc } from '../libc.ts'
+import { markOption, sandboxMark } from '../owner/private-folder.ts'
+import type { Prepared, Transactions } from '../transaction/transactions.ts'
+import type { Group } from './cgroup.ts'
+import type { SandboxNetwork } from './command-network.ts'
+import { enterGroup, isolationArguments } from './namespaces.ts'
+import { descriptors, discard, isWaiting, startWaiting, type Waiting } from './run-confined.ts'
+import { type Cover, directWorkspace, type GuardMounts, type View } from './view.ts'
 
 /** What a sandbox is started with; two with the same key are interchangeable. */
 type Keyed = { readonly key: string }
 /** `drop` removes what belongs to a sandbox that gets no command. */
 type Started = { readonly waiting: Waiting; readonly drop?: () => void }
 
-export type WarmSandbox<W extends Keyed, S extends Started> = {
+type WarmSandbox<W extends Keyed, S extends Started> = {
   /** Returns the kept sandbox if it was started with the same key, otherwise a new one. */
   take(wanted: W): S | Error
   /** Starts the next sandbox unless one with the same key is kept. */
@@ -70,6 +81,98 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
     async close() {
       state.closed = true
       await Promise.all([...kept.keys()].map(drop))
+    },
+  }
+}
+
+/** `reading`: a private view that nothing can be written to, so that a command sees what earlier commands left in their caches. */
+export type ViewKind = 'private' | 'reading' | 'direct'
+export type Wanted = GuardMounts & Pick<Ahead, 'caches' | 'loopback'> & { readonly view: ViewKind }
+
+/** `prepared` belongs to a private view. */
+export type Sandboxed = { readonly waiting: Waiting; readonly prepared: Prepared | undefined; drop(): void }
+
+type Launching = {
+  readonly program: string
+  /** Path of our private folder, which marks our processes. */
+  readonly folder: string
+  readonly view: View
+  readonly fixed: () => readonly string[]
+  readonly way: Extract<SandboxNetwork, { ok: true }>
+  readonly gate: Gate
+  readonly group: Group | undefined
+  readonly filter: string | undefined
+  readonly transactions: Transactions
+  readonly libc: Libc
+}
+
+/** Returns a function that starts a sandbox on the workspace itself or on a private view of it. */
+export function createLauncher(launching: Launching): (wanted: Wanted) => Sandboxed | Error {
+  const { program, folder, view, fixed, way, gate, group, filter, transactions, libc } = launching
+  const { without, places } = view
+  const mark = [markOption, sandboxMark(folder)]
+  const words = [program, ...mark, '--args', descriptors.options, '--', ...way.prologue, ...receiver(descriptors.command)]
+  const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
+  return ({ early, late, view: kind, caches, loopback }) => {
+    const prepared = kind === 'direct' ? undefined : attempt(() => transactions.prepare({ readOnly: kind === 'reading', caches }))
+    if (prepared instanceof Error) return prepared
+    const workspace = prepared?.launch.mounts ?? directWorkspace(view)
+    const mounts = [...fixed(), ...workspace, ...early, ...way.mounts, ...gate.arguments, ...late]
+    const options = [...isolationArguments(without, loopback !== undefined), ...mounts, ...last]
+    const argv = [...enterGroup(group?.join ?? []), ...(loopback?.words ?? []), ...(prepared?.launch.before ?? []), ...words]
+    const waiting = startWaiting({ argv, options, env: environmentOf(without), filter, libc })
+    const drop = () => prepared?.transaction.drop()
+    if (!(waiting instanceof Error)) return { waiting, prepared, drop }
+    drop()
+    return waiting
+  }
+}
+
+/** Passes our whole environment on only in tests, to show the probe what a careless start would leak. */
+function environmentOf(without: ReadonlySet<Layer>): { [name: string]: string } {
+  if (!without.has('environment')) return {}
+  return Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}
+
+function attempt<T>(make: () => T): T | Error {
+  try {
+    return make()
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+/** Keeps a waiting sandbox from continuing when our process ends: the kernel then closes our descriptor, which looks like "go". */
+export type Gate = {
+  /** bubblewrap's arguments: wait, then fail unless the gate is open. */
+  readonly arguments: readonly string[]
+  /** Opens the gate while a command runs. */
+  open(): void
+  shut(): void
+}
+
+/** The gate in the command line of a sandbox: `--ro-bind …/gate /.gate`. */
+export const gateArgument = { option: '--ro-bind', name: 'gate', at: '/.gate' } as const
+
+/**
+ * The gate is open while a folder exists in a read-only mount: bubblewrap mounts on that folder and cannot create it. Without the gate,
+ * bubblewrap would continue to the protected names and permanently create those that have no place holder.
+ */
+export function createGate({ folder, cover, sealed }: { readonly folder: string; readonly cover: Cover; readonly sealed: boolean }): Gate {
+  const { option, name, at } = gateArgument
+  const gate = join(folder, name)
+  const [closed, opened] = [join(gate, 'shut'), join(gate, 'open')]
+  mkdirSync(closed, { recursive: true })
+  let commands = 0
+  return {
+    arguments: sealed
+      ? [option, gate, at, '--file', descriptors.go, '/.go', ...cover(`${at}/open`), ...cover(at)]
+      : ['--file', descriptors.go, join(folder, 'go')],
+    open() {
+      if (++commands === 1) renameSync(closed, opened)
+    },
+    shut() {
+      if (--commands === 0) renameSync(opened, closed)
     },
   }
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { filterProgram } from './seccomp.ts'
-import { type SyscallName, syscallNumbers } from './syscalls.ts'
+import { filterProgram, type SyscallName, syscallNumbers } from './seccomp.ts'
 
 const ALLOW = 0x7fff0000
 const KILL = 0x80000000

@@ -1,9 +1,88 @@
 /** Builds the system-call filter as the bytes of a classic BPF program for the kernel. */
 
-import { type SyscallName, syscallNumbers } from './syscalls.ts'
+/** Maps each call that the filter judges to its numbers [x86_64, aarch64]; -1 where the architecture has no such call. */
+export const syscallNumbers = {
+  // other processes' memory and files
+  ptrace: [101, 117],
+  process_vm_readv: [310, 270],
+  process_vm_writev: [311, 271],
+  process_madvise: [440, 440],
+  pidfd_getfd: [438, 438],
+  kcmp: [312, 272],
+  // mounts and namespaces
+  mount: [165, 40],
+  umount2: [166, 39],
+  pivot_root: [155, 41],
+  chroot: [161, 51],
+  open_tree: [428, 428],
+  move_mount: [429, 429],
+  fsopen: [430, 430],
+  fsconfig: [431, 431],
+  fsmount: [432, 432],
+  fspick: [433, 433],
+  mount_setattr: [442, 442],
+  open_tree_attr: [467, 467],
+  unshare: [272, 97],
+  setns: [308, 268],
+  // kernel interfaces with a history of security bugs
+  add_key: [248, 217],
+  request_key: [249, 218],
+  keyctl: [250, 219],
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  userfaultfd: [323, 282],
+  io_uring_setup: [425, 425],
+  io_uring_enter: [426, 426],
+  io_uring_register: [427, 427],
+  fanotify_init: [300, 262],
+  open_by_handle_at: [304, 265],
+  // the machine itself
+  kexec_load: [246, 104],
+  kexec_file_load: [320, 294],
+  init_module: [175, 105],
+  finit_module: [313, 273],
+  delete_module: [176, 106],
+  reboot: [169, 142],
+  swapon: [167, 224],
+  swapoff: [168, 225],
+  acct: [163, 89],
+  quotactl: [179, 60],
+  quotactl_fd: [443, 443],
+  syslog: [103, 116],
+  vhangup: [153, 58],
+  settimeofday: [164, 170],
+  clock_settime: [227, 112],
+  clock_adjtime: [305, 266],
+  adjtimex: [159, 171],
+  sethostname: [170, 161],
+  setdomainname: [171, 162],
+  iopl: [172, -1],
+  ioperm: [173, -1],
+  modify_ldt: [154, -1],
+  uselib: [134, -1],
+  lookup_dcookie: [212, 18],
+  // judged by their arguments
+  clone: [56, 220],
+  clone3: [435, 435],
+  ioctl: [16, 29],
+  socket: [41, 198],
+  socketpair: [53, 199],
+  mknod: [133, -1],
+  mknodat: [259, 33],
+  open: [2, -1],
+  openat: [257, 56],
+  openat2: [437, 437],
+  creat: [85, -1],
+  chmod: [90, -1],
+  fchmod: [91, 52],
+  fchmodat: [268, 53],
+  fchmodat2: [452, 452],
+} as const satisfies { readonly [name: string]: readonly [number, number] }
+
+export type SyscallName = keyof typeof syscallNumbers
 
 /** `inet`: allow internet sockets, because the network namespace is closed anyway. `unix`: allow named local sockets too. */
-export type FilterQuestion = { readonly arch: 'x64' | 'arm64'; readonly inet: boolean; readonly unix: boolean }
+type FilterQuestion = { readonly arch: 'x64' | 'arm64'; readonly inet: boolean; readonly unix: boolean }
 
 type Instruction = { readonly code: number; readonly yes?: number; readonly no?: number; readonly k: number }
 

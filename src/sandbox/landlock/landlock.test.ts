@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { createSandbox } from '../create-sandbox.ts'
 import { confined, spawnPlain } from '../fixture.ts'
 import { openLibc } from '../libc.ts'
-import { prepareGround } from '../probe/ground.ts'
+import { prepareGround } from '../probe/probe-fixture.ts'
 import { probeSandbox } from '../run-probes.ts'
-import { landlockVersion } from './landlock-launch.ts'
-import { grantedAccess, handledAccess, ruleBytes, rulesetBytes } from './landlock-rules.ts'
+import { grantedAccess, handledAccess, landlockVersion, ruleBytes, rulesetBytes } from './landlock-launch.ts'
 
 const version = landlockVersion(openLibc())
 if (version === 0) console.warn('landlock is not tested: this kernel has none')

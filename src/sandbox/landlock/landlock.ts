@@ -2,15 +2,14 @@
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { failureMark } from '../command-pipes.ts'
 import type { Created, Ended, SandboxSettings, SpawnPlan } from '../confinement.ts'
-import { failureMark } from '../late-command.ts'
 import { openLibc } from '../libc.ts'
 import { ownFolder } from '../owner/private-folder.ts'
-import { forbiddenIn } from '../protect/forbidden.ts'
+import { findUnread, forbiddenIn } from '../protect/forbidden.ts'
 import { isWithin, type Places } from '../protect/places.ts'
-import { findUnread } from '../protect/unread-files.ts'
 import { withoutMounts } from '../readable.ts'
-import { privateBelow } from '../surroundings/private-files.ts'
+import { privateBelow } from '../surroundings/system-files.ts'
 import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
 
 type Making = { readonly settings: SandboxSettings; readonly places: Places }

@@ -2,9 +2,9 @@
 
 import { mkdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { createGate, gateArgument } from '../bubblewrap/start-gate.ts'
+import { createGate, gateArgument } from '../bubblewrap/warm-sandbox.ts'
 import { fixedPath } from '../install.ts'
-import { markOption, sandboxMark } from './sandbox-mark.ts'
+import { markOption, sandboxMark } from './private-folder.ts'
 
 /** The number of our own PID namespace. */
 export function namespace(): string {

@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import { given } from '../../../test/support/needs.ts'
 import { confined, hasBubblewrap, place } from '../fixture.ts'
 import { commandOf, deadFolder, folderIn, namespace, runs, spawned, until, waitingAt } from './leftovers.fixture.ts'
-import { clearLeftovers } from './private-folder.ts'
-import { markOption, sandboxMark } from './sandbox-mark.ts'
+import { clearLeftovers, markOption, sandboxMark } from './private-folder.ts'
 
 const real = test.if(hasBubblewrap())
 

@@ -1,13 +1,16 @@
-/** Creates a sandbox's private folder in our state, for its filter and proxy socket; the name of the folder identifies its owner. */
+/**
+ * Creates a sandbox's private folder in our state, for its filter and proxy socket. The name of the folder identifies its owner, and marks
+ * the sandbox's processes in their command line, so that the next start finds and ends those whose owner was killed.
+ */
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { statFields } from '../../kit/proc.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import type { Log } from '../confinement.ts'
-import { endLeftovers } from './leftovers.ts'
-import { sandboxMark } from './sandbox-mark.ts'
+import { type Libc, openLibc } from '../libc.ts'
 
-export type OwnFolder = { readonly ok: true; readonly path: string; remove(): void } | { readonly ok: false; readonly missing: string }
+type OwnFolder = { readonly ok: true; readonly path: string; remove(): void } | { readonly ok: false; readonly missing: string }
 
 /** Also ends the sandbox processes of dead owners and removes their folders. */
 export function ownFolder(stateHome: string, log: Log): OwnFolder {
@@ -79,4 +82,57 @@ function namesIn(folder: string): string[] {
   } catch {
     return []
   }
+}
+
+/** These numbers are equal on every architecture that we support. */
+const PIDFD_SEND_SIGNAL = 424n
+const PIDFD_OPEN = 434n
+const SIGKILL = 9n
+
+/**
+ * Ends every bubblewrap process of this user that carries one of these marks: the inner process waits for the outer one without limit, and
+ * nothing else ends it when the outer one ends first. A mark stands for one private folder, whose name tells the owner and is never reused.
+ * @returns how many processes it ended
+ */
+function endLeftovers(marks: ReadonlySet<string>): number {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const found = pids.filter((pid) => isLeftover(pid, marks))
+  if (found.length === 0) return 0
+  const libc = openLibc()
+  return found.filter((pid) => end(libc, pid, marks)).length
+}
+
+/** Returns false for a process that cannot be read. */
+function isLeftover(pid: string, marks: ReadonlySet<string>): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const at = words.indexOf(markOption)
+    return (
+      at >= 0 &&
+      marks.has(words[at + 1] ?? '') &&
+      statSync(`/proc/${pid}`).uid === process.geteuid?.() &&
+      /^bwrap( \(deleted\))?$/.test(basename(readlinkSync(`/proc/${pid}/exe`)))
+    )
+  } catch {
+    return false
+  }
+}
+
+/** Holds the process by a handle and checks it again, because its process number may belong to another process by now. */
+function end(libc: Libc, pid: string, marks: ReadonlySet<string>): boolean {
+  const handle = Number(libc.syscall(PIDFD_OPEN, BigInt(pid), 0n, 0n, 0n, 0n))
+  if (handle < 0) return false
+  try {
+    return isLeftover(pid, marks) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
+  } finally {
+    closeSync(handle)
+  }
+}
+
+/** bubblewrap removes an environment variable that nobody has set: the option has no effect and can carry a name. */
+export const markOption = '--unsetenv'
+
+/** @returns a name that identifies the sandbox's private folder and does not tell a command where that is */
+export function sandboxMark(folder: string): string {
+  return `sandbox_${sha256(realpathSync(folder)).slice(0, 32)}`
 }

@@ -1,8 +1,7 @@
 /** Defines an attempt to escape from a sandbox and formats its outcome. */
 
 import type { Environment, Layer, SandboxName } from '../confinement.ts'
-import type { Ground } from './ground.ts'
-import type { Outside } from './outside.ts'
+import type { Ground, Outside } from './probe-fixture.ts'
 
 /** The environment in which the attempts run. */
 export type Field = {

@@ -1,7 +1,11 @@
-/** Guards forbidden paths inside the workspace: commands cannot read, list, replace or move them, nor create missing ones. */
+/**
+ * Guards forbidden paths inside the workspace: commands cannot read, list, replace or move them, nor create missing ones. Also finds the
+ * files that commands may not read, by the patterns of the operator.
+ */
 
-import { existsSync, lstatSync } from 'node:fs'
-import { dirname, relative } from 'node:path'
+import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { forbiddenReads, type ReadQuestion } from '../../security/targets/path.ts'
 import { isWithin } from './places.ts'
 import { type Guard, type Guards, rank, walk } from './protected-mounts.ts'
 
@@ -46,4 +50,47 @@ export function hiddenInView({ workspace, forbidden }: Omit<Hiding, 'guards'>): 
     const safe = stat !== undefined && !stat.isSymbolicLink() && isWithin(path, workspace)
     return safe ? [{ type: 'hide' as const, path, inode: stat.ino }] : []
   })
+}
+
+/** Looking through so many folders takes some 30 ms. */
+const FOLDERS = 4_000
+/** Each file costs a mount: a hundred take 10 ms. */
+const MOST = 100
+/** Packages and build results: their files come from others, or can be made again. */
+const skipped = new Set(['node_modules', 'site-packages', '.git', 'target', '__pycache__'])
+
+/** `folders`: how many it looked through. */
+type Unread = { readonly files: readonly string[]; readonly complete: boolean; readonly folders: number }
+
+/** Nearest to the root first. A link stands for the file that it leads to, if that lies in the workspace. */
+export function findUnread(question: ReadQuestion): Unread {
+  const { workspace, patterns } = question
+  if (patterns.length === 0) return { files: [], complete: true, folders: 0 }
+  const isUnread = forbiddenReads(question)
+  const files: string[] = []
+  const queue = [workspace]
+  for (let at = 0; at < queue.length; at++) {
+    const folder = queue[at] ?? workspace
+    if (at >= FOLDERS) return { files: files.slice(0, MOST), complete: false, folders: at }
+    for (const entry of list(folder)) {
+      const path = join(folder, entry.name)
+      if (entry.isDirectory() && !skipped.has(entry.name)) queue.push(path)
+      else if (entry.isFile() && isUnread(path)) files.push(path)
+      else if (entry.isSymbolicLink() && isUnread(path)) files.push(...linkTargetIn(path, workspace))
+    }
+  }
+  return { files: [...new Set(files)].slice(0, MOST), complete: files.length <= MOST, folders: queue.length }
+}
+
+function linkTargetIn(link: string, workspace: string): string[] {
+  const real = existsSync(link) ? realpathSync(link) : workspace
+  return real !== workspace && isWithin(real, workspace) ? [real] : []
+}
+
+function list(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return []
+  }
 }

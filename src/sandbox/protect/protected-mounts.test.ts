@@ -3,9 +3,8 @@ import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileS
 import { join } from 'node:path'
 import { place } from '../fixture.ts'
 import { openLibc } from '../libc.ts'
-import { discover } from './discover.ts'
 import { createStubs, isStub } from './placeholders.ts'
-import { guardsFor, MOST, protectedIn } from './protected-mounts.ts'
+import { discover, guardsFor, MOST, protectedIn } from './protected-mounts.ts'
 
 const guards = (
   workspace: string,

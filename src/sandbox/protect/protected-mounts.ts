@@ -1,8 +1,9 @@
-/** Computes the mounts that keep protected names in the workspace unchanged, whether they exist yet or not. */
+/** Finds the protected names in the workspace, and computes the mounts that keep them unchanged, whether they exist yet or not. */
 
-import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { protectedRows, watchedNames } from '../../security/targets/protected.ts'
+import { protectedRows, spelt, watchedNames } from '../../security/targets/protected.ts'
+
 import { isStub } from './placeholders.ts'
 import { isWithin } from './places.ts'
 
@@ -25,7 +26,7 @@ export type Guard = {
 
 export type Guards = { readonly ok: true; readonly guards: readonly Guard[] } | { readonly ok: false; readonly message: string }
 
-export type Guarded = {
+type Guarded = {
   readonly workspace: string
   /** Absolute or relative to the workspace. Paths outside the workspace are read-only or hidden anyway. */
   readonly extra: readonly string[]
@@ -115,4 +116,77 @@ function look(path: string): Stats | undefined {
 
 function linkMessage(path: string): string {
   return `${path}: this protected name is a symbolic link, which cannot be protected; replace it by a real file or folder, then try again`
+}
+
+/** Limits of the search for names. */
+const DEPTH = 3
+const FOLDERS = 2_000
+
+/** All paths are relative to `workspace`. */
+export type Discovered = {
+  /** Folders with a `.git`; always includes '' (the workspace itself). */
+  readonly repositories: readonly string[]
+  /** Existing protected names, nearest to the root first, without `.git`. */
+  readonly names: readonly string[]
+  /** False when the search reached its limit. */
+  readonly complete: boolean
+}
+
+/** Finds the git repositories and protected names (security/targets/protected.ts) that the sandbox must guard in a workspace. */
+export function discover(workspace: string): Discovered {
+  const repositories = new Set([''])
+  const names: string[] = []
+  let level = ['']
+  let seen = 0
+  for (let depth = 0; depth <= DEPTH && level.length > 0; depth++) {
+    const next: string[] = []
+    for (const folder of level) {
+      if (++seen > FOLDERS) return { repositories: [...repositories], names, complete: false }
+      const entries = list(join(workspace, folder))
+      names.push(...namesAmong(entries, workspace, folder))
+      for (const entry of entries) {
+        if (entry.name === '.git') repositories.add(folder)
+        else if (entry.isDirectory() && entry.name !== 'node_modules' && !entry.name.startsWith('.')) next.push(join(folder, entry.name))
+      }
+    }
+    level = next
+  }
+  return { repositories: [...repositories], names, complete: true }
+}
+
+/** Searches the workspace folder only, not the folders below it; excludes `.git`. */
+export function rootNames(workspace: string): string[] {
+  return namesAmong(list(workspace), workspace, '')
+}
+
+function namesAmong(entries: readonly Dirent[], workspace: string, folder: string): string[] {
+  return entries
+    .filter(({ name }) => name !== '.git')
+    .flatMap((entry) => {
+      const rests = protectedRows(entry.name).map(([, ...rest]) => rest)
+      const path = join(folder, entry.name)
+      return rests.some((rest) => rest.length === 0) ? [path] : rests.flatMap((rest) => following({ workspace, path, entry, rest }))
+    })
+}
+
+type Following = { readonly workspace: string; readonly path: string; readonly entry: Dirent; readonly rest: readonly string[] }
+
+/**
+ * Finds the rest of a protected row below `path`, in any spelling. A symbolic link in the middle stands for everything that it leads to.
+ */
+function following({ workspace, path, entry, rest: [name, ...rest] }: Following): string[] {
+  if (name === undefined) return [path]
+  const at = join(workspace, path)
+  if (entry.isSymbolicLink()) return existsSync(join(at, name, ...rest)) ? [path] : []
+  return list(at)
+    .filter((entry) => spelt(entry.name) === name)
+    .flatMap((entry) => following({ workspace, path: join(path, entry.name), entry, rest }))
+}
+
+function list(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return []
+  }
 }

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { needs } from '../../../test/support/needs.ts'
 import { securityRows } from '../../security/settings.ts'
 import { confined, place } from '../fixture.ts'
-import { findUnread } from './unread-files.ts'
+import { findUnread } from './forbidden.ts'
 
 const patterns = securityRows.forbidden_reads.default
 const CANARY = 'canary-9f2'

@@ -6,8 +6,8 @@ import { basename, join } from 'node:path'
 import { insideUser } from '../bubblewrap/namespaces.ts'
 import type { GitUser } from '../confinement.ts'
 import { commandHome } from './command-home.ts'
-import { prepareEtc } from './etc-folder.ts'
 import { nameOf } from './surroundings.ts'
+import { prepareEtc } from './system-files.ts'
 
 /** Puts a link to it into a new state folder: to make and remove its many links costs more than most commands. */
 export function shareEtc(stateHome: string, gitUser: GitUser = {}): void {

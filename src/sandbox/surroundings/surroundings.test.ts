@@ -5,7 +5,7 @@ import { isDeep } from '../../../test/support/tier.ts'
 import { confined, hasBubblewrap, type Place, place } from '../fixture.ts'
 import { fixedPath } from '../install.ts'
 import { cacheUse, tidyCaches } from './command-home.ts'
-import { prepareEtc } from './etc-folder.ts'
+import { prepareEtc } from './system-files.ts'
 import { findToolchains } from './toolchains.ts'
 
 const real = test.if(hasBubblewrap())

@@ -22,9 +22,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { CacheOwner } from '../confinement.ts'
 import { type Libc, openLibc } from '../libc.ts'
-import { bytePath, bytesOf, createAttributes, lookAt, namesIn } from './layer-files.ts'
-import { createPause } from './pause.ts'
-import { removeTree, widen } from './remove-tree.ts'
+import { bytePath, bytesOf, createAttributes, createPause, lookAt, namesIn, removeTree, widen } from './layer-files.ts'
 import { isWhiteout, join } from './walk-upper.ts'
 
 export type CacheLayer = {

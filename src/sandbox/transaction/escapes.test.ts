@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { needs } from '../../../test/support/needs.ts'
 import type { Layer } from '../confinement.ts'
 import { confined } from '../fixture.ts'
-import { overlayLaunch } from './overlay-launch.ts'
+import { overlayLaunch } from './overlay-support.ts'
 
 const real = test.if(needs('bwrap'))
 const python = test.if(needs('bwrap', 'python3'))

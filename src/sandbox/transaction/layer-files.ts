@@ -1,9 +1,25 @@
-/** Reads files, folders and extended attributes by names of any bytes; a path is a string with one character per byte (latin1). */
+/**
+ * Reads and removes files, folders and extended attributes by names of any bytes, in slices that let the rest of the process work; a path is
+ * a string with one character per byte (latin1).
+ */
 
 import { ptr } from 'bun:ffi'
-import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  rmdirSync,
+  type Stats,
+  unlinkSync,
+} from 'node:fs'
+import { fixedPath } from '../install.ts'
 import type { Libc } from '../libc.ts'
-import type { Pause } from './pause.ts'
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
 /** The number of the system call that lists a folder. */
@@ -29,7 +45,7 @@ export function linkTarget(path: string): string {
 }
 
 /** Opens a regular file; a link, or what is not a regular file, is an error. */
-export function openRegular(path: string): number {
+function openRegular(path: string): number {
   const descriptor = openSync(bytesOf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   if (fstatSync(descriptor).isFile()) return descriptor
   closeSync(descriptor)
@@ -131,4 +147,57 @@ export function createAttributes(libc: Libc): Attributes {
       for (const one of list.toString('latin1', 0, size).split('\0')) if (one.startsWith(PLANTED)) libc.lremovexattr(name, ended(one))
     },
   }
+}
+
+export type Pause = () => Promise<void>
+
+/** How long the event loop may wait, in milliseconds. */
+const SLICE_MS = 4
+
+/** @returns a function to await often: it waits only at the end of a slice */
+export function createPause(): Pause {
+  const state = { since: performance.now() }
+  const done = Promise.resolve()
+  const wait = async () => {
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    state.since = performance.now()
+  }
+  return () => (performance.now() - state.since < SLICE_MS ? done : wait())
+}
+
+/** Removing so many names takes some 20 ms. */
+const AT_ONCE = 1_000
+
+/** Folders may lack permissions: the kernel makes such ones for its own use, and a command can make others. */
+const script = 'chmod -R u+rwX -- "$1" 2>/dev/null; rm -rf -- "$1"'
+
+/** A small folder is gone when it returns; another process removes the rest of a large one. */
+export function removeTree(folder: string): void {
+  try {
+    removeSome(bytePath(folder), { left: AT_ONCE })
+  } catch {
+    const env = { PATH: fixedPath }
+    Bun.spawn(['/bin/sh', '-c', script, 'sh', folder], { cwd: '/', env, stdio: ['ignore', 'ignore', 'ignore'], detached: true }).unref()
+  }
+}
+
+/** @throws Error when there is more to remove than `budget` allows, or something cannot be removed this way */
+function removeSome(path: string, budget: { left: number }): void {
+  const stat = lstatSync(bytesOf(path), { throwIfNoEntry: false })
+  if (stat === undefined) return
+  if (--budget.left < 0) throw new Error('too much to remove at once')
+  if (!stat.isDirectory()) {
+    unlinkSync(bytesOf(path))
+    return
+  }
+  widen(path, stat, 0o700)
+  // The kernel keeps the size of a folder that was large once.
+  if (stat.size > 200 * AT_ONCE) throw new Error('too much to read at once')
+  for (const name of readdirSync(bytesOf(path), { encoding: 'buffer' })) removeSome(`${path}/${name.toString('latin1')}`, budget)
+  rmdirSync(bytesOf(path))
+}
+
+/** Gives us the missing permissions for a file or folder of ours. */
+export function widen(path: string, { mode }: Pick<Stats, 'mode'>, needed: number): void {
+  if ((mode & needed) !== needed) chmodSync(bytesOf(path), (mode & 0o7777) | needed)
 }

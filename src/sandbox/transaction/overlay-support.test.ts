@@ -6,8 +6,8 @@ import { createSandbox } from '../create-sandbox.ts'
 import { confined, place } from '../fixture.ts'
 import { fixedPath } from '../install.ts'
 import { openLibc } from '../libc.ts'
+import { subMountOf } from '../verify.ts'
 import { tryOverlay } from './overlay-support.ts'
-import { subMountOf } from './sub-mounts.ts'
 
 const real = test.if(needs('bwrap'))
 const namespaces = test.if(needs('bwrap', 'unshare'))

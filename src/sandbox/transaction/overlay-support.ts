@@ -1,13 +1,13 @@
-/** Finds out by a trial whether an overlay of the workspace works here, how it is mounted, and where its layers can lie. */
+/** Finds out by a trial, which takes some 10 ms, whether an overlay of the workspace works here and how it is mounted, and keeps the result. */
 
-import { existsSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fixedPath, hasOption } from '../install.ts'
 import type { Libc } from '../libc.ts'
 import { isWithin, type Places } from '../protect/places.ts'
+import { trialKey } from '../trial-key.ts'
 import { bytePath, createAttributes, lookAt } from './layer-files.ts'
-import { type OverlayWay, overlayLaunch, type Programs } from './overlay-launch.ts'
 import { createTransaction, type Transaction } from './transaction-folder.ts'
 import { isWhiteout } from './walk-upper.ts'
 
@@ -16,7 +16,7 @@ export type OverlaySupport =
   | { readonly ok: true; readonly way: OverlayWay; readonly programs: Programs; readonly base: string; readonly caches: string }
   | { readonly ok: false; readonly why: string }
 
-export type Trying = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
+type Trying = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
 
 /** Only a mount that hangs takes this long. */
 const TRIAL_MS = 10_000
@@ -98,4 +98,90 @@ function unexpected(libc: Libc, up: string): string | undefined {
   const gone = ['gone', 'empty'].map((name) => lookAt(at(name)))
   if (!gone.every((stat) => stat !== undefined && isWhiteout(stat))) return 'the layer does not tell what was removed'
   return createAttributes(libc).isOpaque(at('folder')) ? undefined : 'the layer does not tell what was replaced'
+}
+
+/** `bubblewrap`: it mounts the overlay itself, from version 0.11 on. `unshare`: a shell mounts it before bubblewrap starts. */
+type OverlayWay = 'bubblewrap' | 'unshare'
+
+export type OverlayLaunch = {
+  /** Words that stand before the name of bubblewrap. */
+  readonly before: readonly string[]
+  /** bubblewrap's own arguments. */
+  readonly mounts: readonly string[]
+}
+
+type Launching = {
+  readonly way: OverlayWay
+  /** The folder of the transaction. */
+  readonly folder: string
+  readonly workspace: string
+  readonly programs: Programs
+  /** Nothing can be written to the view. */
+  readonly readOnly?: boolean
+}
+
+/** Absolute paths. */
+type Programs = { readonly unshare: string; readonly mount: string }
+
+/**
+ * Relative names need no escaping and keep our paths out of the command's /proc/self/mountinfo. Without `userxattr` removing a folder ends
+ * in an input/output error. `volatile` leaves out a flush to the disk for each file that is copied.
+ */
+const script = `cd -- "$1" && "$2" -i -n -t overlay overlay -o lowerdir=cache:lower,upperdir=up,workdir=work,userxattr,volatile mnt && cd / && shift 2 && exec "$@"`
+
+/** Builds the words that put an overlay in the place of the workspace, for both versions of bubblewrap. */
+export function overlayLaunch({ way, folder, workspace, programs, readOnly = false }: Launching): OverlayLaunch {
+  if (way === 'unshare')
+    return {
+      before: [programs.unshare, '-Urm', '/bin/sh', '-c', script, 'sh', folder, programs.mount],
+      mounts: [readOnly ? '--ro-bind' : '--bind', join(folder, 'mnt'), workspace],
+    }
+  // bubblewrap takes the lowest layer first.
+  const layers = ['--overlay-src', workspace, '--overlay-src', join(folder, 'cache')]
+  const overlay = [...layers, '--overlay', join(folder, 'up'), join(folder, 'work'), workspace]
+  return { before: [], mounts: readOnly ? [...overlay, '--remount-ro', workspace] : overlay }
+}
+
+/** @returns the stored result until something changes that could change it, else a new one. A failure is never stored, because somebody may fix the cause. */
+export async function overlaySupport(trying: Trying): Promise<{ readonly support: OverlaySupport; readonly stored: boolean }> {
+  const key = keyOf(trying.places)
+  const kept = read(trying.places, key)
+  if (kept !== undefined) return { support: kept, stored: true }
+  const support = await tryOverlay(trying)
+  if (support.ok) store(trying.places, { key, support })
+  return { support, stored: false }
+}
+
+export function forgetSupport(places: Places): void {
+  rmSync(fileOf(places), { force: true })
+}
+
+function fileOf({ stateHome }: Places): string {
+  return join(stateHome, 'run', 'overlay-works')
+}
+
+/** The file systems decide too. */
+function keyOf({ workspace, stateHome }: Places): string {
+  const devices = [workspace, stateHome].map((path) => statSync(path, { throwIfNoEntry: false })?.dev)
+  return [workspace, ...devices, process.env.TMPDIR, trialKey()].join('\n')
+}
+
+/** We wrote the file ourselves, into a folder that nobody else can write to. */
+function read(places: Places, key: string): OverlaySupport | undefined {
+  try {
+    const kept: { readonly key: string; readonly support: OverlaySupport } = JSON.parse(readFileSync(fileOf(places), 'utf8'))
+    return kept.key === key ? kept.support : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Without a stored result every process runs the trial. */
+function store(places: Places, kept: { readonly key: string; readonly support: OverlaySupport }): void {
+  try {
+    mkdirSync(dirname(fileOf(places)), { recursive: true, mode: 0o700 })
+    writeFileSync(fileOf(places), JSON.stringify(kept), { mode: 0o600 })
+  } catch {
+    // The state folder is read-only.
+  }
 }

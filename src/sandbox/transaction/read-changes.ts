@@ -2,12 +2,14 @@
 
 import { chmodSync, type Stats } from 'node:fs'
 import type { Change, EntryState } from '../../runtime/changes.ts'
+import type { Log, PrivateView } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
-import { bytePath, bytesOf, createFileHasher, linkTarget } from './layer-files.ts'
-import { createPause } from './pause.ts'
+import { type CacheLayer, keepCaches } from './cache-layer.ts'
+import { bytePath, bytesOf, createFileHasher, createPause, linkTarget } from './layer-files.ts'
+import type { Transaction } from './transaction-folder.ts'
 import { type Difference, join, type Walked, walkUpper } from './walk-upper.ts'
 
-export type Reading = {
+type Reading = {
   /** Absolute paths. */
   readonly up: string
   readonly workspace: string
@@ -16,16 +18,16 @@ export type Reading = {
   readonly signal?: AbortSignal
 }
 
-export type ReadLimits = { readonly changes: number; readonly bytes: number }
+type ReadLimits = { readonly changes: number; readonly bytes: number }
 
-export type ReadChanges = {
+type ReadChanges = {
   readonly changes: readonly Change[]
   /** Cache folders, relative to the workspace, with one character per byte. */
   readonly caches: readonly string[]
 }
 
 /** More changes than any build makes outside its caches, and as many bytes as are hashed in some ten seconds. */
-export const usualLimits: ReadLimits = { changes: 200_000, bytes: 8 * 2 ** 30 }
+const usualLimits: ReadLimits = { changes: 200_000, bytes: 8 * 2 ** 30 }
 
 /** Above this number the digests before the command are left out: they cost as much as those after it, and only people read them. */
 const MOST_BEFORE = 1_000
@@ -147,5 +149,42 @@ function named({ path, ...states }: { readonly path: string } & Pick<Change, 'be
     ...(Buffer.from(text).equals(bytes) ? {} : { bytes: bytes.toString('base64') }),
     ...(before && { before }),
     ...(after && { after }),
+  }
+}
+
+type Viewing = {
+  readonly transaction: Transaction
+  readonly workspace: string
+  readonly libc: Libc
+  readonly cache: CacheLayer
+  readonly log: Log
+}
+
+/** Gives the caller of a command what the command changed; reads it at the first request. */
+export function createPrivateView({ transaction, workspace, libc, cache, log }: Viewing): PrivateView {
+  const { id, folder, drop } = transaction
+  const up = `${folder}/up`
+  const state: { read?: Promise<ReadChanges> } = {}
+  const read = async (signal?: AbortSignal) => {
+    const found = await readChanges({ up, workspace, libc, signal })
+    try {
+      cache.setAside(folder, found.caches)
+    } catch (error) {
+      notKept(error)
+    }
+    return found
+  }
+  const notKept = (error: unknown) => log('debug', 'sandbox: caches of a command were not kept', { why: String(error) })
+  const once = (signal?: AbortSignal) => {
+    state.read ??= read(signal)
+    return state.read
+  }
+  return {
+    id,
+    folder,
+    changes: async (signal) => (await once(signal)).changes,
+    caches: async () => (await once()).caches.map((path) => bytesOf(path).toString()),
+    keepCaches: () => keepCaches(folder, false).catch(notKept),
+    drop,
   }
 }

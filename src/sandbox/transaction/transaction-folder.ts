@@ -3,7 +3,7 @@
 import { chmodSync, linkSync, mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ownerName } from '../owner/private-folder.ts'
-import { removeTree } from './remove-tree.ts'
+import { removeTree } from './layer-files.ts'
 
 /**
  * `up` receives what the command writes, `work` belongs to the kernel, `mnt` is the mount point, and `lower` and `cache` are links to the

@@ -3,9 +3,7 @@
 import type { Stats } from 'node:fs'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { Libc } from '../libc.ts'
-import { createAttributes, lookAt, pieces } from './layer-files.ts'
-import type { Pause } from './pause.ts'
-import { widen } from './remove-tree.ts'
+import { createAttributes, lookAt, type Pause, pieces, widen } from './layer-files.ts'
 
 /** `path` is relative to the workspace, with one character per byte. */
 export type Difference = { readonly path: string; readonly before?: Stats; readonly after?: Stats }

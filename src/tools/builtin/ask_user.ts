@@ -1,8 +1,7 @@
 /** Defines the tool ask_user, which asks the user a question when a user is connected. */
 
 import type { Schema } from '../../runtime/port.ts'
-import { done, fail } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, fail, type ToolKind } from '../tool-kind.ts'
 
 /** Resolves to undefined when the user gave no answer (end of input). Settles or rejects soon after the signal fires. */
 export type Ask = (question: string, signal: AbortSignal) => Promise<string | undefined>

@@ -2,8 +2,7 @@
 
 import { count } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
-import { done, refused, textOr } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Files } from './files.ts'
 
 const parameters = {

@@ -1,8 +1,7 @@
 /** Defines the tool file_edit, which replaces one exact, unique piece of a text file. */
 
 import type { Schema } from '../../runtime/port.ts'
-import { done, refused, textOr } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Files } from './files.ts'
 
 const parameters = {

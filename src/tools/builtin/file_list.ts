@@ -1,8 +1,7 @@
 /** Defines the tool file_list, which lists the entries of a folder, one per line. */
 
 import type { Schema } from '../../runtime/port.ts'
-import { done, refused, textOr } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Entry, Files, Listing } from './files.ts'
 
 const MAX_ENTRIES = 500

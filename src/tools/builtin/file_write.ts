@@ -1,8 +1,7 @@
 /** Defines the tool file_write, which creates a text file with its folders, or replaces the file atomically. */
 
 import type { Schema } from '../../runtime/port.ts'
-import { done, refused, textOr } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Files } from './files.ts'
 
 const parameters = {

@@ -1,5 +1,8 @@
-/** Finds lines by regular expression and reads files only through the workspace. */
+/** Finds lines by regular expression, with ripgrep or our own search, and reads files only through the workspace. */
 
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Ended, Environment, Spawn } from '../process.ts'
 import type { Files } from './files.ts'
 
 export type Match = { readonly path: string; readonly line: number; readonly text: string }
@@ -92,4 +95,108 @@ function matchesIn({ files, path, regex, most, unsearched }: Task, matches: Matc
 
 function shown(line: string): string {
   return line.length > SHOWN_BYTES ? `${line.slice(0, SHOWN_BYTES).toWellFormed()}…` : line
+}
+
+type Options = {
+  readonly files: Pick<Files, 'root' | 'scan'>
+  readonly spawn: Spawn
+  readonly env: Environment
+  readonly path: string
+  readonly pattern: string
+  readonly signal: AbortSignal
+}
+
+const MAX_ARGUMENT_BYTES = 100_000
+const MAX_OUTPUT_BYTES = 8 * 1024 * 1024
+
+/**
+ * Uses ripgrep to find line numbers quickly, and reads the displayed lines again through the workspace: a file that was replaced while
+ * ripgrep read it by name reveals nothing from outside the workspace.
+ * @returns undefined when ripgrep does not run or does not understand the pattern
+ */
+export async function createRipgrep(options: Options): Promise<Grep | undefined> {
+  const { ended } = await run(options, ['/dev/null'])
+  if (!ended.ok || (ended.code !== 0 && ended.code !== 1)) return undefined
+  return { ok: true, find: (paths, most) => find(options, paths, most) }
+}
+
+async function find(options: Options, paths: readonly string[], most: number): Promise<Found> {
+  const matches: Match[] = []
+  // ripgrep searches a named file to its end, so a sparse file would keep ripgrep busy for its whole apparent size.
+  const large = new Set(paths.filter((path) => sizeOf(resolve(options.files.root, path)) > SEARCHED_BYTES))
+  for (const group of groups(paths.filter((path) => !large.has(path)))) {
+    if (options.signal.aborted || matches.length >= most) break
+    const { ended, output } = await run(options, group)
+    if (!ended.ok) return { ok: false, message: ended.message }
+    const numbers = parse(output)
+    for (const path of group) if (matches.length < most) matches.push(...read(options.files, path, numbers.get(path) ?? new Set()))
+  }
+  return { ok: true, matches: matches.slice(0, most), unsearched: [...large].map(tooLarge) }
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+/** Groups as many paths as fit safely on one command line. */
+function groups(paths: readonly string[]): string[][] {
+  const all: string[][] = []
+  let room = 0
+  for (const path of paths) {
+    const bytes = Buffer.byteLength(path) + 3
+    if (all.length === 0 || bytes > room) {
+      all.push([])
+      room = MAX_ARGUMENT_BYTES
+    }
+    all.at(-1)?.push(path)
+    room -= bytes
+  }
+  return all
+}
+
+/** Prints `path NUL line ":"` for each match and nothing of the line itself. */
+const flags =
+  '--no-config --no-messages --color=never --no-heading --with-filename --line-number --null --only-matching --replace= --max-count=200 --max-filesize=64M --threads=2'
+
+async function run(
+  { spawn, env, path, pattern, files, signal }: Options,
+  paths: readonly string[],
+): Promise<{ ended: Ended; output: string }> {
+  const flood = new AbortController()
+  const decoder = new TextDecoder()
+  let output = ''
+  const ended = await spawn({
+    argv: [path, ...flags.split(' '), '-e', pattern, '--', ...paths.map((name) => (name.startsWith('/') ? name : `./${name}`))],
+    cwd: files.root,
+    env,
+    signal: AbortSignal.any([signal, flood.signal]),
+    onOutput(chunk, from) {
+      if (from === 'stdout') output += decoder.decode(chunk, { stream: true })
+      if (output.length > MAX_OUTPUT_BYTES) flood.abort()
+    },
+  })
+  return { ended, output }
+}
+
+function parse(output: string): Map<string, Set<number>> {
+  const numbers = new Map<string, Set<number>>()
+  for (const [, name = '', line] of output.matchAll(/^((?:\.\/|\/)[^\0]*)\0(\d+):$/gm)) {
+    const path = name.replace(/^\.\//, '')
+    numbers.set(path, (numbers.get(path) ?? new Set()).add(Number(line)))
+  }
+  return numbers
+}
+
+function read(files: Pick<Files, 'scan'>, path: string, wanted: ReadonlySet<number>): Match[] {
+  if (wanted.size === 0) return []
+  const last = Math.max(...wanted)
+  const matches: Match[] = []
+  const scanned = files.scan(path, {
+    maxLineBytes: SHOWN_BYTES,
+    onLine(line, text) {
+      if (wanted.has(line)) matches.push({ path, line, text: text() })
+      return line < last
+    },
+  })
+  return scanned.ok && !scanned.binary ? matches : []
 }

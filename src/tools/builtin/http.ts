@@ -1,8 +1,7 @@
 /** Defines the tool http, which reads a page or posts to a URL through the guarded fetch. */
 
 import type { Schema, ToolResult } from '../../runtime/port.ts'
-import { refused, textOr } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Refusal } from './files.ts'
 
 export type Page = {

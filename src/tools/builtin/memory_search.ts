@@ -1,8 +1,7 @@
 /** Defines the tool memory_search, which searches the messages of this conversation and of earlier ones. */
 
 import type { Schema } from '../../runtime/port.ts'
-import { done, fail } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, fail, type ToolKind } from '../tool-kind.ts'
 
 /** `at` is in milliseconds since 1970. */
 export type Remembered = { readonly conversationId: string; readonly role: string; readonly at: number; readonly snippet: string }

@@ -2,8 +2,7 @@
 
 import { grouped } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
-import { done, fail } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, fail, type ToolKind } from '../tool-kind.ts'
 
 /** Returns the whole text of a result, or why there is none; without an id a list of the results, a line each. */
 export type ReadResult = (

@@ -2,9 +2,8 @@
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import { recordSandbox } from '../confined.ts'
-import { done, fail, refused, textOr } from '../input.ts'
 import type { Environment, Spawn } from '../process.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Files } from './files.ts'
 import type { Grep, Match } from './grep.ts'
 
@@ -116,7 +115,7 @@ async function grepFor(
 ): Promise<Grep | { readonly ok: false; readonly message: string }> {
   const path = deps.ripgrep === undefined ? Bun.which('rg', { PATH: deps.env.PATH ?? '' }) : deps.ripgrep
   const fast =
-    path === null ? undefined : await (await import('./ripgrep.ts')).createRipgrep({ ...deps, path, pattern, signal: context.signal })
+    path === null ? undefined : await (await import('./grep.ts')).createRipgrep({ ...deps, path, pattern, signal: context.signal })
   return fast ?? (await import('./grep.ts')).grepOwn(deps.files, pattern, context.signal)
 }
 

@@ -3,11 +3,9 @@
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
 import { recordSandbox } from '../confined.ts'
-import { done, textOr } from '../input.ts'
-import { missingNetwork } from '../network-note.ts'
 import { createCollector } from '../output-limit.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, type ToolKind, textOr } from '../tool-kind.ts'
 import { type Jobs, noJobs } from './shell_output.ts'
 
 /** The analysed command: an executable with literal arguments, or a script printed again from its syntax tree. */
@@ -23,7 +21,7 @@ export type ShellPlan = {
   readonly transfer?: Transfer
 }
 
-export type ShellDeps = {
+type ShellDeps = {
   readonly spawn: Spawn
   readonly jobs?: Jobs
   /** Returns undefined when the gate never issued this hash; then the tool runs nothing. */
@@ -170,4 +168,41 @@ function signalBehind(code: number | null): string {
   const { signals } = process.getBuiltinModule('node:os').constants
   const [name] = Object.entries(signals).find(([, number]) => number === (code ?? 0) - 128) ?? []
   return name === undefined ? '' : ` (${name})`
+}
+
+/** What common programs say when a name cannot be looked up or nothing can be reached. */
+const complaints = new RegExp(
+  [
+    'could not resolve (host|proxy)',
+    'temporary failure in name resolution',
+    'name or service not known',
+    'network is unreachable',
+    'no address associated with hostname',
+    'failed to lookup address',
+    'unable to resolve host',
+    'dns error',
+    'no such host',
+    'EAI_AGAIN|ENETUNREACH|ENOTFOUND|EAI_NONAME',
+    'server misbehaving',
+    'unable to (connect|access) .{0,200}(proxy|https?:)',
+    'is not one of the hosts that this command was given',
+  ].join('|'),
+  'i',
+)
+
+export const networkNote =
+  'this command had no network, except to the hosts that it was given; name the hosts it needs in "network" (which asks the operator), or do the work without it'
+
+/** What git says in the sandbox, where it has neither the network nor the user's credentials. */
+const gitComplaints =
+  /fatal: unable to access '|fatal: could not read Username for|fatal: Authentication failed for|fatal: Could not read from remote repository/
+
+export const gitNote =
+  'git reaches a server with the user\'s credentials only by "git push", "git fetch" or "git pull" with the name of a remote, each as a command of its own: no script, no pipe, no redirection'
+
+/** @returns the note for a failed command of a sandbox whose output shows such an error */
+export function missingNetwork(ended: Ended, output: string): string | undefined {
+  if (!ended.ok || ended.code === 0 || ended.sandbox === undefined || ended.sandbox === 'none') return undefined
+  const notes = [...(complaints.test(output) ? [networkNote] : []), ...(gitComplaints.test(output) ? [gitNote] : [])]
+  return notes.length === 0 ? undefined : notes.join('; ')
 }

@@ -1,8 +1,7 @@
 /** Defines the tool time, which tells the current local time and UTC. */
 
 import type { Clock, Schema } from '../../runtime/port.ts'
-import { done } from '../input.ts'
-import type { ToolKind } from '../tool-kind.ts'
+import { done, type ToolKind } from '../tool-kind.ts'
 
 const parameters = { type: 'object', properties: {}, additionalProperties: false } as const satisfies Schema
 

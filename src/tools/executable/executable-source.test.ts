@@ -5,8 +5,7 @@ import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { context, createFolder, gone } from '../fixture.ts'
 import { cleanEnvironment, type SpawnPlan, spawnPlain } from '../process.ts'
-import { describe } from './ask-description.ts'
-import { createSource, type SourceOptions } from './executable-source.ts'
+import { createSource, describe, type SourceOptions } from './executable-source.ts'
 import { createStore } from './executable-store.ts'
 
 /** Behaves like a sandbox without mounts. */

@@ -11,7 +11,7 @@ import { ownTools } from '../../../host/toolset/policy-in-force.ts'
 import { createConfinement, trySandboxNow } from '../../../host/toolset/sandbox/command-sandbox.ts'
 import { count } from '../../../kit/text.ts'
 import { createSandbox } from '../../../sandbox/create-sandbox.ts'
-import { prepareGround } from '../../../sandbox/probe/ground.ts'
+import { prepareGround } from '../../../sandbox/probe/probe-fixture.ts'
 import { type ProbeResult, probeSandbox } from '../../../sandbox/run-probes.ts'
 
 import { cacheUse, tidyCaches } from '../../../sandbox/surroundings/command-home.ts'

@@ -201,7 +201,7 @@ function createLazy(kind: SandboxKind, around: SandboxContext, hosts: readonly s
       const made = await state.made
       if (!made.ok) return { ...unconfined, why: made.missing }
       if (made.sandbox.name === 'none') return { ...unconfined, why: 'no sandbox was asked for (--sandbox none)' }
-      const { missingForNetwork } = await import('../../../sandbox/bubblewrap/proxy-network.ts')
+      const { missingForNetwork } = await import('../../../sandbox/bubblewrap/command-network.ts')
       const network = made.sandbox.name === 'bubblewrap' && missingForNetwork().length === 0
       const views = await made.sandbox.privateViews()
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }

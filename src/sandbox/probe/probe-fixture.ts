@@ -1,8 +1,64 @@
-/** Runs the probe's targets outside the sandbox: a server that counts connections, and a process that no attempt may harm. */
+/** Prepares the targets of the probe: a temporary folder with canary files, and processes outside the sandbox, so that a broken one destroys nothing of value. */
 
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
-import type { Ground } from './ground.ts'
+
+export type Ground = {
+  /** The content of the secret files; no attempt may print it. */
+  readonly token: string
+  /** A folder next to the workspace that no command may reach. */
+  readonly outside: string
+  readonly settings: Pick<
+    SandboxSettings,
+    | 'workspace'
+    | 'home'
+    | 'stateHome'
+    | 'protectedPaths'
+    | 'secretPaths'
+    | 'forbiddenReads'
+    | 'forbiddenCommands'
+    | 'userPath'
+    | 'allowedDomains'
+    | 'limits'
+  >
+  remove(): void
+}
+
+/** Limits small enough that exceeding one in a broken sandbox costs little: the attempts stop by themselves just above them. */
+const limits = { memoryBytes: 256 * 2 ** 20, totalMemoryBytes: 320 * 2 ** 20, processes: 48, fileBytes: 8 * 2 ** 20, cpuSeconds: 20 }
+
+/** Create the sandbox under test with the returned `settings`. */
+export function prepareGround(): Ground {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-probe-')))
+  const token = `canary-${crypto.randomUUID()}`
+  const at = (...names: string[]) => join(root, ...names)
+  for (const path of ['workspace/nested/.git/hooks', 'workspace/private', 'outside', 'home/.ssh', 'home/.local/bin', 'state'])
+    mkdirSync(at(path), { recursive: true })
+  for (const path of ['home/.ssh/id_canary', 'state/receipt.key', 'workspace/private/secret.pem', 'workspace/nested/.env'])
+    writeFileSync(at(path), token)
+  writeFileSync(at('home/.local/bin/tool'), '#!/bin/sh\n', { mode: 0o755 })
+  writeFileSync(at('workspace/nested/.git/config'), '[core]\n')
+  return {
+    token,
+    outside: at('outside'),
+    settings: {
+      workspace: at('workspace'),
+      home: at('home'),
+      stateHome: at('state'),
+      protectedPaths: [],
+      secretPaths: [at('workspace/private/secret.pem')],
+      forbiddenReads: ['.env'],
+      forbiddenCommands: ['rm'],
+      userPath: at('home/.local/bin'),
+      allowedDomains: [],
+      limits,
+    },
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  }
+}
 
 export type Outside = {
   /** The TCP port on 127.0.0.1 and the System V memory segment; both are 0 without perl. */
@@ -36,6 +92,7 @@ while (1) {
 }
 shmctl($id, 0, 0);`
 
+/** Starts the targets outside the sandbox: a server that counts connections, and a process that no attempt may harm. */
 export async function openOutside({ token, outside, settings }: Ground): Promise<Outside> {
   const abstractName = `braidclaw-probe-${crypto.randomUUID()}`
   const victim = Bun.spawn(['sleep', '60'], { env: { PATH: fixedPath, TOKEN: token }, stdio: ['ignore', 'ignore', 'ignore'] })

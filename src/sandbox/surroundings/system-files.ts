@@ -1,9 +1,15 @@
-/** Prepares the /etc of a sandbox: a small copy of what programs need, without the users, services and keys of this machine. */
+/**
+ * Shows commands few of the system's files: a small copy of /etc with what programs need, without the users, services and keys of this
+ * machine; and finds the files that only this user may read, so that a sandbox hides them from commands of the same user.
+ */
 
 import {
+  accessSync,
   appendFileSync,
   chmodSync,
+  constants,
   copyFileSync,
+  type Dirent,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -37,7 +43,7 @@ const MOST_ENTRIES = 5_000
 const KEPT = 4
 const VERSION = '1'
 
-export type User = { readonly uid: number; readonly gid: number; readonly name: string; readonly home: string }
+type User = { readonly uid: number; readonly gid: number; readonly name: string; readonly home: string }
 type Preparing = { readonly run: string; readonly user: User; readonly gitUser?: GitUser; readonly root?: string }
 
 /**
@@ -130,6 +136,56 @@ function look(path: string): Stats | undefined {
 function list(folder: string): string[] {
   try {
     return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+const DEPTH = 6
+const ENTRIES = 20_000
+
+/**
+ * @returns the topmost folders and the single files below `root` that we may read and other users may not. It skips empty files, which hold
+ * no secret.
+ */
+export function privateBelow(root: string, depth = DEPTH): { readonly files: readonly string[]; readonly folders: readonly string[] } {
+  const files: string[] = []
+  const folders: string[] = []
+  const queue = [{ folder: root, depth }]
+  let seen = 0
+  for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+    for (const entry of entriesOf(at.folder)) {
+      const path = join(at.folder, entry.name)
+      if (++seen > ENTRIES) return { files, folders: [...folders, ...queue.map(({ folder }) => folder), at.folder] }
+      if (entry.isSymbolicLink()) continue
+      const kind = judge(path, entry)
+      if (kind === 'private') (entry.isDirectory() ? folders : files).push(path)
+      else if (kind === 'open' && entry.isDirectory() && at.depth > 1) queue.push({ folder: path, depth: at.depth - 1 })
+    }
+  }
+  return { files, folders }
+}
+
+function judge(path: string, entry: Dirent): 'private' | 'open' | 'closed' {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) return 'closed'
+  const needed = entry.isDirectory() ? 0o005 : 0o004
+  if ((stat.mode & needed) === needed) return 'open'
+  return (entry.isDirectory() || stat.size > 0) && readable(path) ? 'private' : 'closed'
+}
+
+function readable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
   } catch {
     return []
   }

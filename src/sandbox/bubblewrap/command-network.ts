@@ -1,9 +1,13 @@
-/** Connects a sandbox to the allowed hosts: our proxy listens on a socket, and socat inside the sandbox forwards to it. */
+/**
+ * Connects a sandbox to the allowed hosts (our proxy listens on a socket, and socat inside the sandbox forwards to it), or to a loopback
+ * interface that the commands of one conversation share.
+ */
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SandboxSettings } from '../confinement.ts'
+import type { Loopback, SandboxSettings } from '../confinement.ts'
 import { fixedPath } from '../install.ts'
+import { insideUser } from './namespaces.ts'
 import { createProxy } from './proxy.ts'
 
 export type SandboxNetwork =
@@ -72,4 +76,45 @@ export function joinNetwork({ settings, folder, filter: filterOf }: Joining): Sa
     env: { ...Object.fromEntries(names.map((name) => [name, url])), ...none },
     stop,
   }
+}
+
+type Holding = {
+  /** Path of bubblewrap. */
+  readonly program: string
+  /** Words that mark the process as ours, see private-folder.ts. */
+  readonly mark: readonly string[]
+}
+
+/**
+ * Opens a network namespace with nothing but a loopback interface. The process that holds the namespace runs nothing but a shell that waits, outside the PID namespaces of the commands. It ends with our
+ * process: bubblewrap sees to it, and its input then ends. @returns why there can be none, as the end of a sentence
+ */
+export async function openLoopback({ program, mark }: Holding): Promise<Loopback | string> {
+  const nsenter = Bun.which('nsenter', { PATH: fixedPath })
+  if (nsenter === null) return 'nsenter of util-linux is not installed'
+  const { uid, gid } = insideUser()
+  // bubblewrap brings the loopback interface up; unshare does not.
+  const namespaces = ['--unshare-user', '--uid', String(uid), '--gid', String(gid), '--unshare-net', '--cap-drop', 'ALL']
+  const argv = [program, ...mark, ...namespaces, '--new-session', '--die-with-parent', '--ro-bind', '/', '/', '--', '/bin/sh', '-c']
+  const child = Bun.spawn([...argv, 'echo $$; read line'], { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'] })
+  child.unref()
+  const close = () => child.kill('SIGKILL')
+  const pid = await firstLine(child.stdout)
+  const words = [nsenter, '-t', pid, '-U', '-n', '--preserve-credentials', '--']
+  if (/^\d+$/.test(pid) && (await Bun.spawn([...words, '/bin/true'], { stdio: ['ignore', 'ignore', 'ignore'] }).exited) === 0)
+    return { key: `loopback ${pid}`, words, isOpen: () => child.exitCode === null && child.signalCode === null, close }
+  close()
+  return 'the system does not let commands share a network namespace'
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const reader = stream.getReader()
+  let text = ''
+  while (!text.includes('\n')) {
+    const { value } = await reader.read()
+    if (value === undefined) break
+    text += Buffer.from(value).toString('latin1')
+  }
+  void reader.cancel().catch(() => {})
+  return text.trim()
 }

@@ -1,8 +1,55 @@
-/** Watches what all processes of a command use together, because the limits of the kernel that every user may set count each alone. */
+/** Limits what a command uses: each process by limits of the kernel, all of them together by watching. */
 
-import { readdirSync, readFileSync, statfsSync } from 'node:fs'
+import { readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Limits } from '../confinement.ts'
+import type { Libc } from '../libc.ts'
+
+/** These numbers are equal on every Linux except MIPS and SPARC. */
+const resources = { cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, queues: 12 } as const
+
+/**
+ * Sets the limits of one process and all its children from outside, while the process waits to start.
+ * `memoryBytes` limits data, not address space: runtimes reserve terabytes of address space and never use them. The kernel does not count
+ * the processes of the real root (0 in its own namespace); the control group counts them.
+ * @returns the first limit that could not be set, as a message
+ */
+export function limitProcess({
+  libc,
+  pid,
+  limits,
+}: {
+  readonly libc: Libc
+  readonly pid: number
+  readonly limits: Limits
+}): string | undefined {
+  const wanted: readonly (readonly [keyof typeof resources, number])[] = [
+    ['cpu', limits.cpuSeconds],
+    ['fileSize', limits.fileBytes],
+    ['data', limits.memoryBytes],
+    ['core', 0],
+    // Protected folders are covered by the message queue file system: with this limit, nobody can create anything there.
+    ['queues', 0],
+    ['processes', limits.processes],
+  ]
+  const failed = wanted.find(([name, value]) => libc.prlimit(pid, resources[name], pair(value), null) !== 0)
+  preferForEnding(pid)
+  return failed && `the limit ${failed[0]} = ${failed[1]} could not be set`
+}
+
+/** When memory runs out, the kernel ends a command rather than us. Every user may raise this value. */
+function preferForEnding(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid === 0 ? 'self' : pid}/oom_score_adj`, '800')
+  } catch {
+    // The process has ended, or there is no /proc: no reason to refuse the command.
+  }
+}
+
+function pair(value: number): BigUint64Array {
+  const bound = BigInt(Math.floor(value))
+  return new BigUint64Array([bound, bound])
+}
 
 export type Watch = {
   /** Ends the watching. @returns why the command was stopped */
@@ -23,6 +70,7 @@ type Use = { readonly processes: number; readonly memoryBytes: number; readonly 
 const EVERY_MS = 200
 const PAGE = 4096
 
+/** Watches all processes of a command together, because the limits that every user may set count each process separately. */
 export function watchUse({ pid, limits, kill, everyMs = EVERY_MS }: Watching): Watch {
   const state: { reason?: string; timer?: ReturnType<typeof setTimeout> } = {}
   const look = () => {
