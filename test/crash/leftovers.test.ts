@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { hasBubblewrap } from '../../src/sandbox/fixture.ts'
-import { commandOf, deadFolder, folderIn, runs, until, waitingAt } from '../../src/sandbox/owner/leftovers.fixture.ts'
+import { commandOf, deadFolder, folderIn, runs, until, waitingAt } from '../../src/sandbox/leftovers.fixture.ts'
 import { daemon } from '../support/daemon.ts'
 import { call, home, turn } from '../support/turns.ts'
 import { type Binary, compiledBinary, createHome, type Home, randomFrom } from './home.ts'

@@ -90,7 +90,7 @@ const PRINTING = [
 /** Programs without the printer; they escape their output themselves, or it comes from no outside source. */
 const PROGRAMS = ['src/main.ts', 'src/planck.ts', 'src/sandbox/landlock/landlock-launch.ts']
 /** Names that a confined command finds, and programs that tests start. */
-const NAMED = ['src/sandbox/bubblewrap/view.ts', 'src/sandbox/owner/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']
+const NAMED = ['src/sandbox/bubblewrap/view.ts', 'src/sandbox/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']
 const RAW = ['src/channels/terminal/descriptor.ts']
 /** Names of the terminal, and ways to pass it to a child process. */
 const TERMINALS = new Set([

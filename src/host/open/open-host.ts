@@ -3,7 +3,7 @@
 import { within } from '../../kit/abort.ts'
 import { lazy } from '../../kit/lazy.ts'
 import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
-import { hasLeftovers } from '../../sandbox/owner/private-folder.ts'
+import { hasLeftovers } from '../../sandbox/private-folder.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'

@@ -1,7 +1,7 @@
 /** Opens the store of change sets of a home. */
 
 import { join } from 'node:path'
-import { isOfDeadOwner } from '../../sandbox/owner/private-folder.ts'
+import { isOfDeadOwner } from '../../sandbox/private-folder.ts'
 import { keepCaches } from '../../sandbox/transaction/cache-layer.ts'
 import type { Admit } from '../../workspace/changes/contract.ts'
 import { type ChangeStore, openChangeStore } from '../../workspace/changes/store.ts'

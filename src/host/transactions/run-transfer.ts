@@ -6,7 +6,7 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
-import { ownerName } from '../../sandbox/owner/private-folder.ts'
+import { ownerName } from '../../sandbox/private-folder.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Ended, Spawn, SpawnPlan } from '../../tools/process.ts'

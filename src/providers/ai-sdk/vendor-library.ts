@@ -13,13 +13,13 @@ import { errorText } from '../../kit/errors.ts'
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
-import { repairedPieces, repairMessages, repairResponses, type StreamRepair } from '../repair/repair.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
 import type { Exchange, Talk } from '../wire/exchange.ts'
 import { cut } from '../wire/failure-of-response.ts'
 import type { WireConfig, WireKind } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
 import { type Assembly, startAssembly } from './library-reply.ts'
+import { repairedPieces, repairMessages, repairResponses, type StreamRepair } from './repair.ts'
 
 type Line = ReturnType<typeof openLine>
 

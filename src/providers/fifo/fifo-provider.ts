@@ -14,7 +14,7 @@ import {
   type ToolSpec,
 } from '../../runtime/port.ts'
 import type { AskBrain } from '../provider-kind.ts'
-import { sentMessages, signParts } from '../repair/sent-messages.ts'
+import { sentMessages, signParts } from '../sent-messages.ts'
 import { assertUsable } from '../usable-reply.ts'
 import { idMaker, portableName, readArguments, soundObject, unread } from '../wire/call-arguments.ts'
 import { cut } from '../wire/failure-of-response.ts'

@@ -15,7 +15,7 @@ import {
 } from '../command-pipes.ts'
 import type { Ended, SpawnPlan } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
-import type { Watch } from '../limits/process-limits.ts'
+import type { Watch } from '../process-limits.ts'
 
 /**
  * bubblewrap reads the filter from 3, reports on 4, waits until 6 is closed, and reads its arguments from 7; the shell inside reads the

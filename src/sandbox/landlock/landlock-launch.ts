@@ -3,9 +3,9 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import type { Limits } from '../confinement.ts'
-import { filterProgram } from '../filter/seccomp.ts'
 import { type Libc, openLibc } from '../libc.ts'
-import { limitProcess } from '../limits/process-limits.ts'
+import { limitProcess } from '../process-limits.ts'
+import { filterProgram } from '../seccomp.ts'
 
 /** The launcher's instructions, as JSON in its first argument; the command follows. */
 export type Orders = {

@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type SyscallName, syscallNumbers } from '../filter/seccomp.ts'
+import { type SyscallName, syscallNumbers } from '../seccomp.ts'
 import { type Attempt, callVerdict, perl, verdict } from './attempt.ts'
 
 const column = process.arch === 'arm64' ? 1 : 0

@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { syscallNumbers } from '../filter/seccomp.ts'
+import { syscallNumbers } from '../seccomp.ts'
 import { type Attempt, callVerdict, perl, sh, verdict } from './attempt.ts'
 
 const column = process.arch === 'arm64' ? 1 : 0

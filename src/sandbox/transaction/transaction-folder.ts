@@ -2,7 +2,7 @@
 
 import { chmodSync, linkSync, mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ownerName } from '../owner/private-folder.ts'
+import { ownerName } from '../private-folder.ts'
 import { removeTree } from './layer-files.ts'
 
 /**

@@ -10,7 +10,7 @@ import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count, grouped } from '../../../kit/text.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import { clearLeftovers } from '../../../sandbox/owner/private-folder.ts'
+import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import type { Finding } from './doctor-finding.ts'
 

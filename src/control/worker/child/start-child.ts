@@ -2,11 +2,9 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { filterProgram } from '../../../sandbox/filter/seccomp.ts'
-import type { Confinement } from './child-confinement.ts'
-import { bubblewrapWords, type ConfinedChild, relayInside } from './child-confinement.ts'
-import type { ChildRecords } from './child-processes.ts'
-import { killLeftovers, killMarked, markOf, type ProcessMark, startGuard, termGraceMs } from './child-processes.ts'
+import { filterProgram } from '../../../sandbox/seccomp.ts'
+import { bubblewrapWords, type ConfinedChild, type Confinement, relayInside } from './child-confinement.ts'
+import { type ChildRecords, killLeftovers, killMarked, markOf, type ProcessMark, startGuard, termGraceMs } from './child-processes.ts'
 
 export type ChildPlan = Omit<ConfinedChild, 'blank'> & {
   readonly runId: string

@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'bun:test'
 import { chmodSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { given } from '../../../test/support/needs.ts'
-import { confined, hasBubblewrap, place } from '../fixture.ts'
+import { given } from '../../test/support/needs.ts'
+import { confined, hasBubblewrap, place } from './fixture.ts'
 import { commandOf, deadFolder, folderIn, namespace, runs, spawned, until, waitingAt } from './leftovers.fixture.ts'
 import { clearLeftovers, markOption, sandboxMark } from './private-folder.ts'
 

@@ -2,8 +2,8 @@
 
 import { readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Limits } from '../confinement.ts'
-import type { Libc } from '../libc.ts'
+import type { Limits } from './confinement.ts'
+import type { Libc } from './libc.ts'
 
 /** These numbers are equal on every Linux except MIPS and SPARC. */
 const resources = { cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, queues: 12 } as const

@@ -2,8 +2,8 @@
 
 import { mkdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { createGate, gateArgument } from '../bubblewrap/warm-sandbox.ts'
-import { fixedPath } from '../install.ts'
+import { createGate, gateArgument } from './bubblewrap/warm-sandbox.ts'
+import { fixedPath } from './install.ts'
 import { markOption, sandboxMark } from './private-folder.ts'
 
 /** The number of our own PID namespace. */

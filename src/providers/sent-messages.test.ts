@@ -1,15 +1,15 @@
 /** Tests through the real wire what a request repeats of the conversation: whose thinking, which text, and what a vendor is to cache. */
 
 import { describe, expect, test } from 'bun:test'
-import { type Dialect, dialects, type Speech } from '../../../test/support/dialects.ts'
-import { chunk, done } from '../../../test/support/raw-server.ts'
-import { ask, type Fake, providerAt, question, sends, startFake } from '../../../test/support/vendor-fake.ts'
-import { isObject, type JsonObject } from '../../kit/json.ts'
-import type { Part } from '../../runtime/event.ts'
-import type { ChatRequest, ChatResponse, Message, Provider } from '../../runtime/port.ts'
-import { createFifoProvider } from '../fifo/fifo-provider.ts'
-import { createReliable } from '../reliable.ts'
-import { createRouter } from '../router.ts'
+import { type Dialect, dialects, type Speech } from '../../test/support/dialects.ts'
+import { chunk, done } from '../../test/support/raw-server.ts'
+import { ask, type Fake, providerAt, question, sends, startFake } from '../../test/support/vendor-fake.ts'
+import { isObject, type JsonObject } from '../kit/json.ts'
+import type { Part } from '../runtime/event.ts'
+import type { ChatRequest, ChatResponse, Message, Provider } from '../runtime/port.ts'
+import { createFifoProvider } from './fifo/fifo-provider.ts'
+import { createReliable } from './reliable.ts'
+import { createRouter } from './router.ts'
 import { sentMessages } from './sent-messages.ts'
 
 const speech: Speech = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { confined, hasBubblewrap, limits } from '../fixture.ts'
+import { confined, hasBubblewrap, limits } from './fixture.ts'
 
 const real = test.if(hasBubblewrap())
 const MIB = 2 ** 20

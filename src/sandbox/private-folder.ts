@@ -5,10 +5,10 @@
 
 import { closeSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { statFields } from '../../kit/proc.ts'
-import { sha256 } from '../../kit/sha256.ts'
-import type { Log } from '../confinement.ts'
-import { type Libc, openLibc } from '../libc.ts'
+import { statFields } from '../kit/proc.ts'
+import { sha256 } from '../kit/sha256.ts'
+import type { Log } from './confinement.ts'
+import { type Libc, openLibc } from './libc.ts'
 
 type OwnFolder = { readonly ok: true; readonly path: string; remove(): void } | { readonly ok: false; readonly missing: string }
 

@@ -1,8 +1,8 @@
 /** Chooses what a request repeats of the conversation: each model gets only its own thinking back, and nobody gets text without a word. */
 
-import { isJsonObject } from '../../kit/json.ts'
-import type { Part } from '../../runtime/event.ts'
-import type { Message } from '../../runtime/port.ts'
+import { isJsonObject } from '../kit/json.ts'
+import type { Part } from '../runtime/event.ts'
+import type { Message } from '../runtime/port.ts'
 
 /** `model` is the name that was asked for: a server answers an alias such as `latest` with another name. */
 export type Maker = { readonly provider: string; readonly host: string; readonly model: string }
