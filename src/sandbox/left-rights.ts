@@ -5,6 +5,7 @@
 
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { errorText } from '../kit/errors.ts'
 import type { Log, Spawn } from './confinement.ts'
 import { fixedPath } from './install.ts'
 import { isWithin } from './protect/places.ts'
@@ -154,7 +155,7 @@ async function removals(workspace: string, since: number): Promise<string[]> {
   try {
     return (await dropRights({ workspace, since })).map(removalNote)
   } catch (error) {
-    return [`the workspace could not be looked over (${error instanceof Error ? error.message : String(error)}); see what the command left`]
+    return [`the workspace could not be looked over (${errorText(error)}); see what the command left`]
   }
 }
 

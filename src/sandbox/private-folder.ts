@@ -5,6 +5,7 @@
 
 import { closeSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { errnoOf, errorText } from '../kit/errors.ts'
 import { statFields } from '../kit/proc.ts'
 import { sha256 } from '../kit/sha256.ts'
 import type { Log } from './confinement.ts'
@@ -21,8 +22,7 @@ export function ownFolder(stateHome: string, log: Log): OwnFolder {
     const path = mkdtempSync(join(run, `sandbox-${ownerName()}-`))
     return { ok: true, path, remove: () => rmSync(path, { recursive: true, force: true }) }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    return { ok: false, missing: `${run}: ${why}; the sandbox keeps its filter there, so make it writable` }
+    return { ok: false, missing: `${run}: ${errorText(error)}; the sandbox keeps its filter there, so make it writable` }
   }
 }
 
@@ -71,8 +71,7 @@ function startOf(pid: number): string | undefined {
     const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
     return field(3) === 'Z' || field(3) === 'X' ? 'gone' : field(22)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')) return 'gone'
-    return undefined
+    return ['ENOENT', 'ESRCH'].includes(errnoOf(error) ?? '') ? 'gone' : undefined
   }
 }
 

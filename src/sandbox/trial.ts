@@ -1,5 +1,6 @@
 /** Tests whether a sandbox works on this machine by running one command in it. */
 
+import { errorText } from '../kit/errors.ts'
 import { namespaceArguments } from './bubblewrap/namespaces.ts'
 import { chooseCover, directWorkspace, viewArguments } from './bubblewrap/view.ts'
 import type { Layer, SandboxKind } from './confinement.ts'
@@ -21,12 +22,8 @@ export async function trySandbox(kind: SandboxKind, asked: Places): Promise<Tria
 }
 
 async function tryLandlock(): Promise<Trial> {
-  const [{ noLandlock }, { landlockVersion }, { openLibc }] = await Promise.all([
-    import('./landlock/landlock.ts'),
-    import('./landlock/landlock-launch.ts'),
-    import('./libc.ts'),
-  ])
-  return landlockVersion(openLibc()) > 0 ? { ok: true } : lacking(noLandlock)
+  const { hasLandlock, noLandlock } = await import('./landlock/landlock.ts')
+  return hasLandlock() ? { ok: true } : lacking(noLandlock)
 }
 
 /** Uses the namespaces and the mounts that every command gets. */
@@ -44,7 +41,7 @@ async function tryBubblewrap(places: Places): Promise<Trial> {
     if (code === 0) return { ok: true }
     return { ok: false, ...doesNotWork(complaint.trim() || `a trial ended with ${child.signalCode ?? code}`) }
   } catch (error) {
-    return { ok: false, ...doesNotWork(error instanceof Error ? error.message : String(error)) }
+    return { ok: false, ...doesNotWork(errorText(error)) }
   }
 }
 

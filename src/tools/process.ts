@@ -1,6 +1,7 @@
 /** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
 import { closeSync } from 'node:fs'
+import { errnoOf } from '../kit/errors.ts'
 import type { Change, EntryState } from '../runtime/changes.ts'
 import type { Transfer } from '../security/command/transfer.ts'
 
@@ -129,14 +130,13 @@ function start({ argv, cwd, env }: SpawnPlan, { stdout, stderr }: Streams) {
 }
 
 function reason(error: Error): string {
-  const code = 'code' in error ? String(error.code) : ''
   const meanings: { readonly [code: string]: string } = {
     ENOENT: 'there is no such program, or its folder is gone',
     EACCES: 'it may not be executed',
     E2BIG: 'its arguments are too long',
     ENOEXEC: 'it is no program this system can run',
   }
-  return meanings[code] ?? error.message
+  return meanings[errnoOf(error) ?? ''] ?? error.message
 }
 
 /** The child leads its own session and group; the group number is the child's pid. */

@@ -1,5 +1,6 @@
 /** Parses a mock fixture: the scripted replies of a model, one per call. Each error names its place in the file. */
 
+import { errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import type { FailureCode, Usage } from '../../runtime/event.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
@@ -126,6 +127,6 @@ function parse(text: string, fault: (why: string) => ProviderFailure): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw fault(error instanceof Error ? error.message : String(error))
+    throw fault(errorText(error))
   }
 }

@@ -1,6 +1,7 @@
 /** Plays the replies of a fixture or, without one, lets the offline helper answer; needs no network and is deterministic. */
 
 import { isAbsolute, join } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import type { Call, Part, Usage } from '../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Message, type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { Creating } from '../provider-kind.ts'
@@ -46,8 +47,10 @@ async function fixtureText(path: string): Promise<string> {
   try {
     return await Bun.file(path).text()
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw new ProviderFailure('bad_request', `mock fixture "${path}" cannot be read: ${why}; give "fixture" the path of a JSON file`)
+    throw new ProviderFailure(
+      'bad_request',
+      `mock fixture "${path}" cannot be read: ${errorText(error)}; give "fixture" the path of a JSON file`,
+    )
   }
 }
 

@@ -3,7 +3,7 @@
 import { isObject, parseJson } from '../../kit/json.ts'
 import { type ChatRequest, type ChatResponse, type ModelChunk, ProviderFailure } from '../../runtime/port.ts'
 import type { Deadline } from './deadline.ts'
-import { codeOf, cut, errorText, failureOf, lengthRefusal, retryAfterMs } from './failure-of-response.ts'
+import { codeOf, cut, failureOf, lengthRefusal, retryAfterMs, vendorMessage } from './failure-of-response.ts'
 import type { Fetch, ProviderDeps, WireConfig } from './provider-settings.ts'
 import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './reply-body.ts'
 import type { Reported } from './usage.ts'
@@ -78,7 +78,8 @@ async function refusal(at: { options: Options; response: Response; body: Body; u
   const { options, response } = at
   const { text } = await at.body.text(errorBodyBytes).catch(() => ({ text: '' }))
   const moved = response.headers.get('location')
-  const said = moved !== null ? `a redirect to ${cut(moved)}; set base_url to where it should go` : errorText(text) || response.statusText
+  const said =
+    moved !== null ? `a redirect to ${cut(moved)}; set base_url to where it should go` : vendorMessage(text) || response.statusText
   const lengths = lengthRefusal(response.status, text)
   const code = lengths ? 'context_length' : codeOf(response.status, `${text.slice(0, 2_000)} ${said}`)
   const hint = code === 'auth' ? `; ${options.keyHint}` : ''

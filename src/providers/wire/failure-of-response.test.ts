@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ProviderFailure } from '../../runtime/port.ts'
-import { codeOf, cut, errorText, failureOf, libraryFailure, retryAfterMs } from './failure-of-response.ts'
+import { codeOf, cut, failureOf, libraryFailure, retryAfterMs, vendorMessage } from './failure-of-response.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 const waits = (fields: Record<string, string>) => retryAfterMs(new Headers(fields), now)
@@ -44,12 +44,12 @@ test('our own failure is found inside what wrapped it, also when the wrapping go
 })
 
 test('the sentence of an error body is found in each known shape, else the text is cut', () => {
-  expect(errorText('{"error":{"message":"a"}}')).toBe('a')
-  expect(errorText('{"type":"error","error":{"type":"x","message":"b"}}')).toBe('b')
-  expect(errorText('{"error":"c"}')).toBe('c')
-  expect(errorText('{"detail":"d"}')).toBe('d')
-  expect(errorText('[{"error":{"message":"e"}}]')).toBe('e')
-  expect(errorText('<html>\n\n  <b>no</b>')).toBe('<html> <b>no</b>')
+  expect(vendorMessage('{"error":{"message":"a"}}')).toBe('a')
+  expect(vendorMessage('{"type":"error","error":{"type":"x","message":"b"}}')).toBe('b')
+  expect(vendorMessage('{"error":"c"}')).toBe('c')
+  expect(vendorMessage('{"detail":"d"}')).toBe('d')
+  expect(vendorMessage('[{"error":{"message":"e"}}]')).toBe('e')
+  expect(vendorMessage('<html>\n\n  <b>no</b>')).toBe('<html> <b>no</b>')
 })
 
 test('a message is one printable line of bounded length', () => {

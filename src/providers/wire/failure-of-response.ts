@@ -26,7 +26,7 @@ export function codeOf(status: number | undefined, text: string): FailureCode {
 }
 
 /** Extracts the vendor's own sentence from an error body or event of any known shape; otherwise returns the start of the text. */
-export function errorText(body: string): string {
+export function vendorMessage(body: string): string {
   return sentence(parsed(body)) ?? cut(body)
 }
 

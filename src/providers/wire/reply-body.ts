@@ -1,5 +1,6 @@
 /** Reads one reply body within the timeouts and limits. It pulls each piece, so that a slow reader slows the server down. */
 
+import { errnoOf, errorText } from '../../kit/errors.ts'
 import { ProviderFailure } from '../../runtime/port.ts'
 import type { Deadline } from './deadline.ts'
 import { cut } from './failure-of-response.ts'
@@ -30,15 +31,13 @@ export function tooLarge(limits: Pick<BodyLimits, 'provider' | 'maxBytes'>): Pro
 export function networkFailure(at: { error: unknown; provider: string; signal: AbortSignal; doing: string }): unknown {
   if (at.error instanceof ProviderFailure) return at.error
   if (at.signal.aborted) return at.signal.reason
-  const why = at.error instanceof Error ? at.error.message : String(at.error)
-  const message = `provider "${at.provider}": could not ${at.doing}: ${cut(why)}`
+  const message = `provider "${at.provider}": could not ${at.doing}: ${cut(errorText(at.error))}`
   return new ProviderFailure('network', message, { provider: at.provider, unsent: isUnreached(at.error) })
 }
 
 /** Error codes of Bun and of the system for a connection that was never established. */
 function isUnreached(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return ['ConnectionRefused', 'ECONNREFUSED', 'FailedToOpenSocket', 'ENOTFOUND', 'EAI_AGAIN'].some((each) => each === code)
+  return ['ConnectionRefused', 'ECONNREFUSED', 'FailedToOpenSocket', 'ENOTFOUND', 'EAI_AGAIN'].includes(errnoOf(error) ?? '')
 }
 
 export function openBody(at: { limits: BodyLimits; body: ReadableStream<Uint8Array> | null; signal: AbortSignal; gone: Promise<never> }) {

@@ -2,7 +2,9 @@
 
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { forbiddenReads } from '../../security/targets/path.ts'
+
 import type { Command } from '../command-pipes.ts'
 import type { Ahead, Created, Ended, Environment, Layer, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
@@ -231,7 +233,7 @@ function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate:
     try {
       if (holds) await stubs.acquire()
     } catch (error) {
-      return { ok: false, message: `the workspace cannot be used: ${reason(error)}` }
+      return { ok: false, message: `the workspace cannot be used: ${errorText(error)}` }
     }
     gate.open()
     const state = { isOpen: true }
@@ -247,7 +249,7 @@ function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate:
     try {
       return await start(plan.onView === undefined ? plan : { ...plan, onView })
     } catch (error) {
-      return { ok: false, message: `the sandbox could not be set up: ${reason(error)}` }
+      return { ok: false, message: `the sandbox could not be set up: ${errorText(error)}` }
     } finally {
       shut()
       if (holds) stubs.release()
@@ -269,10 +271,6 @@ function written(folder: string, name: string, bytes: Uint8Array, mode: number):
   const path = join(folder, name)
   writeFileSync(path, bytes, { mode })
   return path
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /** Describes the layers of a bubblewrap sandbox for `doctor` and the receipts. */

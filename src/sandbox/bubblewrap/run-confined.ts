@@ -1,6 +1,7 @@
 /** Starts a waiting sandbox and runs one command in it; when the command ends, every process in its PID namespace has ended. */
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
+import { hasCode } from '../../kit/errors.ts'
 import { startTick } from '../../kit/proc.ts'
 import {
   argumentFile,
@@ -214,7 +215,7 @@ function writeSome(descriptor: number, bytes: Uint8Array): number {
   try {
     return writeSync(descriptor, bytes)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return 0
+    if (hasCode(error, 'EAGAIN')) return 0
     throw error
   }
 }

@@ -2,6 +2,7 @@
 
 import { ptr } from 'bun:ffi'
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
+import { errorText } from '../../kit/errors.ts'
 import type { Limits } from '../confinement.ts'
 import { type Libc, openLibc } from '../libc.ts'
 import { limitProcess } from '../process-limits.ts'
@@ -48,7 +49,7 @@ export function runLandlocked([text = '', ...argv]: readonly string[]): never {
   try {
     confine(orders, argv)
   } catch (error) {
-    console.error(`${orders.mark}${error instanceof Error ? error.message : String(error)}`)
+    console.error(`${orders.mark}${errorText(error)}`)
   }
   process.exit(failureCode)
 }

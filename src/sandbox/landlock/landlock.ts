@@ -20,6 +20,11 @@ const devices = ['/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/ura
 
 export const noLandlock = 'this kernel has no Landlock (Linux 5.13 and "landlock" among its security modules are needed)'
 
+/** Tells whether this kernel has Landlock. */
+export function hasLandlock(): boolean {
+  return landlockVersion(openLibc()) > 0
+}
+
 export async function createLandlock({ settings, places }: Making): Promise<Created> {
   const abi = landlockVersion(openLibc())
   if (abi === 0) return { ok: false, missing: noLandlock }

@@ -2,6 +2,7 @@
 
 import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeSync } from 'node:fs'
 import { basename } from 'node:path'
+import { errnoOf, hasCode } from '../../kit/errors.ts'
 import type { Libc } from '../libc.ts'
 
 /** An unusual mode, so that we recognise a place holder that a crash left behind. */
@@ -66,9 +67,9 @@ function put(path: string): boolean {
     else mkdirSync(path, { mode: MARK })
     return true
   } catch (error) {
-    if (['EACCES', 'EPERM', 'EROFS'].includes(code(error))) return false
+    if (['EACCES', 'EPERM', 'EROFS'].includes(errnoOf(error) ?? '')) return false
     // Another process created its place holder first; we use that one.
-    if (code(error) === 'EEXIST' && (basename(path) === gitStub.name || isStub(path))) return true
+    if (hasCode(error, 'EEXIST') && (basename(path) === gitStub.name || isStub(path))) return true
     throw error
   }
 }
@@ -97,8 +98,4 @@ export function isStub(path: string): boolean {
   if (stat === undefined) return false
   if (stat.isDirectory()) return (stat.mode & 0o7777) === MARK
   return stat.isFile() && (stat.mode & 0o7777) === gitStub.mode && stat.size === gitStub.content.length && basename(path) === gitStub.name
-}
-
-function code(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

@@ -54,7 +54,7 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
     : prepareEtc({
         run: join(stateHome, 'run'),
         user: { ...user, name: nameOf(user.uid), home: commandHome },
-        ...(gitUser ? { gitUser } : {}),
+        gitUser,
       })
   return {
     etc,

@@ -3,6 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { fixedPath, hasOption } from '../install.ts'
 import type { Libc } from '../libc.ts'
 import { isWithin, type Places } from '../protect/places.ts'
@@ -67,7 +68,7 @@ async function tryIn({ base, caches, way, programs, places, bubblewrap, libc }: 
       transaction.drop()
     }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return errorText(error)
   }
 }
 

@@ -1,6 +1,7 @@
 /** Reads what a command changed in its view of the workspace: one flat list with the state of each file before and after. */
 
 import { chmodSync, type Stats } from 'node:fs'
+import { errorText, hasCode } from '../../kit/errors.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import type { Log, PrivateView } from '../confinement.ts'
 import type { Libc } from '../libc.ts'
@@ -68,8 +69,7 @@ async function walk(walking: Parameters<typeof walkUpper>[0]): Promise<Walked> {
 
 /** The kernel's message would repeat a path of thousands of characters. */
 function reason(error: unknown): string {
-  if (error instanceof Error && 'code' in error && error.code === 'ENAMETOOLONG') return 'its folders are nested too deeply'
-  return error instanceof Error ? error.message : String(error)
+  return hasCode(error, 'ENAMETOOLONG') ? 'its folders are nested too deeply' : errorText(error)
 }
 
 function unreadable(why: string): Error {

@@ -20,6 +20,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
+import { hasCode } from '../../kit/errors.ts'
 import { statFields } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
@@ -249,7 +250,7 @@ function stateAt(root: number, path: string): State {
   try {
     return within(root, path, (slot) => stateIn(slot))
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return GONE
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return GONE
     throw error
   }
 }
@@ -329,7 +330,7 @@ function openForWriting(slot: Buffer): number {
   try {
     return openSync(slot, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EACCES')) throw error
+    if (!hasCode(error, 'EACCES')) throw error
     unlinkSync(slot)
     return openSync(slot, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
   }

@@ -2,6 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import type { Ended, Environment, Spawn } from '../process.ts'
 import type { Files } from './files.ts'
 
@@ -61,7 +62,7 @@ function compile(pattern: string): RegExp | string {
   try {
     return new RegExp(body, flags)
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return errorText(error)
   }
 }
 

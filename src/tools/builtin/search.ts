@@ -114,9 +114,9 @@ async function grepFor(
   context: ToolContext,
 ): Promise<Grep | { readonly ok: false; readonly message: string }> {
   const path = deps.ripgrep === undefined ? Bun.which('rg', { PATH: deps.env.PATH ?? '' }) : deps.ripgrep
-  const fast =
-    path === null ? undefined : await (await import('./grep.ts')).createRipgrep({ ...deps, path, pattern, signal: context.signal })
-  return fast ?? (await import('./grep.ts')).grepOwn(deps.files, pattern, context.signal)
+  const { createRipgrep, grepOwn } = await import('./grep.ts')
+  const fast = path === null ? undefined : await createRipgrep({ ...deps, path, pattern, signal: context.signal })
+  return fast ?? grepOwn(deps.files, pattern, context.signal)
 }
 
 function finish(candidates: Candidates, shown: readonly string[], results: number): ToolResult {

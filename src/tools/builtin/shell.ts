@@ -100,7 +100,7 @@ async function runInBackground(deps: ShellDeps, planned: ShellPlan, about: Param
   if (planned.view === 'direct') return refused('a command in the background has a private view of the workspace, so not with "direct"')
   if (planned.transfer) return refused(`git ${planned.transfer.operation} does not run in the background`)
   const { cwd, network } = planned
-  return (await deps.jobs?.start({ argv: argvOf(deps, planned), cwd, env: deps.env, ...(network ? { network } : {}) }, about)) ?? noJobs
+  return (await deps.jobs?.start({ argv: argvOf(deps, planned), cwd, env: deps.env, network }, about)) ?? noJobs
 }
 
 function argvOf({ bash = '/bin/bash' }: ShellDeps, { plan }: ShellPlan): readonly string[] {
@@ -119,10 +119,10 @@ async function run(deps: ShellDeps, planned: ShellPlan, { signal }: ToolContext)
     cwd,
     env,
     signal: AbortSignal.any([signal, flood.signal]),
-    ...(readOnly ? { readOnly } : {}),
-    ...(view ? { view } : {}),
-    ...(network ? { network } : {}),
-    ...(transfer ? { transfer } : {}),
+    readOnly,
+    view,
+    network,
+    transfer,
     onOutput(chunk, from) {
       bytes += chunk.length
       printed.push(decoders[from].decode(chunk, { stream: true }))

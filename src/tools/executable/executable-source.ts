@@ -1,5 +1,6 @@
 /** Offers the executables of a folder as tools, and updates the list before each turn with new, changed and deleted files. */
 
+import { within } from '../../kit/abort.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
@@ -143,9 +144,7 @@ async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>)
       for (const [at, item] of waiting) {
         const result = work(item)
         results[at] = result
-        const patience = Promise.withResolvers<void>()
-        const alarm = setTimeout(patience.resolve, PATIENCE_MS)
-        await Promise.race([result, patience.promise]).finally(() => clearTimeout(alarm))
+        await within(PATIENCE_MS, result)
       }
     }),
   )

@@ -18,6 +18,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
+import { errorText } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 
 /** `stamp` names this state of the file: another inode, size or time is another stamp. */
@@ -51,7 +52,7 @@ export function createStore(folder: string, now: () => number): Store {
         known.set(path, { stamp, kept })
         return kept
       } catch (error) {
-        return { ok: false, why: `it cannot be read or kept: ${error instanceof Error ? error.message : String(error)}` }
+        return { ok: false, why: `it cannot be read or kept: ${errorText(error)}` }
       }
     },
     recall(program) {
