@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { SandboxSettings, Spawn } from '../src/sandbox/confinement.ts'
+import type { SandboxSettings, Spawn } from '../src/sandbox/contract.ts'
 import { createSandbox } from '../src/sandbox/create-sandbox.ts'
 import { spawnPlain } from '../src/tools/process.ts'
 

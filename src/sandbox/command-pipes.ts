@@ -2,7 +2,7 @@
 
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
-import type { SpawnPlan } from './confinement.ts'
+import type { SpawnPlan } from './contract.ts'
 import type { Libc } from './libc.ts'
 
 const { O_RDONLY, O_RDWR, O_WRONLY, O_NONBLOCK } = constants

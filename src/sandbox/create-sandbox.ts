@@ -1,7 +1,7 @@
 /** Creates the sandbox that the settings ask for. It never falls back by itself to a weaker sandbox, or to none. */
 
 import { createBubblewrap } from './bubblewrap/bubblewrap.ts'
-import type { Created, Sandbox, SandboxSettings } from './confinement.ts'
+import type { Created, Sandbox, SandboxSettings } from './contract.ts'
 import { notLinux } from './install.ts'
 import { withRepairs } from './left-rights.ts'
 import { resolvePlaces } from './protect/places.ts'

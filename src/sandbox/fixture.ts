@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Ahead, CacheOwner, Ended, PrivateView, SandboxSettings, Spawn, SpawnPlan } from './confinement.ts'
+import type { Ahead, CacheOwner, PrivateView, SandboxSettings, Spawn, SpawnPlan, SpawnResult } from './contract.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { fixedPath } from './install.ts'
 import { shareEtc } from './surroundings/shared-etc.fixture.ts'
@@ -52,7 +52,7 @@ export function place(more: Partial<SandboxSettings> & { readonly name?: string 
   return { root, workspace, settings, [Symbol.dispose]: () => removeTree(root) }
 }
 
-export type Ran = { readonly ended: Ended; readonly code: number | null; readonly stdout: string; readonly stderr: string }
+export type Ran = { readonly ended: SpawnResult; readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Running = Place & {
   run(
     script: string,

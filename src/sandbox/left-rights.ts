@@ -6,7 +6,7 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { errorText } from '../kit/errors.ts'
-import type { Log, Spawn } from './confinement.ts'
+import type { Log, Spawn } from './contract.ts'
 import { fixedPath } from './install.ts'
 import { isWithin } from './protect/places.ts'
 

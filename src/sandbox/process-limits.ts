@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Limits } from './confinement.ts'
+import type { Limits } from './contract.ts'
 import type { Libc } from './libc.ts'
 
 /** These numbers are equal on every Linux except MIPS and SPARC. */

@@ -1,7 +1,7 @@
 /** Lets a single command read extra paths: as mounts or, in a sandbox without mounts, by starting the replacement file itself. */
 
 import { statSync } from 'node:fs'
-import type { ReadablePath, SpawnPlan } from './confinement.ts'
+import type { ReadablePath, SpawnPlan } from './contract.ts'
 
 /** Puts folders before the files that are mounted over their content. The inodes in `key` tell whether a kept sandbox still fits. */
 export function readableMounts(paths: readonly ReadablePath[]): { readonly key: string; readonly arguments: readonly string[] } {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { isDeep } from '../../test/support/tier.ts'
-import { type Layer, layers, type SandboxSettings } from './confinement.ts'
+import { type Layer, layers, type SandboxSettings } from './contract.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { hasBubblewrap, spawnPlain } from './fixture.ts'
 import { install } from './install.ts'

@@ -1,6 +1,6 @@
 /** Tries to break out of a sandbox in every known way, for real, and reports which layer stopped each attempt. */
 
-import type { Sandbox } from './confinement.ts'
+import type { Sandbox } from './contract.ts'
 import { fixedPath } from './install.ts'
 import { type Attempt, type Field, sh } from './probe/attempt.ts'
 import { fileAttempts } from './probe/files.ts'

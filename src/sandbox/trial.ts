@@ -3,7 +3,7 @@
 import { errorText } from '../kit/errors.ts'
 import { namespaceArguments } from './bubblewrap/namespaces.ts'
 import { chooseCover, directWorkspace, viewArguments } from './bubblewrap/view.ts'
-import type { Layer, SandboxKind } from './confinement.ts'
+import type { Layer, SandboxKind } from './contract.ts'
 import { doesNotWork, fixedPath, type Lack, notInstalled, notLinux } from './install.ts'
 import { type Places, resolvePlaces } from './protect/places.ts'
 

@@ -1,9 +1,9 @@
 /** Adds to a tool's result how its child processes ran: in which sandbox, and on which view of the workspace. */
 
 import type { ToolResult } from '../runtime/port.ts'
-import type { Ended, Spawn } from './process.ts'
+import type { Spawn, SpawnResult } from './process.ts'
 
-type Ran = Extract<Ended, { ok: true }>
+type Ran = Extract<SpawnResult, { ok: true }>
 
 /** How the children of a call ran. `view` holds what they changed; whoever receives it applies or drops it. `dropped`: it is gone. */
 export type Confined = Pick<Ran, 'sandbox' | 'view'> & { readonly mode?: Ran['mode'] | 'dropped' }
@@ -27,7 +27,7 @@ export async function recordSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise
 }
 
 /** Adds how a command ran that no call waited for. */
-export function sandboxed(result: ToolResult, ended: Ended): SandboxedResult {
+export function sandboxed(result: ToolResult, ended: SpawnResult): SandboxedResult {
   if (!ended.ok || ended.sandbox === undefined) return result
   return { ...result, [confinedBy]: { sandbox: ended.sandbox, mode: ended.mode, view: ended.view } }
 }

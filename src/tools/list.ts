@@ -1,6 +1,7 @@
 /** Lists all built-in tools in the order in which the model sees them. */
 
 import type { Clock, Tool } from '../runtime/port.ts'
+import type { Environment } from '../sandbox/contract.ts'
 import { type Ask, askUser } from './builtin/ask_user.ts'
 import { fileDelete } from './builtin/file_delete.ts'
 import { fileEdit } from './builtin/file_edit.ts'
@@ -16,7 +17,7 @@ import { type ShellPlan, shell } from './builtin/shell.ts'
 import { type Jobs, shellOutput } from './builtin/shell_output.ts'
 import { shellStop } from './builtin/shell_stop.ts'
 import { time } from './builtin/time.ts'
-import type { Environment, Spawn } from './process.ts'
+import type { Spawn } from './process.ts'
 import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
 
 /** The dependencies through which tools reach files, processes, the network and the user. */

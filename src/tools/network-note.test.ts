@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { gitNote, missingNetwork, networkNote } from './builtin/shell.ts'
-import type { Ended } from './process.ts'
+import type { SpawnResult } from './process.ts'
 
-const failed: Ended = { ok: true, code: 6, leftBehind: false, sandbox: 'bubblewrap' }
+const failed: SpawnResult = { ok: true, code: 6, leftBehind: false, sandbox: 'bubblewrap' }
 
 /** What the programs print in a sandbox without a network. */
 const outputs = {

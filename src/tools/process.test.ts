@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFolder, gone } from './fixture.ts'
-import { cleanEnvironment, type Ended, spawnPlain } from './process.ts'
+import { cleanEnvironment, type SpawnResult, spawnPlain } from './process.ts'
 
-type Ran = { readonly ended: Ended; readonly out: string }
+type Ran = { readonly ended: SpawnResult; readonly out: string }
 
 /** Runs a script; `until`: abort once this file exists in the folder. */
 async function run(root: string, script: string, until?: string): Promise<Ran> {

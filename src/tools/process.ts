@@ -2,73 +2,27 @@
 
 import { closeSync } from 'node:fs'
 import { errnoOf } from '../kit/errors.ts'
-import type { Change, EntryState } from '../runtime/changes.ts'
+import type { SpawnPlan as ConfinedPlan, SpawnResult as ConfinedResult, Environment, SandboxName } from '../sandbox/contract.ts'
 import type { Transfer } from '../security/command/transfer.ts'
 
-export type Environment = { readonly [name: string]: string }
-
-/** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is the complete environment of the child. */
-export type SpawnPlan = {
-  readonly argv: readonly string[]
-  readonly cwd: string
-  readonly env: Environment
-  /** An abort sends SIGTERM to the group, and SIGKILL 250 ms later. */
-  readonly signal: AbortSignal
-  /** Used only by a sandbox; see src/sandbox/confinement.ts. */
-  readonly readablePaths?: readonly { readonly path: string; readonly from?: string }[]
-  readonly readOnly?: boolean
-  readonly view?: 'private' | 'direct'
-  readonly network?: readonly string[]
-  readonly caches?: { readonly conversation: string; readonly terms: string }
-  readonly loopback?: { readonly key: string; readonly words: readonly string[] }
-  readonly onView?: (view: RunningView) => void
+/** `signal`: an abort sends SIGTERM to the group, and SIGKILL 250 ms later. Only a sandbox uses what concerns views, mounts and networks. */
+export type SpawnPlan = ConfinedPlan & {
   /** A git fetch, pull or push; the function that starts commands for a conversation carries it out, a sandbox never sees it. */
   readonly transfer?: Transfer
   /** One pipe for stdout and stderr, so that the order between them is exact; all of it is then "stdout". It is closed at the end. */
   readonly together?: { readonly ours: number; readonly theirs: number }
-  /** Receives chunks as they arrive, in order within each stream and, as far as the pipes allow, between the streams. */
-  onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void
 }
-
-/** See src/sandbox/confinement.ts. */
-export type PrivateView = {
-  readonly id: string
-  readonly folder: string
-  changes(signal?: AbortSignal): Promise<readonly Change[]>
-  caches(): Promise<readonly string[]>
-  keepCaches(): Promise<void>
-  drop(): void
-}
-
-/** See src/sandbox/confinement.ts. */
-export type RunningView = {
-  follow(paths: readonly FollowedPath[]): readonly string[]
-  copy(): Promise<PrivateView>
-}
-
-export type FollowedPath = Pick<Change, 'path' | 'bytes'> & { readonly was?: EntryState | 'nothing' }
 
 /**
- * `leftBehind`: the command ended before other processes of its group, which were then killed. `undone`: the changes that the sandbox
- * reverted; `refused`: one of them is something that other programs run or obey, so the call counts as denied. `stopped`: why the sandbox ended the command. `sandbox`: the sandbox that confined the command.
+ * `leftBehind`: the command ended before other processes of its group, which were then killed. `refused`: one of the `undone` changes is
+ * something that other programs run or obey, so the call counts as denied. `sandbox`: the sandbox that confined the command.
  */
-export type Ended =
-  | {
-      readonly ok: true
-      readonly code: number | null
-      readonly signal?: string
-      readonly leftBehind: boolean
-      readonly undone?: readonly string[]
-      readonly refused?: boolean
-      readonly stopped?: string
-      readonly sandbox?: 'bubblewrap' | 'landlock' | 'none'
-      readonly mode?: 'transaction' | 'direct'
-      readonly view?: PrivateView
-    }
-  | { readonly ok: false; readonly message: string }
+export type SpawnResult =
+  | (Extract<ConfinedResult, { ok: true }> & { readonly refused?: boolean; readonly sandbox?: SandboxName })
+  | Extract<ConfinedResult, { ok: false }>
 
 /** Resolves when the child has ended and the rest of its group has received SIGKILL; never rejects. A sandbox wraps this function. */
-export type Spawn = (plan: SpawnPlan) => Promise<Ended>
+export type Spawn = (plan: SpawnPlan) => Promise<SpawnResult>
 
 export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
@@ -102,7 +56,7 @@ export const spawnPlain: Spawn = async (plan) => {
 /** `from` is the descriptor to read both streams from. It starts the child before it waits for anything. */
 type Streams = { readonly stdout: 'pipe' | number; readonly stderr: 'pipe' | number; readonly from?: number }
 
-async function run(plan: SpawnPlan, streams: Streams): Promise<Ended> {
+async function run(plan: SpawnPlan, streams: Streams): Promise<SpawnResult> {
   if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
   const child = start(plan, streams)
   if (child instanceof Error) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0])}: ${reason(child)}` }

@@ -5,9 +5,9 @@ import { sha256 } from '../kit/sha256.ts'
 import { tokensOf } from '../kit/tokens.ts'
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
+import type { PrivateView } from '../sandbox/contract.ts'
 import { confinedBy, type SandboxedResult } from './confined.ts'
 import { capText } from './output-limit.ts'
-import type { PrivateView } from './process.ts'
 
 export type ExecutorOptions = {
   readonly tools: readonly Tool[]

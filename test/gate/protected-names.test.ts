@@ -21,7 +21,7 @@ import { confined, hasBubblewrap, place, type Running } from '../../src/sandbox/
 import { policyWith } from '../../src/security/gate.fixture.ts'
 import { judgePath } from '../../src/security/targets/path.ts'
 import { protectedNames, watchedNames } from '../../src/security/targets/protected.ts'
-import type { Ended } from '../../src/tools/process.ts'
+import type { SpawnResult } from '../../src/tools/process.ts'
 import { openChangeStore } from '../../src/workspace/changes/store.ts'
 import { openWorkspace } from '../../src/workspace/workspace.ts'
 import { isDeep } from '../support/tier.ts'
@@ -58,7 +58,7 @@ function plant(root: string, paths: readonly string[], text: string): void {
 }
 
 /** Runs a command on the workspace itself as a conversation does. */
-function swept({ workspace, root, settings, run }: Running, script: string): Promise<Ended> {
+function swept({ workspace, root, settings, run }: Running, script: string): Promise<SpawnResult> {
   const policy = policyWith({ autonomy: 'full', workspace, home: settings.home })
   const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
   const store = openChangeStore({ folder: join(root, 'kept'), workspace, log() {}, now: Date.now, limits })

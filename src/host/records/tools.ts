@@ -2,7 +2,7 @@
 
 import { withParts } from '../../config/config.ts'
 import type { Tool } from '../../runtime/port.ts'
-import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { SandboxKind } from '../../sandbox/contract.ts'
 import type { Setup } from '../api.ts'
 import type { ToolFacts } from '../contract/records-api.ts'
 import { policyOf } from '../setup/effective-policy.ts'

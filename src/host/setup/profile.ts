@@ -2,7 +2,7 @@
 
 import { sha256 } from '../../kit/sha256.ts'
 import type { Provider } from '../../runtime/port.ts'
-import type { SandboxKind } from '../../sandbox/confinement.ts'
+import type { SandboxKind } from '../../sandbox/contract.ts'
 import type { Trial } from '../../sandbox/trial.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Setup } from '../api.ts'

@@ -1,7 +1,7 @@
 /** Gives tools the network: the guarded fetch of the http tool, and in the sandbox exactly the hosts of one command, by the same rules. */
 
 import type { Config } from '../../config/config.ts'
-import type { SandboxKind, SandboxSettings } from '../../sandbox/confinement.ts'
+import type { SandboxKind, SandboxSettings } from '../../sandbox/contract.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Get } from '../../tools/builtin/http.ts'
 import type { Setup } from '../api.ts'

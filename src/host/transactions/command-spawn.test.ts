@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Loopback } from '../../sandbox/confinement.ts'
+import type { Loopback } from '../../sandbox/contract.ts'
 import { policyWith } from '../../security/gate.fixture.ts'
 import type { SpawnPlan } from '../../tools/process.ts'
 import { createCommandSpawn } from './command-spawn.ts'

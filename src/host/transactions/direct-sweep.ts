@@ -13,7 +13,7 @@ import { findingsOf } from '../../security/changes/review-changes.ts'
 import { type ChangeFinding, describeFindings } from '../../security/changes/review-context.ts'
 import type { Policy } from '../../security/policy.ts'
 import { isProtectedName } from '../../security/targets/protected.ts'
-import type { Ended, Spawn, SpawnPlan } from '../../tools/process.ts'
+import type { Spawn, SpawnPlan, SpawnResult } from '../../tools/process.ts'
 import { movedAside } from '../../workspace/changes/contract.ts'
 import { createLook, type OpenLook } from '../../workspace/changes/look.ts'
 import { namesOf, type RawName, rawName } from '../../workspace/changes/tree/entry.ts'
@@ -24,7 +24,7 @@ import type { Setup } from '../api.ts'
 import { runByGit } from './git-around.ts'
 
 /** Runs the command, and adds to its end what was moved aside. */
-export type Sweep = (plan: SpawnPlan, spawn: Spawn) => Promise<Ended>
+export type Sweep = (plan: SpawnPlan, spawn: Spawn) => Promise<SpawnResult>
 
 type Sweeping = {
   readonly setup: Pick<Setup, 'context' | 'paths'>

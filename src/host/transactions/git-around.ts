@@ -6,11 +6,10 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { quote } from '../../kit/text.ts'
-import type { ReadablePath } from '../../sandbox/confinement.ts'
+import type { ReadablePath } from '../../sandbox/contract.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { isGitFolder } from '../../security/changes/git/git-folders.ts'
 import type { RepositoryFacts } from '../../security/command/transfer.ts'
-
 import { isUnder } from '../../security/targets/path.ts'
 import {
   expand,

@@ -5,9 +5,8 @@ import type { Policy } from '../../security/policy.ts'
 import { judgeConnection } from '../../security/targets/address.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { isAllowed } from '../../security/targets/url.ts'
-import { type Ended, fixedPath, type SpawnPlan, spawnPlain } from '../../tools/process.ts'
-import type { Resolve } from '../../workspace/net/pin.ts'
-import { pin, systemResolve } from '../../workspace/net/pin.ts'
+import { fixedPath, type SpawnPlan, type SpawnResult, spawnPlain } from '../../tools/process.ts'
+import { pin, type Resolve, systemResolve } from '../../workspace/net/pin.ts'
 
 type UserEnv = { readonly [name: string]: string | undefined }
 
@@ -56,7 +55,7 @@ export async function runOutside({
   signal,
   onOutput,
   resolve = systemResolve,
-}: Outside): Promise<Ended> {
+}: Outside): Promise<SpawnResult> {
   const found = await addressesOf(transfer, policy, { signal, resolve })
   if (!found.ok) return found
   const more = transfer.protocol === 'http' ? ['protocol.http.allow=always'] : []

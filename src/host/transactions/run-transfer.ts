@@ -9,10 +9,9 @@ import { errorText } from '../../kit/errors.ts'
 import { ownerName } from '../../sandbox/private-folder.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
-import type { Ended, Spawn, SpawnPlan } from '../../tools/process.ts'
+import type { Spawn, SpawnPlan, SpawnResult } from '../../tools/process.ts'
 import { readHead, readRefs, readSmall } from '../../workspace/git/read-settings.ts'
 import { pushHookNotRun } from './git-around.ts'
-
 import { runOutside } from './outside-git.ts'
 
 export type Transferring = {
@@ -26,7 +25,7 @@ export type Transferring = {
 }
 
 /** Never rejects. */
-export async function runTransfer(of: Transferring): Promise<Ended> {
+export async function runTransfer(of: Transferring): Promise<SpawnResult> {
   try {
     using own = createOwnRepository(of.stateHome, of.transfer)
     return await transferIn(own, of)
@@ -35,7 +34,7 @@ export async function runTransfer(of: Transferring): Promise<Ended> {
   }
 }
 
-async function transferIn(own: OwnRepository, { plan, transfer, policy, stateHome: _, env, spawn }: Transferring): Promise<Ended> {
+async function transferIn(own: OwnRepository, { plan, transfer, policy, stateHome: _, env, spawn }: Transferring): Promise<SpawnResult> {
   const { operation, repository } = transfer
   const say = (line: string) => plan.onOutput(new TextEncoder().encode(`${line}\n`), 'stdout')
   say(`[git ${operation} outside the sandbox, with the remote "${transfer.remote}": ${transfer.shown}]`)

@@ -4,9 +4,8 @@ import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import { forbiddenReads } from '../../security/targets/path.ts'
-
 import type { Command } from '../command-pipes.ts'
-import type { Ahead, Created, Ended, Environment, Layer, Sandbox, SandboxSettings, Spawn, SpawnPlan } from '../confinement.ts'
+import type { Ahead, Created, Environment, Layer, Sandbox, SandboxSettings, Spawn, SpawnPlan, SpawnResult } from '../contract.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { openLibc } from '../libc.ts'
 import { markOption, ownFolder, sandboxMark } from '../private-folder.ts'
@@ -131,7 +130,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return openRunningView({ pid, folder, workspace: places.workspace, libc, isHidden, prepare: copyInto })
   }
   type Opened = { running?: OpenView }
-  const run = (plan: SpawnPlan, { waiting, prepared }: Sandboxed, { deep }: Wanted, opened: Opened): Promise<Ended> => {
+  const run = (plan: SpawnPlan, { waiting, prepared }: Sandboxed, { deep }: Wanted, opened: Opened): Promise<SpawnResult> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = async (pid: number) => {
       const wrong = await verifyMounts(pid, without.has('mount namespace') ? [] : deep)
@@ -148,7 +147,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   /** Without caches the workspace itself shows the same, at a lower cost. */
   const readsCaches = ({ readOnly, view, caches }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches(caches)
   const state = { ran: false }
-  const start = async (plan: SpawnPlan): Promise<Ended> => {
+  const start = async (plan: SpawnPlan): Promise<SpawnResult> => {
     const reads = readsCaches(plan) && (await transactions.views()).ok
     const found = wantedFor(plan, reads ? 'reading' : kindOf(plan))
     if (!found.ok) return found

@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Limits } from '../confinement.ts'
+import type { Limits } from '../contract.ts'
 
 /** A process that writes "0" to each file of `join` enters the group, together with every process that it starts. */
 export type Group = { readonly join: readonly string[]; readonly words: string; remove(): Promise<void> }

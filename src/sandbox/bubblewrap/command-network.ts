@@ -5,7 +5,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Loopback, SandboxSettings } from '../confinement.ts'
+import type { Loopback, SandboxSettings } from '../contract.ts'
 import { fixedPath } from '../install.ts'
 import { insideUser } from './namespaces.ts'
 import { createProxy } from './proxy.ts'

@@ -1,6 +1,6 @@
 /** Computes the mounts of a sandbox: the system mounts once, and those of protected names at each command, because names change. */
 
-import type { Ahead, SandboxSettings } from '../confinement.ts'
+import type { Ahead, SandboxSettings } from '../contract.ts'
 import { findUnread, forbiddenIn, hiddenInView, withForbidden } from '../protect/forbidden.ts'
 import { type Discovered, discover, guardsFor, MOST, rootNames } from '../protect/protected-mounts.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'

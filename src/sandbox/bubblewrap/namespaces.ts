@@ -1,6 +1,6 @@
 /** Builds bubblewrap's arguments that are not about files: the namespaces of a command and the entry into its control group. */
 
-import type { Layer } from '../confinement.ts'
+import type { Layer } from '../contract.ts'
 import { hasOption } from '../install.ts'
 import { descriptors } from './run-confined.ts'
 

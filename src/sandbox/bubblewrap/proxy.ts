@@ -1,6 +1,6 @@
 /** Serves an HTTP proxy to the inside of a sandbox: CONNECT and plain requests, to listed hosts only, with names resolved outside. */
 
-import type { Connection, Log, Network } from '../confinement.ts'
+import type { Connection, Log, Network } from '../contract.ts'
 
 type Proxy = {
   readonly allowedDomains: readonly string[]

@@ -14,7 +14,7 @@ import {
   openReport,
   type Pipe,
 } from '../command-pipes.ts'
-import type { Ended, SpawnPlan } from '../confinement.ts'
+import type { SpawnPlan, SpawnResult } from '../contract.ts'
 import type { Libc } from '../libc.ts'
 import type { Watch } from '../process-limits.ts'
 
@@ -135,7 +135,7 @@ function readNow(descriptor: number): string {
   }
 }
 
-export async function runConfined({ waiting, command, plan, prepare, inspect, watch }: Confined): Promise<Ended> {
+export async function runConfined({ waiting, command, plan, prepare, inspect, watch }: Confined): Promise<SpawnResult> {
   const { child } = waiting
   const status: Status = {}
   const complaint = keeper()
@@ -251,7 +251,7 @@ type End = {
   readonly program: string
 }
 
-function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
+function ended({ status, complaint, mark, signal, plan, program }: End): SpawnResult {
   const stopped = status.watch?.end()
   if (status.refused !== undefined) return { ok: false, message: `cannot confine the command: ${status.refused}` }
   if (stopped !== undefined) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false, stopped }
@@ -266,7 +266,7 @@ function ended({ status, complaint, mark, signal, plan, program }: End): Ended {
 const setUpFailure = 'the sandbox could not be set up: '
 
 /** The command never ran, because the machine does not let the sandbox work. */
-export function isSetUpFailure(ended: Ended): ended is Extract<Ended, { ok: false }> {
+export function isSetUpFailure(ended: SpawnResult): ended is Extract<SpawnResult, { ok: false }> {
   return !ended.ok && ended.message.startsWith(setUpFailure)
 }
 

@@ -2,7 +2,7 @@
 
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import type { Layer, ReadablePath } from '../confinement.ts'
+import type { Layer, ReadablePath } from '../contract.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import type { Guard } from '../protect/protected-mounts.ts'
 import { readableMounts } from '../readable.ts'

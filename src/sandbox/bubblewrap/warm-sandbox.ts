@@ -3,7 +3,7 @@
 import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { receiver } from '../command-pipes.ts'
-import type { Ahead, Layer } from '../confinement.ts'
+import type { Ahead, Layer } from '../contract.ts'
 import type { Libc } from '../libc.ts'
 import { markOption, sandboxMark } from '../private-folder.ts'
 import type { Prepared, Transactions } from '../transaction/transactions.ts'

@@ -3,7 +3,7 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { errorText } from '../../kit/errors.ts'
-import type { Limits } from '../confinement.ts'
+import type { Limits } from '../contract.ts'
 import { type Libc, openLibc } from '../libc.ts'
 import { limitProcess } from '../process-limits.ts'
 import { filterProgram } from '../seccomp.ts'

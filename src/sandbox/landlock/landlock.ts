@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { failureMark } from '../command-pipes.ts'
-import type { Created, Ended, SandboxSettings, SpawnPlan } from '../confinement.ts'
+import type { Created, SandboxSettings, SpawnPlan, SpawnResult } from '../contract.ts'
 import { openLibc } from '../libc.ts'
 import { ownFolder } from '../private-folder.ts'
 import { findUnread, forbiddenIn } from '../protect/forbidden.ts'
@@ -106,7 +106,7 @@ function isLink(path: string): boolean {
 
 type Launch = Making & { readonly plan: SpawnPlan; readonly scratch: string; readonly grants: Grants }
 
-async function launch({ plan: given, settings, places, scratch, grants }: Launch): Promise<Ended> {
+async function launch({ plan: given, settings, places, scratch, grants }: Launch): Promise<SpawnResult> {
   const plan = withoutMounts(given)
   const own = join(scratch, crypto.randomUUID())
   mkdirSync(own, { recursive: true, mode: 0o700 })

@@ -1,6 +1,6 @@
 /** Defines an attempt to escape from a sandbox and formats its outcome. */
 
-import type { Environment, Layer, SandboxName } from '../confinement.ts'
+import type { Environment, Layer, SandboxName } from '../contract.ts'
 import type { Ground, Outside } from './probe-fixture.ts'
 
 /** The environment in which the attempts run. */

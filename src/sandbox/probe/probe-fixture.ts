@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { SandboxSettings } from '../confinement.ts'
+import type { SandboxSettings } from '../contract.ts'
 import { fixedPath } from '../install.ts'
 
 export type Ground = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SandboxKind } from '../confinement.ts'
+import type { SandboxKind } from '../contract.ts'
 import { confined, hasBubblewrap, type Running } from '../fixture.ts'
 import { landlockVersion } from '../landlock/landlock-launch.ts'
 import { openLibc } from '../libc.ts'

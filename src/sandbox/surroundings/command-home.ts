@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { Environment } from '../confinement.ts'
+import type { Environment } from '../contract.ts'
 
 /** The home folder inside: held in memory, and gone after the command, except for the caches. */
 export const commandHome = '/tmp'

@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { forbiddenWithoutView } from '../../security/policy.ts'
-import type { Environment, GitUser, SandboxSettings } from '../confinement.ts'
+import type { Environment, GitUser, SandboxSettings } from '../contract.ts'
 import { fixedPath } from '../install.ts'
 import type { Places } from '../protect/places.ts'
 import { cacheEnvironment, cacheMounts, commandHome, tidyCaches } from './command-home.ts'

@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { GitUser } from '../confinement.ts'
+import type { GitUser } from '../contract.ts'
 
 /** Files and folders that are copied, where they exist and everybody may read them. Certificates are public, private keys are not copied. */
 const copied = (

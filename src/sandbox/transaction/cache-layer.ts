@@ -20,7 +20,7 @@ import {
 } from 'node:fs'
 import { sha256 } from '../../kit/sha256.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
-import type { CacheOwner } from '../confinement.ts'
+import type { CacheOwner } from '../contract.ts'
 import { type Libc, openLibc } from '../libc.ts'
 import { bytePath, bytesOf, createAttributes, createPause, lookAt, namesIn, removeTree, widen } from './layer-files.ts'
 import { isWhiteout, join } from './walk-upper.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../../../test/support/needs.ts'
-import type { Layer } from '../confinement.ts'
+import type { Layer } from '../contract.ts'
 import { confined } from '../fixture.ts'
 import { overlayLaunch } from './overlay-support.ts'
 

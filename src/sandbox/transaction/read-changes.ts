@@ -3,7 +3,7 @@
 import { chmodSync, type Stats } from 'node:fs'
 import { errorText, hasCode } from '../../kit/errors.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
-import type { Log, PrivateView } from '../confinement.ts'
+import type { Log, PrivateView } from '../contract.ts'
 import type { Libc } from '../libc.ts'
 import { type CacheLayer, keepCaches } from './cache-layer.ts'
 import { bytePath, bytesOf, createFileHasher, createPause, linkTarget } from './layer-files.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeep } from '../../../test/support/tier.ts'
-import type { Ended, RunningView, SandboxSettings, SpawnPlan } from '../confinement.ts'
+import type { RunningView, SandboxSettings, SpawnPlan, SpawnResult } from '../contract.ts'
 import { createSandbox } from '../create-sandbox.ts'
 import { hasBubblewrap, limits, place } from '../fixture.ts'
 import { fixedPath } from '../install.ts'
@@ -12,12 +12,12 @@ const real = test.if(hasBubblewrap())
 
 type Job = {
   readonly workspace: string
-  readonly ended: Promise<Ended>
+  readonly ended: Promise<SpawnResult>
   readonly view: RunningView
   printed(): string
   /** Waits for a line of its output. */
   prints(text: string): Promise<void>
-  stop(): Promise<Extract<Ended, { ok: true }>>
+  stop(): Promise<Extract<SpawnResult, { ok: true }>>
 }
 
 /** Runs a script in the background, on a workspace with these files. */
@@ -95,7 +95,7 @@ real('what it writes into its view counts, and too much of it ends the command',
 })
 
 const ready = 'echo ready; '
-const changesOf = async ({ view }: Extract<Ended, { ok: true }>) => (await view?.changes())?.map(({ path }) => path)
+const changesOf = async ({ view }: Extract<SpawnResult, { ok: true }>) => (await view?.changes())?.map(({ path }) => path)
 
 describe('what a running command cannot do with the files that are written into its view', () => {
   real('a folder that it replaced with a link leads no write out of the view', async () => {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { CacheOwner, Log, PrivateView, PrivateViews } from '../confinement.ts'
+import type { CacheOwner, Log, PrivateView, PrivateViews } from '../contract.ts'
 import type { Libc } from '../libc.ts'
 import type { Places } from '../protect/places.ts'
 import { subMountOf } from '../verify.ts'

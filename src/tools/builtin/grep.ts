@@ -3,7 +3,8 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
-import type { Ended, Environment, Spawn } from '../process.ts'
+import type { Environment } from '../../sandbox/contract.ts'
+import type { Spawn, SpawnResult } from '../process.ts'
 import type { Files } from './files.ts'
 
 export type Match = { readonly path: string; readonly line: number; readonly text: string }
@@ -162,7 +163,7 @@ const flags =
 async function run(
   { spawn, env, path, pattern, files, signal }: Options,
   paths: readonly string[],
-): Promise<{ ended: Ended; output: string }> {
+): Promise<{ ended: SpawnResult; output: string }> {
   const flood = new AbortController()
   const decoder = new TextDecoder()
   let output = ''

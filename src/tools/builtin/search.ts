@@ -1,8 +1,9 @@
 /** Defines the tool search, which finds files by glob, lines by regular expression, or both. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
+import type { Environment } from '../../sandbox/contract.ts'
 import { recordSandbox } from '../confined.ts'
-import type { Environment, Spawn } from '../process.ts'
+import type { Spawn } from '../process.ts'
 import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Files } from './files.ts'
 import type { Grep, Match } from './grep.ts'

@@ -1,10 +1,11 @@
 /** Defines the tool shell, which runs the command exactly as the gate analysed it, never the text that the model sent. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
+import type { Environment } from '../../sandbox/contract.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
 import { recordSandbox } from '../confined.ts'
 import { createCollector } from '../output-limit.ts'
-import type { Ended, Environment, Spawn } from '../process.ts'
+import type { Spawn, SpawnResult } from '../process.ts'
 import { done, type ToolKind, textOr } from '../tool-kind.ts'
 import { type Jobs, noJobs } from './shell_output.ts'
 
@@ -134,7 +135,7 @@ async function run(deps: ShellDeps, planned: ShellPlan, { signal }: ToolContext)
 }
 
 type Report = {
-  readonly ended: Ended
+  readonly ended: SpawnResult
   readonly output: string
   readonly bytes: number
   readonly flooded: boolean
@@ -201,7 +202,7 @@ export const gitNote =
   'git reaches a server with the user\'s credentials only by "git push", "git fetch" or "git pull" with the name of a remote, each as a command of its own: no script, no pipe, no redirection'
 
 /** @returns the note for a failed command of a sandbox whose output shows such an error */
-export function missingNetwork(ended: Ended, output: string): string | undefined {
+export function missingNetwork(ended: SpawnResult, output: string): string | undefined {
   if (!ended.ok || ended.code === 0 || ended.sandbox === undefined || ended.sandbox === 'none') return undefined
   const notes = [...(complaints.test(output) ? [networkNote] : []), ...(gitComplaints.test(output) ? [gitNote] : [])]
   return notes.length === 0 ? undefined : notes.join('; ')

@@ -4,9 +4,10 @@ import { dirname } from 'node:path'
 import type { JsonObject } from '../../kit/json.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
+import type { Environment } from '../../sandbox/contract.ts'
 import { recordSandbox } from '../confined.ts'
 import { createCollector } from '../output-limit.ts'
-import type { Ended, Environment, Spawn } from '../process.ts'
+import type { Spawn, SpawnResult } from '../process.ts'
 import { done, fail } from '../tool-kind.ts'
 
 export type Executable = Tool & {
@@ -104,7 +105,7 @@ type Running = {
 }
 
 export type Run = {
-  readonly ended: Ended
+  readonly ended: SpawnResult
   readonly stdout: string
   readonly stderr: string
   readonly bytes: number

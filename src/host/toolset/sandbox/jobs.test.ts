@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import type { RunningView } from '../../../sandbox/contract.ts'
 import { createRedactor } from '../../../security/redaction/redact.ts'
-import type { Ended, RunningView, SpawnPlan } from '../../../tools/process.ts'
+import type { SpawnPlan, SpawnResult } from '../../../tools/process.ts'
 import { createJobs, type Jobs } from './jobs.ts'
 
 type Fake = {
@@ -13,7 +14,7 @@ type Fake = {
 
 function fake({ maxBackground = 2, jobOutputBytes = 4096, maxOutputBytes = 2_000, left = (): string[] => [] } = {}): Fake {
   const plans: SpawnPlan[] = []
-  const over: ((ended: Ended) => void)[] = []
+  const over: ((ended: SpawnResult) => void)[] = []
   const view: RunningView = { follow: left, copy: async () => Promise.reject(new Error('what it wrote could not be copied: no')) }
   const redactor = createRedactor()
   redactor.register('hunter-two-secret', 'KEY')
@@ -29,7 +30,7 @@ function fake({ maxBackground = 2, jobOutputBytes = 4096, maxOutputBytes = 2_000
     spawn(plan) {
       plans.push(plan)
       plan.onView?.(view)
-      const ended = Promise.withResolvers<Ended>()
+      const ended = Promise.withResolvers<SpawnResult>()
       over.push(ended.resolve)
       plan.signal.addEventListener('abort', () => ended.resolve({ ok: true, code: null, signal: 'SIGKILL', leftBehind: false }))
       return ended.promise

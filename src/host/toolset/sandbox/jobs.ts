@@ -5,13 +5,14 @@ import { basename, join } from 'node:path'
 import { errorText } from '../../../kit/errors.ts'
 import { count, cut, grouped } from '../../../kit/text.ts'
 import type { Log, ToolResult } from '../../../runtime/port.ts'
+import type { FollowedPath, PrivateView, RunningView } from '../../../sandbox/contract.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { createStreamRedactor, type Redactor } from '../../../security/redaction/redact.ts'
 import { commandResult, FLOOD_BYTES } from '../../../tools/builtin/shell.ts'
 import type { Jobs as JobTools, Starting } from '../../../tools/builtin/shell_output.ts'
 import { sandboxed } from '../../../tools/confined.ts'
 import { createOutputLog, type OutputLog } from '../../../tools/output-limit.ts'
-import type { Ended, FollowedPath, PrivateView, RunningView, Spawn } from '../../../tools/process.ts'
+import type { Spawn, SpawnResult } from '../../../tools/process.ts'
 import { isTemporaryName } from '../../../workspace/sweep.ts'
 
 export type JobsOptions = {
@@ -60,7 +61,7 @@ type BackgroundJob = {
   readonly stop: AbortController
   readonly done: Promise<void>
   view?: RunningView | undefined
-  ended?: Ended
+  ended?: SpawnResult
   /** Why somebody ended it. */
   why?: string
   /** Its end, with its changes, was handed over. */
@@ -178,13 +179,13 @@ function begin(room: Room, plan: StartPlan, about: Starting): BackgroundJob {
   return job
 }
 
-async function run({ shareNetwork, redactor, spawn }: Room, job: BackgroundJob, plan: StartPlan): Promise<Ended> {
+async function run({ shareNetwork, redactor, spawn }: Room, job: BackgroundJob, plan: StartPlan): Promise<SpawnResult> {
   const alone = plan.network ? 'it may reach hosts, so it has a network of its own' : await shareNetwork()
   if (alone !== undefined) job.output.push(`[no other command reaches its ports: ${alone}]\n`)
   const printed = printer(job, redactor)
   const onView = (view: RunningView) => Object.assign(job, { view })
   const ended = await spawn({ ...plan, view: 'private', signal: job.stop.signal, onOutput: printed.push, onView }).catch(
-    (error: unknown): Ended => ({ ok: false, message: errorText(error) }),
+    (error: unknown): SpawnResult => ({ ok: false, message: errorText(error) }),
   )
   printed.flush()
   return ended

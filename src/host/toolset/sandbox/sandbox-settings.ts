@@ -1,7 +1,7 @@
 /** Gathers what a sandbox is created with; loaded when the first command needs one. */
 
 import { totalmem } from 'node:os'
-import type { SandboxKind, SandboxSettings } from '../../../sandbox/confinement.ts'
+import type { SandboxKind, SandboxSettings } from '../../../sandbox/contract.ts'
 import { hideProcess } from '../../../sandbox/protect/hide.ts'
 import type { Policy } from '../../../security/policy.ts'
 import { forbiddenPlace } from '../../../security/targets/path.ts'

@@ -80,7 +80,7 @@ export type PrivateView = {
  * sentence each. `view` exists if the plan asked for a private view: apply its changes or drop it. `ok: false` means that the command
  * never ran.
  */
-export type Ended =
+export type SpawnResult =
   | {
       readonly ok: true
       readonly code: number | null
@@ -95,7 +95,7 @@ export type Ended =
   | { readonly ok: false; readonly message: string }
 
 /** Resolves when the child and every process that it started have ended; never rejects. */
-export type Spawn = (plan: SpawnPlan) => Promise<Ended>
+export type Spawn = (plan: SpawnPlan) => Promise<SpawnResult>
 
 export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: { readonly [name: string]: unknown }) => void
 
