@@ -8,14 +8,14 @@ import { type Maker, sentMessages, signParts } from './sent-messages.ts'
 import { assertUsable } from './usable-reply.ts'
 import { unreadCutCall } from './wire/call-arguments.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
-import { type Exchange, openWire, type Talk, type WireReply } from './wire/exchange.ts'
+import { type DialectRequest, type Exchange, openWire, type WireReply } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
 import { baseUrlOf, defaults, keyHint, type ProviderDeps, pricesOf, vendors, type WireConfig } from './wire/provider-settings.ts'
 import { usageOf } from './wire/usage.ts'
 
 type Setup = { readonly name: string; readonly config: WireConfig; readonly deps: ProviderDeps }
 
-type Attempt = Setup & { readonly request: ChatRequest; readonly deadline: Deadline }
+type WireAttempt = Setup & { readonly request: ChatRequest; readonly deadline: Deadline }
 
 /** An empty `request.model` selects the configured model. */
 export function createWired(setup: Setup): Provider {
@@ -56,7 +56,7 @@ function costOf({ name, config }: Setup): Cost {
 
 /** Waits for its turn before it reserves a budget, so that a waiting call has reserved nothing. */
 async function* inTurn(
-  attempt: Attempt,
+  attempt: WireAttempt,
   { ticket, tries }: { readonly ticket: number; readonly tries: number },
 ): AsyncGenerator<ModelChunk> {
   const { name, config, deps, request, deadline } = attempt
@@ -80,7 +80,7 @@ async function* inTurn(
   }
 }
 
-async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }): AsyncGenerator<ModelChunk> {
+async function* attemptOnce(attempt: WireAttempt & { readonly began?: () => void }): AsyncGenerator<ModelChunk> {
   const { name, config, deps, request, deadline } = attempt
   const maxBytes = config.maxResponseBytes ?? defaults.maxResponseBytes
   const limits = { provider: name, deadline, maxBytes }
@@ -104,7 +104,7 @@ async function* attemptOnce(attempt: Attempt & { readonly began?: () => void }):
 }
 
 /** Lowers a limit with which prompt and answer would exceed the window. Anthropic's library always sends one: the model's longest answer. */
-function withinRoom({ request, config }: Attempt): ChatRequest {
+function withinRoom({ request, config }: WireAttempt): ChatRequest {
   const usual = config.kind === 'anthropic' ? (config.longestAnswer ?? 64_000) : undefined
   const limit = request.maxOutputTokens ?? config.maxOutputTokens ?? usual
   // An answer of less than 256 tokens says nothing; the server refuses a prompt that leaves less room.
@@ -113,14 +113,14 @@ function withinRoom({ request, config }: Attempt): ChatRequest {
 }
 
 /** The openai-compatible protocol is our own code; the vendors' libraries are heavy and load only when needed. */
-async function begin(talk: Talk): Promise<Exchange> {
+async function begin(talk: DialectRequest): Promise<Exchange> {
   const { kind } = talk.config
   if (kind === 'openai-compatible') return converse(talk)
   const { converseThrough } = await import('./ai-sdk/vendor-library.ts')
   return converseThrough(kind, talk)
 }
 
-function respond({ name, config, deps, request }: Attempt, maker: Maker, reply: WireReply): ChatResponse {
+function respond({ name, config, deps, request }: WireAttempt, maker: Maker, reply: WireReply): ChatResponse {
   const { stop, model, rawProviderPayload } = reply
   const { estimated, ...counted } = usageOf({
     reported: reply.usage,
@@ -136,7 +136,7 @@ function respond({ name, config, deps, request }: Attempt, maker: Maker, reply: 
   return assertUsable({ parts: signParts(parts, maker), stop, usage, model, provider: name, rawProviderPayload })
 }
 
-function usableBaseUrl({ name, config }: Attempt): string {
+function usableBaseUrl({ name, config }: WireAttempt): string {
   const base = baseUrlOf(config)
   const fail = (code: 'bad_request' | 'auth', message: string) => new ProviderFailure(code, message, { provider: name })
   if (base === undefined) throw fail('bad_request', `provider "${name}" needs a base_url, such as "http://localhost:1234/v1"`)
@@ -151,14 +151,14 @@ function isHttp(url: string): boolean {
 }
 
 /** A timeout or a cancel explains every later error, but a received status says more than a timeout. */
-function failureFor(error: unknown, { name, config, request, deadline }: Attempt): ProviderFailure {
+function failureFor(error: unknown, { name, config, request, deadline }: WireAttempt): ProviderFailure {
   const { code, message, detail } = libraryFailure(error, name)
   const failure = new ProviderFailure(code, message, { ...detail, model: request.model || config.model })
   const reason = deadline.signal.aborted ? ownFailure(deadline.signal.reason) : undefined
   return reason === undefined || (failure.detail.status !== undefined && reason.code === 'timeout') ? failure : reason
 }
 
-type Options = {
+type RetryOptions = {
   readonly provider: string
   /** @param tries the number of the attempt, from 1 */
   readonly attempt: (tries: number) => AsyncIterable<ModelChunk>
@@ -186,7 +186,7 @@ export function concernsAll({ code, detail }: ProviderFailure): boolean {
  * Retries after a temporary failure, with jitter, a limit and a log entry, but never after part of an answer was shown.
  * @throws ProviderFailure the last failure, with the number of attempts in its message
  */
-export async function* withRetry(options: Options): AsyncGenerator<ModelChunk> {
+export async function* withRetry(options: RetryOptions): AsyncGenerator<ModelChunk> {
   const { provider, deps, signal } = options
   let waited = 0
   for (let tries = 1; ; tries++) {

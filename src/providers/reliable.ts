@@ -24,10 +24,10 @@ export const reliable = {
   },
 } as const satisfies ProviderKind<typeof settings>
 
-type Options = { readonly name: string; readonly providers: readonly Provider[]; readonly log: Log }
+type ReliableOptions = { readonly name: string; readonly providers: readonly Provider[]; readonly log: Log }
 
 /** Each provider uses its own model. After the first piece of an answer, a failure ends the call without a fallback. */
-export function createReliable(options: Options): Provider {
+export function createReliable(options: ReliableOptions): Provider {
   return {
     name: options.name,
     capabilities: () => common(options.providers),
@@ -68,14 +68,14 @@ export function ownModel(request: ChatRequest): ChatRequest {
   return { ...request, model: '' }
 }
 
-function note(at: { options: Options; index: number; failure: ProviderFailure }): void {
+function note(at: { options: ReliableOptions; index: number; failure: ProviderFailure }): void {
   const { options, index, failure } = at
   const from = options.providers[index]?.name
   const to = options.providers[index + 1]?.name
   if (to !== undefined) options.log('warn', 'provider fallback', { from, to, code: failure.code, message: failure.message })
 }
 
-function allFailed(options: Options, failures: readonly ProviderFailure[]): ProviderFailure {
+function allFailed(options: ReliableOptions, failures: readonly ProviderFailure[]): ProviderFailure {
   const last = failures.at(-1)
   const each = failures.map((failure, index) => `${options.providers[index]?.name} (${failure.code}): ${failure.message}`)
   const message = `provider "${options.name}": all ${failures.length} failed: ${each.join('; ')}`

@@ -8,7 +8,7 @@ import type { Message } from '../runtime/port.ts'
 export type Maker = { readonly provider: string; readonly host: string; readonly model: string }
 
 /** `bindsPrefix`: a signature of thinking covers all messages before it, so that the thinking is refused after one of them changed. */
-export type Reader = Maker & { readonly bindsPrefix: boolean }
+export type MessageReader = Maker & { readonly bindsPrefix: boolean }
 
 /** Writes the maker into the metadata of the parts that only their maker can read: thinking, and whatever the provider attached to a part. */
 export function signParts(parts: readonly Part[], { provider, host, model }: Maker): readonly Part[] {
@@ -25,7 +25,7 @@ export function signParts(parts: readonly Part[], { provider, host, model }: Mak
  * - White space at the end of a reply, which is refused where the reply is the last message. It is left out wherever the reply stands, so that
  *   a request begins with the very bytes of the request before: the caches of providers and the signatures of thinking need that.
  */
-export function sentMessages(messages: readonly Message[], reader: Reader): readonly Message[] {
+export function sentMessages(messages: readonly Message[], reader: MessageReader): readonly Message[] {
   let turn = 0
   const turns = messages.map(({ role }) => (role === 'user' ? ++turn : turn))
   const foreign = new Set(messages.flatMap((message, at) => (message.role !== 'assistant' || canRead(message, reader) ? [] : [turns[at]])))
@@ -39,7 +39,7 @@ export function sentMessages(messages: readonly Message[], reader: Reader): read
   })
 }
 
-function canRead({ parts, isAfterTrim }: Extract<Message, { role: 'assistant' }>, { bindsPrefix, ...maker }: Reader): boolean {
+function canRead({ parts, isAfterTrim }: Extract<Message, { role: 'assistant' }>, { bindsPrefix, ...maker }: MessageReader): boolean {
   return !(bindsPrefix && isAfterTrim) && parts.every((part) => isOf(part, maker))
 }
 

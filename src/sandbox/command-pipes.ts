@@ -101,14 +101,14 @@ export function receiver(descriptor: string): string[] {
   return ['/bin/sh', '-c', `. /proc/self/fd/${descriptor}`, 'sh']
 }
 
-export type Command = { readonly argv: readonly string[]; readonly cwd: string; readonly env: SpawnPlan['env'] }
-type Marked = Command & { readonly mark: string; readonly descriptor: string }
+export type SandboxCommand = { readonly argv: readonly string[]; readonly cwd: string; readonly env: SpawnPlan['env'] }
+type MarkedCommand = SandboxCommand & { readonly mark: string; readonly descriptor: string }
 
 /**
  * Quotes every word, so that the shell interprets nothing in it. The braces keep the shell from running the first half of a script whose
  * second half never arrives. It closes the descriptor before the command starts.
  */
-export function commandLines({ argv, cwd, env, mark, descriptor }: Marked): string {
+export function commandLines({ argv, cwd, env, mark, descriptor }: MarkedCommand): string {
   const names = Object.keys(env)
   const plain = names.filter((name) => /^[A-Za-z_]\w*$/.test(name))
   const odd = names.filter((name) => !plain.includes(name)).map((name) => `${name}=${env[name]}`)

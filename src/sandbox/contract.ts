@@ -1,8 +1,9 @@
 /** Defines what the rest of the program knows about a sandbox, and what a sandbox needs to know about the machine. */
 
 import type { Change } from '../runtime/changes.ts'
+import type { Log } from '../runtime/port.ts'
 
-export type Environment = { readonly [name: string]: string }
+export type ChildEnvironment = { readonly [name: string]: string }
 
 /**
  * An absolute path of a folder or file that the command may read. With `from` (a file), the command sees the content of `from` at `path`. A
@@ -14,7 +15,7 @@ export type ReadablePath = { readonly path: string; readonly from?: string }
 export type SpawnPlan = {
   readonly argv: readonly string[]
   readonly cwd: string
-  readonly env: Environment
+  readonly env: ChildEnvironment
   /** An abort kills every process that the command started. */
   readonly signal: AbortSignal
   /** Paths that this command may read in addition to the sandbox's own. */
@@ -97,8 +98,6 @@ export type SpawnResult =
 /** Resolves when the child and every process that it started have ended; never rejects. */
 export type Spawn = (plan: SpawnPlan) => Promise<SpawnResult>
 
-export type Log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: { readonly [name: string]: unknown }) => void
-
 export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
 
 /** `auto` selects bubblewrap. Landlock protects less, and `none` protects nothing: the user must choose either explicitly. */
@@ -156,15 +155,15 @@ export const layers = [
 export type Layer = (typeof layers)[number]
 
 /** One stream per direction; `pipeTo` between two connections keeps the back-pressure. */
-export type Connection = { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> }
+export type ByteConnection = { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> }
 
 /** Network access to the listed hosts. `dial` checks the host again, resolves it and connects to exactly the address that it checked. */
 export type Network = {
-  listen(path: string, accept: (connection: Connection) => void): { stop(): void }
+  listen(path: string, accept: (connection: ByteConnection) => void): { stop(): void }
   dial(target: {
     readonly host: string
     readonly port: number
-  }): Promise<{ readonly ok: true; readonly connection: Connection } | { readonly ok: false; readonly message: string }>
+  }): Promise<{ readonly ok: true; readonly connection: ByteConnection } | { readonly ok: false; readonly message: string }>
 }
 
 export type GitUser = { readonly name?: string; readonly email?: string }

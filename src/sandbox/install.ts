@@ -84,14 +84,14 @@ const unknown: Cause = {
   commands: container.commands,
 }
 
-type Look = { readonly read?: (path: string) => string; readonly exists?: (path: string) => boolean }
-
 /**
  * Names the kernel switches that block bubblewrap, and the container options when we run in a container. `complaint` is bubblewrap's own
  * message.
  */
-export function advice(complaint: string, look: Look = {}): { readonly words: string; readonly remedy: readonly string[] } {
-  const { read = text, exists = existsSync } = look
+export function advice(
+  complaint: string,
+  { read = text, exists = existsSync }: { readonly read?: (path: string) => string; readonly exists?: (path: string) => boolean } = {},
+): { readonly words: string; readonly remedy: readonly string[] } {
   // This error means that the user may create a user namespace but not use it, which only AppArmor causes.
   const isAppArmor = /uid map: Permission denied/.test(complaint)
   const isBlocking = ({ path, bad }: Switch) => read(path) !== '' && bad(Number(read(path)))

@@ -6,7 +6,8 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { errorText } from '../kit/errors.ts'
-import type { Log, Spawn } from './contract.ts'
+import type { Log } from '../runtime/port.ts'
+import type { Spawn } from './contract.ts'
 import { fixedPath } from './install.ts'
 import { isWithin } from './protect/places.ts'
 

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path'
 import { errnoOf, errorText } from '../kit/errors.ts'
 import { statFields } from '../kit/proc.ts'
 import { sha256 } from '../kit/sha256.ts'
-import type { Log } from './contract.ts'
+import type { Log } from '../runtime/port.ts'
 import { type Libc, openLibc } from './libc.ts'
 
 type OwnFolder = { readonly ok: true; readonly path: string; remove(): void } | { readonly ok: false; readonly missing: string }

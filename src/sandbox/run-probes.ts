@@ -2,7 +2,7 @@
 
 import type { Sandbox } from './contract.ts'
 import { fixedPath } from './install.ts'
-import { type Attempt, type Field, sh } from './probe/attempt.ts'
+import { type EscapeAttempt, type Field, sh } from './probe/attempt.ts'
 import { fileAttempts } from './probe/files.ts'
 import { kernelAttempts } from './probe/kernel.ts'
 import { networkAttempts } from './probe/network.ts'
@@ -29,7 +29,7 @@ const ATTEMPT_MS = 15_000
 /** An environment variable that a careless sandbox would pass on to the command. */
 const CANARY_VARIABLE = 'BRAIDCLAW_PROBE_CANARY'
 
-export const attempts: readonly Attempt[] = [...fileAttempts, ...processAttempts, ...networkAttempts, ...kernelAttempts]
+export const attempts: readonly EscapeAttempt[] = [...fileAttempts, ...processAttempts, ...networkAttempts, ...kernelAttempts]
 
 /** Runs the attempts one after another, some two seconds in all. Everything that a broken sandbox could damage lies in `ground`. */
 export async function probeSandbox(sandbox: Sandbox, { ground, only }: ProbeQuestion): Promise<ProbeResult[]> {
@@ -50,7 +50,7 @@ export async function probeSandbox(sandbox: Sandbox, { ground, only }: ProbeQues
   }
 }
 
-type Trying = { readonly sandbox: Sandbox; readonly field: Field; readonly attempt: Attempt }
+type Trying = { readonly sandbox: Sandbox; readonly field: Field; readonly attempt: EscapeAttempt }
 
 async function tryOut({ sandbox, field, attempt }: Trying): Promise<ProbeResult> {
   const missing = attempt.needs.find((program) => Bun.which(program, { PATH: fixedPath }) === null)

@@ -50,7 +50,7 @@ export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promi
   }
 }
 
-type Listed =
+type ClawList =
   | { readonly ok: true; readonly entries: readonly Json[] }
   | { readonly ok: false; readonly why: string; readonly silent: boolean }
 
@@ -58,7 +58,7 @@ type Listed =
  * Claws differ in the discovery word that they know, and some do not answer an unknown word. The word that succeeded comes first from then
  * on.
  */
-async function list(ask: AskClaw, words: string[], signal: AbortSignal): Promise<Listed> {
+async function list(ask: AskClaw, words: string[], signal: AbortSignal): Promise<ClawList> {
   let last: Awaited<ReturnType<AskClaw>> = { ok: false, why: 'unread' }
   for (const word of [...words]) {
     const said = await ask(`${word}\n`, AbortSignal.any([signal, AbortSignal.timeout(WORD_MS)]))
@@ -108,10 +108,10 @@ function toolOf({ ask, riskOf, maxOutputBytes }: ClawOptions, entry: Json): Exec
   }
 }
 
-type Asking = { readonly ask: AskClaw; readonly line: string | undefined; readonly maxOutputBytes: number }
+type ClawCall = { readonly ask: AskClaw; readonly line: string | undefined; readonly maxOutputBytes: number }
 
 /** The wire format cannot express failure, so the claw's answer is always the result. */
-async function invoke({ ask, line, maxOutputBytes }: Asking, { signal }: ToolContext): Promise<ToolResult> {
+async function invoke({ ask, line, maxOutputBytes }: ClawCall, { signal }: ToolContext): Promise<ToolResult> {
   if (line === undefined) return fail('the name of the tool cannot be written on a line')
   const said = await ask(line, signal)
   if (said.ok) return done(capText(said.answer, maxOutputBytes))

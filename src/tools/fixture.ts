@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import type { JsonObject } from '../kit/json.ts'
 import { startTick } from '../kit/proc.ts'
 import type { Act, Tool, ToolContext } from '../runtime/port.ts'
-import type { Files } from './builtin/files.ts'
+import type { WorkspaceFiles } from './builtin/files.ts'
 import type { ShellPlan } from './builtin/shell.ts'
 
 export type Folder = Disposable & { readonly root: string; put(path: string, text: string | Uint8Array): void }
@@ -24,7 +24,7 @@ export function createFolder(): Folder {
 }
 
 /** Has no gate and no limits: the workspace provides those and tests them. It skips a folder named `forbidden`. */
-export function plainFiles(root: string): Pick<Files, 'root' | 'walk' | 'scan' | 'stat'> {
+export function plainFiles(root: string): Pick<WorkspaceFiles, 'root' | 'walk' | 'scan' | 'stat'> {
   return {
     root,
     stat: (path) =>

@@ -2,7 +2,7 @@
 
 import { closeSync } from 'node:fs'
 import { errnoOf } from '../kit/errors.ts'
-import type { SpawnPlan as ConfinedPlan, SpawnResult as ConfinedResult, Environment, SandboxName } from '../sandbox/contract.ts'
+import type { ChildEnvironment, SpawnPlan as ConfinedPlan, SpawnResult as ConfinedResult, SandboxName } from '../sandbox/contract.ts'
 import type { Transfer } from '../security/command/transfer.ts'
 
 /** `signal`: an abort sends SIGTERM to the group, and SIGKILL 250 ms later. Only a sandbox uses what concerns views, mounts and networks. */
@@ -36,7 +36,7 @@ const DRAIN_MS = 250
 const carefulGit = { GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_PARAMETERS: "'safe.bareRepository=explicit'" } as const
 
 /** Builds the environment from scratch, so that none of our keys, tokens, proxy or loader options reaches a child. */
-export function cleanEnvironment({ home, timeZone }: { readonly home: string; readonly timeZone?: string }): Environment {
+export function cleanEnvironment({ home, timeZone }: { readonly home: string; readonly timeZone?: string }): ChildEnvironment {
   const base = { PATH: fixedPath, HOME: home, LANG: 'C.UTF-8', TERM: 'dumb', NO_COLOR: '1', PAGER: 'cat', ...carefulGit }
   return timeZone === undefined ? base : { ...base, TZ: timeZone }
 }

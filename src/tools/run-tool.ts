@@ -61,7 +61,7 @@ function failed(error: string): ToolOutcome {
   return { status: 'failed', output: '', error }
 }
 
-type Attempt = {
+type ToolAttempt = {
   readonly options: ExecutorOptions
   readonly tool: Tool
   readonly act: Parameters<Act>[0]
@@ -70,7 +70,7 @@ type Attempt = {
   readonly advice: string
 }
 
-async function attempt({ options, tool, act, signal, timeoutMs, advice }: Attempt): Promise<SandboxedResult> {
+async function attempt({ options, tool, act, signal, timeoutMs, advice }: ToolAttempt): Promise<SandboxedResult> {
   const timer = new AbortController()
   const alarm = setTimeout(() => timer.abort(), timeoutMs)
   const own = AbortSignal.any([signal, timer.signal])

@@ -9,7 +9,7 @@ import type { SandboxKind } from '../../sandbox/contract.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
 import type { Policy } from '../../security/policy.ts'
 import { isUnder, judgePath } from '../../security/targets/path.ts'
-import { createSource, type Survey } from '../../tools/executable/executable-source.ts'
+import { createSource, type ExecutableSurvey } from '../../tools/executable/executable-source.ts'
 import { createStore } from '../../tools/executable/executable-store.ts'
 import type { Executable } from '../../tools/executable/executable-tool.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
@@ -32,7 +32,7 @@ export type ExecutablesRequest = {
 }
 
 /** Returns a function that surveys a folder's executables. Descriptions stay cached as long as the caller uses the same function. */
-function surveyor(setup: Setup, at: string, deps: ToolDeps, askAgain = false): () => Promise<Survey> {
+function surveyor(setup: Setup, at: string, deps: ToolDeps, askAgain = false): () => Promise<ExecutableSurvey> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
   return createSource({
@@ -51,7 +51,7 @@ function surveyor(setup: Setup, at: string, deps: ToolDeps, askAgain = false): (
 type Surveying = { readonly at: string; readonly sandbox?: SandboxKind; readonly askAgain?: boolean }
 
 /** Surveys a folder outside a turn. */
-export async function surveyNow(setup: Setup, { at, sandbox = 'auto', askAgain }: Surveying): Promise<Survey> {
+export async function surveyNow(setup: Setup, { at, sandbox = 'auto', askAgain }: Surveying): Promise<ExecutableSurvey> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
   const confinement = createConfinement(sandbox, { setup, policy })
@@ -82,7 +82,7 @@ function untrusted(policy: Policy, isTrusted: (folder: string) => boolean): (fol
 /** Returns a source that is queried before each turn; it reports each finding once. */
 export function executablesFrom(setup: Setup, { at, asked, by }: ExecutablesRequest): ToolSource {
   const state: {
-    surveyFolder?: () => Promise<Survey>
+    surveyFolder?: () => Promise<ExecutableSurvey>
     from?: readonly Executable[]
     offered: readonly Executable[]
     reported: Set<string>
@@ -118,7 +118,7 @@ export function executablesFrom(setup: Setup, { at, asked, by }: ExecutablesRequ
 }
 
 type ExecutableChoice = {
-  readonly survey: Extract<Survey, { ok: true }>
+  readonly survey: Extract<ExecutableSurvey, { ok: true }>
   readonly asked: readonly ListedTool[] | undefined
   readonly at: string
   readonly fault: (line: string) => void

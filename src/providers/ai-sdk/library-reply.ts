@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { ChatResponse, Log, ModelChunk } from '../../runtime/port.ts'
 import { soundObject } from '../wire/call-arguments.ts'
 import { libraryFailure, truncated } from '../wire/failure-of-response.ts'
-import { type Block, collectParts, type PartsOptions } from '../wire/reply-parts.ts'
+import { collectParts, type PartsOptions, type ReplyBlock } from '../wire/reply-parts.ts'
 
 export type Assembly = ReturnType<typeof startAssembly>
 
@@ -14,12 +14,12 @@ const stops = { stop: 'stop', length: 'length', 'content-filter': 'content_filte
 export function startAssembly(options: PartsOptions & { readonly model: string; readonly log: Log }) {
   const { provider } = options
   const collection = collectParts(options)
-  const open = new Map<string, Block>()
+  const open = new Map<string, ReplyBlock>()
   const streamed = new Map<string, number>()
   let model = options.model
   let end: { readonly reason: LanguageModelV4FinishReason; readonly usage: LanguageModelV4Usage } | undefined
 
-  function block(type: Block['type'], id: string): Block {
+  function block(type: ReplyBlock['type'], id: string): ReplyBlock {
     const known = open.get(`${type} ${id}`)
     if (known !== undefined) return known
     const fresh = collection.begin(type)

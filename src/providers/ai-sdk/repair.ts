@@ -1,17 +1,15 @@
 /** Repairs a server's answer for the vendor's library, because the libraries refuse a whole reply over one unknown member. */
 
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
-import { isKeepAlive, readEvents } from '../chat/events.ts'
+import { isKeepAlive, type JsonFields, readEvents } from '../chat/events.ts'
 import type { Body } from '../wire/reply-body.ts'
-
-type Fields = { readonly [key: string]: unknown }
 
 /** Keeps only what we use. An invalid value in a known place stays unchanged, so that the library reports it. */
 type Repair = {
   /** Returns the replacement of one event: nothing, the event itself, or several events. */
-  event(event: Fields): readonly Fields[]
+  event(event: JsonFields): readonly JsonFields[]
   /** Returns the events that are missing at the end of the body. */
-  end(): readonly Fields[]
+  end(): readonly JsonFields[]
   /** Repairs a complete answer. */
   document(value: unknown): unknown
 }
@@ -98,9 +96,9 @@ const deltas: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 's
 export function repairMessages(): StreamRepair {
   /** The indexes of dropped blocks. */
   const left = new Set<unknown>()
-  const seen: { member?: boolean; stop?: boolean; last?: boolean; known?: boolean; unknown?: Fields } = {}
+  const seen: { member?: boolean; stop?: boolean; last?: boolean; known?: boolean; unknown?: JsonFields } = {}
 
-  function start({ index, content_block: block }: Fields): readonly Fields[] {
+  function start({ index, content_block: block }: JsonFields): readonly JsonFields[] {
     const repaired = blockOf(block)
     if (repaired === undefined) left.add(index)
     else left.delete(index)
@@ -116,7 +114,7 @@ export function repairMessages(): StreamRepair {
     seen.stop ||= textIn(reason) !== ''
   }
 
-  function known(event: Fields): readonly Fields[] | undefined {
+  function known(event: JsonFields): readonly JsonFields[] | undefined {
     switch (event.type) {
       case 'message_start':
         note(event.message)
@@ -165,18 +163,18 @@ function documentOf(value: unknown): unknown {
   return { ...headOf(value), type: 'message', content: content.flatMap((block) => blockOf(block) ?? []), ...stopOf(value), usage }
 }
 
-function headOf(message: unknown): Fields {
+function headOf(message: unknown): JsonFields {
   const { id, model, usage } = isObject(message) ? message : {}
   return { id: textIn(id) || undefined, model: textIn(model) || undefined, usage: { input_tokens: 0, ...countsOf(usage) } }
 }
 
-function stopOf(value: unknown): Fields {
+function stopOf(value: unknown): JsonFields {
   const { stop_reason: reason, stop_sequence: sequence } = isObject(value) ? value : {}
   return { stop_reason: textIn(reason) || null, stop_sequence: textIn(sequence) || null }
 }
 
 /** @returns undefined for a block type that we do not use. A call without a name is still a call: the runtime tells the model. */
-function blockOf(block: unknown): Fields | undefined {
+function blockOf(block: unknown): JsonFields | undefined {
   if (!isObject(block)) return undefined
   const { type, id, name, input } = block
   if (type === 'text') return { type, text: block.text ?? '' }
@@ -186,21 +184,21 @@ function blockOf(block: unknown): Fields | undefined {
 }
 
 /** Empties a block at its start; its initial text follows as a delta, because the library would ignore the text here. */
-function opened(block: Fields): Fields {
+function opened(block: JsonFields): JsonFields {
   if (block.type === 'text') return { ...block, text: '' }
   if (block.type === 'thinking') return { ...block, thinking: '' }
   return block.type === 'tool_use' && !isObject(block.input) ? { ...block, input: {} } : block
 }
 
-function begun(index: unknown, block: Fields): readonly Fields[] {
-  const delta = (said: Fields) => ({ type: 'content_block_delta', index, delta: said })
+function begun(index: unknown, block: JsonFields): readonly JsonFields[] {
+  const delta = (said: JsonFields) => ({ type: 'content_block_delta', index, delta: said })
   if (block.type === 'text' && block.text !== '') return [delta({ type: 'text_delta', text: block.text })]
   if (block.type === 'thinking' && block.thinking !== '') return [delta({ type: 'thinking_delta', thinking: block.thinking })]
   const isWritten = block.type === 'tool_use' && !isObject(block.input)
   return isWritten ? [delta({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) })] : []
 }
 
-function errorOf(error: unknown): Fields {
+function errorOf(error: unknown): JsonFields {
   const { type, message } = isObject(error) ? error : {}
   return { type: textIn(type) || 'error', message: textIn(message) || JSON.stringify(error) }
 }

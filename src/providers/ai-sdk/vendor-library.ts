@@ -14,16 +14,14 @@ import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
-import type { Exchange, Talk } from '../wire/exchange.ts'
+import type { DialectRequest, Exchange } from '../wire/exchange.ts'
 import { cut } from '../wire/failure-of-response.ts'
 import type { WireConfig, WireKind } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
 import { type Assembly, startAssembly } from './library-reply.ts'
 import { repairedPieces, repairMessages, repairResponses, type StreamRepair } from './repair.ts'
 
-type Line = ReturnType<typeof openLine>
-
-export async function converseThrough(kind: LibraryKind, talk: Talk): Promise<Exchange> {
+export async function converseThrough(kind: LibraryKind, talk: DialectRequest): Promise<Exchange> {
   const { name, config, deps, request, deadline, maxBytes } = talk
   const line = openLine(talk, libraries[kind])
   const library = await load(kind, talk, line)
@@ -36,7 +34,11 @@ export async function converseThrough(kind: LibraryKind, talk: Talk): Promise<Ex
 }
 
 /** Explains a failed import: the libraries read the vendor's environment variables while they load, and fail on an empty base URL. */
-async function load(kind: LibraryKind, { name, config, request, baseUrl }: Talk, line: Line): Promise<LanguageModelV4> {
+async function load(
+  kind: LibraryKind,
+  { name, config, request, baseUrl }: DialectRequest,
+  line: ReturnType<typeof openLine>,
+): Promise<LanguageModelV4> {
   const model = request.model || config.model
   try {
     return await libraries[kind].model({ baseURL: baseUrl, apiKey: config.apiKey ?? '', model, fetch: line.fetch })
@@ -47,7 +49,7 @@ async function load(kind: LibraryKind, { name, config, request, baseUrl }: Talk,
   }
 }
 
-function openLine({ name, config, wire }: Talk, library: Library) {
+function openLine({ name, config, wire }: DialectRequest, library: Library) {
   const repair = library.repair()
   let document: unknown
 

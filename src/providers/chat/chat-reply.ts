@@ -4,8 +4,8 @@ import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { type ChatResponse, type Log, type ModelChunk, ProviderFailure } from '../../runtime/port.ts'
 import type { WireReply } from '../wire/exchange.ts'
 import { failureOf, truncated } from '../wire/failure-of-response.ts'
-import { type Block, collectParts, type PartsOptions, type RawCall } from '../wire/reply-parts.ts'
-import { type Fields, isKeepAlive, listIn, reportedIn, stringIn, unreadable } from './events.ts'
+import { collectParts, type PartsOptions, type RawCall, type ReplyBlock } from '../wire/reply-parts.ts'
+import { isKeepAlive, type JsonFields, listIn, reportedIn, stringIn, unreadable } from './events.ts'
 
 export type ReplyReader = ReturnType<typeof startReply>
 
@@ -26,7 +26,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   const { provider } = options
   const collection = collectParts(options)
   const calls = collectCalls()
-  let block: Block | undefined
+  let block: ReplyBlock | undefined
   let pending = ''
   const chunks: ModelChunk[] = []
   let model = ''
@@ -38,7 +38,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   let usage = reportedIn({})
 
   /** Adds text from an event that is known to contain nothing else. */
-  function say(type: Block['type'], text: string): void {
+  function say(type: ReplyBlock['type'], text: string): void {
     if (text === '') return
     if (block?.type !== type) {
       flush()
@@ -55,7 +55,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   }
 
   /** Returns the first choice if there is one: we request only one. An event without choices, such as a keep-alive, is valid. */
-  function choiceOf(event: unknown): Fields | undefined {
+  function choiceOf(event: unknown): JsonFields | undefined {
     if (!isObject(event)) throw unreadable('an event is no object', event)
     const error = event.object === 'error' ? event : event.error
     if (error !== undefined && error !== null) throw failureOf(error, provider)
@@ -70,7 +70,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   }
 
   /** Reads a delta. Most deltas contain only a string of content, so each absent member costs one check. */
-  function hear(said: Fields): void {
+  function hear(said: JsonFields): void {
     const { content } = said
     if (said.reasoning_content || said.reasoning) say('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
     if (typeof content === 'string') say('text', content)
@@ -145,25 +145,32 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   }
 }
 
-type Open = { readonly index: number | undefined; readonly isUnknown: boolean; id: string; name: string; raw: string; signature: string }
+type OpenCall = {
+  readonly index: number | undefined
+  readonly isUnknown: boolean
+  id: string
+  name: string
+  raw: string
+  signature: string
+}
 
-type Piece = Readonly<Open>
+type CallPiece = Readonly<OpenCall>
 
 /**
  * Assembles tool calls from their pieces, and assigns each piece to a call by index, id and name, as far as the server sends them.
  * A piece in an unknown form still counts as a call: the runtime tells the model that it could not read the call.
  */
 export function collectCalls() {
-  const calls: Open[] = []
-  const byIndex = new Map<number, Open>()
+  const calls: OpenCall[] = []
+  const byIndex = new Map<number, OpenCall>()
 
-  function callOf(piece: Piece): Open | undefined {
+  function callOf(piece: CallPiece): OpenCall | undefined {
     if (piece.index !== undefined) return byIndex.get(piece.index)
     if (piece.id !== '') return calls.findLast((call) => call.id === piece.id)
     return piece.name === '' && !piece.isUnknown ? calls.at(-1) : undefined
   }
 
-  function open(piece: Piece): void {
+  function open(piece: CallPiece): void {
     const call = { ...piece }
     calls.push(call)
     if (call.index !== undefined) byIndex.set(call.index, call)
@@ -185,21 +192,21 @@ export function collectCalls() {
 }
 
 /** Some servers give several calls the same index: a new name, or arguments that start over, begin a new call. */
-function begins(piece: Piece, call: Open): boolean {
+function begins(piece: CallPiece, call: OpenCall): boolean {
   if (piece.name === '' || call.name === '') return false
   if (piece.name !== call.name) return true
   const startsOver = piece.raw.trimStart().startsWith('{') || (piece.raw === '' && piece.id !== '' && piece.id !== call.id)
   return startsOver && isObject(parseJson(call.raw))
 }
 
-function append(call: Open, piece: Piece): void {
+function append(call: OpenCall, piece: CallPiece): void {
   call.id ||= piece.id
   call.name ||= piece.name
   call.raw += piece.raw
   call.signature ||= piece.signature
 }
 
-function readPiece(value: unknown, place: number | undefined): Piece {
+function readPiece(value: unknown, place: number | undefined): CallPiece {
   const { id, index: said, extra_content: extra } = isObject(value) ? value : {}
   const index = place ?? said
   const google = isObject(extra) && isObject(extra.google) ? extra.google : {}
@@ -212,7 +219,7 @@ function readPiece(value: unknown, place: number | undefined): Piece {
 }
 
 /** Takes the name literally: a tool with another name is another tool. @returns undefined for a piece in an unknown form */
-function saidIn(value: unknown): Pick<Piece, 'name' | 'raw' | 'isUnknown'> | undefined {
+function saidIn(value: unknown): Pick<CallPiece, 'name' | 'raw' | 'isUnknown'> | undefined {
   if (!isObject(value)) return undefined
   const said = value.function ?? (Object.keys(value).every((key) => ownKeys.includes(key)) ? {} : undefined)
   if (!isObject(said) || !isText(said.name)) return undefined
@@ -233,11 +240,11 @@ function textOf(value: unknown): string {
 }
 
 /** A piece without any content is not a call. */
-function isCall(call: Open): boolean {
+function isCall(call: OpenCall): boolean {
   return call.id !== '' || call.name !== '' || call.raw.trim() !== ''
 }
 
-function rawCall({ id, name, raw, signature, isUnknown }: Open): RawCall {
+function rawCall({ id, name, raw, signature, isUnknown }: OpenCall): RawCall {
   const meta: JsonObject = signature === '' ? {} : { compatible: { thoughtSignature: signature.toWellFormed() } }
   return { id, name, raw, meta, ...(isUnknown ? { isUnknown } : {}) }
 }

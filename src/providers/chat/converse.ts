@@ -4,14 +4,14 @@ import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
-import type { Exchange, Talk } from '../wire/exchange.ts'
+import type { DialectRequest, Exchange } from '../wire/exchange.ts'
 import { type ProviderDeps, vendors, type WireConfig } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
-import type { Block } from '../wire/reply-parts.ts'
+import type { ReplyBlock } from '../wire/reply-parts.ts'
 import { type ReplyReader, startReply } from './chat-reply.ts'
 import { keepAlives, readEvents, unreadable } from './events.ts'
 
-export async function converse(talk: Talk): Promise<Exchange> {
+export async function converse(talk: DialectRequest): Promise<Exchange> {
   const { name, config, deps, request, wire, baseUrl, maxBytes } = talk
   const sent = { method: 'POST', headers: headersFor(config.apiKey), body: chatBody(request, config) }
   const answer = await wire.ask(`${baseUrl}/chat/completions`, sent)
@@ -192,9 +192,9 @@ function toolsOf(tools: readonly ToolSpec[]): object[] | undefined {
   return sorted.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
 }
 
-type Pattern = { readonly type: Block['type']; readonly before: string; readonly after: string }
+type Pattern = { readonly type: ReplyBlock['type']; readonly before: string; readonly after: string }
 
-const keys: readonly (readonly [string, Block['type']])[] = [
+const keys: readonly (readonly [string, ReplyBlock['type']])[] = [
   ['content', 'text'],
   ['reasoning_content', 'thinking'],
   ['reasoning', 'thinking'],
@@ -214,7 +214,7 @@ export function createRepeatMatcher() {
 
   return {
     /** Returns the text of an event that matches the known pattern; undefined when the event must be parsed. */
-    wordsOf(event: string): { readonly type: Block['type']; readonly text: string } | undefined {
+    wordsOf(event: string): { readonly type: ReplyBlock['type']; readonly text: string } | undefined {
       if (known === undefined || !event.startsWith(known.before) || !event.endsWith(known.after)) return undefined
       const end = event.length - known.after.length
       if (end < known.before.length) return undefined

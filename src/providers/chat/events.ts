@@ -5,10 +5,10 @@ import { isObject } from '../../kit/json.ts'
 import type { Reported } from '../wire/usage.ts'
 
 /** Maps the name and data of a named event to its data; an empty result drops the event. */
-type Named = (name: string, data: string) => string
+type EventMapper = (name: string, data: string) => string
 
 /** Parses server-sent events from bytes that may be cut anywhere: returns the `data` of each event in order and skips other fields. */
-export function readEvents(named: Named = (_, data) => data) {
+export function readEvents(named: EventMapper = (_, data) => data) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   const events: string[] = []
   let begun = ''
@@ -45,7 +45,7 @@ export function readEvents(named: Named = (_, data) => data) {
   }
 }
 
-export type Fields = { readonly [key: string]: unknown }
+export type JsonFields = { readonly [key: string]: unknown }
 
 /** The caller that catches this error adds the provider's name and turns it into a `bad_response`. */
 export function unreadable(what: string, value: unknown): Error {
@@ -53,7 +53,7 @@ export function unreadable(what: string, value: unknown): Error {
 }
 
 /** @returns '' when the member is null or absent. @throws when it is not a string */
-export function stringIn(from: Fields, key: string): string {
+export function stringIn(from: JsonFields, key: string): string {
   const value = from[key]
   if (value === undefined || value === null) return ''
   if (typeof value !== 'string') throw unreadable(`"${key}" is no string`, from)
@@ -61,7 +61,7 @@ export function stringIn(from: Fields, key: string): string {
 }
 
 /** @returns an empty list when the member is null or absent. @throws when it is not a list */
-export function listIn(from: Fields, key: string): readonly unknown[] {
+export function listIn(from: JsonFields, key: string): readonly unknown[] {
   const value = from[key]
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) throw unreadable(`"${key}" is no list`, from)
@@ -72,7 +72,7 @@ export function listIn(from: Fields, key: string): readonly unknown[] {
  * Ignores counts that are not numbers. The tokens of the cache have several names: OpenAI's, DeepSeek's, Moonshot's, and Anthropic's behind a
  * gateway; everywhere they are a part of `prompt_tokens`.
  */
-export function reportedIn(usage: Fields): Reported {
+export function reportedIn(usage: JsonFields): Reported {
   const details = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {}
   const read = [details.cached_tokens, usage.prompt_cache_hit_tokens, usage.cache_read_input_tokens, usage.cached_tokens]
   const written = [details.cache_write_tokens, usage.cache_creation_input_tokens]
@@ -83,14 +83,14 @@ export function reportedIn(usage: Fields): Reported {
 }
 
 /** Recognises events such as {} or {"type":"ping"}. */
-export function isKeepAlive(event: Fields): boolean {
+export function isKeepAlive(event: JsonFields): boolean {
   return Object.keys(event).every((key) => key === 'type') && (event.type === undefined || keepAlives.has(String(event.type)))
 }
 
 /** Events that servers send to keep a silent connection alive. */
 export const keepAlives: ReadonlySet<string> = new Set(['ping', 'keepalive', 'keep-alive', 'heartbeat'])
 
-function numberIn(from: Fields, key: string): number | undefined {
+function numberIn(from: JsonFields, key: string): number | undefined {
   const value = from[key]
   return isNumber(value) ? value : undefined
 }

@@ -2,7 +2,6 @@
 
 import { isJsonObject, isObject, type JsonObject } from '../../kit/json.ts'
 import { recoverEchoed } from '../../kit/wire.ts'
-
 import type { Part, Usage } from '../../runtime/event.ts'
 import {
   type ChatRequest,
@@ -149,11 +148,11 @@ export function toolOf({ name, description, parameters }: ToolSpec) {
   return { name, description, input_schema: parameters }
 }
 
-type Turn = { readonly role: 'user' | 'assistant'; readonly content: string | readonly JsonObject[] }
+type PayloadTurn = { readonly role: 'user' | 'assistant'; readonly content: string | readonly JsonObject[] }
 
 /** Merges neighbouring messages of one role, so that all results of a round go back together. */
-function turnsOf(messages: readonly Message[]): Turn[] {
-  const turns: Turn[] = []
+function turnsOf(messages: readonly Message[]): PayloadTurn[] {
+  const turns: PayloadTurn[] = []
   for (const turn of messages.map(turnOf)) {
     const last = turns.at(-1)
     if (turn.content.length === 0) continue
@@ -163,7 +162,7 @@ function turnsOf(messages: readonly Message[]): Turn[] {
   return turns
 }
 
-function turnOf(message: Message): Turn {
+function turnOf(message: Message): PayloadTurn {
   if (message.role === 'user') return { role: 'user', content: message.content }
   if (message.role === 'tool') return { role: 'user', content: [resultOf(message)] }
   const [only, ...others] = message.parts
@@ -171,7 +170,7 @@ function turnOf(message: Message): Turn {
   return { role: 'assistant', content: message.parts.map(blockOf) }
 }
 
-function blocksOf({ content }: Turn): readonly JsonObject[] {
+function blocksOf({ content }: PayloadTurn): readonly JsonObject[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 

@@ -74,14 +74,14 @@ function messagesOf(message: unknown, names: Map<string, string>): Message[] {
   return [...results, ...(text === '' ? [] : [{ role: 'user' as const, content: text }])]
 }
 
-type Block = { readonly [key: string]: unknown }
+type RequestBlock = { readonly [key: string]: unknown }
 
-function blocksOf(content: unknown): readonly Block[] {
+function blocksOf(content: unknown): readonly RequestBlock[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-function partOf(block: Block, names: Map<string, string>): Part[] {
+function partOf(block: RequestBlock, names: Map<string, string>): Part[] {
   if (block.type === 'text') return typeof block.text === 'string' ? [{ type: 'text', text: block.text }] : []
   const { id, name, input } = block
   if (block.type !== 'tool_use' || typeof id !== 'string' || typeof name !== 'string') return []
@@ -89,7 +89,7 @@ function partOf(block: Block, names: Map<string, string>): Part[] {
   return [{ type: 'call', id, name, ...readArguments(JSON.stringify(input ?? {})) }]
 }
 
-function resultOf({ type, tool_use_id: callId, content, is_error: isError }: Block, names: Map<string, string>): Message[] {
+function resultOf({ type, tool_use_id: callId, content, is_error: isError }: RequestBlock, names: Map<string, string>): Message[] {
   if (type !== 'tool_result' || typeof callId !== 'string') return []
   return [{ role: 'tool', callId, name: names.get(callId) ?? 'tool', content: textOf(content), isError: isError === true }]
 }

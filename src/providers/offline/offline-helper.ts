@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../kit/json.ts'
 import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
 import type { ScriptedReply } from './mock-fixture.ts'
 
-type Result = Extract<Message, { role: 'tool' }>
+type ToolMessage = Extract<Message, { role: 'tool' }>
 const howToConnect =
   'To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST, or run "braidclaw onboard".'
 
@@ -26,7 +26,7 @@ export function offlineReply(request: ChatRequest): ScriptedReply {
   const asked = request.messages.findLastIndex((message) => message.role === 'user')
   const question = request.messages[asked]
   const wanted = understand(question?.role === 'user' ? question.content : '')
-  const results = request.messages.slice(asked + 1).filter((message): message is Result => message.role === 'tool')
+  const results = request.messages.slice(asked + 1).filter((message): message is ToolMessage => message.role === 'tool')
   if (results.length > 0) return reply({ text: report(wanted, results) })
   return wanted.kind === 'say' ? reply({ text: sentence(wanted.topic, request.tools) }) : callTool(wanted, request.tools)
 }
@@ -53,11 +53,11 @@ function argumentsFor(tool: ToolSpec, wanted: { readonly [meaning: string]: stri
   return (tool.parameters.required ?? []).every((name) => Object.hasOwn(args, name)) ? args : undefined
 }
 
-function report(wanted: Intent, results: readonly Result[]): string {
+function report(wanted: Intent, results: readonly ToolMessage[]): string {
   return results.map((result) => reportOne(wanted, result)).join('\n\n')
 }
 
-function reportOne(wanted: Intent, { name, content, isError }: Result): string {
+function reportOne(wanted: Intent, { name, content, isError }: ToolMessage): string {
   if (isError) return `The tool \`${name}\` did not do it: ${shorten(content)}`
   const lead = wanted.kind === 'tool' && wanted.tool === name ? wanted.lead : `The tool \`${name}\` answered:`
   return `${lead}\n\n${content.trim() === '' ? '(nothing)' : shorten(content)}`

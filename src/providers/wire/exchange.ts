@@ -9,13 +9,13 @@ import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, 
 import type { Reported } from './usage.ts'
 
 /** A server may answer with one JSON document although we requested a stream, but never with a stream where we requested a document. */
-type Answer =
+type WireAnswer =
   | { readonly type: 'document'; readonly value: unknown }
   | { readonly type: 'stream'; readonly head: Pick<Response, 'status' | 'headers'>; readonly body: Body }
 
 type Wire = ReturnType<typeof openWire>
 
-type Options = BodyLimits & {
+type WireOptions = BodyLimits & {
   readonly fetch: Fetch
   readonly now: () => number
   readonly streaming: boolean
@@ -23,7 +23,7 @@ type Options = BodyLimits & {
   readonly keyHint: string
 }
 
-export function openWire(options: Options) {
+export function openWire(options: WireOptions) {
   const { provider, deadline } = options
   const own = new AbortController()
   const state: { body?: Body } = {}
@@ -45,7 +45,7 @@ export function openWire(options: Options) {
   }
 
   return {
-    async ask(url: string, init: RequestInit): Promise<Answer> {
+    async ask(url: string, init: RequestInit): Promise<WireAnswer> {
       const response = await send(url, init)
       const body = openBody({ limits: options, body: response.body, signal: own.signal, gone })
       state.body = body
@@ -64,7 +64,7 @@ export function openWire(options: Options) {
   }
 }
 
-async function readDocument(body: Body, options: Options): Promise<Answer> {
+async function readDocument(body: Body, options: WireOptions): Promise<WireAnswer> {
   const { text, whole } = await body.text(lineLimit(options.maxBytes))
   if (!whole) throw tooLarge(options)
   const value = parseJson(text)
@@ -74,7 +74,7 @@ async function readDocument(body: Body, options: Options): Promise<Answer> {
   return { type: 'document', value }
 }
 
-async function refusal(at: { options: Options; response: Response; body: Body; url: string }): Promise<ProviderFailure> {
+async function refusal(at: { options: WireOptions; response: Response; body: Body; url: string }): Promise<ProviderFailure> {
   const { options, response } = at
   const { text } = await at.body.text(errorBodyBytes).catch(() => ({ text: '' }))
   const moved = response.headers.get('location')
@@ -91,7 +91,7 @@ async function refusal(at: { options: Options; response: Response; body: Body; u
   })
 }
 
-async function noAnswer(at: { options: Options; response: Response; body: Body; first: string }): Promise<ProviderFailure> {
+async function noAnswer(at: { options: WireOptions; response: Response; body: Body; first: string }): Promise<ProviderFailure> {
   const { text } = await at.body.text(errorBodyBytes)
   const what = at.first === '' ? 'nothing' : at.first === '<' ? 'a web page' : 'no JSON'
   return bad(at.options.provider, `answered ${at.response.status} with ${what}; is base_url right? ${cut(text)}`.trim())
@@ -102,7 +102,7 @@ function bad(provider: string, what: string): ProviderFailure {
 }
 
 /** The input of a dialect for one attempt at one request. */
-export type Talk = {
+export type DialectRequest = {
   readonly name: string
   readonly config: WireConfig
   readonly deps: ProviderDeps

@@ -27,11 +27,11 @@ export type Pass = { began(): void; leave(): void }
 
 export type Lane = ReturnType<typeof createLane>
 
-type Waiting = EnterRequest & { readonly go: (pass: Pass) => void; readonly fail: (error: ProviderFailure) => void }
+type WaitingCall = EnterRequest & { readonly go: (pass: Pass) => void; readonly fail: (error: ProviderFailure) => void }
 
 export function createLane({ now, after }: LaneClock) {
   /** Sorted by ticket. */
-  let waiting: Waiting[] = []
+  let waiting: WaitingCall[] = []
   const state: { tickets: number; running: number; until: number; cautious: boolean; trying?: Pass; wake?: () => void } = {
     tickets: 0,
     running: 0,
@@ -93,7 +93,7 @@ export function createLane({ now, after }: LaneClock) {
     if (left > patienceMs) return Promise.reject(tooLong(provider, left))
     if (waiting.length === 0 && left === 0 && mayGo(request)) return Promise.resolve(begin())
     const { promise, resolve, reject } = Promise.withResolvers<Pass>()
-    const mine: Waiting = { ...request, go: resolve, fail: reject }
+    const mine: WaitingCall = { ...request, go: resolve, fail: reject }
     const giveUp = () => {
       waiting = waiting.filter((each) => each !== mine)
       reject(signal.reason)

@@ -7,7 +7,7 @@ import { readArguments, unread } from './call-arguments.ts'
 import { tooLarge } from './reply-body.ts'
 
 /** An unfinished text or thinking block; `half` is a high surrogate whose other half is in the next delta. */
-export type Block = { readonly type: 'text' | 'thinking'; readonly texts: string[]; half: string; meta: JsonObject }
+export type ReplyBlock = { readonly type: 'text' | 'thinking'; readonly texts: string[]; half: string; meta: JsonObject }
 
 /** A tool call as it arrived: `id` is the model's own id, `raw` the arguments as the model wrote them. */
 export type RawCall = {
@@ -25,7 +25,7 @@ export type PartsOptions = { readonly provider: string; readonly maxBytes: numbe
 /** Every function that adds bytes throws ProviderFailure `too_large` beyond the limit. */
 export type Collection = ReturnType<typeof collectParts>
 
-type Slot = Block | Extract<Part, { type: 'call' }>
+type Slot = ReplyBlock | Extract<Part, { type: 'call' }>
 
 export function collectParts({ provider, maxBytes, newId }: PartsOptions) {
   const slots: Slot[] = []
@@ -37,13 +37,13 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions) {
   }
 
   return {
-    begin(type: Block['type']): Block {
-      const block: Block = { type, texts: [], half: '', meta: {} }
+    begin(type: ReplyBlock['type']): ReplyBlock {
+      const block: ReplyBlock = { type, texts: [], half: '', meta: {} }
       slots.push(block)
       return block
     },
     /** Returns the chunk to show for the delta. */
-    add(to: Block, delta: string): ModelChunk | undefined {
+    add(to: ReplyBlock, delta: string): ModelChunk | undefined {
       count(delta)
       const text = soundUpTo(to, delta)
       if (text === '') return undefined
@@ -62,7 +62,7 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions) {
 }
 
 /** Returns the text that can no longer change; half a surrogate pair at its end waits for the next delta. */
-function soundUpTo(block: Block, delta: string): string {
+function soundUpTo(block: ReplyBlock, delta: string): string {
   const text = block.half + delta
   const last = text.charCodeAt(text.length - 1)
   block.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''

@@ -4,8 +4,8 @@ import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import { forbiddenReads } from '../../security/targets/path.ts'
-import type { Command } from '../command-pipes.ts'
-import type { Ahead, Created, Environment, Layer, Sandbox, SandboxSettings, Spawn, SpawnPlan, SpawnResult } from '../contract.ts'
+import type { SandboxCommand } from '../command-pipes.ts'
+import type { Ahead, ChildEnvironment, Created, Layer, Sandbox, SandboxSettings, Spawn, SpawnPlan, SpawnResult } from '../contract.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { openLibc } from '../libc.ts'
 import { markOption, ownFolder, sandboxMark } from '../private-folder.ts'
@@ -24,16 +24,24 @@ import { createMounts } from './mounts.ts'
 import { insideUser } from './namespaces.ts'
 import { isSetUpFailure, runConfined } from './run-confined.ts'
 import { chooseCover } from './view.ts'
-import { createGate, createLauncher, createWarmSandbox, type Gate, type Sandboxed, type ViewKind, type Wanted } from './warm-sandbox.ts'
+import {
+  createGate,
+  createLauncher,
+  createWarmSandbox,
+  type LaunchedSandbox,
+  type SandboxRequest,
+  type StartGate,
+  type ViewKind,
+} from './warm-sandbox.ts'
 
-type Making = { readonly settings: SandboxSettings; readonly places: Places }
-type Way = Extract<SandboxNetwork, { ok: true }>
+type BubblewrapOptions = { readonly settings: SandboxSettings; readonly places: Places }
+type OpenNetwork = Extract<SandboxNetwork, { ok: true }>
 
 /**
  * Creates the sandbox. It runs one trial command, because an installed program does not prove that the kernel lets it work, unless a stored
  * result proves it; then the first command tells if something has changed since.
  */
-export async function createBubblewrap({ settings, places }: Making): Promise<Created> {
+export async function createBubblewrap({ settings, places }: BubblewrapOptions): Promise<Created> {
   const program = Bun.which('bwrap', { PATH: fixedPath })
   if (program === null) return { ok: false, ...notInstalled }
   const folder = ownFolder(places.stateHome, settings.log)
@@ -67,10 +75,10 @@ function withAdvice(spawn: Spawn): Spawn {
   }
 }
 
-type Confiner = Making & {
+type Confiner = BubblewrapOptions & {
   readonly program: string
   readonly folder: { readonly path: string; remove(): void }
-  readonly way: Way
+  readonly way: OpenNetwork
 }
 
 function createConfiner({ settings, places, program, folder, way }: Confiner) {
@@ -99,7 +107,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
   const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
   const warmSandbox = createWarmSandbox(createLauncher(parts))
-  const wantedFor = (plan: Ahead, view: ViewKind): { readonly ok: true; readonly wanted: Wanted } | Failure => {
+  const wantedFor = (plan: Ahead, view: ViewKind): { readonly ok: true; readonly wanted: SandboxRequest } | Failure => {
     const guards = mounts.guards(
       (path) => stubs.make(path),
       view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
@@ -130,7 +138,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return openRunningView({ pid, folder, workspace: places.workspace, libc, isHidden, prepare: copyInto })
   }
   type Opened = { running?: OpenView }
-  const run = (plan: SpawnPlan, { waiting, prepared }: Sandboxed, { deep }: Wanted, opened: Opened): Promise<SpawnResult> => {
+  const run = (plan: SpawnPlan, { waiting, prepared }: LaunchedSandbox, { deep }: SandboxRequest, opened: Opened): Promise<SpawnResult> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = async (pid: number) => {
       const wrong = await verifyMounts(pid, without.has('mount namespace') ? [] : deep)
@@ -222,7 +230,7 @@ function isPrivate({ view, readOnly }: Ahead): boolean {
 }
 
 /** Keeps the gate open while any command runs, and the place holders in place while one runs in the workspace itself. */
-function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate: Gate; readonly start: Spawn }): Spawn {
+function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate: StartGate; readonly start: Spawn }): Spawn {
   return async (plan) => {
     if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
     const wrong =
@@ -256,13 +264,13 @@ function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate:
   }
 }
 
-type Asked = { readonly plan: SpawnPlan; readonly way: Way; readonly surroundings: Surroundings }
+type CommandParts = { readonly plan: SpawnPlan; readonly way: OpenNetwork; readonly surroundings: Surroundings }
 
-function commandOf({ plan, way, surroundings }: Asked): Command {
+function commandOf({ plan, way, surroundings }: CommandParts): SandboxCommand {
   // git would rewrite its index only to remember file times, and every command would seem to change the repository.
-  const git: Environment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
+  const git: ChildEnvironment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
   // A command with the user number of root has no right to give files to other users, and tar would end with an error.
-  const tar: Environment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
+  const tar: ChildEnvironment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
   return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...git, ...tar, ...way.env } }
 }
 
@@ -273,14 +281,14 @@ function written(folder: string, name: string, bytes: Uint8Array, mode: number):
 }
 
 /** Describes the layers of a bubblewrap sandbox for `doctor` and the receipts. */
-type Described = {
+type LayersInUse = {
   readonly settings: SandboxSettings
   readonly group: string | undefined
   readonly views: string
   readonly without: ReadonlySet<Layer>
 }
 
-function describeBubblewrap({ settings, group, views, without }: Described): string[] {
+function describeBubblewrap({ settings, group, views, without }: LayersInUse): string[] {
   const { limits, allowedDomains } = settings
   const network =
     allowedDomains.length === 0 ? 'nothing but a loopback of its own' : `a proxy that lets through ${allowedDomains.join(', ')}`
@@ -315,7 +323,7 @@ function describeBubblewrap({ settings, group, views, without }: Described): str
 }
 
 /** Watched from outside; a control group also stops what is quicker than the watcher. */
-function commonLimits({ settings: { limits }, group }: Pick<Described, 'settings' | 'group'>): string {
+function commonLimits({ settings: { limits }, group }: Pick<LayersInUse, 'settings' | 'group'>): string {
   const { totalMemoryBytes = limits.memoryBytes, diskBytes, processes } = limits
   const written = diskBytes === undefined ? '' : `, ${diskBytes} B written`
   const watched = `limits of all processes together: ${totalMemoryBytes} B of memory with /tmp${written}, ${processes} processes; beyond, the command is ended`

@@ -7,7 +7,7 @@ import type { Limits } from '../contract.ts'
 /** A process that writes "0" to each file of `join` enters the group, together with every process that it starts. */
 export type Group = { readonly join: readonly string[]; readonly words: string; remove(): Promise<void> }
 
-type Place = { readonly folder: string; readonly join: string; readonly files: readonly (readonly [string, number])[] }
+type GroupPlace = { readonly folder: string; readonly join: string; readonly files: readonly (readonly [string, number])[] }
 
 /** The shell and bubblewrap's two processes. */
 const OURS = 3
@@ -31,7 +31,7 @@ export function createGroup({ limits, root = '/sys/fs/cgroup' }: { readonly limi
 }
 
 /** Uses version 2 where that hierarchy has the controllers, otherwise the separate hierarchies of version 1. */
-function places({ limits, root }: { readonly limits: Limits; readonly root: string }): Place[] {
+function places({ limits, root }: { readonly limits: Limits; readonly root: string }): GroupPlace[] {
   const name = `${PREFIX}${process.pid}-${crypto.randomUUID().slice(0, 8)}`
   const own = ownGroups()
   const processes = limits.processes + OURS
@@ -74,7 +74,7 @@ function enable(folder: string): boolean {
   return has()
 }
 
-function make({ folder, files }: Place): boolean {
+function make({ folder, files }: GroupPlace): boolean {
   sweep(join(folder, '..'))
   try {
     mkdirSync(folder)

@@ -4,7 +4,8 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
-import type { Connection, Log, Network } from '../contract.ts'
+import type { Log } from '../../runtime/port.ts'
+import type { ByteConnection, Network } from '../contract.ts'
 import { confined, hasBubblewrap } from '../fixture.ts'
 import { install } from '../install.ts'
 import { createProxy, isListed } from './proxy.ts'
@@ -12,9 +13,9 @@ import { createProxy, isListed } from './proxy.ts'
 const root = mkdtempSync(join(tmpdir(), 'braidclaw-proxy-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-const web = (socket: Socket): Connection => {
+const web = (socket: Socket): ByteConnection => {
   const { readable, writable } = Duplex.toWeb(socket)
-  return { readable, writable } as unknown as Connection
+  return { readable, writable } as unknown as ByteConnection
 }
 
 /** A server that keeps the bytes of each connection, and answers shortly after the first bytes. */

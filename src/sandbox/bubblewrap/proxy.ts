@@ -1,6 +1,7 @@
 /** Serves an HTTP proxy to the inside of a sandbox: CONNECT and plain requests, to listed hosts only, with names resolved outside. */
 
-import type { Connection, Log, Network } from '../contract.ts'
+import type { Log } from '../../runtime/port.ts'
+import type { ByteConnection, Network } from '../contract.ts'
 
 type Proxy = {
   readonly allowedDomains: readonly string[]
@@ -30,9 +31,9 @@ function plain(name: string): string {
 }
 
 /** Serves one request per connection and refuses every request that it cannot parse exactly. Never throws into the listener. */
-export function createProxy(proxy: Proxy): (connection: Connection) => void {
+export function createProxy(proxy: Proxy): (connection: ByteConnection) => void {
   let open = 0
-  const each = async (connection: Connection) => {
+  const each = async (connection: ByteConnection) => {
     try {
       if (++open > CONNECTIONS)
         await refuse({ proxy, connection, status: '503 Service Unavailable', why: `more than ${CONNECTIONS} connections` })
@@ -47,7 +48,7 @@ export function createProxy(proxy: Proxy): (connection: Connection) => void {
   return (connection) => void each(connection)
 }
 
-async function serve({ proxy, connection }: { readonly proxy: Proxy; readonly connection: Connection }): Promise<void> {
+async function serve({ proxy, connection }: { readonly proxy: Proxy; readonly connection: ByteConnection }): Promise<void> {
   const reader = connection.readable.getReader()
   const late = setTimeout(() => void reader.cancel().catch(() => {}), HEAD_MS)
   const opening = await readHead(reader)
@@ -69,10 +70,10 @@ async function serve({ proxy, connection }: { readonly proxy: Proxy; readonly co
   await join({ inside: connection, outside: dialled.connection, request, rest: opening.rest })
 }
 
-type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }
+type ByteReader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }
 type RequestHead = { readonly head: string; readonly rest: Uint8Array }
 
-async function readHead(reader: Reader): Promise<RequestHead | undefined> {
+async function readHead(reader: ByteReader): Promise<RequestHead | undefined> {
   let bytes = Buffer.alloc(0)
   while (bytes.length < HEAD_BYTES) {
     const { value } = await reader.read()
@@ -109,7 +110,7 @@ function bodyOf(headers: readonly string[]): number | undefined {
   return lengths.length > 1 || digits === undefined ? undefined : Number(digits)
 }
 
-type Joined = { readonly inside: Connection; readonly outside: Connection; readonly request: Request; readonly rest: Uint8Array }
+type Joined = { readonly inside: ByteConnection; readonly outside: ByteConnection; readonly request: Request; readonly rest: Uint8Array }
 
 async function join({ inside, outside, request: { head, body }, rest }: Joined): Promise<void> {
   if (body === 'all') await write(inside, Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n'))
@@ -137,7 +138,7 @@ async function sendBody({ inside, outside, bytes }: { readonly bytes: number } &
   }
 }
 
-async function write({ writable }: Connection, bytes: Uint8Array): Promise<void> {
+async function write({ writable }: ByteConnection, bytes: Uint8Array): Promise<void> {
   if (bytes.length === 0) return
   const writer = writable.getWriter()
   try {
@@ -147,15 +148,15 @@ async function write({ writable }: Connection, bytes: Uint8Array): Promise<void>
   }
 }
 
-type Refused = {
+type RefusalParts = {
   readonly proxy: Proxy
-  readonly connection: Connection
+  readonly connection: ByteConnection
   readonly status: string
   readonly why: string
   readonly to?: object
 }
 
-async function refuse({ proxy, connection, status, why, to }: Refused): Promise<void> {
+async function refuse({ proxy, connection, status, why, to }: RefusalParts): Promise<void> {
   proxy.log('info', 'sandbox network refused', { ...to, why })
   const body = `${why}\n`
   const head = `HTTP/1.1 ${status}\r\nContent-Type: text/plain\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`

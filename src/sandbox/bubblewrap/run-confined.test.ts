@@ -6,14 +6,14 @@ import { receiver } from '../command-pipes.ts'
 import { hasBubblewrap } from '../fixture.ts'
 import { fixedPath, install } from '../install.ts'
 import { openLibc } from '../libc.ts'
-import { descriptors, discard, isWaiting, runConfined, startWaiting, type Waiting } from './run-confined.ts'
+import { descriptors, discard, isWaiting, runConfined, startWaiting, type WaitingSandbox } from './run-confined.ts'
 import { createGate } from './warm-sandbox.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that are sent away are not tested: ${install}`)
 const real = test.if(hasBubblewrap())
 
 /** Starts a waiting sandbox that would create `ran` in the folder if it ever continued without a command. */
-function waitingIn(folder: string, ...options: string[]): Waiting {
+function waitingIn(folder: string, ...options: string[]): WaitingSandbox {
   const walls = ['--unshare-pid', '--ro-bind', '/', '/', '--dev', '/dev', '--bind', folder, folder, '--chdir', folder]
   const reports = ['--json-status-fd', descriptors.status, '--block-fd', descriptors.go]
   const [shell = '', c = '', script = '', ...rest] = receiver(descriptors.command)

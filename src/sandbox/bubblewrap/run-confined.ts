@@ -5,7 +5,6 @@ import { hasCode } from '../../kit/errors.ts'
 import { startTick } from '../../kit/proc.ts'
 import {
   argumentFile,
-  type Command,
   commandLines,
   failureCode,
   failureMark,
@@ -13,6 +12,7 @@ import {
   openOutput,
   openReport,
   type Pipe,
+  type SandboxCommand,
 } from '../command-pipes.ts'
 import type { SpawnPlan, SpawnResult } from '../contract.ts'
 import type { Libc } from '../libc.ts'
@@ -35,7 +35,7 @@ export type Starting = {
 }
 
 /** `report`, `stdout` and `stderr` are our ends of pipes for reading, `command` and `go` those for writing. */
-export type Waiting = {
+export type WaitingSandbox = {
   readonly child: ReturnType<typeof spawn>
   readonly report: number
   readonly stdout: number
@@ -45,8 +45,8 @@ export type Waiting = {
 }
 
 export type Confined = {
-  readonly waiting: Waiting
-  readonly command: Command
+  readonly waiting: WaitingSandbox
+  readonly command: SandboxCommand
   readonly plan: Pick<SpawnPlan, 'signal' | 'onOutput'>
   /** Called while the sandbox waits. @returns the failure; then the command never starts */
   prepare(pid: number): string | undefined
@@ -63,10 +63,10 @@ const SPIN_MS = 0.5
 const KEPT = 2_000
 
 /** The progress of the child, as bubblewrap reports it. */
-type Status = { child?: number; exit?: number; refused?: string; watch?: Watch }
+type ChildStatus = { child?: number; exit?: number; refused?: string; watch?: Watch }
 
 /** The waiting sandbox does not keep this process alive, and ends with it. */
-export function startWaiting(starting: Starting): Waiting | Error {
+export function startWaiting(starting: Starting): WaitingSandbox | Error {
   const pipes: Pipe[] = []
   const given: number[] = []
   try {
@@ -90,9 +90,9 @@ export function startWaiting(starting: Starting): Waiting | Error {
   }
 }
 
-type Given = readonly [stdout: number, stderr: number, filter: number, report: number, command: number, options: number]
+type ChildDescriptors = readonly [stdout: number, stderr: number, filter: number, report: number, command: number, options: number]
 
-function spawn({ argv, env }: Starting, [stdout, stderr, filter, report, command, options]: Given) {
+function spawn({ argv, env }: Starting, [stdout, stderr, filter, report, command, options]: ChildDescriptors) {
   const stdio: ['ignore', number, number, number, number, number, 'pipe', number] = [
     'ignore',
     stdout,
@@ -106,7 +106,7 @@ function spawn({ argv, env }: Starting, [stdout, stderr, filter, report, command
   return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio, detached: true })
 }
 
-export function isWaiting({ child }: Waiting): boolean {
+export function isWaiting({ child }: WaitingSandbox): boolean {
   return child.exitCode === null && child.signalCode === null
 }
 
@@ -116,7 +116,7 @@ export function isWaiting({ child }: Waiting): boolean {
  * case it has left the group. It closes the descriptors only after both have ended: closing them earlier would let the inner process
  * continue.
  */
-export async function discard({ child, report, stdout, stderr, command, go }: Waiting): Promise<void> {
+export async function discard({ child, report, stdout, stderr, command, go }: WaitingSandbox): Promise<void> {
   killAll(child.pid, undefined)
   await child.exited
   const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])
@@ -137,7 +137,7 @@ function readNow(descriptor: number): string {
 
 export async function runConfined({ waiting, command, plan, prepare, inspect, watch }: Confined): Promise<SpawnResult> {
   const { child } = waiting
-  const status: Status = {}
+  const status: ChildStatus = {}
   const complaint = keeper()
   const mark = failureMark()
   const kill = () => killAll(child.pid, status.child)
@@ -173,8 +173,8 @@ async function follow({
   status,
   begin,
 }: {
-  readonly waiting: Waiting
-  readonly status: Status
+  readonly waiting: WaitingSandbox
+  readonly status: ChildStatus
   begin(pid: number): Promise<void>
 }) {
   const decoder = new TextDecoder()
@@ -242,8 +242,8 @@ async function gone(pid: number): Promise<void> {
   while (startTick(pid) !== undefined && performance.now() < until) await Bun.sleep(1)
 }
 
-type End = {
-  readonly status: Status
+type EndFacts = {
+  readonly status: ChildStatus
   readonly complaint: string
   readonly mark: string
   readonly signal: unknown
@@ -251,7 +251,7 @@ type End = {
   readonly program: string
 }
 
-function ended({ status, complaint, mark, signal, plan, program }: End): SpawnResult {
+function ended({ status, complaint, mark, signal, plan, program }: EndFacts): SpawnResult {
   const stopped = status.watch?.end()
   if (status.refused !== undefined) return { ok: false, message: `cannot confine the command: ${status.refused}` }
   if (stopped !== undefined) return { ok: true, code: null, signal: 'SIGKILL', leftBehind: false, stopped }

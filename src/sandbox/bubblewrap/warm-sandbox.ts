@@ -10,13 +10,13 @@ import type { Prepared, Transactions } from '../transaction/transactions.ts'
 import type { Group } from './cgroup.ts'
 import type { SandboxNetwork } from './command-network.ts'
 import { enterGroup, isolationArguments } from './namespaces.ts'
-import { descriptors, discard, isWaiting, startWaiting, type Waiting } from './run-confined.ts'
+import { descriptors, discard, isWaiting, startWaiting, type WaitingSandbox } from './run-confined.ts'
 import { type Cover, directWorkspace, type GuardMounts, type View } from './view.ts'
 
 /** What a sandbox is started with; two with the same key are interchangeable. */
 type Keyed = { readonly key: string }
 /** `drop` removes what belongs to a sandbox that gets no command. */
-type Started = { readonly waiting: Waiting; readonly drop?: () => void }
+type Started = { readonly waiting: WaitingSandbox; readonly drop?: () => void }
 
 type WarmSandbox<W extends Keyed, S extends Started> = {
   /** Returns the kept sandbox if it was started with the same key, otherwise a new one. */
@@ -37,9 +37,9 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
   start: (wanted: W) => S | Error,
   idleMs = usualIdleMs,
 ): WarmSandbox<W, S> {
-  type Kept = { readonly started: S; readonly idle: ReturnType<typeof setTimeout> }
+  type IdleSandbox = { readonly started: S; readonly idle: ReturnType<typeof setTimeout> }
   /** In the order in which they were started. */
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, IdleSandbox>()
   const state = { closed: false }
   const give = (key: string) => {
     const found = kept.get(key)
@@ -87,19 +87,19 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
 
 /** `reading`: a private view that nothing can be written to, so that a command sees what earlier commands left in their caches. */
 export type ViewKind = 'private' | 'reading' | 'direct'
-export type Wanted = GuardMounts & Pick<Ahead, 'caches' | 'loopback'> & { readonly view: ViewKind }
+export type SandboxRequest = GuardMounts & Pick<Ahead, 'caches' | 'loopback'> & { readonly view: ViewKind }
 
 /** `prepared` belongs to a private view. */
-export type Sandboxed = { readonly waiting: Waiting; readonly prepared: Prepared | undefined; drop(): void }
+export type LaunchedSandbox = { readonly waiting: WaitingSandbox; readonly prepared: Prepared | undefined; drop(): void }
 
-type Launching = {
+type LauncherParts = {
   readonly program: string
   /** Path of our private folder, which marks our processes. */
   readonly folder: string
   readonly view: View
   readonly fixed: () => readonly string[]
   readonly way: Extract<SandboxNetwork, { ok: true }>
-  readonly gate: Gate
+  readonly gate: StartGate
   readonly group: Group | undefined
   readonly filter: string | undefined
   readonly transactions: Transactions
@@ -107,7 +107,7 @@ type Launching = {
 }
 
 /** Returns a function that starts a sandbox on the workspace itself or on a private view of it. */
-export function createLauncher(launching: Launching): (wanted: Wanted) => Sandboxed | Error {
+export function createLauncher(launching: LauncherParts): (wanted: SandboxRequest) => LaunchedSandbox | Error {
   const { program, folder, view, fixed, way, gate, group, filter, transactions, libc } = launching
   const { without, places } = view
   const mark = [markOption, sandboxMark(folder)]
@@ -143,7 +143,7 @@ function attempt<T>(make: () => T): T | Error {
 }
 
 /** Keeps a waiting sandbox from continuing when our process ends: the kernel then closes our descriptor, which looks like "go". */
-export type Gate = {
+export type StartGate = {
   /** bubblewrap's arguments: wait, then fail unless the gate is open. */
   readonly arguments: readonly string[]
   /** Opens the gate while a command runs. */
@@ -158,7 +158,15 @@ export const gateArgument = { option: '--ro-bind', name: 'gate', at: '/.gate' } 
  * The gate is open while a folder exists in a read-only mount: bubblewrap mounts on that folder and cannot create it. Without the gate,
  * bubblewrap would continue to the protected names and permanently create those that have no place holder.
  */
-export function createGate({ folder, cover, sealed }: { readonly folder: string; readonly cover: Cover; readonly sealed: boolean }): Gate {
+export function createGate({
+  folder,
+  cover,
+  sealed,
+}: {
+  readonly folder: string
+  readonly cover: Cover
+  readonly sealed: boolean
+}): StartGate {
   const { option, name, at } = gateArgument
   const gate = join(folder, name)
   const [closed, opened] = [join(gate, 'shut'), join(gate, 'open')]

@@ -12,7 +12,7 @@ import { withoutMounts } from '../readable.ts'
 import { privateBelow } from '../surroundings/system-files.ts'
 import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
 
-type Making = { readonly settings: SandboxSettings; readonly places: Places }
+type LandlockOptions = { readonly settings: SandboxSettings; readonly places: Places }
 type Grants = Orders['grants']
 
 const programs = ['/usr', '/opt', '/nix/store', '/gnu/store', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
@@ -25,7 +25,7 @@ export function hasLandlock(): boolean {
   return landlockVersion(openLibc()) > 0
 }
 
-export async function createLandlock({ settings, places }: Making): Promise<Created> {
+export async function createLandlock({ settings, places }: LandlockOptions): Promise<Created> {
   const abi = landlockVersion(openLibc())
   if (abi === 0) return { ok: false, missing: noLandlock }
   if (settings.allowedDomains.length > 0)
@@ -104,7 +104,7 @@ function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? true
 }
 
-type Launch = Making & { readonly plan: SpawnPlan; readonly scratch: string; readonly grants: Grants }
+type Launch = LandlockOptions & { readonly plan: SpawnPlan; readonly scratch: string; readonly grants: Grants }
 
 async function launch({ plan: given, settings, places, scratch, grants }: Launch): Promise<SpawnResult> {
   const plan = withoutMounts(given)

@@ -1,6 +1,6 @@
 /** Defines an attempt to escape from a sandbox and formats its outcome. */
 
-import type { Environment, Layer, SandboxName } from '../contract.ts'
+import type { ChildEnvironment, Layer, SandboxName } from '../contract.ts'
 import type { Ground, Outside } from './probe-fixture.ts'
 
 /** The environment in which the attempts run. */
@@ -10,20 +10,20 @@ export type Field = {
   readonly name: SandboxName
   /** Whether a system-call filter is active inside. */
   readonly filtered: boolean
-  readonly env: Environment
+  readonly env: ChildEnvironment
 }
 
-export type Seen = { readonly output: string; readonly code: number | null; readonly field: Field }
+export type AttemptOutcome = { readonly output: string; readonly code: number | null; readonly field: Field }
 
-export type Verdict = { readonly stopped: boolean; readonly layer: string; readonly detail: string }
+export type ProbeVerdict = { readonly stopped: boolean; readonly layer: string; readonly detail: string }
 
-export type Attempt = {
+export type EscapeAttempt = {
   readonly name: string
   /** Programs needed on the fixed PATH; if one is missing, the attempt is skipped and reports that. */
   readonly needs: readonly string[]
   argv(field: Field): readonly string[]
   /** Called after the command has ended. It checks from outside wherever an effect is visible there. */
-  judge(seen: Seen): Verdict | Promise<Verdict>
+  judge(seen: AttemptOutcome): ProbeVerdict | Promise<ProbeVerdict>
 }
 
 /** Maps a layer to the layer that stops the same attempt in a landlock sandbox. */
@@ -38,20 +38,20 @@ const landlockWalls: { readonly [layer: string]: string } = {
 
 /** `layer` is the layer whose removal lets the attempt succeed: the tests remove each layer and check. */
 export function verdict(
-  seen: Seen,
+  seen: AttemptOutcome,
   escaped: boolean,
   layer: Layer | 'capabilities' | 'file permissions' | 'user namespace' | 'no terminal' | 'repair afterwards',
-): Verdict {
+): ProbeVerdict {
   const wall = seen.field.name === 'landlock' ? (landlockWalls[layer] ?? layer) : layer
   return { stopped: !escaped, layer: escaped ? 'none' : wall, detail: oneLine(seen) }
 }
 
 /** A call that the filter refused and a missing right give the same error (EPERM); the filter runs first where there is one. */
-export function callVerdict(seen: Seen, escaped: boolean, otherwise: Parameters<typeof verdict>[2]): Verdict {
+export function callVerdict(seen: AttemptOutcome, escaped: boolean, otherwise: Parameters<typeof verdict>[2]): ProbeVerdict {
   return verdict(seen, escaped, seen.field.filtered && /errno=(1|38)\b/.test(seen.output) ? 'seccomp' : otherwise)
 }
 
-function oneLine({ output, code, field }: Seen): string {
+function oneLine({ output, code, field }: AttemptOutcome): string {
   const text = output
     .replaceAll(field.ground.token, '(the canary)')
     .trim()

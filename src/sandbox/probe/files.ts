@@ -2,7 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Attempt, sh, verdict } from './attempt.ts'
+import { type AttemptOutcome, type EscapeAttempt, type Field, sh, verdict } from './attempt.ts'
 
 /** Programs that run already look at these all the time. What else a command makes is looked over when it has ended, outside the sandbox. */
 const startUp = '.envrc .mcp.json .gitmodules .vscode/tasks.json .idea/workspace.xml .braidclaw/config.toml'.split(' ')
@@ -10,7 +10,7 @@ const startUp = '.envrc .mcp.json .gitmodules .vscode/tasks.json .idea/workspace
 /** The small /etc names the user, root and nobody. */
 const FEW_LINES = 3
 
-export const fileAttempts: readonly Attempt[] = [
+export const fileAttempts: readonly EscapeAttempt[] = [
   {
     name: 'write a file next to the workspace',
     needs: [],
@@ -124,10 +124,11 @@ export const fileAttempts: readonly Attempt[] = [
   },
 ]
 
-type Seen = Parameters<Attempt['judge']>[0]
-type Settings = Seen['field']['ground']['settings']
-
-function reads(name: string, path: (settings: Settings) => string, layer: 'mount namespace' | 'hidden files'): Attempt {
+function reads(
+  name: string,
+  path: (settings: Field['ground']['settings']) => string,
+  layer: 'mount namespace' | 'hidden files',
+): EscapeAttempt {
   return {
     name,
     needs: [],
@@ -136,8 +137,8 @@ function reads(name: string, path: (settings: Settings) => string, layer: 'mount
   }
 }
 
-function deletes(name: string, needs: readonly string[], argv: (path: string) => readonly string[]): Attempt {
-  const victim = ({ field }: Pick<Seen, 'field'>) => join(field.ground.outside, 'victim')
+function deletes(name: string, needs: readonly string[], argv: (path: string) => readonly string[]): EscapeAttempt {
+  const victim = ({ field }: Pick<AttemptOutcome, 'field'>) => join(field.ground.outside, 'victim')
   return {
     name,
     needs,
@@ -150,11 +151,11 @@ function deletes(name: string, needs: readonly string[], argv: (path: string) =>
   }
 }
 
-function inWorkspace({ field }: Seen, name: string): string {
+function inWorkspace({ field }: AttemptOutcome, name: string): string {
   return join(field.ground.settings.workspace, name)
 }
 
-function isNestedChanged(seen: Seen): boolean {
+function isNestedChanged(seen: AttemptOutcome): boolean {
   const git = inWorkspace(seen, 'nested/.git')
   const planted = ['hooks/post-checkout', 'commondir', '../old'].some((name) => existsSync(join(git, name)))
   return planted || readFileSync(join(git, 'config'), 'utf8') !== '[core]\n'

@@ -3,7 +3,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type SyscallName, syscallNumbers } from '../seccomp.ts'
-import { type Attempt, callVerdict, perl, verdict } from './attempt.ts'
+import { callVerdict, type EscapeAttempt, perl, verdict } from './attempt.ts'
 
 const column = process.arch === 'arm64' ? 1 : 0
 const CLONE_NEWUSER = 0x10000000
@@ -12,7 +12,7 @@ const NULL_DEVICE = 0x103
 const CHARACTER_DEVICE = 0o020600
 const AT_FDCWD = -100
 
-export const kernelAttempts: readonly Attempt[] = [
+export const kernelAttempts: readonly EscapeAttempt[] = [
   call({ name: 'make a user namespace', call: 'unshare', words: [CLONE_NEWUSER], otherwise: 'nested namespaces' }),
   call({ name: 'mount a file system', call: 'mount', words: ['none', '/tmp', 'tmpfs', 0, 0], otherwise: 'capabilities' }),
   call({ name: 'look into the keyrings', call: 'keyctl', words: [0, -3, 0], otherwise: 'capabilities' }),
@@ -73,7 +73,7 @@ type Call = {
 }
 
 /** A result of -1 means that the kernel refused the call; any other result means that the call succeeded. */
-function call({ name, call, words, otherwise }: Call): Attempt {
+function call({ name, call, words, otherwise }: Call): EscapeAttempt {
   const declared = words.map((word, at) => `my $w${at} = ${typeof word === 'number' ? word : text(word)};`).join(' ')
   const passed = words.map((_, at) => `, $w${at}`).join('')
   return {

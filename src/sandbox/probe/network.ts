@@ -1,7 +1,7 @@
 /** Lists attempts to reach a network peer outside the sandbox. */
 
 import { join } from 'node:path'
-import { type Attempt, callVerdict, perl, verdict } from './attempt.ts'
+import { callVerdict, type EscapeAttempt, perl, verdict } from './attempt.ts'
 
 const SETTLE_MS = 20
 const AF_VSOCK = 40
@@ -12,7 +12,7 @@ const tcp =
 const unix =
   'use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0) or no_("socket"); $ARGV[0] =~ s/^@/\\0/; connect($s, pack_sockaddr_un($ARGV[0])) or no_("connect"); print "connected\n"'
 
-export const networkAttempts: readonly Attempt[] = [
+export const networkAttempts: readonly EscapeAttempt[] = [
   door({
     name: 'reach a server by name',
     door: 'tcp',
@@ -76,11 +76,11 @@ type Door = {
   readonly layer: 'network namespace' | 'mount namespace' | 'seccomp'
   /** The output of a successful attempt; `connected` by default. */
   readonly through?: string
-  argv: Attempt['argv']
+  argv: EscapeAttempt['argv']
 }
 
 /** Checks both the output and the server's record, which names the door of each connection. */
-function door({ name, door, argv, layer, through = 'connected' }: Door): Attempt {
+function door({ name, door, argv, layer, through = 'connected' }: Door): EscapeAttempt {
   return {
     name,
     needs: ['perl'],

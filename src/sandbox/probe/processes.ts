@@ -3,7 +3,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { syscallNumbers } from '../seccomp.ts'
-import { type Attempt, callVerdict, perl, sh, verdict } from './attempt.ts'
+import { callVerdict, type EscapeAttempt, perl, sh, verdict } from './attempt.ts'
 
 const column = process.arch === 'arm64' ? 1 : 0
 const SURVIVOR_MS = 300
@@ -11,7 +11,7 @@ const PTRACE_ATTACH = 16
 /** How far an attempt exceeds a limit before it stops by itself. */
 const ABOVE = 1.5
 
-export const processAttempts: readonly Attempt[] = [
+export const processAttempts: readonly EscapeAttempt[] = [
   environment('read the environment that started the sandbox', '/proc/1/environ /proc/$$/environ', 'environment'),
   environment('read the environment of the parent and of processes outside', '/proc/$PPID/environ /proc/[0-9]*/environ', 'pid namespace'),
   {
@@ -97,7 +97,7 @@ export const processAttempts: readonly Attempt[] = [
   },
 ]
 
-function environment(name: string, files: string, layer: 'environment' | 'pid namespace'): Attempt {
+function environment(name: string, files: string, layer: 'environment' | 'pid namespace'): EscapeAttempt {
   return {
     name,
     needs: [],

@@ -3,7 +3,6 @@
 import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { protectedRows, spelt, watchedNames } from '../../security/targets/protected.ts'
-
 import { isStub } from './placeholders.ts'
 import { isWithin } from './places.ts'
 
@@ -26,7 +25,7 @@ export type Guard = {
 
 export type Guards = { readonly ok: true; readonly guards: readonly Guard[] } | { readonly ok: false; readonly message: string }
 
-type Guarded = {
+type GuardOptions = {
   readonly workspace: string
   /** Absolute or relative to the workspace. Paths outside the workspace are read-only or hidden anyway. */
   readonly extra: readonly string[]
@@ -37,7 +36,7 @@ type Guarded = {
 }
 
 /** @returns the names that are guarded even before they exist, relative to the workspace, without duplicates */
-export function protectedIn({ workspace, extra, repositories }: Guarded): string[] {
+export function protectedIn({ workspace, extra, repositories }: GuardOptions): string[] {
   const watched = watchedNames.filter((name) => name !== '.git')
   const own = extra.map((path) => (isAbsolute(path) ? relative(workspace, path) : join(path)))
   const git = repositories.flatMap((folder) => gitNames.map((name) => join(folder, '.git', name)))
@@ -47,7 +46,7 @@ export function protectedIn({ workspace, extra, repositories }: Guarded): string
 }
 
 /** A mount follows a symbolic link and leaves the link itself replaceable, so a link among the names refuses the command. */
-export function guardsFor(guarded: Guarded): Guards {
+export function guardsFor(guarded: GuardOptions): Guards {
   const found = new Map<string, Guard>()
   for (const path of protectedIn(guarded)) {
     const link = walk({ workspace: guarded.workspace, path, found })
@@ -57,14 +56,14 @@ export function guardsFor(guarded: Guarded): Guards {
   return { ok: true, guards: [...found.values()].toSorted((a, b) => rank(a) - rank(b) || a.path.length - b.path.length) }
 }
 
-type Kept = { readonly workspace: string; readonly path: string; readonly found: Map<string, Guard> }
+type NameToKeep = { readonly workspace: string; readonly path: string; readonly found: Map<string, Guard> }
 
 /**
  * Guards existing names. Folders on the way are pinned when the name starts in the workspace folder; deeper ones are not, because moving a
  * file out of a pinned folder would copy it. A link itself is not guarded (who looks over the workspace afterwards puts links back), but its
  * target is.
  */
-function keep({ workspace, path, found }: Kept): void {
+function keep({ workspace, path, found }: NameToKeep): void {
   const at = join(workspace, path)
   const stat = lstatSync(at, { throwIfNoEntry: false })
   if (stat === undefined || found.has(at) || isStub(at) || realpathSync(dirname(at)) !== dirname(at)) return
@@ -74,14 +73,14 @@ function keep({ workspace, path, found }: Kept): void {
   if (protectedRows(first).length > 0) pinAbove({ workspace, parts: [first, ...rest], found })
 }
 
-function pinAbove({ workspace, parts, found }: Omit<Kept, 'path'> & { readonly parts: readonly string[] }): void {
+function pinAbove({ workspace, parts, found }: Omit<NameToKeep, 'path'> & { readonly parts: readonly string[] }): void {
   for (let length = 1; length < parts.length; length++) {
     const at = join(workspace, ...parts.slice(0, length))
     if (!found.has(at)) found.set(at, { type: 'pin', path: at, inode: lstatSync(at).ino })
   }
 }
 
-function keepTarget({ workspace, path, found }: Kept): void {
+function keepTarget({ workspace, path, found }: NameToKeep): void {
   const target = existsSync(path) ? realpathSync(path) : workspace
   if (target !== workspace && isWithin(target, workspace) && !found.has(target))
     found.set(target, { type: 'keep', path: target, inode: statSync(target).ino })
@@ -92,10 +91,10 @@ export function rank({ type }: Guard): number {
   return type === 'pin' ? 0 : 1
 }
 
-type Walk = { workspace: string; path: string; found: Map<string, Guard>; leaf?: 'keep' | 'hide' }
+type GuardWalk = { workspace: string; path: string; found: Map<string, Guard>; leaf?: 'keep' | 'hide' }
 
 /** @returns the path of a symbolic link on the way */
-export function walk({ workspace, path, found, leaf = 'keep' }: Walk): string | undefined {
+export function walk({ workspace, path, found, leaf = 'keep' }: GuardWalk): string | undefined {
   const parts = path.split(sep).filter(Boolean)
   for (let length = 1; length <= parts.length; length++) {
     const at = join(workspace, ...parts.slice(0, length))
@@ -169,12 +168,12 @@ function namesAmong(entries: readonly Dirent[], workspace: string, folder: strin
     })
 }
 
-type Following = { readonly workspace: string; readonly path: string; readonly entry: Dirent; readonly rest: readonly string[] }
+type RowSearch = { readonly workspace: string; readonly path: string; readonly entry: Dirent; readonly rest: readonly string[] }
 
 /**
  * Finds the rest of a protected row below `path`, in any spelling. A symbolic link in the middle stands for everything that it leads to.
  */
-function following({ workspace, path, entry, rest: [name, ...rest] }: Following): string[] {
+function following({ workspace, path, entry, rest: [name, ...rest] }: RowSearch): string[] {
   if (name === undefined) return [path]
   const at = join(workspace, path)
   if (entry.isSymbolicLink()) return existsSync(join(at, name, ...rest)) ? [path] : []

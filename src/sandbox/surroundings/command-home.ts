@@ -3,14 +3,14 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { Environment } from '../contract.ts'
+import type { ChildEnvironment } from '../contract.ts'
 
 /** The home folder inside: held in memory, and gone after the command, except for the caches. */
 export const commandHome = '/tmp'
 const CACHES = `${commandHome}/.cache`
 
 /** Most tools keep their caches in ~/.cache; these do not. No tool looks for its own updates. */
-export const cacheEnvironment: Environment = {
+export const cacheEnvironment: ChildEnvironment = {
   npm_config_cache: `${CACHES}/npm`,
   npm_config_update_notifier: 'false',
   PIP_DISABLE_PIP_VERSION_CHECK: '1',

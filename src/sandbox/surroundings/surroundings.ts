@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { forbiddenWithoutView } from '../../security/policy.ts'
-import type { Environment, GitUser, SandboxSettings } from '../contract.ts'
+import type { ChildEnvironment, GitUser, SandboxSettings } from '../contract.ts'
 import { fixedPath } from '../install.ts'
 import type { Places } from '../protect/places.ts'
 import { cacheEnvironment, cacheMounts, commandHome, tidyCaches } from './command-home.ts'
@@ -18,7 +18,7 @@ export type Surroundings = {
   /** More of them for a command that can write to the workspace itself. */
   readonly direct: readonly string[]
   /** Replaces HOME and PATH, and names the caches. */
-  environment(given: Environment): Environment
+  environment(given: ChildEnvironment): ChildEnvironment
   /** Removes caches that nobody uses, at most once a day. */
   tidy(): void
 }
@@ -84,7 +84,7 @@ export function prepareSurroundings({ settings, places, folder, blank, cover, us
 }
 
 /** /etc/gitconfig names the user already, and a variable would take precedence over the settings of a repository. */
-function withoutUser(given: Environment, { name, email }: GitUser = {}): Environment {
+function withoutUser(given: ChildEnvironment, { name, email }: GitUser = {}): ChildEnvironment {
   const known = { NAME: name, EMAIL: email }
   const isKnown = (key: string, value: string) =>
     Object.entries(known).some(([field, own]) => value === own && [`GIT_AUTHOR_${field}`, `GIT_COMMITTER_${field}`].includes(key))
@@ -92,7 +92,7 @@ function withoutUser(given: Environment, { name, email }: GitUser = {}): Environ
 }
 
 /** Without a network, package managers would try again for minutes. */
-export const offline: Environment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
+export const offline: ChildEnvironment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
 
 /** The runtime's own function takes the name from the environment. */
 export function nameOf(uid: number): string {

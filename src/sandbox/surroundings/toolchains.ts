@@ -15,7 +15,7 @@ export type Toolchains = {
   readonly env: { readonly [name: string]: string }
 }
 
-type Finding = {
+type ToolchainSearch = {
   /** The user's PATH. */
   readonly path: string
   readonly home: string
@@ -37,7 +37,7 @@ const secretNames =
   /^(credentials(\..*)?|\.?npmrc|\.pypirc|\.netrc|auth\.json|\.env(\..*)?|id_(rsa|dsa|ecdsa|ed25519)|.*token.*|secrets?(\..*)?)$/i
 const MOST_LINKS = 500
 
-export function findToolchains({ path, home, except }: Finding): Toolchains {
+export function findToolchains({ path, home, except }: ToolchainSearch): Toolchains {
   const root = real(home)
   const folders = [
     ...new Set(

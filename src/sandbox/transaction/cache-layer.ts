@@ -35,7 +35,7 @@ export type CacheLayer = {
 
 export type CacheLimits = { readonly files: number; readonly bytes: number }
 
-type Making = { readonly folder: string; readonly workspace: string; readonly libc: Libc }
+type CacheOptions = { readonly folder: string; readonly workspace: string; readonly libc: Libc }
 
 const usualLimits: CacheLimits = { files: 300_000, bytes: 8 * 2 ** 30 }
 /** A search that takes longer, in milliseconds, is not repeated at once. */
@@ -49,11 +49,11 @@ const KEPT_MS = 7 * 86_400_000
 const MOST_COMPILED = 32 * 2 ** 20
 
 /** The caches that wait beside the changes of a command, and where they go. Paths have one character per byte. */
-type Waiting = { readonly workspace: string; readonly layer: string; readonly applied: string; readonly caches: readonly string[] }
+type WaitingCaches = { readonly workspace: string; readonly layer: string; readonly applied: string; readonly caches: readonly string[] }
 const [waitingFile, waitingFolder] = ['caches.json', 'caches']
 
 /** @param folder holds the layers of this workspace @returns the layer of an owner, made when it is missing */
-export function createCaches({ folder, ...making }: Making): (owner?: CacheOwner) => CacheLayer {
+export function createCaches({ folder, ...making }: CacheOptions): (owner?: CacheOwner) => CacheLayer {
   const opened = new Map<string, CacheLayer>()
   return ({ conversation, terms } = { conversation: '', terms: '' }) => {
     const layer = `${folder}/${sha256(JSON.stringify([conversation, terms])).slice(0, 24)}`
@@ -75,7 +75,7 @@ function forgetOld(folder: string, used: readonly string[]): void {
   for (const [at, name] of names.entries()) if (at >= mostLayers || usedAt(name) < Date.now() - KEPT_MS) removeTree(`${folder}/${name}`)
 }
 
-type Layer = Making & { readonly applied: string }
+type Layer = CacheOptions & { readonly applied: string }
 
 /** Another process may do the same: whoever is first makes the layer. */
 function takeOver({ folder, applied, workspace, libc }: Layer): void {
@@ -93,7 +93,7 @@ function takeOver({ folder, applied, workspace, libc }: Layer): void {
   }
 }
 
-type Transfer = {
+type CacheTransfer = {
   readonly libc: Libc
   readonly workspace: string
   readonly from: string
@@ -104,7 +104,7 @@ type Transfer = {
 }
 
 /** @returns a function that brings what lies at a path into another layer */
-function transfer({ libc, workspace, from, to, keeps, most }: Transfer): (path: string) => void {
+function transfer({ libc, workspace, from, to, keeps, most }: CacheTransfer): (path: string) => void {
   const [state, { isOpaque }] = [{ left: most }, createAttributes(libc)]
   return function bring(path) {
     const [source, target] = [join(bytePath(from), path), join(bytePath(to), path)]
@@ -148,10 +148,10 @@ function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLay
     }
   }
 
-  type Found = { readonly path: string; readonly name: string; readonly own: Stats; readonly below: Stats | undefined }
+  type LayerEntry = { readonly path: string; readonly name: string; readonly own: Stats; readonly below: Stats | undefined }
 
   /** Only caches may stand where the workspace has nothing, and nothing may hide a file. */
-  function isStale({ path, name, own, below }: Found): boolean {
+  function isStale({ path, name, own, below }: LayerEntry): boolean {
     if (!isCache(path, name)) return !own.isDirectory() || !below?.isDirectory()
     return own.isDirectory() ? below !== undefined && !below.isDirectory() : !below?.isDirectory()
   }
@@ -174,7 +174,7 @@ function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLay
         mkdirSync(bytesOf(to.slice(0, to.lastIndexOf('/'))), { recursive: true, mode: 0o700 })
         renameSync(bytesOf(at), bytesOf(to))
       }
-      writeFileSync(`${from}/${waitingFile}`, JSON.stringify({ workspace, layer: folder, applied, caches } satisfies Waiting), {
+      writeFileSync(`${from}/${waitingFile}`, JSON.stringify({ workspace, layer: folder, applied, caches } satisfies WaitingCaches), {
         mode: 0o600,
       })
     },
@@ -187,7 +187,7 @@ function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLay
  */
 export async function keepCaches(folder: string, isApplied: boolean, limits = usualLimits): Promise<void> {
   if (!existsSync(`${folder}/${waitingFile}`)) return
-  const { workspace, layer, applied, caches }: Waiting = JSON.parse(readFileSync(`${folder}/${waitingFile}`, 'utf8'))
+  const { workspace, layer, applied, caches }: WaitingCaches = JSON.parse(readFileSync(`${folder}/${waitingFile}`, 'utf8'))
   const [libc, from] = [openLibc(), `${folder}/${waitingFolder}`]
   try {
     for (const path of caches)

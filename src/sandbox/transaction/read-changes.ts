@@ -3,14 +3,15 @@
 import { chmodSync, type Stats } from 'node:fs'
 import { errorText, hasCode } from '../../kit/errors.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
-import type { Log, PrivateView } from '../contract.ts'
+import type { Log } from '../../runtime/port.ts'
+import type { PrivateView } from '../contract.ts'
 import type { Libc } from '../libc.ts'
 import { type CacheLayer, keepCaches } from './cache-layer.ts'
 import { bytePath, bytesOf, createFileHasher, createPause, linkTarget } from './layer-files.ts'
 import type { Transaction } from './transaction-folder.ts'
 import { type Difference, join, type Walked, walkUpper } from './walk-upper.ts'
 
-type Reading = {
+type ReadOptions = {
   /** Absolute paths. */
   readonly up: string
   readonly workspace: string
@@ -38,7 +39,7 @@ const LARGE_BEFORE = 64 * 2 ** 20
 /**
  * A file with the same content and mode is unchanged, also when its time is new. @throws Error that says why the changes cannot be read
  */
-export async function readChanges({ up, workspace, libc, limits = usualLimits, signal }: Reading): Promise<ReadChanges> {
+export async function readChanges({ up, workspace, libc, limits = usualLimits, signal }: ReadOptions): Promise<ReadChanges> {
   const slice = createPause()
   const pause = () => {
     if (signal?.aborted) throw new Error('the call was cancelled')
@@ -77,7 +78,7 @@ function unreadable(why: string): Error {
 }
 
 type HashFile = ReturnType<typeof createFileHasher>
-type Stating = {
+type StatesQuery = {
   readonly up: string
   readonly lower: string
   readonly difference: Difference
@@ -86,7 +87,7 @@ type Stating = {
   readonly hashFile: HashFile
 }
 
-async function states({ up, lower, difference: { path, before, after }, few, hashFile }: Stating) {
+async function states({ up, lower, difference: { path, before, after }, few, hashFile }: StatesQuery) {
   const compares = before !== undefined && after !== undefined && isLike(before, after)
   const hashes = compares || (few && before !== undefined && before.size <= LARGE_BEFORE)
   return {
@@ -96,9 +97,9 @@ async function states({ up, lower, difference: { path, before, after }, few, has
 }
 
 type Hash = (path: string, stat: Stats, hashFile: HashFile) => Promise<string | undefined>
-type State = { readonly path: string; readonly stat: Stats; readonly hash: Hash | undefined; readonly hashFile: HashFile }
+type FileToRead = { readonly path: string; readonly stat: Stats; readonly hash: Hash | undefined; readonly hashFile: HashFile }
 
-async function stateOf({ path, stat, hash, hashFile }: State): Promise<EntryState> {
+async function stateOf({ path, stat, hash, hashFile }: FileToRead): Promise<EntryState> {
   const mode = stat.mode & 0o7777
   if (stat.isDirectory()) return { kind: 'folder', mode }
   if (stat.isSymbolicLink()) return { kind: 'link', mode, target: linkTarget(path) }
@@ -152,7 +153,7 @@ function named({ path, ...states }: { readonly path: string } & Pick<Change, 'be
   }
 }
 
-type Viewing = {
+type ViewOptions = {
   readonly transaction: Transaction
   readonly workspace: string
   readonly libc: Libc
@@ -161,7 +162,7 @@ type Viewing = {
 }
 
 /** Gives the caller of a command what the command changed; reads it at the first request. */
-export function createPrivateView({ transaction, workspace, libc, cache, log }: Viewing): PrivateView {
+export function createPrivateView({ transaction, workspace, libc, cache, log }: ViewOptions): PrivateView {
   const { id, folder, drop } = transaction
   const up = `${folder}/up`
   const state: { read?: Promise<ReadChanges> } = {}

@@ -30,7 +30,7 @@ import type { Libc } from '../libc.ts'
 import { type Attributes, bytePath, bytesOf, createAttributes } from './layer-files.ts'
 import { isWhiteout, join } from './walk-upper.ts'
 
-type Running = {
+type RunningCommand = {
   /** The first process of the command's PID namespace. */
   readonly pid: number
   /** The folder of the transaction, and an empty one for a copy of what it wrote. */
@@ -63,23 +63,24 @@ const SET_UP_MS = 5_000
 const PAUSE_MS = 2_000
 
 /** The content of a path in one word, with the digest of a file or the target of a link. */
-type State = string
-const GONE: State = 'gone'
+type PathState = string
+const GONE: PathState = 'gone'
 
 /** `written`: the state of each path as we last wrote it; `made`: the folders among them that the view had not. */
-type Known = { readonly written: Map<string, State>; readonly made: Set<string>; readonly attributes: Attributes }
+type FollowState = { readonly written: Map<string, PathState>; readonly made: Set<string>; readonly attributes: Attributes }
 /** `view`, `lower` and `up` are descriptors of folders; `began` is when the command began. */
-type Following = Running & Known & { readonly view: number; readonly lower: number; readonly up: number; readonly began: bigint }
+type FollowContext = RunningCommand &
+  FollowState & { readonly view: number; readonly lower: number; readonly up: number; readonly began: bigint }
 
 /**
  * Call it before the command starts: it waits until the sandbox is set up. Every part of a path is opened without following links, so the
  * command cannot lead a write out of its view. @returns why it does not work, as the end of a sentence
  */
-export async function openRunningView(running: Running): Promise<OpenView | string> {
+export async function openRunningView(running: RunningCommand): Promise<OpenView | string> {
   const { folder, workspace, pid } = running
   const view = await viewRoot(pid, workspace)
   if (view === undefined) return 'its view of the workspace could not be opened'
-  const known: Known = { written: new Map(), made: new Set(), attributes: createAttributes(running.libc) }
+  const known: FollowState = { written: new Map(), made: new Set(), attributes: createAttributes(running.libc) }
   const began = statSync(`${folder}/start`, { bigint: true }).ctimeNs
   const following = { ...running, ...known, view, lower: openSync(workspace, FOLDER), up: openSync(`${folder}/up`, FOLDER), began }
   // The number of a closed descriptor soon belongs to something else.
@@ -124,10 +125,10 @@ export async function openRunningView(running: Running): Promise<OpenView | stri
   }
 }
 
-type Followed = { readonly path: string; readonly was: State | undefined; readonly left: { entries: number } }
+type PathToFollow = { readonly path: string; readonly was: PathState | undefined; readonly left: { entries: number } }
 
 /** @returns false when the command changed the path itself, or it could not be written */
-function follow(following: Following, { path, was, left }: Followed): boolean {
+function follow(following: FollowContext, { path, was, left }: PathToFollow): boolean {
   const { lower, up, written } = following
   try {
     if (!isFollowed(following, path) || left.entries-- <= 0) return true
@@ -143,7 +144,7 @@ function follow(following: Following, { path, was, left }: Followed): boolean {
   }
 }
 
-function isFollowed({ lower, workspace, isHidden }: Following, path: string): boolean {
+function isFollowed({ lower, workspace, isHidden }: FollowContext, path: string): boolean {
   const parts = path.split('/')
   const has = (folder: string) => (sibling: string) => stateAt(lower, join(folder, sibling)) !== GONE
   return (
@@ -153,7 +154,7 @@ function isFollowed({ lower, workspace, isHidden }: Following, path: string): bo
   )
 }
 
-function put(following: Following, { path, was, left }: Followed, now: State): void {
+function put(following: FollowContext, { path, was, left }: PathToFollow, now: PathState): void {
   const { view, lower, written, made } = following
   const above = foldersAbove(path)
   if (now === GONE) {
@@ -172,13 +173,13 @@ function put(following: Following, { path, was, left }: Followed, now: State): v
 }
 
 /** It is not older than the command: a watcher that knows the folder above does not know it. */
-function isNewFolder({ lower, began }: Following, path: string): boolean {
+function isNewFolder({ lower, began }: FollowContext, path: string): boolean {
   const stat = lstatAt(lower, path)
   return stat?.isDirectory() === true && stat.birthtimeNs > began
 }
 
 /** Passes on what the command itself changed. @throws Error when somebody else changed one of these paths too */
-function ownChanges({ workspace, began, ...known }: Following, view: PrivateView, folder: string): PrivateView {
+function ownChanges({ workspace, began, ...known }: FollowContext, view: PrivateView, folder: string): PrivateView {
   // What is followed later does not concern a copy.
   const { written, made } = { written: new Map(known.written), made: new Set(known.made) }
   const isOurs = ({ after, ...change }: Change, up: number) => {
@@ -246,7 +247,7 @@ function lstatAt(root: number, path: string) {
   return within(root, path, (slot) => lstatSync(slot, { bigint: true, throwIfNoEntry: false }))
 }
 
-function stateAt(root: number, path: string): State {
+function stateAt(root: number, path: string): PathState {
   try {
     return within(root, path, (slot) => stateIn(slot))
   } catch (error) {
@@ -255,7 +256,7 @@ function stateAt(root: number, path: string): State {
   }
 }
 
-function stateIn(slot: Buffer): State {
+function stateIn(slot: Buffer): PathState {
   const stat = lstatSync(slot, { throwIfNoEntry: false })
   if (stat === undefined || isWhiteout(stat)) return GONE
   const mode = stat.mode & 0o777
@@ -268,14 +269,14 @@ function contentOf(slot: Buffer): Buffer {
   return readFileSync(slot, { flag: O_RDONLY | O_NOFOLLOW | O_NONBLOCK })
 }
 
-function stateOf({ kind, mode, sha256, target }: EntryState): State | undefined {
+function stateOf({ kind, mode, sha256, target }: EntryState): PathState | undefined {
   if (kind === 'folder') return kind
   if (kind === 'link') return `link ${bytePath(target ?? '')}`
   return sha256 === undefined ? undefined : `file ${mode & 0o777} ${sha256}`
 }
 
 /** @returns undefined when the layer has nothing at the path, so that the view shows the workspace there */
-function ownState({ made, attributes }: Pick<Known, 'made' | 'attributes'>, up: number, path: string): State | undefined {
+function ownState({ made, attributes }: Pick<FollowState, 'made' | 'attributes'>, up: number, path: string): PathState | undefined {
   let isCovered = false
   for (const above of foldersAbove(path)) {
     const stat = lstatAt(up, above)
@@ -286,10 +287,10 @@ function ownState({ made, attributes }: Pick<Known, 'made' | 'attributes'>, up: 
   return lstatAt(up, path) !== undefined ? stateAt(up, path) : isCovered ? GONE : undefined
 }
 
-type Writing = { readonly slot: Buffer; readonly from: Buffer; readonly now: State; readonly was: State | undefined }
+type EntryWrite = { readonly slot: Buffer; readonly from: Buffer; readonly now: PathState; readonly was: PathState | undefined }
 
 /** @returns how a folder came that the command did not know: into the view, or only into the sight of a watcher */
-function write({ slot, from, now, was }: Writing): 'made' | 'touched' | undefined {
+function write({ slot, from, now, was }: EntryWrite): 'made' | 'touched' | undefined {
   const there = lstatSync(slot, { throwIfNoEntry: false })
   if (now === 'folder' && there?.isDirectory()) {
     if (was !== GONE) return
@@ -306,7 +307,7 @@ function write({ slot, from, now, was }: Writing): 'made' | 'touched' | undefine
 }
 
 /** An event tells a watcher to look at the folder again, also when the view no longer shows the file. */
-function remove(slot: Buffer, was: State | undefined): void {
+function remove(slot: Buffer, was: PathState | undefined): void {
   const there = lstatSync(slot, { throwIfNoEntry: false })
   if (there === undefined && (was === undefined || was === 'folder')) return
   if (there === undefined) closeSync(openSync(slot, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW))

@@ -2,7 +2,8 @@
 
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
-import type { CacheOwner, Log, PrivateView, PrivateViews } from '../contract.ts'
+import type { Log } from '../../runtime/port.ts'
+import type { CacheOwner, PrivateView, PrivateViews } from '../contract.ts'
 import type { Libc } from '../libc.ts'
 import type { Places } from '../protect/places.ts'
 import { subMountOf } from '../verify.ts'
@@ -38,18 +39,18 @@ export type Transactions = {
   forget(): void
 }
 
-type State = {
+type TransactionsState = {
   trial?: ReturnType<typeof overlaySupport> | undefined
   support?: OverlaySupport
   stored?: boolean
   caches?: ((owner?: CacheOwner) => CacheLayer) | undefined
 }
 
-type Making = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc; readonly log: Log }
+type TransactionsOptions = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc; readonly log: Log }
 
-export function createTransactions({ places, bubblewrap, libc, log }: Making): Transactions {
+export function createTransactions({ places, bubblewrap, libc, log }: TransactionsOptions): Transactions {
   const { workspace } = places
-  const state: State = {}
+  const state: TransactionsState = {}
   const cacheOf = ({ caches }: { readonly caches: string }, owner: CacheOwner | undefined) => {
     const name = sha256(workspace).slice(0, 16)
     // An earlier version kept one layer of this name, which held what was dropped too.

@@ -3,7 +3,7 @@
 import { count } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { Files } from './files.ts'
+import type { WorkspaceFiles } from './files.ts'
 
 const parameters = {
   type: 'object',
@@ -27,4 +27,4 @@ export const fileDelete = {
     const what = [gone > 0 ? count(gone, 'file') : '', folders > 0 ? count(folders, 'folder') : ''].filter((part) => part !== '').join(', ')
     return done(`deleted ${deleted.path} (${what})`, { files: gone, folders })
   },
-} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Files, 'delete'> }>
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'delete'> }>

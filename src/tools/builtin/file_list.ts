@@ -2,7 +2,7 @@
 
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { Entry, Files, Listing } from './files.ts'
+import type { FolderEntry, FolderListing, WorkspaceFiles } from './files.ts'
 
 const MAX_ENTRIES = 500
 
@@ -25,9 +25,9 @@ export const fileList = {
     if (!listing.ok) return refused(listing)
     return done(shown(listing), { entries: listing.total })
   },
-} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Files, 'list'> }>
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'list'> }>
 
-function shown({ entries, total, complete }: Listing): string {
+function shown({ entries, total, complete }: FolderListing): string {
   if (total === 0) return '(empty folder)'
   const rest = total - entries.length
   const notice = rest > 0 ? `\n[… ${rest} of ${total} entries not shown; list a folder below, or search …]` : ''
@@ -36,7 +36,7 @@ function shown({ entries, total, complete }: Listing): string {
 }
 
 /** Shows a name with control characters in JSON quotes, because it could otherwise forge a line. */
-function line({ path, type, size }: Entry): string {
+function line({ path, type, size }: FolderEntry): string {
   const name = /[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path
   if (type === 'directory') return `${name}/`
   if (type === 'file') return size === undefined ? name : `${name} (${size} bytes)`

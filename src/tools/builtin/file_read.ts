@@ -3,11 +3,11 @@
 import { grouped } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { Files, Page } from './files.ts'
+import type { FilePage, WorkspaceFiles } from './files.ts'
 
 const FOOTER_ROOM = 512
 
-type Deps = { readonly files: Pick<Files, 'readText'>; readonly shownBytes: () => number }
+type Deps = { readonly files: Pick<WorkspaceFiles, 'readText'>; readonly shownBytes: () => number }
 
 const parameters = {
   type: 'object',
@@ -35,7 +35,7 @@ export const fileRead = {
   },
 } as const satisfies ToolKind<typeof parameters, Deps>
 
-function footer(page: Page): string {
+function footer(page: FilePage): string {
   const { text, firstLine, lastLine, totalLines, size, more, cutLine, invalid } = page
   const notes = [
     ...(more || firstLine > 1

@@ -2,7 +2,7 @@
 
 import type { Schema } from '../../runtime/port.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { Files } from './files.ts'
+import type { WorkspaceFiles } from './files.ts'
 
 const parameters = {
   type: 'object',
@@ -25,4 +25,4 @@ export const fileWrite = {
     const { bytes, created } = written
     return done(`${created ? 'created' : 'replaced'} ${written.path} (${bytes} bytes)`, { bytes, created })
   },
-} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Files, 'writeText'> }>
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'writeText'> }>

@@ -3,19 +3,19 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
-import type { Environment } from '../../sandbox/contract.ts'
+import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
-import type { Files } from './files.ts'
+import type { WorkspaceFiles } from './files.ts'
 
 export type Match = { readonly path: string; readonly line: number; readonly text: string }
 
 /** `unsearched` lists the files that were not searched completely, with the reason. */
-export type Found =
+export type GrepResult =
   | { readonly ok: true; readonly matches: readonly Match[]; readonly unsearched: readonly string[] }
   | { readonly ok: false; readonly message: string }
 
 /** `find` returns at most `most` matches, in the order of the files. */
-export type Grep = { readonly ok: true; find(paths: readonly string[], most: number): Promise<Found> }
+export type Grep = { readonly ok: true; find(paths: readonly string[], most: number): Promise<GrepResult> }
 
 /** The length limit of a displayed line. */
 export const SHOWN_BYTES = 300
@@ -29,13 +29,13 @@ const BREATH_MS = 25
 
 /** A backtracking engine can take very long on one line, so the first slow line ends the search with an explanation. */
 export function grepOwn(
-  files: Pick<Files, 'scan'>,
+  files: Pick<WorkspaceFiles, 'scan'>,
   pattern: string,
   signal: AbortSignal,
 ): Grep | { readonly ok: false; readonly message: string } {
   const regex = compile(pattern)
   if (typeof regex === 'string') return { ok: false, message: `the pattern is no regular expression: ${regex}` }
-  const find = async (paths: readonly string[], most: number): Promise<Found> => {
+  const find = async (paths: readonly string[], most: number): Promise<GrepResult> => {
     const matches: Match[] = []
     const unsearched: string[] = []
     let breath = performance.now()
@@ -68,7 +68,7 @@ function compile(pattern: string): RegExp | string {
 }
 
 type Task = {
-  readonly files: Pick<Files, 'scan'>
+  readonly files: Pick<WorkspaceFiles, 'scan'>
   readonly path: string
   readonly regex: RegExp
   readonly most: number
@@ -99,10 +99,10 @@ function shown(line: string): string {
   return line.length > SHOWN_BYTES ? `${line.slice(0, SHOWN_BYTES).toWellFormed()}…` : line
 }
 
-type Options = {
-  readonly files: Pick<Files, 'root' | 'scan'>
+type RipgrepOptions = {
+  readonly files: Pick<WorkspaceFiles, 'root' | 'scan'>
   readonly spawn: Spawn
-  readonly env: Environment
+  readonly env: ChildEnvironment
   readonly path: string
   readonly pattern: string
   readonly signal: AbortSignal
@@ -116,13 +116,13 @@ const MAX_OUTPUT_BYTES = 8 * 1024 * 1024
  * ripgrep read it by name reveals nothing from outside the workspace.
  * @returns undefined when ripgrep does not run or does not understand the pattern
  */
-export async function createRipgrep(options: Options): Promise<Grep | undefined> {
+export async function createRipgrep(options: RipgrepOptions): Promise<Grep | undefined> {
   const { ended } = await run(options, ['/dev/null'])
   if (!ended.ok || (ended.code !== 0 && ended.code !== 1)) return undefined
   return { ok: true, find: (paths, most) => find(options, paths, most) }
 }
 
-async function find(options: Options, paths: readonly string[], most: number): Promise<Found> {
+async function find(options: RipgrepOptions, paths: readonly string[], most: number): Promise<GrepResult> {
   const matches: Match[] = []
   // ripgrep searches a named file to its end, so a sparse file would keep ripgrep busy for its whole apparent size.
   const large = new Set(paths.filter((path) => sizeOf(resolve(options.files.root, path)) > SEARCHED_BYTES))
@@ -161,7 +161,7 @@ const flags =
   '--no-config --no-messages --color=never --no-heading --with-filename --line-number --null --only-matching --replace= --max-count=200 --max-filesize=64M --threads=2'
 
 async function run(
-  { spawn, env, path, pattern, files, signal }: Options,
+  { spawn, env, path, pattern, files, signal }: RipgrepOptions,
   paths: readonly string[],
 ): Promise<{ ended: SpawnResult; output: string }> {
   const flood = new AbortController()
@@ -189,7 +189,7 @@ function parse(output: string): Map<string, Set<number>> {
   return numbers
 }
 
-function read(files: Pick<Files, 'scan'>, path: string, wanted: ReadonlySet<number>): Match[] {
+function read(files: Pick<WorkspaceFiles, 'scan'>, path: string, wanted: ReadonlySet<number>): Match[] {
   if (wanted.size === 0) return []
   const last = Math.max(...wanted)
   const matches: Match[] = []

@@ -2,9 +2,9 @@
 
 import type { Schema, ToolResult } from '../../runtime/port.ts'
 import { refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { Refusal } from './files.ts'
+import type { ToolRefusal } from './files.ts'
 
-export type Page = {
+export type WebPage = {
   readonly ok: true
   readonly url: string
   readonly status: number
@@ -23,7 +23,7 @@ export type Get = (
     readonly body?: string
     readonly signal?: AbortSignal
   },
-) => Promise<Page | Refusal>
+) => Promise<WebPage | ToolRefusal>
 
 const parameters = {
   type: 'object',
@@ -52,7 +52,7 @@ function typeOf(body: string): string {
   return /^\s*[[{]/.test(body) ? 'application/json' : 'text/plain; charset=utf-8'
 }
 
-function shown(page: Page): ToolResult {
+function shown(page: WebPage): ToolResult {
   const { status, headers, body, bytes, truncated, url } = page
   const type = headers['content-type'] ?? 'no content type'
   const cut = truncated ? `\n[only the first ${bytes} bytes were read]` : ''

@@ -1,17 +1,17 @@
 /** Defines the tool search, which finds files by glob, lines by regular expression, or both. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
-import type { Environment } from '../../sandbox/contract.ts'
+import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import { recordSandbox } from '../confined.ts'
 import type { Spawn } from '../process.ts'
 import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { Files } from './files.ts'
+import type { WorkspaceFiles } from './files.ts'
 import type { Grep, Match } from './grep.ts'
 
 export type SearchDeps = {
-  readonly files: Pick<Files, 'root' | 'walk' | 'scan' | 'stat'>
+  readonly files: Pick<WorkspaceFiles, 'root' | 'walk' | 'scan' | 'stat'>
   readonly spawn: Spawn
-  readonly env: Environment
+  readonly env: ChildEnvironment
   /** Path of ripgrep; null means not to use it. When absent, the tool looks it up on the environment's PATH. */
   readonly ripgrep?: string | null
 }
@@ -45,7 +45,7 @@ export const search = {
 } as const satisfies ToolKind<typeof parameters, SearchDeps>
 
 type Candidates = { readonly batches: AsyncIterable<readonly string[]>; readonly skipped: string[]; complete(): boolean }
-type Survey = { readonly candidates: Candidates; readonly context: ToolContext }
+type SearchRun = { readonly candidates: Candidates; readonly context: ToolContext }
 
 /** Yields files in batches, and gives control back between batches so that a cancellation takes effect. */
 function candidates({ files }: SearchDeps, path: string, glob: string): Candidates {
@@ -78,7 +78,7 @@ function matcher(glob: string): (path: string) => boolean {
   return (path) => compiled.match(path)
 }
 
-async function names({ candidates, context }: Survey): Promise<ToolResult> {
+async function names({ candidates, context }: SearchRun): Promise<ToolResult> {
   const found: string[] = []
   for await (const batch of candidates.batches) {
     if (context.signal.aborted) return fail('stopped before the search was over')
@@ -89,7 +89,7 @@ async function names({ candidates, context }: Survey): Promise<ToolResult> {
   return finish(candidates, [...found.slice(0, MAX_RESULTS).map(printable), ...notice], found.length)
 }
 
-async function lines(deps: SearchDeps, { candidates, context }: Survey, pattern: string): Promise<ToolResult> {
+async function lines(deps: SearchDeps, { candidates, context }: SearchRun, pattern: string): Promise<ToolResult> {
   const grep = await grepFor(deps, pattern, context)
   if (!grep.ok) return fail(grep.message)
   const found: Match[] = []

@@ -1,7 +1,7 @@
 /** Defines the tool shell, which runs the command exactly as the gate analysed it, never the text that the model sent. */
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
-import type { Environment } from '../../sandbox/contract.ts'
+import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
 import { recordSandbox } from '../confined.ts'
 import { createCollector } from '../output-limit.ts'
@@ -27,7 +27,7 @@ type ShellDeps = {
   readonly jobs?: Jobs
   /** Returns undefined when the gate never issued this hash; then the tool runs nothing. */
   readonly planOf: (planHash: string) => ShellPlan | undefined
-  readonly env: Environment
+  readonly env: ChildEnvironment
   readonly maxOutputBytes: number
   /** Absolute path. */
   readonly bash?: string
@@ -134,7 +134,7 @@ async function run(deps: ShellDeps, planned: ShellPlan, { signal }: ToolContext)
   return commandResult({ ended, output: printed.text(), bytes, flooded: flood.signal.aborted, stopped: signal.aborted })
 }
 
-type Report = {
+type CommandReport = {
   readonly ended: SpawnResult
   readonly output: string
   readonly bytes: number
@@ -143,7 +143,7 @@ type Report = {
 }
 
 /** Returns the result of a command that has ended. `flooded`: it was stopped because it printed too much. */
-export function commandResult({ ended, output, bytes, flooded, stopped }: Report): ToolResult {
+export function commandResult({ ended, output, bytes, flooded, stopped }: CommandReport): ToolResult {
   if (!ended.ok) return { success: false, output, error: ended.message }
   const { code, signal, leftBehind, undone = [], refused = false, stopped: excess } = ended
   const metadata = { exitCode: code, signal: signal ?? null, bytes }

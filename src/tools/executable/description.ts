@@ -5,7 +5,7 @@ import { quote } from '../../kit/text.ts'
 import type { Schema, ToolSpec } from '../../runtime/port.ts'
 import { patternFlaw } from '../../security/arguments/schema-patterns.ts'
 
-export type Parsed = { readonly ok: true; readonly spec: ToolSpec } | { readonly ok: false; readonly why: string }
+export type ParsedDescription = { readonly ok: true; readonly spec: ToolSpec } | { readonly ok: false; readonly why: string }
 
 const MAX_DESCRIPTION = 4_096
 const MAX_DEPTH = 32
@@ -20,7 +20,7 @@ export function isToolName(name: string): boolean {
 }
 
 /** Never throws. `why` completes the sentence "… was refused: it". */
-export function parseDescription(text: string): Parsed {
+export function parseDescription(text: string): ParsedDescription {
   const value = parsed(text)
   if (!isObject(value)) return no(`printed no JSON object for --describe but ${quote(text.trim().slice(0, 80))}`)
   const { name, description, parameters } = value
@@ -35,7 +35,7 @@ export function parseDescription(text: string): Parsed {
   return { ok: true, spec: { name, description: description.trim().toWellFormed(), parameters } }
 }
 
-function no(why: string): Parsed {
+function no(why: string): ParsedDescription {
   return { ok: false, why }
 }
 

@@ -5,14 +5,14 @@ import { cut, visible } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
 import { parseDescription } from './description.ts'
-import type { Store } from './executable-store.ts'
-import { type Executable, type ExecutableHost, executableTool, type Program, type Run, runExecutable } from './executable-tool.ts'
-import { type Found, findExecutables, type Refused } from './find-executables.ts'
+import type { ExecutableStore } from './executable-store.ts'
+import { type Executable, type ExecutableHost, executableTool, type Program, type ProgramRun, runExecutable } from './executable-tool.ts'
+import { type ExecutableFile, findExecutables, type RefusedExecutable } from './find-executables.ts'
 
 export type SourceOptions = {
   /** Path of a folder or of one executable. */
   readonly at: string
-  readonly store: Store
+  readonly store: ExecutableStore
   readonly around: ExecutableHost
   /** Names of the built-in tools, which an executable may not use. */
   readonly builtIn: readonly string[]
@@ -28,22 +28,22 @@ export type SourceOptions = {
 }
 
 /** `tools` stays the same array while nothing changes. `why` explains why the folder itself is unusable. */
-export type Survey =
-  | { readonly ok: true; readonly tools: readonly Executable[]; readonly refused: readonly Refused[] }
+export type ExecutableSurvey =
+  | { readonly ok: true; readonly tools: readonly Executable[]; readonly refused: readonly RefusedExecutable[] }
   | { readonly ok: false; readonly why: string }
 
-type Looked = { readonly tool: Executable } | { readonly refused: Refused }
+type SurveyEntry = { readonly tool: Executable } | { readonly refused: RefusedExecutable }
 
 const AT_ONCE = 4
 /** A program that has not answered by then no longer keeps the others waiting. */
 const PATIENCE_MS = 1_000
 
 /** @returns a function that surveys the folder once and never rejects */
-export function createSource(options: SourceOptions): () => Promise<Survey> {
-  const known = new Map<string, { readonly sha256: string; readonly stamp: string; readonly at: number; readonly looked: Looked }>()
+export function createSource(options: SourceOptions): () => Promise<ExecutableSurvey> {
+  const known = new Map<string, { readonly sha256: string; readonly stamp: string; readonly at: number; readonly looked: SurveyEntry }>()
   const state: { tools: readonly Executable[] } = { tools: [] }
 
-  async function look(found: Found): Promise<Looked> {
+  async function look(found: ExecutableFile): Promise<SurveyEntry> {
     const kept = options.store.keep(found.path)
     if (!kept.ok) return { refused: { path: found.path, why: kept.why } }
     const before = known.get(found.path)
@@ -69,7 +69,7 @@ export function createSource(options: SourceOptions): () => Promise<Survey> {
  * Describes the same bytes at the same path at most once: this process remembers the description, or the store does. The store also
  * remembers a program that did not answer, because each process would wait for it again.
  */
-async function toolFrom(options: SourceOptions, program: Program, { sha256, stamp }: Bytes): Promise<Looked> {
+async function toolFrom(options: SourceOptions, program: Program, { sha256, stamp }: Bytes): Promise<SurveyEntry> {
   const { store, around, askAgain = false, timeoutMs } = options
   const recalled = store.recall({ sha256, path: program.path })
   const [, hungAs, hungAt] = /^no answer (\S+) (\d+)$/.exec(recalled ?? '') ?? []
@@ -124,12 +124,12 @@ function changed({ untrusted, store }: SourceOptions, { path }: Program, sha256:
 }
 
 /** Offers neither of two tools with one name: the choice between them must not depend on an order. */
-function distinct(looked: readonly Looked[], builtIn: readonly string[]): readonly Looked[] {
+function distinct(looked: readonly SurveyEntry[], builtIn: readonly string[]): readonly SurveyEntry[] {
   const tools = looked.flatMap((one) => ('tool' in one ? [one.tool] : []))
   return looked.map((one) => {
     if ('refused' in one) return one
     const { name, source } = one.tool
-    const no = (why: string): Looked => ({ refused: { path: source, why } })
+    const no = (why: string): SurveyEntry => ({ refused: { path: source, why } })
     if (builtIn.includes(name)) return no(`it calls itself "${name}", which is a built-in tool; give it another name`)
     const other = tools.find((tool) => tool.name === name && tool.source !== source)
     return other === undefined ? one : no(`it calls itself "${name}", and so does ${other.source}; rename one of them`)
@@ -177,7 +177,7 @@ export async function describe(around: ExecutableHost, program: Program, timeout
   return parsed.ok ? { ...parsed, text: run.stdout } : { ok: false, why: `it ${parsed.why}` }
 }
 
-function failure({ ended, stderr, flooded }: Run): string | undefined {
+function failure({ ended, stderr, flooded }: ProgramRun): string | undefined {
   if (flooded) return `it printed more than ${MAX_BYTES} bytes for --describe`
   if (!ended.ok) return ended.message
   if (ended.code === 0) return undefined

@@ -22,26 +22,26 @@ import { errorText } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 
 /** `stamp` names this state of the file: another inode, size or time is another stamp. */
-export type Kept =
+export type StoredCopy =
   | { readonly ok: true; readonly sha256: string; readonly copy: string; readonly stamp: string }
   | { readonly ok: false; readonly why: string }
 
-export type Described = { readonly sha256: string; readonly path: string }
+export type DescribedProgram = { readonly sha256: string; readonly path: string }
 
-export type Store = {
+export type ExecutableStore = {
   /** Copies the file as it is now; hashes it again only when its inode, size or times have changed. Never throws. */
-  keep(path: string): Kept
+  keep(path: string): StoredCopy
   /** Returns the text that any process remembered for these bytes at this path. The path counts because a program may read its own name. */
-  recall(program: Described): string | undefined
-  remember(program: Described, text: string): void
+  recall(program: DescribedProgram): string | undefined
+  remember(program: DescribedProgram, text: string): void
 }
 
 const MAX_BYTES = 512 * 1024 * 1024
 const STALE_MS = 30 * 24 * 3_600_000
 
 /** Only this user, and no tool, may have write access to `folder`; it is created when first needed. */
-export function createStore(folder: string, now: () => number): Store {
-  const known = new Map<string, { readonly stamp: string; readonly kept: Kept }>()
+export function createStore(folder: string, now: () => number): ExecutableStore {
+  const known = new Map<string, { readonly stamp: string; readonly kept: StoredCopy }>()
   return {
     keep(path) {
       try {
@@ -70,7 +70,7 @@ export function createStore(folder: string, now: () => number): Store {
   }
 }
 
-function noteOf(program: Described): string {
+function noteOf(program: DescribedProgram): string {
   return `${program.sha256}-${sha256(program.path).slice(0, 16)}.json`
 }
 
@@ -83,7 +83,7 @@ function stampOf(path: string): string {
 type Copying = { readonly folder: string; readonly path: string; readonly now: () => number; readonly stamp: string }
 
 /** Hashes the copy rather than the file, so that no change of the file can happen in between. */
-function copyInto({ folder, path, now, stamp }: Copying): Kept {
+function copyInto({ folder, path, now, stamp }: Copying): StoredCopy {
   const { size } = statSync(path)
   if (size > MAX_BYTES) return { ok: false, why: `it has ${size} bytes; ${MAX_BYTES} are the limit` }
   mkdirSync(folder, { recursive: true, mode: 0o700 })

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { JsonObject } from '../../kit/json.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
-import type { Environment } from '../../sandbox/contract.ts'
+import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import { recordSandbox } from '../confined.ts'
 import { createCollector } from '../output-limit.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
@@ -19,7 +19,7 @@ export type Executable = Tool & {
   changed(): string | undefined
 }
 
-type Making = {
+type ExecutableOptions = {
   readonly spec: ToolSpec
   readonly program: Program
   readonly sha256: string
@@ -37,7 +37,7 @@ const FLOOD_BYTES = 64 * 1024 * 1024
 const KEPT_STDERR = 1_000
 
 /** The gate knows only `risk`: it cannot judge paths or addresses of the call, so the sandbox confines the call instead. */
-export function executableTool(making: Making): Executable {
+export function executableTool(making: ExecutableOptions): Executable {
   const { spec, program, sha256, risk, changed } = making
   return {
     ...spec,
@@ -54,7 +54,7 @@ export function executableTool(making: Making): Executable {
 }
 
 async function invoke(
-  { around, program, readOnly, maxOutputBytes }: Making,
+  { around, program, readOnly, maxOutputBytes }: ExecutableOptions,
   input: JsonObject,
   { signal }: ToolContext,
 ): Promise<ToolResult> {
@@ -68,7 +68,7 @@ async function invoke(
   return report(run, signal.aborted)
 }
 
-function report({ ended, stdout, stderr, bytes, flooded }: Run, stopped: boolean): ToolResult {
+function report({ ended, stdout, stderr, bytes, flooded }: ProgramRun, stopped: boolean): ToolResult {
   if (!ended.ok) return fail(ended.message, stdout)
   const { code, signal, leftBehind, undone = [], refused = false, stopped: excess } = ended
   const said = stderr.trimEnd()
@@ -86,13 +86,13 @@ export type Program = { readonly path: string; readonly real: string; readonly c
 
 export type ExecutableHost = {
   readonly spawn: Spawn
-  readonly env: Environment
+  readonly env: ChildEnvironment
   readonly workspace: string
   /** Resolves when `spawn` has what it prepares once, for example a sandbox that was tried. */
   readonly ready?: () => Promise<unknown>
 }
 
-type Running = {
+type RunOptions = {
   readonly around: ExecutableHost
   readonly program: Program
   readonly argument: string
@@ -104,7 +104,7 @@ type Running = {
   readonly readOnly: boolean
 }
 
-export type Run = {
+export type ProgramRun = {
   readonly ended: SpawnResult
   readonly stdout: string
   readonly stderr: string
@@ -116,7 +116,7 @@ export type Run = {
  * Starts the program without a shell, with one argument and no stdin. The program may read its own folder, and BRAIDCLAW_TOOL_DIR names
  * that folder, because `$0` is the copy in a sandbox without mounts.
  */
-export async function runExecutable({ around, program, argument, signal, keep, flood, readOnly }: Running): Promise<Run> {
+export async function runExecutable({ around, program, argument, signal, keep, flood, readOnly }: RunOptions): Promise<ProgramRun> {
   const { path, real, copy } = program
   const kept = { stdout: createCollector(keep), stderr: createCollector(keep) }
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }

@@ -4,13 +4,13 @@ import { accessSync, closeSync, constants, openSync, readdirSync, readSync, real
 import { dirname, join } from 'node:path'
 
 /** `path` is the path in the folder; `real` is the path with links followed. */
-export type Found = { readonly path: string; readonly real: string }
+export type ExecutableFile = { readonly path: string; readonly real: string }
 
 /** `known`: an earlier process found it out, and the user knows. */
-export type Refused = { readonly path: string; readonly why: string; readonly known?: true }
+export type RefusedExecutable = { readonly path: string; readonly why: string; readonly known?: true }
 
-export type Finding =
-  | { readonly ok: true; readonly found: readonly Found[]; readonly refused: readonly Refused[] }
+export type ExecutableListing =
+  | { readonly ok: true; readonly found: readonly ExecutableFile[]; readonly refused: readonly RefusedExecutable[] }
   | { readonly ok: false; readonly why: string }
 
 export type Search = {
@@ -29,7 +29,7 @@ const MOST = 100
 /**
  * Returns executables sorted by name. It skips subfolders, hidden files, and files that are neither executable nor scripts. Never throws.
  */
-export function findExecutables({ at, untrusted }: Search): Finding {
+export function findExecutables({ at, untrusted }: Search): ExecutableListing {
   const looked = stat(at)
   if (!looked) return { ok: false, why: `${at}: there is no such folder` }
   if (!looked.isDirectory()) return sorted([look(at, untrusted)])
@@ -42,12 +42,12 @@ export function findExecutables({ at, untrusted }: Search): Finding {
   return sorted(candidates.map((path) => look(path, untrusted)))
 }
 
-function sorted(looked: readonly (Found | Refused | undefined)[]): Finding {
+function sorted(looked: readonly (ExecutableFile | RefusedExecutable | undefined)[]): ExecutableListing {
   const all = looked.filter((one) => one !== undefined)
   return { ok: true, found: all.filter((one) => 'real' in one), refused: all.filter((one) => 'why' in one) }
 }
 
-function look(path: string, untrusted: Search['untrusted']): Found | Refused | undefined {
+function look(path: string, untrusted: Search['untrusted']): ExecutableFile | RefusedExecutable | undefined {
   const found = stat(path)
   if (!found) return { path, why: 'it leads nowhere' }
   if (!found.isFile()) return undefined

@@ -8,7 +8,7 @@ import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { surveyNow } from '../../../host/toolset/executable-tools.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { isToolName, nameRule } from '../../../tools/executable/description.ts'
-import type { Survey } from '../../../tools/executable/executable-source.ts'
+import type { ExecutableSurvey } from '../../../tools/executable/executable-source.ts'
 import { extensionOf, type TypeScriptRuntime, templateOf } from '../../../tools/executable/tool-template.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { pasteable } from '../../args/resolve-command.ts'
@@ -40,7 +40,7 @@ export const describe = {
   },
 } as const satisfies Command<typeof describeFlags, typeof describeArgs>
 
-type Surveyed = Extract<Survey, { ok: true }>
+type Surveyed = Extract<ExecutableSurvey, { ok: true }>
 
 function asJson({ tools, refused }: Surveyed): string {
   const rows = tools.map(({ name, description, parameters, risk, source, sha256 }) => ({

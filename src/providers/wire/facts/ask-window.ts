@@ -58,14 +58,14 @@ export async function askWindow({ name, base, headers, model, deps, signal }: As
   return { ...heard, ...smallest }
 }
 
-type Found = { readonly tokens?: number | undefined; readonly isLoaded: boolean }
+type ServerWindow = { readonly tokens?: number | undefined; readonly isLoaded: boolean }
 type Item = { readonly [key: string]: unknown }
 
 /** Ollama and LM Studio load a model with this when nothing is set; Ollama takes more on a machine with 24 GB of video memory. */
 const usualLoad = 4096
 
 /** A loaded model has the window that it was loaded with. Ollama cuts what is longer without a word. */
-function ofOllama(shown: unknown, running: Item): Found {
+function ofOllama(shown: unknown, running: Item): ServerWindow {
   const { model_info: info, parameters, remote_host: isElsewhere } = isObject(shown) ? shown : {}
   const own = countIn(isObject(info) && Object.entries(info).find(([key]) => key.endsWith('.context_length'))?.[1])
   const set =
@@ -74,17 +74,17 @@ function ofOllama(shown: unknown, running: Item): Found {
   return { tokens: Math.min(own ?? usualLoad, usualLoad), isLoaded: false }
 }
 
-function ofLlamaCpp(props: unknown): Found {
+function ofLlamaCpp(props: unknown): ServerWindow {
   const settings = isObject(props) ? props.default_generation_settings : undefined
   return { tokens: countIn(isObject(settings) && settings.n_ctx), isLoaded: true }
 }
 
 /** Other servers than vLLM name it too, each in its own way. */
-function ofVllm({ max_model_len: vllm, context_length: openRouter, context_window: groq }: Item): Found {
+function ofVllm({ max_model_len: vllm, context_length: openRouter, context_window: groq }: Item): ServerWindow {
   return { tokens: countIn(vllm ?? openRouter ?? groq), isLoaded: true }
 }
 
-function ofLmStudio({ state, loaded_context_length: loaded, max_context_length: longest }: Item): Found {
+function ofLmStudio({ state, loaded_context_length: loaded, max_context_length: longest }: Item): ServerWindow {
   const [most, isLoaded] = [countIn(longest), state !== 'not-loaded']
   return { tokens: isLoaded ? (countIn(loaded) ?? most) : most && Math.min(most, usualLoad), isLoaded }
 }
