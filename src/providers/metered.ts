@@ -62,7 +62,7 @@ export function meteredProvider(provider: Provider, cost: Omit<Cost, 'provider'>
   return { ...provider, chat: (request, signal) => metered(request, whole, (paid) => provider.chat(paid, signal)) }
 }
 
-/** What a picture costs in the usual models; its own bytes say nothing about that. */
+/** The tokens of a picture in the usual models; they do not depend on its bytes. */
 const pictureTokens = 2_000
 
 /** Estimates the tokens of a prompt. */

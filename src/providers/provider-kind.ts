@@ -22,10 +22,10 @@ export type CreateDeps = ProviderDeps & {
   provider(name: string): Promise<Provider>
   /** The longest answer that the model can give, in tokens, if that is known. */
   readonly longestAnswer?: number
-  /** For a stub: the number of this call among the calls of its agent, from 1. */
+  /** Returns, for a stub, the number of this call among the calls of its agent, from 1. */
   count(): number | Promise<number>
   /**
-   * For a FIFO provider: a function that sends questions through the FIFOs of that folder. @throws ProviderFailure `bad_request` when there
+   * Returns, for a FIFO provider, a function that sends questions through the FIFOs of that folder. @throws ProviderFailure `bad_request` when there
    * are none
    */
   brain(wanted: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain>

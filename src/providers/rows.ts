@@ -21,7 +21,7 @@ export const prices = {
   price_cache_write: { ...price, absent: 'as price_input', about: 'Price of what is sent and is kept in the cache from now on.' },
 } as const satisfies Rows
 
-/** What a table of models.toml says of one model; see docs/cost.md. */
+/** The rows of a model's table in models.toml; see docs/cost.md. */
 export const factRows = {
   context_tokens: { type: 'whole', min: 1024, max: 10_000_000, unit: 'tokens', about: 'The context window.' },
   max_output_tokens: { type: 'whole', min: 1, max: 10_000_000, unit: 'tokens', about: 'The longest answer.' },

@@ -1,4 +1,4 @@
-/** Chooses what a request repeats of the conversation: each model gets only its own thinking back, and nobody gets text without a word. */
+/** Chooses the parts of the conversation that a request repeats: each model gets only its own thinking back, and no model gets blank text. */
 
 import { isJsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'

@@ -3,7 +3,7 @@
 import { type ChatResponse, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { cut } from './wire/failure-of-response.ts'
 
-/** Far more calls in one reply than a working model requests; each call costs a judgement, a receipt and a result. */
+/** Allows far more calls in one reply than a working model requests; each call costs a judgement, a receipt and a result. */
 export const maxCalls = 256
 
 /** @returns the unchanged reply. @throws ProviderFailure `refused`, `empty` or `bad_response` */

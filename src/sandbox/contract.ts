@@ -29,7 +29,7 @@ export type SpawnPlan = {
   readonly view?: 'private' | 'direct'
   /** The hosts that this command may reach; absent: none. */
   readonly network?: readonly string[]
-  /** Whose caches a private view shows. */
+  /** Names the owner of the caches that a private view shows. */
   readonly caches?: CacheOwner
   /** The network that the commands of a conversation without hosts share; absent: the command has a loopback interface of its own. */
   readonly loopback?: Pick<Loopback, 'key' | 'words'>
@@ -41,7 +41,7 @@ export type SpawnPlan = {
 /** Caches belong to a conversation, and to what its commands may do (`terms`): what one could write never acts for one that may do less. */
 export type CacheOwner = { readonly conversation: string; readonly terms: string }
 
-/** What must be known of a command to start its sandbox ahead of it. */
+/** The facts of a command that decide how its sandbox is started ahead of it. */
 export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view' | 'caches' | 'loopback'>
 
 /** A network namespace with only a loopback interface: `words` precede a command line that enters it. */
@@ -58,7 +58,7 @@ export type RunningView = {
   copy(): Promise<PrivateView>
 }
 
-/** What a command changed in its private view. Every process of the command has ended, so nothing changes any more. */
+/** Holds the changes of a command in its private view. Every process of the command has ended, so they are final. */
 export type PrivateView = {
   readonly id: string
   /** The folder of the transaction: `up` holds what the command wrote, `start` is older than everything that changed since it began. */
@@ -68,7 +68,7 @@ export type PrivateView = {
    * @throws Error that tells a person why the changes cannot be read, for example because there are too many
    */
   changes(signal?: AbortSignal): Promise<readonly Change[]>
-  /** Cache folders that the command wrote to, relative to the workspace. They wait beside the changes, and go with them. */
+  /** Returns the cache folders that the command wrote to, relative to the workspace. They wait beside the changes, and are kept or dropped with them. */
   caches(): Promise<readonly string[]>
   /** Keeps them for later commands of the conversation, because the command changed nothing else. Never rejects. */
   keepCaches(): Promise<void>
@@ -187,9 +187,9 @@ export type SandboxSettings = {
   readonly forbiddenReads?: readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
-  /** Who the user is in git: commands find it in /etc/gitconfig, where the settings of every repository take precedence. */
+  /** Names the user in git: commands find the name in /etc/gitconfig, where the settings of every repository take precedence. */
   readonly gitUser?: GitUser
-  /** The user's PATH: its folders below the home folder are there for commands too, read-only. */
+  /** The user's PATH: commands can read its folders below the home folder, too. */
   readonly userPath?: string
   /** Names of programs that refuse to run inside, whatever starts them. */
   readonly forbiddenCommands?: readonly string[]

@@ -13,9 +13,9 @@ import { isWithin } from './protect/places.ts'
 
 const SET_USER = 0o4000
 const SET_GROUP = 0o2000
-/** Without this right, the bit for the group means something else (mandatory locks). */
+/** The right without which the bit for the group means something else (mandatory locks). */
 const GROUP_EXECUTES = 0o010
-/** Without these rights the owner of a folder cannot list it, but others may still start the programs in it. */
+/** The rights without which the owner of a folder cannot list it, although others may still start the programs in it. */
 const LOOK = 0o500
 /** The kernel's time stamps are some milliseconds behind its clock. */
 const LAG_MS = 1_000

@@ -13,7 +13,7 @@ import { type Libc, openLibc } from './libc.ts'
 
 type OwnFolder = { readonly ok: true; readonly path: string; remove(): void } | { readonly ok: false; readonly missing: string }
 
-/** Also ends the sandbox processes of dead owners and removes their folders. */
+/** Creates the folder; before that, ends the sandbox processes of dead owners and removes their folders. */
 export function ownFolder(stateHome: string, log: Log): OwnFolder {
   const run = join(stateHome, 'run')
   try {
@@ -51,7 +51,7 @@ export function ownerName(): string {
 }
 
 /**
- * Whether the process that `ownerName` put into this name, after a word of ours, has ended. A process number is valid only in its own PID
+ * Tells whether the process that `ownerName` put into this name, after a prefix of ours, has ended. A process number is valid only in its own PID
  * namespace, so each container cleans up only its own folders.
  */
 export function isOfDeadOwner(name: string): boolean {

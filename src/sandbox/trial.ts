@@ -9,7 +9,7 @@ import { type Places, resolvePlaces } from './protect/places.ts'
 
 export type Trial = { readonly ok: true } | ({ readonly ok: false } & Lack)
 
-/** Only a sandbox that hangs takes this long. */
+/** Ends a sandbox that hangs; no other takes this long. */
 const TRIAL_MS = 10_000
 
 /** Writes nothing to disk. Never rejects. */

@@ -28,9 +28,9 @@ export type ClawOptions = {
 /** `refused` lists the tools that are not offered, with the reason. `silent` means that the claw did not answer at all. */
 export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[]; readonly silent: boolean }
 
-/** How long a claw may take to answer a discovery request. */
+/** The longest time that a claw may take to answer a discovery request. */
 const WORD_MS = 1_000
-/** Below the executor's own limit, so that a slow claw gets this module's error message. */
+/** Stays below the executor's own limit, so that a slow claw gets this module's error message. */
 const TIMEOUT_MS = 30_000
 
 /**

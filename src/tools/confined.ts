@@ -5,7 +5,7 @@ import type { Spawn, SpawnResult } from './process.ts'
 
 type Ran = Extract<SpawnResult, { ok: true }>
 
-/** How the children of a call ran. `view` holds what they changed; whoever receives it applies or drops it. `dropped`: it is gone. */
+/** Tells how the children of a call ran. `view` holds their changes; its receiver applies or drops it. `dropped`: it was dropped already. */
 export type Confined = Pick<Ran, 'sandbox' | 'view'> & { readonly mode?: Ran['mode'] | 'dropped' }
 
 /** A symbol, because text that a foreign program prints can become a member of `metadata` but never this key. */
@@ -26,7 +26,7 @@ export async function recordSandbox(spawn: Spawn, run: (spawn: Spawn) => Promise
   return seen.confined === undefined ? result : sandboxed(result, seen.confined)
 }
 
-/** Adds how a command ran that no call waited for. */
+/** Adds how a command ran in the background, where no call waited for it. */
 export function sandboxed(result: ToolResult, ended: SpawnResult): SandboxedResult {
   if (!ended.ok || ended.sandbox === undefined) return result
   return { ...result, [confinedBy]: { sandbox: ended.sandbox, mode: ended.mode, view: ended.view } }

@@ -30,8 +30,7 @@ const TERM_GRACE_MS = 250
 const DRAIN_MS = 250
 
 /**
- * Without this setting, git obeys the settings (and runs the programs) of any folder that contains a HEAD, `objects`, `refs` and a
- * `config`.
+ * Keeps git from obeying the settings (and running the programs) of any folder that contains a HEAD, `objects`, `refs` and a `config`.
  */
 const carefulGit = { GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_PARAMETERS: "'safe.bareRepository=explicit'" } as const
 

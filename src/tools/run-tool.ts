@@ -24,8 +24,8 @@ export type ExecutorOptions = {
 }
 
 /**
- * Returns how long a result may be that the model sees, in bytes of UTF-8 and in estimated tokens, which follow the window of the model;
- * and how long one that is kept whole.
+ * Returns the limits of a result that the model sees, in bytes of UTF-8 and in estimated tokens, which follow the window of the model; and
+ * the limit of one that is kept whole.
  */
 export type ResultRoom = () => { readonly bytes: number; readonly tokens: number; readonly wholeBytes: number }
 
@@ -37,7 +37,7 @@ export const ranOn = Symbol('ranOn')
 
 export type Executed = ToolOutcome & { readonly [ranOn]?: PrivateView }
 
-/** How long a stopped tool may take to end its children and return its partial result. */
+/** The longest time that a stopped tool may take to end its children and return its partial result. */
 const GRACE_MS = 1_000
 const MAX_ERROR_BYTES = 4_096
 const MAX_METADATA_BYTES = 16_384
@@ -129,8 +129,8 @@ function outcome(options: ExecutorOptions, callId: string, result: SandboxedResu
   const status = result.deniedBy !== undefined ? 'denied' : result.success ? 'allowed' : 'failed'
   const whole = capText(clean(options, result.output), options.room().wholeBytes)
   const { output, isCut } = shownOf(options, callId, whole)
-  const told = trustedMetadata(options, result)
-  const metadata = isCut ? { ...told, whole: { bytes: Buffer.byteLength(whole), sha256: sha256(whole) } } : told
+  const trusted = trustedMetadata(options, result)
+  const metadata = isCut ? { ...trusted, whole: { bytes: Buffer.byteLength(whole), sha256: sha256(whole) } } : trusted
   const view = result[confinedBy]?.view
   return {
     status,
@@ -164,10 +164,10 @@ function shownOf(
 /** A receipt repeats `sandbox` and `changes`, so these come from the sandbox that confined the children, never from the tool's metadata. */
 function trustedMetadata(options: ExecutorOptions, { metadata, [confinedBy]: confined }: SandboxedResult): JsonObject | undefined {
   if (metadata === undefined && confined === undefined) return undefined
-  const { sandbox: _, changes: __, whole: ___, ...told } = bounded(options, metadata ?? {})
+  const { sandbox: _, changes: __, whole: ___, ...trusted } = bounded(options, metadata ?? {})
   const { sandbox, mode } = confined ?? {}
   const changes = mode === 'direct' || mode === 'dropped' ? mode : undefined
-  return { ...told, ...(sandbox ? { sandbox } : {}), ...(changes ? { changes } : {}) }
+  return { ...trusted, ...(sandbox ? { sandbox } : {}), ...(changes ? { changes } : {}) }
 }
 
 function errorOf({ error, deniedBy }: ToolResult): string {

@@ -50,7 +50,7 @@ export function toolFrom<Deps>(kind: ToolKind<Schema, Deps>, deps: Deps, times?:
   }
 }
 
-/** For `touches`, which must answer for any input; when the tool runs, the schema has already refused everything except text. */
+/** Reads an argument for `touches`, which must answer for any input; when the tool runs, the schema has already refused everything except text. */
 export function textOr(value: Json | undefined, otherwise: string): string {
   return typeof value === 'string' ? value : otherwise
 }

@@ -38,7 +38,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   let usage = reportedIn({})
 
   /** Adds text from an event that is known to contain nothing else. */
-  function say(type: ReplyBlock['type'], text: string): void {
+  function addText(type: ReplyBlock['type'], text: string): void {
     if (text === '') return
     if (block?.type !== type) {
       flush()
@@ -70,24 +70,24 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   }
 
   /** Reads a delta. Most deltas contain only a string of content, so each absent member costs one check. */
-  function hear(said: JsonFields): void {
+  function readDelta(said: JsonFields): void {
     const { content } = said
-    if (said.reasoning_content || said.reasoning) say('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
-    if (typeof content === 'string') say('text', content)
-    else if (content !== undefined && content !== null) for (const part of listIn(said, 'content')) hearPart(part)
+    if (said.reasoning_content || said.reasoning) addText('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
+    if (typeof content === 'string') addText('text', content)
+    else if (content !== undefined && content !== null) for (const part of listIn(said, 'content')) readPart(part)
     if (typeof said.refusal !== 'string' || said.refusal === '') return
     refused = true
-    say('text', said.refusal)
+    addText('text', said.refusal)
   }
 
-  function hearPart(part: unknown): void {
+  function readPart(part: unknown): void {
     if (!isObject(part)) throw unreadable('a part of "content" is no object', part)
-    if (part.type === 'text') say('text', stringIn(part, 'text'))
+    if (part.type === 'text') addText('text', stringIn(part, 'text'))
     if (part.type !== 'thinking') return
-    for (const thought of listIn(part, 'thinking')) if (isObject(thought)) say('thinking', stringIn(thought, 'text'))
+    for (const thought of listIn(part, 'thinking')) if (isObject(thought)) addText('thinking', stringIn(thought, 'text'))
   }
 
-  /** Without a finish reason, a reply counts as complete only if it contains something and no call is unfinished. */
+  /** Tells whether a reply without a finish reason is complete: it contains something, and no call is unfinished. */
   function isWhole(called: readonly RawCall[]): boolean {
     return (called.length > 0 || collection.parts().length > 0) && called.every(({ raw }) => isObject(parseJson(raw)))
   }
@@ -103,7 +103,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       const { delta } = choice
       if (delta === undefined || delta === null) return
       if (!isObject(delta)) throw unreadable('"delta" is no object', choice)
-      hear(delta)
+      readDelta(delta)
       if (delta.tool_calls) for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
       if (delta.function_call) collection.count(calls.take({ function: delta.function_call }))
     },
@@ -112,7 +112,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       const choice = choiceOf(answer)
       if (choice === undefined || !isObject(choice.message)) throw unreadable('no message in it', answer)
       finish = stringIn(choice, 'finish_reason') || 'other'
-      hear(choice.message)
+      readDelta(choice.message)
       for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
       if (choice.message.function_call) collection.count(calls.take({ function: choice.message.function_call }))
     },
@@ -120,7 +120,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
     ended(how: 'marked' | 'unmarked'): void {
       end ??= how
     },
-    say,
+    addText,
     /** Returns the text added since the last call: neighbouring deltas of one kind form one chunk. */
     shown(): ModelChunk | undefined {
       flush()

@@ -38,13 +38,13 @@ type Stream = {
   readonly body: Body
   readonly reply: ReplyReader
   readonly sleep: ProviderDeps['sleep']
-  /** Whether the end of the body proves that the body is complete: it does not where only closing the connection ends it. */
+  /** Tells whether the end of the body proves that the body is complete: it does not where only closing the connection ends it. */
   readonly framed: boolean
 }
 
 const lastEvent = '[DONE]'
 
-/** How long to wait for the end of the body after the last event, in ms: only a properly ended connection can be reused. */
+/** The longest wait for the end of the body after the last event, in ms: only a properly ended connection can be reused. */
 const lateEndMs = 100
 
 /** Reads a streamed reply: it takes all events of one body piece together, so that a burst of deltas becomes one chunk. */
@@ -55,7 +55,7 @@ function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
   let last = false
   let over = false
 
-  function hear(bytes: Uint8Array | undefined): void {
+  function takeBytes(bytes: Uint8Array | undefined): void {
     over = bytes === undefined
     try {
       if (bytes === undefined) end(events.rest())
@@ -74,7 +74,7 @@ function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
     }
     const words = repeats.wordsOf(event)
     if (words !== undefined) {
-      reply.say(words.type, words.text)
+      reply.addText(words.type, words.text)
       return
     }
     const value = parseJson(event)
@@ -100,7 +100,7 @@ function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
       if (over) return undefined
       if (last) await endOf(body, sleep)
       if (last) over = true
-      else hear(await body.next())
+      else takeBytes(await body.next())
     }
   }
 }

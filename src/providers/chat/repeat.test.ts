@@ -82,7 +82,7 @@ function heard(events: readonly string[], short: boolean) {
   const reply = startReply({ provider: 'p', model: 'm', maxBytes: 100_000, newId: (id) => id, log: () => {} })
   for (const each of events) {
     const words = short ? repeats.wordsOf(each) : undefined
-    if (words !== undefined) reply.say(words.type, words.text)
+    if (words !== undefined) reply.addText(words.type, words.text)
     else {
       reply.take(JSON.parse(each))
       repeats.learn(each, JSON.parse(each))

@@ -41,7 +41,7 @@ export function createFifoProvider({ name, ask, contextTokens = 100_000, ...opti
 }
 
 function silent(name: string, why: string): ProviderFailure {
-  const told: { readonly [why: string]: string } = {
+  const reasons: { readonly [why: string]: string } = {
     unread: "nobody reads brain_in; is the brain's bridge running?",
     died: "the brain's bridge ended with the question, and again when it was asked anew; its own words are in the log",
     down: "the brain's bridge ended and is not started again yet",
@@ -49,7 +49,7 @@ function silent(name: string, why: string): ProviderFailure {
     too_long: 'the answer is longer than allowed',
   }
   const code = why === 'too_long' ? 'too_large' : 'timeout'
-  return new ProviderFailure(code, `provider "${name}": ${told[why] ?? why}`, { provider: name })
+  return new ProviderFailure(code, `provider "${name}": ${reasons[why] ?? why}`, { provider: name })
 }
 
 type AnswerOptions = { readonly provider: string; readonly model: string; readonly newId: (wanted: string) => string }

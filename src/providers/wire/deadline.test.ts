@@ -46,29 +46,29 @@ test('silence is a failure exactly when it has lasted long enough', async () => 
 })
 
 test('every sign of life starts the silence anew', async () => {
-  const { clock, waiting, heard, failed } = deadline()
+  const { clock, waiting, arrived, failed } = deadline()
   for (const at of [1, 8, 15, 22, 29]) {
     waiting()
     await clock.to(at * 1_000)
-    heard()
+    arrived()
   }
   expect(failed()).toBeUndefined()
 })
 
 test('a slow reader is not silence of the far side', async () => {
-  const { clock, waiting, heard, failed } = deadline()
+  const { clock, waiting, arrived, failed } = deadline()
   waiting()
-  heard()
+  arrived()
   for (const at of [10, 20, 30, 90]) await clock.to(at * 1_000)
   expect(failed()).toBeUndefined()
 })
 
 test('the total time is a failure whatever is heard', async () => {
-  const { clock, waiting, heard, failed } = deadline()
+  const { clock, waiting, arrived, failed } = deadline()
   for (let at = 1; at <= 100; at++) {
     waiting()
     await clock.to(at * 1_000)
-    heard()
+    arrived()
   }
   expect(failed()).toContain('total_timeout_s = 100')
 })
@@ -133,11 +133,11 @@ test.each([86_400_000, -86_400_000])('nor before its time, with a clock that is 
   const clock = fakeClock()
   const wall = { at: 1e12 }
   const deps = { ...clock, now: () => wall.at }
-  const { waiting, heard, signal } = startDeadline({ provider: 'p', signal: new AbortController().signal, totalS: 100, idleS: 10, deps })
+  const { waiting, arrived, signal } = startDeadline({ provider: 'p', signal: new AbortController().signal, totalS: 100, idleS: 10, deps })
   await clock.to(5_000)
   waiting()
   wall.at += jump
   await clock.to(10_000)
   expect(signal.aborted).toBe(false)
-  heard()
+  arrived()
 })

@@ -46,11 +46,11 @@ export function startDeadline(options: {
   return {
     /** Aborts with a ProviderFailure: `aborted` (our own) or `timeout`. */
     signal: chat.signal,
-    /** Starts a wait for the server; `heard` ends it. Silence outside a wait does not count. */
+    /** Starts a wait for the server; `arrived` ends it. Silence outside a wait does not count. */
     waiting(): void {
       silentSince = monotonic()
     },
-    heard(): void {
+    arrived(): void {
       silentSince = undefined
     },
     end(): void {

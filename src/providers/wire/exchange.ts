@@ -28,26 +28,28 @@ export function openWire(options: WireOptions) {
   const own = new AbortController()
   const state: { body?: Body } = {}
   const stop = () => own.abort(deadline.signal.reason)
-  const gone = new Promise<never>((_, reject) => own.signal.addEventListener('abort', () => reject(own.signal.reason), { once: true }))
-  gone.catch(() => {})
+  const disconnected = new Promise<never>((_, reject) =>
+    own.signal.addEventListener('abort', () => reject(own.signal.reason), { once: true }),
+  )
+  disconnected.catch(() => {})
   if (deadline.signal.aborted) stop()
   else deadline.signal.addEventListener('abort', stop, { once: true })
 
   async function send(url: string, init: RequestInit): Promise<Response> {
     deadline.waiting()
     try {
-      return await Promise.race([options.fetch(url, { ...init, signal: own.signal, redirect: 'manual' }), gone])
+      return await Promise.race([options.fetch(url, { ...init, signal: own.signal, redirect: 'manual' }), disconnected])
     } catch (error) {
       throw networkFailure({ error, provider, signal: own.signal, doing: `reach ${url}` })
     } finally {
-      deadline.heard()
+      deadline.arrived()
     }
   }
 
   return {
     async ask(url: string, init: RequestInit): Promise<WireAnswer> {
       const response = await send(url, init)
-      const body = openBody({ limits: options, body: response.body, signal: own.signal, gone })
+      const body = openBody({ limits: options, body: response.body, signal: own.signal, disconnected })
       state.body = body
       if (!response.ok) throw await refusal({ options, response, body, url })
       const first = await body.peek()

@@ -106,7 +106,7 @@ function word(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** How long a refused request was, and what fits, as far as the words of the refusal tell. */
+/** The length of a refused request and the window, as far as the words of the refusal tell. */
 type Lengths = Pick<FailureDetail, 'windowTokens' | 'sentTokens'>
 
 /** Names that only a refusal for length has. */

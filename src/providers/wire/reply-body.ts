@@ -40,8 +40,13 @@ function isUnreached(error: unknown): boolean {
   return ['ConnectionRefused', 'ECONNREFUSED', 'FailedToOpenSocket', 'ENOTFOUND', 'EAI_AGAIN'].includes(errnoOf(error) ?? '')
 }
 
-export function openBody(at: { limits: BodyLimits; body: ReadableStream<Uint8Array> | null; signal: AbortSignal; gone: Promise<never> }) {
-  const { limits, signal, gone } = at
+export function openBody(at: {
+  limits: BodyLimits
+  body: ReadableStream<Uint8Array> | null
+  signal: AbortSignal
+  disconnected: Promise<never>
+}) {
+  const { limits, signal, disconnected } = at
   const reader = at.body?.getReader()
   const peeked: Uint8Array[] = []
   let total = 0
@@ -66,7 +71,7 @@ export function openBody(at: { limits: BodyLimits; body: ReadableStream<Uint8Arr
     } catch (error) {
       throw networkFailure({ error, provider: limits.provider, signal, doing: 'read the reply to its end' })
     } finally {
-      limits.deadline.heard()
+      limits.deadline.arrived()
     }
   }
 
@@ -86,7 +91,7 @@ export function openBody(at: { limits: BodyLimits; body: ReadableStream<Uint8Arr
     /** Returns the first character that is not white space; '' when the body ends before one. */
     async peek(): Promise<string> {
       for (let spaces = 0; spaces <= errorBodyBytes; ) {
-        const bytes = await Promise.race([pull(), gone])
+        const bytes = await Promise.race([pull(), disconnected])
         if (bytes === undefined) return ''
         peeked.push(bytes)
         const first = new TextDecoder().decode(bytes.subarray(0, 1024)).trimStart()[0]
@@ -99,7 +104,7 @@ export function openBody(at: { limits: BodyLimits; body: ReadableStream<Uint8Arr
     async text(limit: number): Promise<{ readonly text: string; readonly whole: boolean }> {
       const chunks: Uint8Array[] = []
       for (let size = 0; size <= limit; ) {
-        const bytes = await Promise.race([next(), gone])
+        const bytes = await Promise.race([next(), disconnected])
         if (bytes === undefined) return { text: decode(chunks), whole: true }
         chunks.push(bytes)
         size += bytes.length

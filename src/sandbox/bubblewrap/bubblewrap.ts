@@ -67,7 +67,7 @@ export async function createBubblewrap({ settings, places }: BubblewrapOptions):
   return { ok: false, ...doesNotWork(trial.ok ? `a trial ended with ${trial.code ?? trial.signal}` : trial.message) }
 }
 
-/** Without a trial the first command finds out that something has changed. */
+/** Adds the advice to the first command, which finds out without a trial that something has changed. */
 function withAdvice(spawn: Spawn): Spawn {
   return async (plan) => {
     const ended = await spawn(plan)
@@ -126,7 +126,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       : guards
   }
   const isUnread = forbiddenReads({ patterns: settings.forbiddenReads ?? [], workspace: places.workspace, home: places.home })
-  /** Finds what commands must not read, although it came after they began. */
+  /** Tells whether commands must not read a path, even if it appeared after they began. */
   const isHidden = (path: string) =>
     isUnread(path) !== undefined ||
     [...view.secretPaths, places.stateHome, ...(settings.forbiddenPaths?.() ?? [])].some((hidden) => isWithin(path, hidden))
@@ -152,7 +152,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
     return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
   }
-  /** Without caches the workspace itself shows the same, at a lower cost. */
+  /** Tells whether the command needs a view to read caches; without caches the workspace itself shows the same files, at a lower cost. */
   const readsCaches = ({ readOnly, view, caches }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches(caches)
   const state = { ran: false }
   const start = async (plan: SpawnPlan): Promise<SpawnResult> => {
@@ -165,20 +165,20 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const { prepared } = sandboxed
     prepared?.begin()
     const next = () => setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
-    // Commands come in rows: from the second on, the next sandbox starts while this command runs. A command that writes to the workspace
-    // itself has place holders there, which must be gone before.
+    // Commands come in series: from the second on, the next sandbox starts while this command runs. A command that writes to the workspace
+    // itself has place holders there, which must be removed before.
     if (state.ran && (plan.readOnly || wanted.view === 'private')) next()
     state.ran = true
     const opened: Opened = {}
     const ended = await run(plan, sandboxed, wanted, opened)
     // An overlay whose descriptor is open stays mounted.
     opened.running?.close()
-    // After the first command it starts when that has ended: nobody waits for it then, and it would delay the end of a single command.
+    // After the first command, the next sandbox starts when that command has ended: earlier, it would delay a single command.
     next()
     if (prepared === undefined) return ended
     if (ended.ok && wanted.view === 'private') {
       if (opened.running === undefined) return { ...ended, view: prepared.view() }
-      // What others changed since the command began is compared with what it was given.
+      // Compares what others changed since the command began with what the command was given.
       const view = opened.running.end(prepared.view())
       prepared.transaction.begin()
       return { ...ended, view }
@@ -197,7 +197,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       const kind = readsCaches(plan) ? 'reading' : kindOf(plan)
       // A sandbox on the workspace itself needs place holders when its command writes.
       const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
-      // Another one of this kind is most likely what the command needs, and to find out for sure costs as much as the command will again.
+      // The kept sandbox of this kind is most likely right, and finding out for sure would cost as much as it will cost the command again.
       if (warmSandbox.keeps(startOf(kind, plan))) return
       const found = isReady ? wantedFor(plan, kind) : undefined
       mounts.forget()
@@ -213,7 +213,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   }
 }
 
-/** A sandbox that waits has the caches of one owner mounted. */
+/** Returns the start of the key: a waiting sandbox has the caches of one owner mounted. */
 function startOf(view: ViewKind, { caches, loopback }: Ahead): string {
   return `${view}\0${view === 'direct' ? '' : JSON.stringify(caches ?? null)}\0${loopback?.key ?? ''}\0`
 }
@@ -224,7 +224,7 @@ function kindOf(plan: Ahead): ViewKind {
   return isPrivate(plan) ? 'private' : 'direct'
 }
 
-/** A command that cannot write needs no view of its own. */
+/** Tells whether the command gets a view of its own: one that cannot write needs none. */
 function isPrivate({ view, readOnly }: Ahead): boolean {
   return view === 'private' && !readOnly
 }
@@ -248,7 +248,7 @@ function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate:
       if (state.isOpen) gate.shut()
       state.isOpen = false
     }
-    // A command that stays for long must not keep the gate open: it is set up when its view is there.
+    // A long command must not keep the gate open: its sandbox is set up when its view exists.
     const onView: SpawnPlan['onView'] = (view) => {
       shut()
       plan.onView?.(view)

@@ -50,7 +50,10 @@ function places({ limits, root }: { readonly limits: Limits; readonly root: stri
   })
 }
 
-/** More than the watcher allows (process-limits.ts): it tells why it ended a command, and the kernel ends single processes of those that are quicker. */
+/**
+ * Returns a limit above that of the watcher (process-limits.ts), which reports why it ended a command; the kernel ends single processes of a
+ * command that is quicker than the watcher.
+ */
 export function groupMemory({ memoryBytes, totalMemoryBytes = memoryBytes }: Limits): number {
   return Math.floor(totalMemoryBytes * 1.5) + SLACK
 }

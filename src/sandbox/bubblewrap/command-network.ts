@@ -38,7 +38,7 @@ const prologue = `socat TCP-LISTEN:${PORT},bind=127.0.0.1,fork,reuseaddr UNIX-CO
 until grep -q ':0C38 .* 0A ' /proc/net/tcp; do kill -0 $! 2>/dev/null || { echo 'the proxy inside did not start' >&2; exit 126; }; sleep 0.01; done
 exec "$@"`
 
-/** Only socat needs local sockets: every later program gives them up through a second system-call filter (PR_SET_SECCOMP, filter mode). */
+/** Gives up local sockets, which only socat needs, through a second system-call filter (PR_SET_SECCOMP, filter mode) for every later program. */
 const giveUp = `open F, "<", shift or die "filter: $!\n"; binmode F; local $/; my $code = <F>; close F;
 my $program = pack "S x6 P", length($code) / 8, $code;
 syscall(shift() + 0, 22, 2, $program) == 0 or die "filter: $!\n"; exec { $ARGV[0] } @ARGV; die "exec: $!\n"`

@@ -10,17 +10,17 @@ type Guarded = { readonly ok: true; readonly mounts: GuardMounts } | { readonly 
 
 export type Mounts = {
   fixed(): readonly string[]
-  /** `make` creates a place holder and says whether the mount needs it. */
+  /** `make` creates a place holder and returns whether the mount needs it. */
   guards(make: (path: string) => boolean, plan: Ahead): Guarded
-  /** The next command searches the workspace itself: what was searched ahead of it may be old. */
+  /** Makes the next command search the workspace again, because the search ahead of it may be old. */
   forget(): void
 }
 
-/** How long a search for repositories and deeper names stays valid: a search at every command would cost more than the command. */
+/** Limits the age of a search for repositories and deeper names: a search at every command would cost more than the command. */
 const SEARCH_MS = 5_000
 /**
- * A search for files that nobody reads stays valid for so long per folder, twenty times as long as it takes on an idle machine, and never
- * longer than this: a small workspace is searched at every command.
+ * Limits the age of a search for unread files, per folder (twenty times as long as it takes on an idle machine) and in all: a small
+ * workspace is searched at every command.
  */
 const [FOLDER_MS, LONGEST_MS] = [0.15, 500]
 

@@ -121,7 +121,7 @@ export async function discard({ child, report, stdout, stderr, command, go }: Wa
   await child.exited
   const inner = number(/"child-pid": (\d+)\D/.exec(readNow(report))?.[1])
   killAll(child.pid, inner)
-  if (inner !== undefined) await gone(inner)
+  if (inner !== undefined) await waitForExit(inner)
   for (const descriptor of [report, stdout, stderr, command, go]) closeSync(descriptor)
 }
 
@@ -162,7 +162,7 @@ export async function runConfined({ waiting, command, plan, prepare, inspect, wa
   ]
   await child.exited
   plan.signal.removeEventListener('abort', kill)
-  if (status.child !== undefined) await gone(status.child)
+  if (status.child !== undefined) await waitForExit(status.child)
   await Promise.all(streams)
   return ended({ status, complaint: complaint.text(), mark, signal: child.signalCode, plan, program: command.argv[0] ?? '' })
 }
@@ -235,7 +235,7 @@ function killAll(outer: number, inner: number | undefined): void {
  * Waits for the first process of the namespace. It becomes a zombie only after every other process in it has ended, mostly within one or
  * two checks.
  */
-async function gone(pid: number): Promise<void> {
+async function waitForExit(pid: number): Promise<void> {
   const began = performance.now()
   const until = began + DEATH_MS
   while (startTick(pid) !== undefined && performance.now() < began + SPIN_MS);

@@ -17,7 +17,7 @@ export type View = {
   readonly cover: Cover
   /** Size limit of /tmp, which is held in memory. */
   readonly scratchBytes: number
-  /** What else is there besides the system folders and the workspace; a trial does without. */
+  /** The files around the system folders and the workspace; a trial needs none. */
   readonly surroundings?: Surroundings
   readonly without: ReadonlySet<Layer>
 }

@@ -13,7 +13,7 @@ import { enterGroup, isolationArguments } from './namespaces.ts'
 import { descriptors, discard, isWaiting, startWaiting, type WaitingSandbox } from './run-confined.ts'
 import { type Cover, directWorkspace, type GuardMounts, type View } from './view.ts'
 
-/** What a sandbox is started with; two with the same key are interchangeable. */
+/** The request for a sandbox; two sandboxes with the same key are interchangeable. */
 type Keyed = { readonly key: string }
 /** `drop` removes what belongs to a sandbox that gets no command. */
 type Started = { readonly waiting: WaitingSandbox; readonly drop?: () => void }
@@ -23,14 +23,14 @@ type WarmSandbox<W extends Keyed, S extends Started> = {
   take(wanted: W): S | Error
   /** Starts the next sandbox unless one with the same key is kept. */
   prepare(wanted: W): void
-  /** Whether a kept sandbox has a key that begins so. */
+  /** Tells whether a kept sandbox has a key that begins with this text. */
   keeps(start: string): boolean
   close(): Promise<void>
 }
 
-/** How long a sandbox waits for a command, in milliseconds. */
+/** The time that a sandbox waits for a command, in milliseconds. */
 const usualIdleMs = 60_000
-/** Commands that only read and commands that write need different ones, and mostly take turns. */
+/** The number of kept sandboxes: commands that only read and commands that write need different ones, and mostly take turns. */
 const MOST = 2
 
 export function createWarmSandbox<W extends Keyed, S extends Started>(
@@ -38,7 +38,7 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
   idleMs = usualIdleMs,
 ): WarmSandbox<W, S> {
   type IdleSandbox = { readonly started: S; readonly idle: ReturnType<typeof setTimeout> }
-  /** In the order in which they were started. */
+  /** Holds the sandboxes in the order in which they were started. */
   const kept = new Map<string, IdleSandbox>()
   const state = { closed: false }
   const give = (key: string) => {
@@ -51,7 +51,7 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
     const started = give(key)
     if (started === undefined) return
     const discarded = discard(started.waiting)
-    // Now, because our process may be about to end; and again, because the sandbox may have been starting.
+    // Drop it now, because our process may be about to end, and again later, because the sandbox may have been starting.
     started.drop?.()
     await discarded
     started.drop?.()

@@ -8,7 +8,7 @@ export type Field = {
   readonly ground: Ground
   readonly outside: Outside
   readonly name: SandboxName
-  /** Whether a system-call filter is active inside. */
+  /** Tells whether a system-call filter is active inside. */
   readonly filtered: boolean
   readonly env: ChildEnvironment
 }

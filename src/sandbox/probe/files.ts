@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AttemptOutcome, type EscapeAttempt, type Field, sh, verdict } from './attempt.ts'
 
-/** Programs that run already look at these all the time. What else a command makes is looked over when it has ended, outside the sandbox. */
+/** Lists files that running programs watch. The changes of a command to other files are reviewed when it has ended, outside the sandbox. */
 const startUp = '.envrc .mcp.json .gitmodules .vscode/tasks.json .idea/workspace.xml .braidclaw/config.toml'.split(' ')
 
 /** The small /etc names the user, root and nobody. */

@@ -8,7 +8,7 @@ import { callVerdict, type EscapeAttempt, perl, sh, verdict } from './attempt.ts
 const column = process.arch === 'arm64' ? 1 : 0
 const SURVIVOR_MS = 300
 const PTRACE_ATTACH = 16
-/** How far an attempt exceeds a limit before it stops by itself. */
+/** The factor by which an attempt exceeds a limit before it stops by itself. */
 const ABOVE = 1.5
 
 export const processAttempts: readonly EscapeAttempt[] = [

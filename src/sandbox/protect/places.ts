@@ -29,7 +29,7 @@ export function whyNoWorkspace({ workspace, home, stateHome }: Places): string |
   return workspace === stateHome ? 'it is where the receipts and keys are kept; choose another folder' : undefined
 }
 
-/** Also true for the folder itself. */
+/** Returns true for the folder itself, too. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }

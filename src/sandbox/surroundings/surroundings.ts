@@ -1,4 +1,4 @@
-/** Prepares what a command finds around its workspace: /etc, the user's tools, a home folder with caches, and refused programs. */
+/** Prepares the file system around the workspace of a command: /etc, the user's tools, a home folder with caches, and refused programs. */
 
 import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ export type Surroundings = {
   readonly etc: string | undefined
   /** Mounts after the system folders and /tmp, before the workspace. */
   readonly mounts: readonly string[]
-  /** More of them for a command that can write to the workspace itself. */
+  /** Further mounts for a command that can write to the workspace itself. */
   readonly direct: readonly string[]
   /** Replaces HOME and PATH, and names the caches. */
   environment(given: ChildEnvironment): ChildEnvironment
@@ -29,7 +29,7 @@ type Preparing = {
   /** Our private folder of this sandbox, and an unreadable file in it. */
   readonly folder: string
   readonly blank: string
-  /** Who the command is inside. */
+  /** The user and group numbers that the command has inside. */
   readonly user: { readonly uid: number; readonly gid: number }
   cover(path: string): readonly string[]
 }
@@ -91,7 +91,7 @@ function withoutUser(given: ChildEnvironment, { name, email }: GitUser = {}): Ch
   return Object.fromEntries(Object.entries(given).filter(([key, value]) => !isKnown(key, value)))
 }
 
-/** Without a network, package managers would try again for minutes. */
+/** Keeps package managers from trying again for minutes without a network. */
 export const offline: ChildEnvironment = { npm_config_fetch_retries: '0', PIP_RETRIES: '0', CARGO_NET_RETRY: '0' }
 
 /** The runtime's own function takes the name from the environment. */

@@ -27,7 +27,7 @@ import { isWhiteout, join } from './walk-upper.ts'
 
 export type CacheLayer = {
   readonly folder: string
-  /** Removes what the workspace has no place for any more; call it before a command looks at its view. */
+  /** Removes entries that no longer have a place in the workspace; call it before a command sees its view. */
   prune(): void
   /** Moves cache folders out of the upper layer of a command that has ended; they wait in its folder until somebody decides. */
   setAside(folder: string, caches: readonly string[]): void
@@ -48,7 +48,7 @@ const KEPT_MS = 7 * 86_400_000
 /** Bytes; python compiles no larger file from a source that a person writes. */
 const MOST_COMPILED = 32 * 2 ** 20
 
-/** The caches that wait beside the changes of a command, and where they go. Paths have one character per byte. */
+/** The caches that wait beside the changes of a command, and their target. Paths have one character per byte. */
 type WaitingCaches = { readonly workspace: string; readonly layer: string; readonly applied: string; readonly caches: readonly string[] }
 const [waitingFile, waitingFolder] = ['caches.json', 'caches']
 
@@ -77,14 +77,14 @@ function forgetOld(folder: string, used: readonly string[]): void {
 
 type Layer = CacheOptions & { readonly applied: string }
 
-/** Another process may do the same: whoever is first makes the layer. */
+/** Makes the layer from the caches that were applied, unless another process makes it first. */
 function takeOver({ folder, applied, workspace, libc }: Layer): void {
   const made = `${folder}.new-${crypto.randomUUID().slice(0, 8)}`
   mkdirSync(made, { recursive: true, mode: 0o700 })
   try {
     if (existsSync(applied)) transfer({ libc, workspace, from: applied, to: made, keeps: true, most: MOST_TAKEN })('')
   } catch {
-    // What is missing is made again.
+    // Commands make missing caches again.
   }
   try {
     renameSync(made, folder)
@@ -98,7 +98,7 @@ type CacheTransfer = {
   readonly workspace: string
   readonly from: string
   readonly to: string
-  /** Both have the files then, because nobody changes a file of a layer in place. Marks of removed and replaced names stay where they are. */
+  /** Links the files into both layers, because no file of a layer is changed in place. Marks of removed and replaced names stay where they are. */
   readonly keeps: boolean
   readonly most: number
 }
@@ -122,11 +122,11 @@ function transfer({ libc, workspace, from, to, keeps, most }: CacheTransfer): (p
   }
 }
 
-/** Moves it away first, so that it is gone at once. */
+/** Moves the entry away first, so that it disappears at once. */
 function remove(layer: string, path: string): void {
-  const gone = `${layer}.gone-${crypto.randomUUID()}`
-  renameSync(bytesOf(path), gone)
-  removeTree(gone)
+  const discarded = `${layer}.gone-${crypto.randomUUID()}`
+  renameSync(bytesOf(path), discarded)
+  removeTree(discarded)
 }
 
 function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLayer {
@@ -150,7 +150,7 @@ function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLay
 
   type LayerEntry = { readonly path: string; readonly name: string; readonly own: Stats; readonly below: Stats | undefined }
 
-  /** Only caches may stand where the workspace has nothing, and nothing may hide a file. */
+  /** Tells whether the entry must be removed: only caches may stand where the workspace has no entry, and no entry may hide a file. */
   function isStale({ path, name, own, below }: LayerEntry): boolean {
     if (!isCache(path, name)) return !own.isDirectory() || !below?.isDirectory()
     return own.isDirectory() ? below !== undefined && !below.isDirectory() : !below?.isDirectory()
@@ -205,7 +205,7 @@ export async function keepCaches(folder: string, isApplied: boolean, limits = us
   }
 }
 
-/** Only a part of the changes was wanted: caches may come from the rest. */
+/** Drops the waiting caches, because only a part of the changes was accepted and caches may come from the rest. */
 export function forgetCaches(folder: string): void {
   rmSync(`${folder}/${waitingFile}`, { force: true })
   removeTree(`${folder}/${waitingFolder}`)
@@ -224,7 +224,7 @@ function makeParents(layer: string, workspace: string, path: string): void {
 
 type Checking = { readonly libc: Libc; readonly from: string; readonly layer: string; readonly real: string; readonly cache: string }
 
-/** Python runs some compiled files whatever their source says. */
+/** Removes compiled files that python would run without a look at their source. */
 async function dropUnchecked(checking: Checking, path: string): Promise<void> {
   const [pause, at] = [createPause(), join(checking.from, path)]
   const own = lookAt(at)
@@ -235,7 +235,7 @@ async function dropUnchecked(checking: Checking, path: string): Promise<void> {
   } else if (own !== undefined && path.endsWith('.pyc') && !isChecked(checking, path)) unlinkSync(bytesOf(at))
 }
 
-/** Whether python compares a compiled file (PEP 552) with its source: by a hash, or by the time and size that the source has now. */
+/** Tells whether python compares a compiled file (PEP 552) with its source: by a hash, or by the time and size that the source has now. */
 function isChecked({ from, layer, real, cache }: Checking, path: string): boolean {
   const [, folder, name] = /^(.*?)__pycache__\/([^/]+?)\.(?:cpython|pypy|graalpy)-?\d[^/]*\.pyc$/s.exec(path) ?? []
   const own = lookAt(join(from, path))

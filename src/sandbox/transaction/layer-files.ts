@@ -85,7 +85,7 @@ const BLOCK = 512
 
 /**
  * Hashes regular files one after the other; the digest is that of the plain content, but a hole is not read. `pause` lets other work of the
- * process go on during a large one, and may throw to stop.
+ * process continue during a large one, and may throw to stop.
  */
 export function createFileHasher(libc: Libc, pause: Pause): (path: string) => Promise<string> {
   const buffer = Buffer.alloc(CHUNK)
@@ -151,7 +151,7 @@ export function createAttributes(libc: Libc): Attributes {
 
 export type Pause = () => Promise<void>
 
-/** How long the event loop may wait, in milliseconds. */
+/** The longest time that the event loop waits, in milliseconds. */
 const SLICE_MS = 4
 
 /** @returns a function to await often: it waits only at the end of a slice */

@@ -19,7 +19,7 @@ export type OverlaySupport =
 
 type Trying = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc }
 
-/** Only a mount that hangs takes this long. */
+/** Ends a mount that hangs; no other takes this long. */
 const TRIAL_MS = 10_000
 
 export async function tryOverlay({ places, bubblewrap, libc }: Trying): Promise<OverlaySupport> {
@@ -38,7 +38,7 @@ export async function tryOverlay({ places, bubblewrap, libc }: Trying): Promise<
   return { ok: false, why: failures[0] ?? 'no folder can hold what a command writes' }
 }
 
-/** Our own state first: what lies there survives a restart, and is mostly on the file system of the workspace. */
+/** Returns our own state first: its files survive a restart, and are mostly on the file system of the workspace. */
 function candidates({ stateHome, workspace }: Places): string[] {
   const user = `braidclaw-${process.geteuid?.() ?? 0}`
   return [stateHome, join(tmpdir(), user), join('/dev/shm', user)].filter((root) => !isWithin(root, workspace))
@@ -75,17 +75,31 @@ async function tryIn({ base, caches, way, programs, places, bubblewrap, libc }: 
 const PROBE = '.braidclaw-overlay-trial'
 
 /** Copies a file up, removes a file, and replaces a folder, as commands do. The workspace lies below, but nothing in it is touched. */
-const deeds = `cd -- "$1/${PROBE}" && echo b >> file && rm gone && rm -r folder && mkdir folder && echo c > folder/new && rmdir empty`
+const trialScript = `cd -- "$1/${PROBE}" && echo b >> file && rm gone && rm -r folder && mkdir folder && echo c > folder/new && rmdir empty`
 
-type Deed = Omit<Trial, 'base' | 'caches'> & { readonly transaction: Transaction }
+type TrialRun = Omit<Trial, 'base' | 'caches'> & { readonly transaction: Transaction }
 
-async function tryWith({ transaction: { folder }, way, programs, places, bubblewrap, libc }: Deed): Promise<string | undefined> {
+async function tryWith({ transaction: { folder }, way, programs, places, bubblewrap, libc }: TrialRun): Promise<string | undefined> {
   const layer = join(folder, 'trial', PROBE)
   for (const name of ['folder', 'empty']) mkdirSync(join(layer, name), { recursive: true })
   for (const name of ['file', 'gone', 'folder/old']) writeFileSync(join(layer, name), 'a\n')
   const { workspace } = places
   const { before, mounts } = overlayLaunch({ way, folder, workspace, programs })
-  const argv = [...before, bubblewrap, '--unshare-user', '--ro-bind', '/', '/', ...mounts, '--', '/bin/sh', '-c', deeds, 'sh', workspace]
+  const argv = [
+    ...before,
+    bubblewrap,
+    '--unshare-user',
+    '--ro-bind',
+    '/',
+    '/',
+    ...mounts,
+    '--',
+    '/bin/sh',
+    '-c',
+    trialScript,
+    'sh',
+    workspace,
+  ]
   const child = Bun.spawn(argv, { cwd: '/', env: {}, stdio: ['ignore', 'ignore', 'pipe'], timeout: TRIAL_MS, killSignal: 'SIGKILL' })
   const [complaint, code] = await Promise.all([child.stderr.text(), child.exited])
   if (code !== 0) return complaint.trim().split('\n').at(-1) || `a trial ended with ${child.signalCode ?? code}`
@@ -96,8 +110,8 @@ async function tryWith({ transaction: { folder }, way, programs, places, bubblew
 function unexpected(libc: Libc, up: string): string | undefined {
   const at = (name: string) => bytePath(join(up, name))
   if (!existsSync(join(up, 'file')) || readdirSync(join(up, 'folder')).join() !== 'new') return 'the layer does not hold what was written'
-  const gone = ['gone', 'empty'].map((name) => lookAt(at(name)))
-  if (!gone.every((stat) => stat !== undefined && isWhiteout(stat))) return 'the layer does not tell what was removed'
+  const marks = ['gone', 'empty'].map((name) => lookAt(at(name)))
+  if (!marks.every((stat) => stat !== undefined && isWhiteout(stat))) return 'the layer does not tell what was removed'
   return createAttributes(libc).isOpaque(at('folder')) ? undefined : 'the layer does not tell what was replaced'
 }
 
@@ -117,7 +131,7 @@ type Launching = {
   readonly folder: string
   readonly workspace: string
   readonly programs: Programs
-  /** Nothing can be written to the view. */
+  /** The command cannot write to the view. */
   readonly readOnly?: boolean
 }
 
@@ -177,7 +191,7 @@ function read(places: Places, key: string): OverlaySupport | undefined {
   }
 }
 
-/** Without a stored result every process runs the trial. */
+/** Stores the result; without it, every process runs the trial. */
 function store(places: Places, kept: { readonly key: string; readonly support: OverlaySupport }): void {
   try {
     mkdirSync(dirname(fileOf(places)), { recursive: true, mode: 0o700 })

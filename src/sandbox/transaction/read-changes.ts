@@ -28,12 +28,12 @@ type ReadChanges = {
   readonly caches: readonly string[]
 }
 
-/** More changes than any build makes outside its caches, and as many bytes as are hashed in some ten seconds. */
+/** Allows more changes than any build makes outside its caches, and as many bytes as are hashed in some ten seconds. */
 const usualLimits: ReadLimits = { changes: 200_000, bytes: 8 * 2 ** 30 }
 
-/** Above this number the digests before the command are left out: they cost as much as those after it, and only people read them. */
+/** The most changes whose digests before the command are computed: these cost as much as those after it, and only people read them. */
 const MOST_BEFORE = 1_000
-/** The same for a file of more bytes. */
+/** The largest file, in bytes, whose digest before the command is computed only for people. */
 const LARGE_BEFORE = 64 * 2 ** 20
 
 /**
@@ -108,7 +108,7 @@ async function stateOf({ path, stat, hash, hashFile }: FileToRead): Promise<Entr
   return { kind: 'file', mode, size: stat.size, sha256 }
 }
 
-/** A file of the workspace may be unreadable for us, or gone by now: the commit finds out. */
+/** Returns undefined for a file of the workspace that we cannot read or that was removed meanwhile: the commit finds out. */
 const hashLower: Hash = async (path, _, hashFile) => {
   try {
     return await hashFile(path)
@@ -117,7 +117,7 @@ const hashLower: Hash = async (path, _, hashFile) => {
   }
 }
 
-/** A command may take the permission to read from its own file. */
+/** Gives us the permission to read meanwhile, which a command may take from its own file. */
 const hashUpper: Hash = async (path, { mode }, hashFile) => {
   const closed = (mode & 0o400) === 0
   try {
@@ -130,7 +130,7 @@ const hashUpper: Hash = async (path, { mode }, hashFile) => {
   }
 }
 
-/** Two files that may have the same content. */
+/** Tells whether the files may have the same content. */
 function isLike(before: Stats, after: Stats): boolean {
   return before.isFile() && after.isFile() && before.size === after.size
 }

@@ -37,7 +37,7 @@ type RunningCommand = {
   readonly folder: string
   readonly workspace: string
   readonly libc: Libc
-  /** Whether commands must not read this absolute path. */
+  /** Tells whether commands must not read this absolute path. */
   readonly isHidden: (path: string) => boolean
   /** Creates a folder of a transaction for a copy of the layer, and its view. */
   readonly prepare: () => { readonly folder: string; view(): PrivateView; drop(): void }
@@ -59,7 +59,7 @@ const LARGEST = 16 * 2 ** 20
 const MOST = 2_000
 const ENTRY_BYTES = 65_536
 const SET_UP_MS = 5_000
-/** How long it may take until every process of the command stands still. */
+/** The longest time until every process of the command must be paused, in milliseconds. */
 const PAUSE_MS = 2_000
 
 /** The content of a path in one word, with the digest of a file or the target of a link. */
@@ -100,7 +100,7 @@ export async function openRunningView(running: RunningCommand): Promise<OpenView
         }
       }
       ordered.sort((a, b) => (a.path < b.path ? -1 : 1))
-      // What is deleted goes first, from the depth, so that a folder is empty when it goes.
+      // Deletes first and from the depth, so that a folder is empty when it is deleted.
       const all = [...ordered.filter(isGone).reverse(), ...ordered.filter((each) => !isGone(each))]
       return all.flatMap(({ path, was }) => (follow(following, { path, was, left }) ? [] : [bytesOf(path).toString()]))
     },
@@ -172,15 +172,15 @@ function put(following: FollowContext, { path, was, left }: PathToFollow, now: P
     follow(following, { path: join(path, name.toString('latin1')), was: GONE, left })
 }
 
-/** It is not older than the command: a watcher that knows the folder above does not know it. */
+/** Tells whether the folder is younger than the command: a watcher that knows the folder above does not know it. */
 function isNewFolder({ lower, began }: FollowContext, path: string): boolean {
   const stat = lstatAt(lower, path)
   return stat?.isDirectory() === true && stat.birthtimeNs > began
 }
 
-/** Passes on what the command itself changed. @throws Error when somebody else changed one of these paths too */
+/** Reports only the changes of the command itself. @throws Error when somebody else changed one of these paths too */
 function ownChanges({ workspace, began, ...known }: FollowContext, view: PrivateView, folder: string): PrivateView {
-  // What is followed later does not concern a copy.
+  // A copy must not see the paths that are followed later.
   const { written, made } = { written: new Map(known.written), made: new Set(known.made) }
   const isOurs = ({ after, ...change }: Change, up: number) => {
     const path = rawPath(change)
@@ -289,7 +289,7 @@ function ownState({ made, attributes }: Pick<FollowState, 'made' | 'attributes'>
 
 type EntryWrite = { readonly slot: Buffer; readonly from: Buffer; readonly now: PathState; readonly was: PathState | undefined }
 
-/** @returns how a folder came that the command did not know: into the view, or only into the sight of a watcher */
+/** @returns how the command learns of a folder that it did not know: it was made in the view, or only touched for a watcher */
 function write({ slot, from, now, was }: EntryWrite): 'made' | 'touched' | undefined {
   const there = lstatSync(slot, { throwIfNoEntry: false })
   if (now === 'folder' && there?.isDirectory()) {
@@ -342,7 +342,7 @@ function foldersAbove(path: string): string[] {
   return parts.map((_, at) => parts.slice(0, at + 1).join('/'))
 }
 
-/** One character per byte. */
+/** Returns the path with one character per byte. */
 function rawPath({ path, bytes }: Pick<FollowedPath, 'path' | 'bytes'>): string {
   return bytes === undefined ? bytePath(path) : Buffer.from(bytes, 'base64').toString('latin1')
 }

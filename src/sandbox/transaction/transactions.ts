@@ -23,15 +23,15 @@ export type Prepared = {
 }
 
 export type Transactions = {
-  /** Tries it at the first call. */
+  /** Tries an overlay at the first call. */
   views(): Promise<PrivateViews>
   /** True when `views` has found that they work. */
   isReady(): boolean
   /** True when `views` found a stored result. */
   isProven(): boolean
-  /** Whether earlier commands left caches that only a view shows. */
+  /** Tells whether earlier commands left caches that only a view shows. */
   hasCaches(owner: CacheOwner | undefined): boolean
-  /** What `views` found, for a person. */
+  /** Describes the result of `views` for a person. */
   words(): string
   /** @throws Error when the folder cannot be made, or `views` has found no support before */
   prepare(options: { readonly readOnly: boolean; readonly caches: CacheOwner | undefined }): Prepared

@@ -20,7 +20,7 @@ export type Layers = { readonly up: string; readonly lower: string }
 
 type Walking = Layers & { readonly libc: Libc; readonly most: number; readonly pause: Pause }
 
-/** What the layers below have in the place of a folder: its content shows through, is hidden by it, or does not exist. */
+/** Tells how the layers below appear in a folder: their content shows through, is hidden by the folder, or does not exist. */
 type Below = 'seen' | 'hidden' | 'nothing'
 
 export class TooManyChanges extends Error {}
@@ -84,12 +84,12 @@ export async function walkUpper({ up, lower, libc, most, pause }: Walking): Prom
   async function changed({ path, name, after, below }: Changed): Promise<void> {
     const at = join(path, name)
     const before = below === 'nothing' ? undefined : lookAt(join(lower, at))
-    const gone = isWhiteout(after)
-    if ((gone || after.isDirectory()) && (before?.isDirectory() ?? true) && isCache(path, name)) {
+    const isRemoved = isWhiteout(after)
+    if ((isRemoved || after.isDirectory()) && (before?.isDirectory() ?? true) && isCache(path, name)) {
       caches.push(at)
       return
     }
-    if (gone) {
+    if (isRemoved) {
       if (before !== undefined) await removed(at, before)
       return
     }

@@ -3,10 +3,12 @@
 import type { Schema } from '../../runtime/port.ts'
 import { done, fail, type ToolKind } from '../tool-kind.ts'
 
-/** Resolves to undefined when the user gave no answer (end of input). Settles or rejects soon after the signal fires. */
+/**
+ * Resolves to undefined when the user gave no answer (end of input). Settles or rejects soon after the signal fires. Absent: no user is
+ * connected, and the tool tells the model to decide itself.
+ */
 export type Ask = (question: string, signal: AbortSignal) => Promise<string | undefined>
 
-/** Without `ask`, no user is connected, and the tool tells the model to decide itself. */
 const parameters = {
   type: 'object',
   properties: { question: { type: 'string' } },

@@ -23,8 +23,10 @@ export const fileDelete = {
   async run({ path, recursive = false }, { callId }, { files }) {
     const deleted = await files.delete(path, { recursive, by: { call: callId, tool: 'file_delete' } })
     if (!deleted.ok) return refused(deleted)
-    const { files: gone, folders } = deleted
-    const what = [gone > 0 ? count(gone, 'file') : '', folders > 0 ? count(folders, 'folder') : ''].filter((part) => part !== '').join(', ')
-    return done(`deleted ${deleted.path} (${what})`, { files: gone, folders })
+    const { files: deletedFiles, folders } = deleted
+    const what = [deletedFiles > 0 ? count(deletedFiles, 'file') : '', folders > 0 ? count(folders, 'folder') : '']
+      .filter((part) => part !== '')
+      .join(', ')
+    return done(`deleted ${deleted.path} (${what})`, { files: deletedFiles, folders })
   },
 } as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'delete'> }>

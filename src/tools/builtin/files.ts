@@ -19,7 +19,7 @@ export type FilePage = {
 
 export type FolderListing = { readonly entries: readonly FolderEntry[]; readonly total: number; readonly complete: boolean }
 
-/** Whose call writes. */
+/** Names the call that writes. */
 export type By = { readonly call: string; readonly tool: string }
 
 export type WorkspaceFiles = {

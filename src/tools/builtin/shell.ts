@@ -171,7 +171,7 @@ function signalBehind(code: number | null): string {
   return name === undefined ? '' : ` (${name})`
 }
 
-/** What common programs say when a name cannot be looked up or nothing can be reached. */
+/** Matches the messages of common programs that cannot look up a name or reach a server. */
 const complaints = new RegExp(
   [
     'could not resolve (host|proxy)',
@@ -194,7 +194,7 @@ const complaints = new RegExp(
 export const networkNote =
   'this command had no network, except to the hosts that it was given; name the hosts it needs in "network" (which asks the operator), or do the work without it'
 
-/** What git says in the sandbox, where it has neither the network nor the user's credentials. */
+/** Matches the messages of git in the sandbox, where it has neither the network nor the user's credentials. */
 const gitComplaints =
   /fatal: unable to access '|fatal: could not read Username for|fatal: Authentication failed for|fatal: Could not read from remote repository/
 

@@ -21,9 +21,9 @@ export type SourceOptions = {
   readonly riskOf: (name: string) => Risk
   readonly readOnly: boolean
   readonly maxOutputBytes: number
-  /** Asks those too that did not answer an earlier time. */
+  /** Also asks the programs that did not answer an earlier time. */
   readonly askAgain?: boolean
-  /** Only tests pass it. */
+  /** Limits the time for --describe; only tests pass it. */
   readonly timeoutMs?: number
 }
 

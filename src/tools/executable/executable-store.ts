@@ -39,7 +39,7 @@ export type ExecutableStore = {
 const MAX_BYTES = 512 * 1024 * 1024
 const STALE_MS = 30 * 24 * 3_600_000
 
-/** Only this user, and no tool, may have write access to `folder`; it is created when first needed. */
+/** Creates `folder` when it is first needed. This user alone, and no tool, may have write access to it. */
 export function createStore(folder: string, now: () => number): ExecutableStore {
   const known = new Map<string, { readonly stamp: string; readonly kept: StoredCopy }>()
   return {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 /** `path` is the path in the folder; `real` is the path with links followed. */
 export type ExecutableFile = { readonly path: string; readonly real: string }
 
-/** `known`: an earlier process found it out, and the user knows. */
+/** `known`: an earlier process found and reported it. */
 export type RefusedExecutable = { readonly path: string; readonly why: string; readonly known?: true }
 
 export type ExecutableListing =
@@ -61,7 +61,7 @@ function look(path: string, untrusted: Search['untrusted']): ExecutableFile | Re
   return why === undefined ? { path, real } : { path, why }
 }
 
-/** In a folder with the sticky bit (/tmp), only the owner may replace a file. */
+/** Tells whether every user may replace a file; in a folder with the sticky bit (/tmp), only the owner may. */
 function isOpen(found: Stats | undefined): boolean {
   return found !== undefined && (found.mode & 0o002) !== 0 && (found.mode & 0o1000) === 0
 }

@@ -21,7 +21,7 @@ export type AskOptions = {
 /** All questions together may take this time, and each answer may have this many bytes (its framing eight times as much). */
 const [limitS, maxBytes] = [1, 262_144]
 
-/** Never rejects: a server that does not answer, or answers something else, is asked in vain. */
+/** Never rejects: without a usable answer of the server, the result has no `tokens`. */
 export async function askWindow({ name, base, headers, model, deps, signal }: AskOptions): Promise<AskedWindow> {
   const root = base.replace(/\/v1$/, '')
   const deadline = startDeadline({ provider: name, signal, totalS: limitS, idleS: limitS, deps })
@@ -64,7 +64,7 @@ type Item = { readonly [key: string]: unknown }
 /** Ollama and LM Studio load a model with this when nothing is set; Ollama takes more on a machine with 24 GB of video memory. */
 const usualLoad = 4096
 
-/** A loaded model has the window that it was loaded with. Ollama cuts what is longer without a word. */
+/** A loaded model has the window that it was loaded with. Ollama silently cuts a longer request. */
 function ofOllama(shown: unknown, running: Item): ServerWindow {
   const { model_info: info, parameters, remote_host: isElsewhere } = isObject(shown) ? shown : {}
   const own = countIn(isObject(info) && Object.entries(info).find(([key]) => key.endsWith('.context_length'))?.[1])

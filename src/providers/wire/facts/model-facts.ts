@@ -1,4 +1,4 @@
-/** Finds what is known of a model: its context window, its longest answer, its prices and what it sees. What is not known stays absent. */
+/** Finds the facts of a model: its context window, its longest answer, its prices and what it sees. Unknown facts are absent. */
 
 /**
  * US dollars per million tokens. The cost is reported only when `input` and `output` are known; `cached` and `cacheWrite` fall back to
@@ -9,13 +9,13 @@ export type Prices = { readonly input?: number; readonly output?: number; readon
 export type ModelFacts = {
   readonly contextTokens?: number
   readonly maxOutputTokens?: number
-  /** Always with both `input` and `output`. */
+  /** Contains both `input` and `output`. */
   readonly prices?: Prices
-  /** Such as `text`, `image`. */
+  /** Names kinds of content, such as `text` and `image`. */
   readonly sees?: readonly string[]
 }
 
-/** Where facts come from, for people: the name of a file or of the table in this program, and the day of its source. */
+/** Tells people where facts come from: the name of a file or of the table in this program, and the day of its source. */
 export type FactsOrigin = { readonly name: string; readonly date?: string }
 
 /** The vendors of the table by the host of their address: a proxy may sell the same model at another price. */
@@ -44,7 +44,7 @@ export async function catalogueFacts(address: string | undefined, model: string)
   return facts && { ...facts, ...catalogueSource }
 }
 
-/** Only https: what answers on another port or without encryption is not the vendor. */
+/** Accepts only https on the usual port: another server may answer on another port or without encryption. */
 function vendorOf(address = ''): string | undefined {
   const url = URL.parse(address)
   if (url === null || url.protocol !== 'https:' || url.port !== '') return undefined
@@ -69,7 +69,7 @@ export function factsIn(lines: string, model: string): ModelFacts | undefined {
   }
 }
 
-/** Without one of the two prices no call has a known cost. */
+/** Tells whether the cost of a call is known: it needs both prices. */
 export function isPriced({ input, output }: Prices): boolean {
   return input !== undefined && output !== undefined
 }
