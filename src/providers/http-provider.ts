@@ -140,7 +140,7 @@ function usableBaseUrl({ name, config }: WireAttempt): string {
   const base = baseUrlOf(config)
   const fail = (code: 'bad_request' | 'auth', message: string) => new ProviderFailure(code, message, { provider: name })
   if (base === undefined) throw fail('bad_request', `provider "${name}" needs a base_url, such as "http://localhost:1234/v1"`)
-  if (!URL.canParse(base) || !isHttp(base)) throw fail('bad_request', `provider "${name}": base_url "${base}" is no http(s) URL`)
+  if (!URL.canParse(base) || !isHttp(base)) throw fail('bad_request', `provider "${name}": base_url "${base}" is not an http(s) URL`)
   if (config.baseUrl === undefined && !config.apiKey) throw fail('auth', `provider "${name}" has no API key; ${keyHint(config)}`)
   return base
 }

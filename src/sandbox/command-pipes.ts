@@ -120,7 +120,7 @@ export function commandLines({ argv, cwd, env, mark, descriptor }: MarkedCommand
     ...plain.map((name) => `export ${name}=${quoted(env[name] ?? '')}`),
     `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${mark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
     'unset OLDPWD',
-    `command -v -- ${program} >/dev/null 2>&1 || { echo '${mark}there is no such program in the sandbox' >&2; exit ${failureCode}; }`,
+    `command -v -- ${program} >/dev/null 2>&1 || { echo '${mark}the program does not exist in the sandbox' >&2; exit ${failureCode}; }`,
     `exec ${words.map(quoted).join(' ')}`,
     '}\n',
   ].join('\n')

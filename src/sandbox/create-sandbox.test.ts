@@ -19,8 +19,8 @@ describe('a folder that can be no workspace', () => {
     ['/proc/self', 'belongs to the system'],
     ['/tmp', 'home folder'],
     ['relative', 'not absolute'],
-    ['/nowhere/at/all', 'no such folder'],
-    ['/etc/passwd', 'no such folder'],
+    ['/nowhere/at/all', 'the folder does not exist'],
+    ['/etc/passwd', 'the folder does not exist'],
   ])('%s is refused', (workspace, why) => {
     expect(resolvePlaces({ workspace, home, stateHome })).toEqual({ ok: false, missing: expect.stringContaining(why) })
   })

@@ -41,7 +41,7 @@ describe.each(kinds)('%s', (kind) => {
     const { ended } = await box.run('', { argv: ['/no/such/program'] })
     expect(ended).toMatchObject({
       ok: false,
-      message: expect.stringMatching(/^cannot start "\/no\/such\/program": there is no such program/),
+      message: expect.stringMatching(/^cannot start "\/no\/such\/program": the program does not exist/),
     })
   })
 })

@@ -156,10 +156,10 @@ async function removals(workspace: string, since: number): Promise<string[]> {
   try {
     return (await dropRights({ workspace, since })).map(removalNote)
   } catch (error) {
-    return [`the workspace could not be looked over (${errorText(error)}); see what the command left`]
+    return [`the workspace could not be checked (${errorText(error)}); check what the command left`]
   }
 }
 
 function removalNote(path: string): string {
-  return `the set-user-ID or set-group-ID bit of ${JSON.stringify(path)} was taken away: a command may not leave programs with rights`
+  return `the set-user-ID or set-group-ID bit of ${JSON.stringify(path)} was removed: a command may not leave programs with rights`
 }

@@ -33,7 +33,7 @@ const escapes: { readonly [layer in Layer]: readonly string[] } = {
     'delete a folder outside with find',
   ],
   'protected paths': [
-    'plant a git hook where there is no repository yet',
+    'plant a git hook before a repository exists',
     'change a repository: its settings, its hooks, the whole of it',
     'write start-up and editor files',
   ],

@@ -55,7 +55,7 @@ type Trying = { readonly sandbox: Sandbox; readonly field: Field; readonly attem
 async function tryOut({ sandbox, field, attempt }: Trying): Promise<ProbeResult> {
   const missing = attempt.needs.find((program) => Bun.which(program, { PATH: fixedPath }) === null)
   const skip = (detail: string): ProbeResult => ({ attempt: attempt.name, stopped: false, layer: 'none', detail, skipped: true })
-  if (missing !== undefined) return skip(`skipped: there is no ${missing} here`)
+  if (missing !== undefined) return skip(`skipped: ${missing} is not installed`)
   const { ended, output } = await run({ sandbox, field, argv: attempt.argv(field) })
   if (!ended.ok) return skip(`skipped: ${ended.message}`)
   return { attempt: attempt.name, ...(await attempt.judge({ output, code: ended.code, field })) }

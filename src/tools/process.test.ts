@@ -112,7 +112,10 @@ describe('children are started', () => {
     using folder = createFolder()
     const start = (argv: string[], cwd = folder.root) =>
       spawnPlain({ argv, cwd, env: {}, signal: new AbortController().signal, onOutput() {} })
-    expect(await start(['/nope/x'])).toMatchObject({ ok: false, message: expect.stringContaining('no such program') })
+    expect(await start(['/nope/x'])).toMatchObject({
+      ok: false,
+      message: expect.stringContaining('the program or its folder does not exist'),
+    })
     expect(await start(['/bin/true'], '/nope')).toMatchObject({ ok: false })
     expect(await start([folder.root])).toMatchObject({ ok: false })
     expect(await start(['/bin/echo', 'x'.repeat(3_000_000)])).toMatchObject({ ok: false, message: expect.stringContaining('too long') })

@@ -84,10 +84,10 @@ function start({ argv, cwd, env }: SpawnPlan, { stdout, stderr }: Streams) {
 
 function reason(error: Error): string {
   const meanings: { readonly [code: string]: string } = {
-    ENOENT: 'there is no such program, or its folder is gone',
+    ENOENT: 'the program or its folder does not exist',
     EACCES: 'it may not be executed',
     E2BIG: 'its arguments are too long',
-    ENOEXEC: 'it is no program this system can run',
+    ENOEXEC: 'it is not a program that this system can run',
   }
   return meanings[errnoOf(error) ?? ''] ?? error.message
 }

@@ -26,7 +26,7 @@ describe('what goes wrong', () => {
       room: () => ({ bytes: 9, tokens: 9, wholeBytes: 1_000_000 }),
       redact: String,
     })
-    expect(await run(act('nope'), live())).toEqual({ status: 'failed', output: '', error: 'there is no tool "nope"; there are t' })
+    expect(await run(act('nope'), live())).toEqual({ status: 'failed', output: '', error: 'the tool "nope" does not exist; there are t' })
   })
 
   test('a refusal at execution time is denied, with its rule', async () => {

@@ -49,7 +49,8 @@ export function createExecutor(options: ExecutorOptions): (...act: Parameters<Ac
   const byName = new Map(options.tools.map((tool) => [tool.name, tool]))
   return async (act, signal) => {
     const tool = byName.get(act.call.name)
-    if (tool === undefined) return failed(`there is no tool ${JSON.stringify(act.call.name)}; there are ${[...byName.keys()].join(', ')}`)
+    if (tool === undefined)
+      return failed(`the tool ${JSON.stringify(act.call.name)} does not exist; there are ${[...byName.keys()].join(', ')}`)
     if (signal.aborted) return failed('cancelled before it started')
     const { ms, advice } = options.timeouts?.[tool.name] ?? { ms: tool.timeoutMs, advice: '' }
     const timeoutMs = tool.limitMs?.(act.call.input) ?? ms

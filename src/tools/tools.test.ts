@@ -59,7 +59,7 @@ describe('result_read', () => {
       let [whole, offset] = ['', 0]
       for (;;) {
         const { output } = await read({ id: 'known', offset }, shown)
-        const [, page = '', next] = /^([\s\S]*?)\n?\[bytes [^;\]]+(?:; go on with offset (\d+))?\]$/.exec(output) ?? []
+        const [, page = '', next] = /^([\s\S]*?)\n?\[bytes [^;\]]+(?:; continue with offset (\d+))?\]$/.exec(output) ?? []
         expect(Buffer.byteLength(output)).toBeLessThanOrEqual(Math.max(shown, 64 + 128))
         whole +=
           text.startsWith(`${whole}${page}\n`) &&
@@ -105,9 +105,9 @@ describe('file_read', () => {
 
   test('a whole file comes as it is, a part with where it stands and how to go on', async () => {
     expect(await read({})).toBe('a\nb\n')
-    expect(await read({ more: true, totalLines: 9 })).toBe('a\nb\n[lines 1–2 of 9; go on with offset 3]')
+    expect(await read({ more: true, totalLines: 9 })).toBe('a\nb\n[lines 1–2 of 9; continue with offset 3]')
     expect(await read({ firstLine: 8, lastLine: 9, totalLines: 9 })).toBe('a\nb\n[lines 8–9 of 9]')
-    expect(await read({ more: true, totalLines: undefined, size: 1e8 })).toContain('of a file of 100,000,000 bytes; go on with offset 3')
+    expect(await read({ more: true, totalLines: undefined, size: 1e8 })).toContain('of a file of 100,000,000 bytes; continue with offset 3')
     expect(await read({ text: 'aa', lastLine: 1, totalLines: 1, more: true, cutLine: true })).toBe(
       'aa\n[lines 1–1 of 1; line 1 is longer than fits and was cut]',
     )
@@ -203,7 +203,7 @@ describe('time, memory_search and ask_user', () => {
   test('a question needs somebody to ask', async () => {
     expect(await toolFrom(askUser, {}).invoke({ question: 'Why?' }, context())).toMatchObject({
       success: false,
-      error: expect.stringContaining('nobody is there'),
+      error: expect.stringContaining('no user is connected'),
     })
     const silent = toolFrom(askUser, { ask: async () => undefined })
     expect(await silent.invoke({ question: 'Why?' }, context())).toMatchObject({

@@ -85,7 +85,7 @@ test('a server that wants everybody to wait for an hour hears of it once, and ea
   await using stage = agents(server.url, { most: 1 })
   const answers = await Promise.all(stage.made.map(answerOf))
   expect(server.arrivals).toHaveLength(1)
-  expect(answers.filter((answer) => /asked to be left alone for another 360[01] s; nothing was sent/.test(answer ?? ''))).toHaveLength(19)
+  expect(answers.filter((answer) => /asked for a pause of another 360[01] s; nothing was sent/.test(answer ?? ''))).toHaveLength(19)
 }, 120_000)
 
 test('a turn that waits for its place is cancelled at once', async () => {

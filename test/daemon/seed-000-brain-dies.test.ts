@@ -56,7 +56,7 @@ test('on every question of one person: that one is told at once, and the queue b
   const asked = readFileSync(join(at.dir, 'asked'), 'utf8').split('\n')
   expect(asked.filter((question) => question.includes('poison'))).toHaveLength(2)
   expect(historyOf(at).filter((_, n) => n % 2 === 0)).toEqual(['Hello', 'Good day'])
-  await agent.says("the brain's bridge ended with the question")
+  await agent.says("the brain's bridge ended during the question")
 })
 
 test('on every question: everybody is told, soon, also while it waits to be started again', async () => {

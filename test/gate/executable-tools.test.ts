@@ -127,7 +127,7 @@ inDepth('what is broken is said by name, once, and spoils nothing else', async (
   const { tools, broken } = JSON.parse(described.stdout)
   expect([tools.map(({ name }: { name: string }) => name), broken.length]).toEqual([['good'], 3])
   expect((await at.run(['tool', 'describe', join(own(at), 'good.sh')])).code).toBe(0)
-  refused(await at.run(['tool', 'describe', join(at.dir, 'none')]), 1, 'there is no such folder')
+  refused(await at.run(['tool', 'describe', join(at.dir, 'none')]), 1, 'the folder does not exist')
 })
 
 test('what --tools names wrongly ends the command with 2, saying what and where', async () => {

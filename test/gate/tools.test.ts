@@ -89,7 +89,7 @@ test('files are written, listed, read by pages, searched, edited and seen by the
   let read = ''
   for (let offset = 1; ; ) {
     const { output } = await it.run('file_read', { path: 'a/ü.txt', offset })
-    const next = /\[.*go on with offset (\d+)\]$/.exec(output)?.[1]
+    const next = /\[.*continue with offset (\d+)\]$/.exec(output)?.[1]
     read += output.replace(/\[lines [^[]*\]$/, '')
     if (next === undefined) break
     offset = Number(next)

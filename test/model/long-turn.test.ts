@@ -45,7 +45,7 @@ function reader(rounds: number) {
     if (last.includes(fact)) state.told = fact
     if (state.id === '') {
       state.id = /(\S+) file_read \{"path":"f3\.txt"\}/.exec(last)?.[1] ?? ''
-      const offset = Number(/go on with offset (\d+)\]$/.exec(last)?.[1] ?? 0)
+      const offset = Number(/continue with offset (\d+)\]$/.exec(last)?.[1] ?? 0)
       if (state.id === '') return call('result_read', last.startsWith('a file') ? {} : { offset })
     }
     return call('result_read', { id: state.id })

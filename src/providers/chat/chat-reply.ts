@@ -56,7 +56,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
 
   /** Returns the first choice if there is one: we request only one. An event without choices, such as a keep-alive, is valid. */
   function choiceOf(event: unknown): JsonFields | undefined {
-    if (!isObject(event)) throw unreadable('an event is no object', event)
+    if (!isObject(event)) throw unreadable('an event is not an object', event)
     const error = event.object === 'error' ? event : event.error
     if (error !== undefined && error !== null) throw failureOf(error, provider)
     if (typeof event.model === 'string') model ||= event.model
@@ -64,7 +64,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
     else if (event.choices === undefined || event.choices === null) strange ??= isKeepAlive(event) ? undefined : event
     const choice = listIn(event, 'choices')[0]
     if (choice === undefined) return undefined
-    if (!isObject(choice)) throw unreadable('a choice is no object', event)
+    if (!isObject(choice)) throw unreadable('a choice is not an object', event)
     if (choice.error !== undefined && choice.error !== null) throw failureOf(choice.error, provider)
     return choice
   }
@@ -81,7 +81,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   }
 
   function readPart(part: unknown): void {
-    if (!isObject(part)) throw unreadable('a part of "content" is no object', part)
+    if (!isObject(part)) throw unreadable('a part of "content" is not an object', part)
     if (part.type === 'text') addText('text', stringIn(part, 'text'))
     if (part.type !== 'thinking') return
     for (const thought of listIn(part, 'thinking')) if (isObject(thought)) addText('thinking', stringIn(thought, 'text'))
@@ -102,7 +102,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       if (finish === 'error') throw failureOf('the server ended the reply with an error and did not say which', provider)
       const { delta } = choice
       if (delta === undefined || delta === null) return
-      if (!isObject(delta)) throw unreadable('"delta" is no object', choice)
+      if (!isObject(delta)) throw unreadable('"delta" is not an object', choice)
       readDelta(delta)
       if (delta.tool_calls) for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
       if (delta.function_call) collection.count(calls.take({ function: delta.function_call }))

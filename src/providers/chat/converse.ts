@@ -78,7 +78,7 @@ function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
       return
     }
     const value = parseJson(event)
-    if (value === undefined) throw unreadable('an event is no JSON', event)
+    if (value === undefined) throw unreadable('an event is not JSON', event)
     reply.take(value)
     repeats.learn(event, value)
   }

@@ -56,7 +56,7 @@ export function unreadable(what: string, value: unknown): Error {
 export function stringIn(from: JsonFields, key: string): string {
   const value = from[key]
   if (value === undefined || value === null) return ''
-  if (typeof value !== 'string') throw unreadable(`"${key}" is no string`, from)
+  if (typeof value !== 'string') throw unreadable(`"${key}" is not a string`, from)
   return value
 }
 
@@ -64,7 +64,7 @@ export function stringIn(from: JsonFields, key: string): string {
 export function listIn(from: JsonFields, key: string): readonly unknown[] {
   const value = from[key]
   if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw unreadable(`"${key}" is no list`, from)
+  if (!Array.isArray(value)) throw unreadable(`"${key}" is not a list`, from)
   return value
 }
 

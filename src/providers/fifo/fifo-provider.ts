@@ -43,7 +43,7 @@ export function createFifoProvider({ name, ask, contextTokens = 100_000, ...opti
 function silent(name: string, why: string): ProviderFailure {
   const reasons: { readonly [why: string]: string } = {
     unread: "nobody reads brain_in; is the brain's bridge running?",
-    died: "the brain's bridge ended with the question, and again when it was asked anew; its own words are in the log",
+    died: "the brain's bridge ended during the question, and again when the question was repeated; its messages are in the log",
     down: "the brain's bridge ended and is not started again yet",
     timeout: "the brain's bridge took the question and did not answer in time",
     too_long: 'the answer is longer than allowed',

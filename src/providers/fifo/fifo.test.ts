@@ -137,7 +137,7 @@ describe('the provider', () => {
 describe('the other side', () => {
   test('a payload that cannot be answered says why', () => {
     for (const [frame, why] of [
-      ['garbage', 'no JSON object'],
+      ['garbage', 'not a JSON object'],
       ['{}', 'no "messages"'],
       ['{"messages":[{"role":"user","content":""},7]}', 'no message with a text'],
     ] as const)

@@ -10,7 +10,7 @@ export type ReadPayload = { readonly ok: true; readonly request: ChatRequest } |
 /** `model` replaces the payload's model, which often names a model of another vendor; "" leaves the choice to the provider. */
 export function readPayload(frame: string, model: string): ReadPayload {
   const payload = parseJson(frame)
-  if (!isObject(payload)) return { ok: false, message: 'the payload is no JSON object' }
+  if (!isObject(payload)) return { ok: false, message: 'the payload is not a JSON object' }
   if (!Array.isArray(payload.messages)) return { ok: false, message: 'the payload has no "messages"' }
   const names = new Map<string, string>()
   const messages = payload.messages.flatMap((message: unknown) => messagesOf(message, names))

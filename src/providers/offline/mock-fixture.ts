@@ -44,7 +44,7 @@ const usageKeys = ['input_tokens', 'output_tokens', 'cached_input_tokens']
 /** @throws ProviderFailure `bad_request` that names `file` and the place of the error */
 export function parseFixture(text: string, file: string): readonly ScriptedReply[] {
   const at = (place: string, problem: string) => new ProviderFailure('bad_request', `mock fixture "${file}": ${place} ${problem}`)
-  const root = parse(text, (why) => at('the file', `is no JSON: ${why}`))
+  const root = parse(text, (why) => at('the file', `is not JSON: ${why}`))
   if (!isObject(root)) throw at('the file', 'must be an object {"responses": [...]}')
   known({ value: root, keys: ['responses'], place: 'the file', at })
   const { responses } = root

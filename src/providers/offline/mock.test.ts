@@ -52,7 +52,7 @@ async function codeOf(provider: Provider, signal = new AbortController().signal)
 
 describe('a fixture with a fault is refused with the file and the place', () => {
   const faults: readonly (readonly [string, string])[] = [
-    ['{"responses":[', 'the file is no JSON'],
+    ['{"responses":[', 'the file is not JSON'],
     ['[]', 'the file must be an object'],
     ['{}', 'responses must be a list of at least one reply, is missing'],
     ['{"responses":[]}', 'responses must be a list of at least one reply, is []'],

@@ -124,6 +124,6 @@ export function createLane({ now, after }: LaneClock) {
 const longestTimer = 2_147_483_647
 
 function tooLong(provider: string, ms: number): ProviderFailure {
-  const message = `provider "${provider}" asked to be left alone for another ${Math.ceil(ms / 1000)} s; nothing was sent`
+  const message = `provider "${provider}" asked for a pause of another ${Math.ceil(ms / 1000)} s; nothing was sent`
   return new ProviderFailure('rate_limit', message, { provider, retryAfterMs: Math.ceil(ms) })
 }

@@ -249,7 +249,7 @@ describe('what a command can do', () => {
     expect((await box.run('kill -9 $$')).ended).toEqual({ ok: true, code: 137, leftBehind: false, mode: 'direct' })
     expect((await box.run('', { argv: ['/no/such/program'] })).ended).toEqual({
       ok: false,
-      message: 'cannot start "/no/such/program": there is no such program in the sandbox',
+      message: 'cannot start "/no/such/program": the program does not exist in the sandbox',
     })
     expect((await box.run('', { argv: [] })).ended).toMatchObject({ ok: false })
     expect((await box.run('', { argv: ['/bin/pwd'], cwd: join(box.workspace, 'gone') })).ended).toEqual({

@@ -234,7 +234,11 @@ function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate:
   return async (plan) => {
     if (plan.signal.aborted) return { ok: false, message: 'cancelled before it started' }
     const wrong =
-      plan.argv[0] === undefined ? 'there is no program to run' : existsSync(plan.cwd) ? undefined : `its folder ${plan.cwd} is gone`
+      plan.argv[0] === undefined
+        ? 'the command names no program'
+        : existsSync(plan.cwd)
+          ? undefined
+          : `its folder ${plan.cwd} does not exist`
     if (wrong !== undefined) return { ok: false, message: `cannot start ${JSON.stringify(plan.argv[0] ?? '')}: ${wrong}` }
     const holds = !isPrivate(plan) && !plan.readOnly
     try {

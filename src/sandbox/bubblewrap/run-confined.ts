@@ -260,7 +260,7 @@ function ended({ status, complaint, mark, signal, plan, program }: EndFacts): Sp
     return { ok: false, message: `cannot start ${JSON.stringify(program)}: ${complaint.slice(mark.length).trim()}` }
   if (status.exit !== undefined) return { ok: true, code: status.exit, leftBehind: false }
   if (signal !== null) return { ok: true, code: null, signal: String(signal), leftBehind: false }
-  return { ok: false, message: `${setUpFailure}${complaint.trim() || 'it ended without a word'}` }
+  return { ok: false, message: `${setUpFailure}${complaint.trim() || 'it ended without a message'}` }
 }
 
 const setUpFailure = 'the sandbox could not be set up: '

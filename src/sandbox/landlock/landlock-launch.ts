@@ -58,7 +58,7 @@ function confine(orders: Orders, argv: readonly string[]): void {
   const libc = openLibc()
   const abi = landlockVersion(libc)
   const program = Bun.which(argv[0] ?? '', { PATH: orders.env.PATH ?? '', cwd: orders.cwd })
-  if (program === null) throw new Error(`cannot start ${JSON.stringify(argv[0] ?? '')}: there is no such program`)
+  if (program === null) throw new Error(`cannot start ${JSON.stringify(argv[0] ?? '')}: the program does not exist`)
   process.chdir(orders.cwd)
   for (const name of [SIGPIPE, SIGXFSZ]) libc.signal(name, 0n)
   must('no_new_privs', libc.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n) === 0)
@@ -119,7 +119,7 @@ function become({ libc, program, argv, env }: Become): never {
   const words = argv.map(terminated)
   const settings = Object.entries(env).map(([name, value]) => terminated(`${name}=${value}`))
   libc.execve(terminated(program), table(words), table(settings))
-  throw new Error(`cannot start ${JSON.stringify(argv[0])}: it is no program this system can run, or is not allowed`)
+  throw new Error(`cannot start ${JSON.stringify(argv[0])}: it is not a program that this system can run, or it is not allowed`)
 }
 
 function terminated(text: string): Uint8Array {

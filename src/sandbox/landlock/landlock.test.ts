@@ -47,7 +47,7 @@ describe('landlock', () => {
     expect(readFileSync(join(box.workspace, 'g'), 'utf8')).toBe('x\n')
     expect((await box.run('', { argv: ['/no/such'] })).ended).toEqual({
       ok: false,
-      message: 'cannot start "/no/such": there is no such program',
+      message: 'cannot start "/no/such": the program does not exist',
     })
     expect((await box.run('exit 126')).ended).toEqual({ ok: true, code: 126, leftBehind: false, mode: 'direct' })
   })
@@ -83,7 +83,7 @@ describe('landlock', () => {
       'delete a folder outside with find',
       'reach a server by address',
       'make a user namespace',
-      'plant a git hook where there is no repository yet',
+      'plant a git hook before a repository exists',
       'see a process outside',
     ]
     const results = await probeSandbox(created.sandbox, { ground, only })
@@ -93,7 +93,7 @@ describe('landlock', () => {
     expect(by).toMatchObject({
       'read a key in ~/.ssh': 'landlock',
       'delete a folder outside with find': 'landlock',
-      'plant a git hook where there is no repository yet': 'none',
+      'plant a git hook before a repository exists': 'none',
       'see a process outside': 'none',
     })
     expect(created.sandbox.describe().join()).toContain('protected paths INSIDE the workspace are not protected')

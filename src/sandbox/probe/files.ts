@@ -80,7 +80,7 @@ export const fileAttempts: readonly EscapeAttempt[] = [
     judge: (seen) => verdict(seen, existsSync(join(seen.field.ground.outside, 'raced')), 'mount namespace'),
   },
   {
-    name: 'plant a git hook where there is no repository yet',
+    name: 'plant a git hook before a repository exists',
     needs: [],
     argv: () => sh('mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit && echo planted'),
     judge: (seen) => verdict(seen, existsSync(inWorkspace(seen, '.git/hooks/pre-commit')), 'protected paths'),

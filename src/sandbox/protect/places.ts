@@ -14,7 +14,7 @@ export function resolvePlaces(
 ): { readonly ok: true; readonly places: Places } | { readonly ok: false; readonly missing: string } {
   const no = (why: string) => ({ ok: false as const, missing: `workspace ${JSON.stringify(asked.workspace)}: ${why}` })
   if (!isAbsolute(asked.workspace)) return no('the path is not absolute; give the whole path')
-  if (!statSync(asked.workspace, { throwIfNoEntry: false })?.isDirectory()) return no('there is no such folder; create it first')
+  if (!statSync(asked.workspace, { throwIfNoEntry: false })?.isDirectory()) return no('the folder does not exist; create it first')
   const places = { workspace: realpathSync(asked.workspace), home: real(asked.home), stateHome: real(asked.stateHome) }
   const why = whyNoWorkspace(places)
   return why === undefined ? { ok: true, places } : no(why)

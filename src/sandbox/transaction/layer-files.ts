@@ -49,7 +49,7 @@ function openRegular(path: string): number {
   const descriptor = openSync(bytesOf(path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   if (fstatSync(descriptor).isFile()) return descriptor
   closeSync(descriptor)
-  throw new Error('it is no regular file any more')
+  throw new Error('it is not a regular file any more')
 }
 
 /** Lists a folder in pieces, so that a folder of a million files takes no memory. In no order. */

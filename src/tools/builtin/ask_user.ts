@@ -27,7 +27,7 @@ export const askUser = {
   touches: () => [],
   async run({ question }, { signal }, { ask }) {
     if (question.trim() === '') return fail('the question is empty')
-    if (ask === undefined) return fail('nobody is there to ask; decide yourself, or put the question into your answer')
+    if (ask === undefined) return fail('no user is connected; decide yourself, or put the question into your answer')
     const answer = await ask(question, signal)
     if (answer === undefined) return fail('the user gave no answer; decide yourself, or put the question into your answer')
     return done(answer.trim() === '' ? '(the user answered with an empty line)' : answer)

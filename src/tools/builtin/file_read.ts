@@ -42,7 +42,7 @@ function footer(page: FilePage): string {
       ? [`lines ${firstLine}–${lastLine} of ${totalLines === undefined ? `a file of ${grouped(size)} bytes` : totalLines}`]
       : []),
     ...(cutLine ? [`line ${lastLine} is longer than fits and was cut`] : []),
-    ...(more && !(cutLine && lastLine === totalLines) ? [`go on with offset ${lastLine + 1}`] : []),
+    ...(more && !(cutLine && lastLine === totalLines) ? [`continue with offset ${lastLine + 1}`] : []),
     ...(invalid ? ['bytes that are not UTF-8 are shown as \ufffd'] : []),
   ]
   return notes.length === 0 ? '' : `${text.endsWith('\n') ? '' : '\n'}[${notes.join('; ')}]`

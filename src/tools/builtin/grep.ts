@@ -34,7 +34,7 @@ export function grepOwn(
   signal: AbortSignal,
 ): Grep | { readonly ok: false; readonly message: string } {
   const regex = compile(pattern)
-  if (typeof regex === 'string') return { ok: false, message: `the pattern is no regular expression: ${regex}` }
+  if (typeof regex === 'string') return { ok: false, message: `the pattern is not a regular expression: ${regex}` }
   const find = async (paths: readonly string[], most: number): Promise<GrepResult> => {
     const matches: Match[] = []
     const unsearched: string[] = []

@@ -36,7 +36,7 @@ export const resultRead = {
     const end = pageEnd(bytes, start, Math.max(64, shownBytes() - FOOTER_ROOM))
     const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(start, end))
     if (start === 0 && end === bytes.length) return done(text === '' ? '(empty result)' : text)
-    const more = end < bytes.length ? `; go on with offset ${end}` : ''
+    const more = end < bytes.length ? `; continue with offset ${end}` : ''
     return done(`${text}${text.endsWith('\n') ? '' : '\n'}[bytes ${start}–${end} of ${grouped(bytes.length)}${more}]`)
   },
 } as const satisfies ToolKind<typeof parameters, Deps>

@@ -20,7 +20,7 @@ describe('what is refused', () => {
     for (const engine of [null, rg])
       expect(await search(folder, { pattern: '(' }, engine)).toMatchObject({
         success: false,
-        error: expect.stringContaining('no regular expression'),
+        error: expect.stringContaining('not a regular expression'),
       })
   })
 

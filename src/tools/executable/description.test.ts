@@ -32,13 +32,13 @@ test('a description must say something, and not too much', () => {
 test('parameters must be the schema of an object', () => {
   for (const [parameters, says] of [
     [undefined, 'has no "parameters"'],
-    [[], '"parameters" that are no JSON object'],
+    [[], '"parameters" that are not a JSON object'],
     [{}, '"parameters" of type undefined'],
     [{ type: 'string' }, '"parameters" of type "string"'],
     [{ type: ['object'] }, '"parameters" of type'],
-    [{ type: 'object', properties: [] }, '"properties" that are no JSON object'],
-    [{ type: 'object', required: 'city' }, '"required" that is no list'],
-    [{ type: 'object', required: [1] }, '"required" that is no list'],
+    [{ type: 'object', properties: [] }, '"properties" that are not a JSON object'],
+    [{ type: 'object', required: 'city' }, '"required" that is not a list'],
+    [{ type: 'object', required: [1] }, '"required" that is not a list'],
   ] as const)
     expect(why({ ...good, parameters })).toContain(says)
 })

@@ -49,11 +49,11 @@ function parsed(text: string): unknown {
 
 function flawOf(parameters: unknown): string {
   if (parameters === undefined) return 'no "parameters"'
-  if (!isObject(parameters)) return '"parameters" that are no JSON object'
+  if (!isObject(parameters)) return '"parameters" that are not a JSON object'
   if (parameters.type !== 'object') return `"parameters" of type ${quote(parameters.type)}, not "object"`
   return parameters.properties !== undefined && !isObject(parameters.properties)
-    ? '"properties" that are no JSON object'
-    : '"required" that is no list of names'
+    ? '"properties" that are not a JSON object'
+    : '"required" that is not a list of names'
 }
 
 /** Expects a value from JSON.parse, so everything inside is JSON. */

@@ -115,7 +115,7 @@ function didNotAnswer({ path }: Program): string {
 function changed({ untrusted, store }: SourceOptions, { path }: Program, sha256: string): string | undefined {
   const finding = findExecutables({ at: path, untrusted })
   if (!finding.ok || finding.found.length === 0)
-    return `${path}: ${finding.ok ? (finding.refused[0]?.why ?? 'it is no executable any more') : 'it is gone'}`
+    return `${path}: ${finding.ok ? (finding.refused[0]?.why ?? 'it is not executable any more') : 'it is gone'}`
   const now = store.keep(path)
   if (!now.ok) return `${path}: ${now.why}`
   return now.sha256 === sha256

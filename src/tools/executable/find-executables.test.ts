@@ -23,7 +23,7 @@ const refusals = (at: string, untrusted: (folder: string) => string | undefined 
 
 test('a folder that is not there, and one like /usr/bin, is refused as a whole', () => {
   using at = folder()
-  expect(refusals(join(at.root, 'none'))[0]).toEndWith('there is no such folder')
+  expect(refusals(join(at.root, 'none'))[0]).toEndWith('the folder does not exist')
   for (let n = 0; n <= 100; n++) at.put(`t${n}`, 0o755)
   expect(refusals(at.root)[0]).toContain('holds 101 executables, 100 are the limit')
 })

@@ -31,7 +31,7 @@ const MOST = 100
  */
 export function findExecutables({ at, untrusted }: Search): ExecutableListing {
   const looked = stat(at)
-  if (!looked) return { ok: false, why: `${at}: there is no such folder` }
+  if (!looked) return { ok: false, why: `${at}: the folder does not exist` }
   if (!looked.isDirectory()) return sorted([look(at, untrusted)])
   const names = list(at)
   if (!names) return { ok: false, why: `${at}: it cannot be read` }
