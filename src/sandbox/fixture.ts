@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Ahead, CacheOwner, PrivateView, SandboxSettings, Spawn, SpawnPlan, SpawnResult } from './contract.ts'
 import { createSandbox } from './create-sandbox.ts'
+import { shareEtc } from './filesystem/shared-etc.fixture.ts'
 import { fixedPath } from './install.ts'
-import { shareEtc } from './surroundings/shared-etc.fixture.ts'
 import { removeTree } from './transaction/layer-files.ts'
 
 /** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */

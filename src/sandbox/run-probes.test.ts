@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs'
 import { isDeep } from '../../test/support/tier.ts'
 import { type Layer, layers, type SandboxSettings } from './contract.ts'
 import { createSandbox } from './create-sandbox.ts'
+import { shareEtc } from './filesystem/shared-etc.fixture.ts'
 import { hasBubblewrap, spawnPlain } from './fixture.ts'
 import { install } from './install.ts'
 import { prepareGround } from './probe/probe-fixture.ts'
 import { attempts, probeSandbox } from './run-probes.ts'
-import { shareEtc } from './surroundings/shared-etc.fixture.ts'
 
 if (!hasBubblewrap()) console.warn(`the probe of bubblewrap is left out: ${install}`)
 const real = test.if(hasBubblewrap())

@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { shareEtc } from '../../src/sandbox/surroundings/shared-etc.fixture.ts'
+import { shareEtc } from '../../src/sandbox/filesystem/shared-etc.fixture.ts'
 import type { Nest } from '../support/cli.ts'
 import { home } from '../support/turns.ts'
 

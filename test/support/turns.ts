@@ -2,7 +2,7 @@
 
 import { expect } from 'bun:test'
 import { join } from 'node:path'
-import { shareEtc } from '../../src/sandbox/surroundings/shared-etc.fixture.ts'
+import { shareEtc } from '../../src/sandbox/filesystem/shared-etc.fixture.ts'
 import { type Invocation, minimumConfig, type Nest, nest, type Result } from './cli.ts'
 
 /** The seed's minimum with every tool allowed. */

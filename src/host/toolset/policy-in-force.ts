@@ -6,7 +6,7 @@
 import { homedir } from 'node:os'
 import type { Proposal, Risk } from '../../runtime/event.ts'
 import { explainRules } from '../../runtime/rules/explain.ts'
-import { findToolchains, type Toolchains } from '../../sandbox/surroundings/toolchains.ts'
+import { findToolchains, type Toolchains } from '../../sandbox/filesystem/toolchains.ts'
 import { type CommandFacts, type CommandMode, permit } from '../../security/autonomy.ts'
 import { runUnaskedByReason } from '../../security/changes/harmless/run-unasked.ts'
 import { type ExplainOptions, type LevelName, levelOf } from '../../security/explain.ts'

@@ -1,12 +1,11 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
 import { memo } from '../../kit/lazy.ts'
-
 import type { Memory } from '../../memory/memory.ts'
 import type { Change, ChangeReview } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import { type RuleOnChanges, rulesOnChanges } from '../../runtime/rules/rule-thread.ts'
-import { findToolchains } from '../../sandbox/surroundings/toolchains.ts'
+import { findToolchains } from '../../sandbox/filesystem/toolchains.ts'
 import { createChangeView } from '../../security/changes/change-view.ts'
 import { createHarmlessJudge } from '../../security/changes/harmless/harmless.ts'
 import type { AroundWrites } from '../../security/changes/harmless/may-pass.ts'

@@ -6,6 +6,7 @@ import { errorText } from '../../kit/errors.ts'
 import { forbiddenReads } from '../../security/targets/path.ts'
 import type { SandboxCommand } from '../command-pipes.ts'
 import type { Ahead, ChildEnvironment, Created, Layer, Sandbox, SandboxSettings, Spawn, SpawnPlan, SpawnResult } from '../contract.ts'
+import { type CommandFilesystem, prepareFilesystem } from '../filesystem/command-filesystem.ts'
 import { doesNotWork, fixedPath, notInstalled } from '../install.ts'
 import { openLibc } from '../libc.ts'
 import { markOption, ownFolder, sandboxMark } from '../private-folder.ts'
@@ -14,7 +15,6 @@ import { forbiddenOutside } from '../protect/forbidden.ts'
 import { createStubs, gitStub, type Stubs } from '../protect/placeholders.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { filterProgram } from '../seccomp.ts'
-import { prepareSurroundings, type Surroundings } from '../surroundings/surroundings.ts'
 import { type OpenView, openRunningView } from '../transaction/running-view.ts'
 import { createTransactions, type Prepared } from '../transaction/transactions.ts'
 import { verifyMounts } from '../verify.ts'
@@ -90,10 +90,10 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const cover = chooseCover(without)
   const blank = written(folder.path, 'blank', new Uint8Array(), 0)
   const outside = forbiddenOutside(places.workspace, settings.forbiddenPaths?.() ?? [])
-  const surroundings = prepareSurroundings({ settings, places, folder: folder.path, blank, cover, user: insideUser() })
+  const filesystem = prepareFilesystem({ settings, places, folder: folder.path, blank, cover, user: insideUser() })
   const view = {
     places,
-    surroundings,
+    filesystem,
     secretPaths: [...(settings.secretPaths ?? []), ...outside],
     blank,
     cover,
@@ -150,7 +150,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     }
     const watches = limited && !without.has('pid namespace')
     const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
-    return runConfined({ waiting, command: commandOf({ plan, way, surroundings }), plan, prepare, inspect, watch })
+    return runConfined({ waiting, command: commandOf({ plan, way, filesystem }), plan, prepare, inspect, watch })
   }
   /** Tells whether the command needs a view to read caches; without caches the workspace itself shows the same files, at a lower cost. */
   const readsCaches = ({ readOnly, view, caches }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches(caches)
@@ -207,7 +207,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     close() {
       way.stop()
       folder.remove()
-      surroundings.tidy()
+      filesystem.tidy()
       void warmSandbox.close().then(group?.remove)
     },
   }
@@ -268,14 +268,14 @@ function guarded({ stubs, gate, start }: { readonly stubs: Stubs; readonly gate:
   }
 }
 
-type CommandParts = { readonly plan: SpawnPlan; readonly way: OpenNetwork; readonly surroundings: Surroundings }
+type CommandParts = { readonly plan: SpawnPlan; readonly way: OpenNetwork; readonly filesystem: CommandFilesystem }
 
-function commandOf({ plan, way, surroundings }: CommandParts): SandboxCommand {
+function commandOf({ plan, way, filesystem }: CommandParts): SandboxCommand {
   // git would rewrite its index only to remember file times, and every command would seem to change the repository.
   const git: ChildEnvironment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
   // A command with the user number of root has no right to give files to other users, and tar would end with an error.
   const tar: ChildEnvironment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
-  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...surroundings.environment(plan.env), ...git, ...tar, ...way.env } }
+  return { argv: plan.argv, cwd: realpathSync(plan.cwd), env: { ...filesystem.environment(plan.env), ...git, ...tar, ...way.env } }
 }
 
 function written(folder: string, name: string, bytes: Uint8Array, mode: number): string {

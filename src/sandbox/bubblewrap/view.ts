@@ -3,10 +3,10 @@
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Layer, ReadablePath } from '../contract.ts'
+import { type CommandFilesystem, privateFiles } from '../filesystem/command-filesystem.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import type { Guard } from '../protect/protected-mounts.ts'
 import { readableMounts } from '../readable.ts'
-import { privateFiles, type Surroundings } from '../surroundings/surroundings.ts'
 
 export type View = {
   readonly places: Places
@@ -18,7 +18,7 @@ export type View = {
   /** Size limit of /tmp, which is held in memory. */
   readonly scratchBytes: number
   /** The files around the system folders and the workspace; a trial needs none. */
-  readonly surroundings?: Surroundings
+  readonly filesystem?: CommandFilesystem
   readonly without: ReadonlySet<Layer>
 }
 
@@ -32,14 +32,14 @@ export function viewArguments(view: View): string[] {
   if (without.has('mount namespace')) return ['--bind', '/', '/', ...processes(view), '--dev-bind', '/dev', '/dev']
   return [
     ...programs.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]),
-    ...['--ro-bind', view.surroundings?.etc ?? '/etc', '/etc'],
+    ...['--ro-bind', view.filesystem?.etc ?? '/etc', '/etc'],
     ...links.flatMap(linkOrFolder),
     ...processes(view),
     ...devices.flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
     ...deviceLinks(),
     ...['--size', String(view.scratchBytes), '--perms', '1777', '--tmpfs', '/tmp', '--symlink', '/tmp', '/var/tmp'],
     ...(without.has('hidden files') ? [] : hiddenOutside(view)),
-    ...(view.surroundings?.mounts ?? []),
+    ...(view.filesystem?.mounts ?? []),
   ]
 }
 
@@ -78,7 +78,7 @@ function deviceLinks(): string[] {
 
 /** Hides the system files that only this user and root may read, and the user's own paths among the programs. */
 function hiddenOutside(view: View): string[] {
-  const etc = view.surroundings?.etc
+  const etc = view.filesystem?.etc
   const shown = [...programs, ...links, ...(etc === undefined ? ['/etc'] : [])]
   const seen = named(view).filter((path) => !isWithin(path, view.places.workspace) && shown.some((root) => isWithin(path, root)))
   return hide(view, [...privateFiles(etc), ...seen])
@@ -123,7 +123,7 @@ export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnl
   const readable = readableMounts(readablePaths)
   const early = [
     ...(readOnly ? ['--ro-bind', workspace, workspace] : []),
-    ...(direct ? (view.surroundings?.direct ?? []) : []),
+    ...(direct ? (view.filesystem?.direct ?? []) : []),
     ...there
       .filter(({ type }) => type !== 'hide')
       .flatMap(({ type, path }) => [type === 'pin' && !readOnly ? '--bind' : '--ro-bind', path, path]),

@@ -4,12 +4,12 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, st
 import { join } from 'node:path'
 import { failureMark } from '../command-pipes.ts'
 import type { Created, SandboxSettings, SpawnPlan, SpawnResult } from '../contract.ts'
+import { privateBelow } from '../filesystem/system-files.ts'
 import { openLibc } from '../libc.ts'
 import { ownFolder } from '../private-folder.ts'
 import { findUnread, forbiddenIn } from '../protect/forbidden.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { withoutMounts } from '../readable.ts'
-import { privateBelow } from '../surroundings/system-files.ts'
 import { failureCode, landlockVersion, type Orders } from './landlock-launch.ts'
 
 type LandlockOptions = { readonly settings: SandboxSettings; readonly places: Places }

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { isDeep } from '../../../test/support/tier.ts'
 import type { RunningView, SandboxSettings, SpawnPlan, SpawnResult } from '../contract.ts'
 import { createSandbox } from '../create-sandbox.ts'
+import { shareEtc } from '../filesystem/shared-etc.fixture.ts'
 import { hasBubblewrap, limits, place } from '../fixture.ts'
 import { fixedPath } from '../install.ts'
-import { shareEtc } from '../surroundings/shared-etc.fixture.ts'
 
 const real = test.if(hasBubblewrap())
 

@@ -2,10 +2,10 @@
 
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, sep } from 'node:path'
+import { privateBelow } from '../../../sandbox/filesystem/system-files.ts'
+import { findToolchains } from '../../../sandbox/filesystem/toolchains.ts'
 import { fixedPath, hasOption } from '../../../sandbox/install.ts'
 import { isWithin } from '../../../sandbox/protect/places.ts'
-import { privateBelow } from '../../../sandbox/surroundings/system-files.ts'
-import { findToolchains } from '../../../sandbox/surroundings/toolchains.ts'
 import { type RelayPlaces, relayProblem } from './control-relay.ts'
 
 /**

@@ -10,7 +10,7 @@ import { cacheEnvironment, cacheMounts, commandHome, tidyCaches } from './comman
 import { prepareEtc, privateBelow } from './system-files.ts'
 import { findToolchains } from './toolchains.ts'
 
-export type Surroundings = {
+export type CommandFilesystem = {
   /** The folder that stands for /etc; undefined when none could be made, and the real one is shown. */
   readonly etc: string | undefined
   /** Mounts after the system folders and /tmp, before the workspace. */
@@ -37,7 +37,7 @@ type Preparing = {
 /** Programs of the sandbox itself, when commands have a network. */
 const networkTools = ['socat', 'perl', 'grep', 'sleep']
 
-export function prepareSurroundings({ settings, places, folder, blank, cover, user }: Preparing): Surroundings {
+export function prepareFilesystem({ settings, places, folder, blank, cover, user }: Preparing): CommandFilesystem {
   const { allowedDomains, userPath = '', without = [], gitUser } = settings
   const forbidden = without.includes('refused programs') ? [] : (settings.forbiddenCommands ?? [])
   const { home, stateHome, workspace } = places

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { insideUser } from '../bubblewrap/namespaces.ts'
 import type { GitUser } from '../contract.ts'
+import { nameOf } from './command-filesystem.ts'
 import { commandHome } from './command-home.ts'
-import { nameOf } from './surroundings.ts'
 import { prepareEtc } from './system-files.ts'
 
 /** Puts a link to it into a new state folder: to make and remove its many links costs more than most commands. */
