@@ -212,8 +212,8 @@ export async function* withRetry(options: RetryOptions): AsyncGenerator<ModelChu
 
 /** 0.25–0.5 s, 0.5–1 s, 1–2 s, … up to 8 s. It waits the whole Retry-After and a little longer, so that not all calls return at once. */
 export function waitMs(at: { tries: number; failure: ProviderFailure; random: () => number }): number {
-  const asked = at.failure.detail.retryAfterMs
-  if (asked !== undefined) return asked + at.random() * 250
+  const { retryAfterMs } = at.failure.detail
+  if (retryAfterMs !== undefined) return retryAfterMs + at.random() * 250
   return Math.min(8_000, 500 * 2 ** (at.tries - 1)) * (0.5 + at.random() / 2)
 }
 

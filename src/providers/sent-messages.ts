@@ -31,8 +31,8 @@ export function sentMessages(messages: readonly Message[], reader: MessageReader
   const foreign = new Set(messages.flatMap((message, at) => (message.role !== 'assistant' || canRead(message, reader) ? [] : [turns[at]])))
   return messages.flatMap((message, at): readonly Message[] => {
     if (message.role !== 'assistant') return [message]
-    const said = message.parts.filter((part) => part.type !== 'text' || hasWords(part.text))
-    const parts = foreign.has(turns[at]) ? said.flatMap(withoutMeta) : said
+    const visible = message.parts.filter((part) => part.type !== 'text' || hasWords(part.text))
+    const parts = foreign.has(turns[at]) ? visible.flatMap(withoutMeta) : visible
     const end = parts.at(-1)
     if (end?.type === 'text') parts[parts.length - 1] = { ...end, text: end.text.trimEnd() }
     return parts.some(({ type }) => type !== 'thinking') ? [{ role: 'assistant', parts }] : []

@@ -122,9 +122,9 @@ function change({ workspace, since }: Left, path: string, mode: (stat: Stats) =>
     const held = openSync(path, O_PATH | constants.O_NOFOLLOW)
     try {
       const stat = fstatSync(held)
-      const [wanted, own] = [mode(stat), `/proc/self/fd/${held}`]
-      if (wanted === undefined || stat.ctimeMs < since - LAG_MS || !isWithin(readlinkSync(own), workspace)) return false
-      chmodSync(own, wanted & 0o7777)
+      const [newMode, own] = [mode(stat), `/proc/self/fd/${held}`]
+      if (newMode === undefined || stat.ctimeMs < since - LAG_MS || !isWithin(readlinkSync(own), workspace)) return false
+      chmodSync(own, newMode & 0o7777)
       return true
     } finally {
       closeSync(held)

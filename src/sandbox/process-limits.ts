@@ -23,7 +23,7 @@ export function limitProcess({
   readonly pid: number
   readonly limits: Limits
 }): string | undefined {
-  const wanted: readonly (readonly [keyof typeof resources, number])[] = [
+  const values: readonly (readonly [keyof typeof resources, number])[] = [
     ['cpu', limits.cpuSeconds],
     ['fileSize', limits.fileBytes],
     ['data', limits.memoryBytes],
@@ -32,7 +32,7 @@ export function limitProcess({
     ['queues', 0],
     ['processes', limits.processes],
   ]
-  const failed = wanted.find(([name, value]) => libc.prlimit(pid, resources[name], pair(value), null) !== 0)
+  const failed = values.find(([name, value]) => libc.prlimit(pid, resources[name], pair(value), null) !== 0)
   preferForEnding(pid)
   return failed && `the limit ${failed[0]} = ${failed[1]} could not be set`
 }
@@ -73,13 +73,13 @@ const PAGE = 4096
 /** Watches all processes of a command together, because the limits that every user may set count each process separately. */
 export function watchUse({ pid, limits, kill, everyMs = EVERY_MS }: Watching): Watch {
   const state: { reason?: string; timer?: ReturnType<typeof setTimeout> } = {}
-  const look = () => {
+  const check = () => {
     state.reason = excess(pid, limits)
     if (state.reason === undefined) wait()
     else kill()
   }
   const wait = () => {
-    state.timer = setTimeout(look, everyMs)
+    state.timer = setTimeout(check, everyMs)
     state.timer.unref()
   }
   wait()

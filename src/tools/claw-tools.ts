@@ -61,11 +61,11 @@ type ClawList =
 async function list(ask: AskClaw, words: string[], signal: AbortSignal): Promise<ClawList> {
   let last: Awaited<ReturnType<AskClaw>> = { ok: false, why: 'unread' }
   for (const word of [...words]) {
-    const said = await ask(`${word}\n`, AbortSignal.any([signal, AbortSignal.timeout(WORD_MS)]))
-    const entries = said.ok ? readTools(said.answer) : undefined
+    const reply = await ask(`${word}\n`, AbortSignal.any([signal, AbortSignal.timeout(WORD_MS)]))
+    const entries = reply.ok ? readTools(reply.answer) : undefined
     if (entries) return { ok: true, entries }
     words.reverse()
-    if (said.ok || !last.ok) last = said
+    if (reply.ok || !last.ok) last = reply
   }
   if (last.ok)
     return {
@@ -113,11 +113,11 @@ type ClawCall = { readonly ask: AskClaw; readonly line: string | undefined; read
 /** The wire format cannot express failure, so the claw's answer is always the result. */
 async function invoke({ ask, line, maxOutputBytes }: ClawCall, { signal }: ToolContext): Promise<ToolResult> {
   if (line === undefined) return fail('the name of the tool cannot be written on a line')
-  const said = await ask(line, signal)
-  if (said.ok) return done(capText(said.answer, maxOutputBytes))
+  const reply = await ask(line, signal)
+  if (reply.ok) return done(capText(reply.answer, maxOutputBytes))
   return fail(
-    said.why === 'unread' || said.why === 'down'
+    reply.why === 'unread' || reply.why === 'down'
       ? "nobody reads claw_in, so it did not run; is the claw's bridge running?"
-      : `the claw took the call and gave no answer (${said.why}); what it did is unknown`,
+      : `the claw took the call and gave no answer (${reply.why}); what it did is unknown`,
   )
 }

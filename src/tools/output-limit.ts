@@ -29,13 +29,13 @@ export function createOutputLog(maxBytes: number): OutputLog {
       total += bytes.length
     },
     read(since, most) {
-      const kept = ring.bytes()
-      const first = total - kept.length
+      const lastBytes = ring.bytes()
+      const first = total - lastBytes.length
       let from = Math.min(total, Math.max(since, first))
-      while (from < total && isContinuationByte(kept[from - first])) from++
+      while (from < total && isContinuationByte(lastBytes[from - first])) from++
       let next = Math.min(total, from + most)
-      while (next > from && isContinuationByte(kept[next - first])) next--
-      return { text: whole(kept.subarray(from - first, next - first), new Uint8Array()), from, next }
+      while (next > from && isContinuationByte(lastBytes[next - first])) next--
+      return { text: whole(lastBytes.subarray(from - first, next - first), new Uint8Array()), from, next }
     },
     total: () => total,
   }
@@ -140,13 +140,13 @@ function createRing(size: number): { push(bytes: Uint8Array): void; bytes(): Uin
   let written = 0
   return {
     push(bytes) {
-      const kept = bytes.length > size ? bytes.subarray(bytes.length - size) : bytes
-      written += bytes.length - kept.length
+      const lastBytes = bytes.length > size ? bytes.subarray(bytes.length - size) : bytes
+      written += bytes.length - lastBytes.length
       const at = size === 0 ? 0 : written % size
-      const fits = kept.subarray(0, size - at)
+      const fits = lastBytes.subarray(0, size - at)
       ring.set(fits, at)
-      ring.set(kept.subarray(fits.length), 0)
-      written += kept.length
+      ring.set(lastBytes.subarray(fits.length), 0)
+      written += lastBytes.length
     },
     bytes() {
       if (written <= size) return ring.subarray(0, written)

@@ -125,8 +125,8 @@ function mergeMeta(meta: JsonObject, more: { readonly [provider: string]: unknow
   const merged: { [key: string]: JsonObject[string] } = { ...meta }
   for (const [provider, values] of Object.entries(sound)) {
     const before = merged[provider]
-    const said = isJsonObject(values) ? Object.entries(values).filter(([, value]) => value !== '') : []
-    if (said.length > 0) merged[provider] = { ...(isJsonObject(before) ? before : {}), ...Object.fromEntries(said) }
+    const members = isJsonObject(values) ? Object.entries(values).filter(([, value]) => value !== '') : []
+    if (members.length > 0) merged[provider] = { ...(isJsonObject(before) ? before : {}), ...Object.fromEntries(members) }
   }
   return merged
 }

@@ -79,13 +79,13 @@ export function repairResponses(): StreamRepair {
 function itemOf(item: unknown): unknown {
   if (!isObject(item) || item.type !== 'function_call') return item
   const callId = textIn(item.call_id) || textIn(item.id)
-  const said = item.arguments ?? ''
+  const args = item.arguments ?? ''
   return {
     ...item,
     id: textIn(item.id) || callId,
     call_id: callId,
     name: textIn(item.name),
-    arguments: typeof said === 'string' ? said : JSON.stringify(said),
+    arguments: typeof args === 'string' ? args : JSON.stringify(args),
     status: item.status ?? 'completed',
   }
 }
@@ -191,11 +191,11 @@ function opened(block: JsonFields): JsonFields {
 }
 
 function begun(index: unknown, block: JsonFields): readonly JsonFields[] {
-  const delta = (said: JsonFields) => ({ type: 'content_block_delta', index, delta: said })
-  if (block.type === 'text' && block.text !== '') return [delta({ type: 'text_delta', text: block.text })]
-  if (block.type === 'thinking' && block.thinking !== '') return [delta({ type: 'thinking_delta', thinking: block.thinking })]
+  const event = (delta: JsonFields) => ({ type: 'content_block_delta', index, delta })
+  if (block.type === 'text' && block.text !== '') return [event({ type: 'text_delta', text: block.text })]
+  if (block.type === 'thinking' && block.thinking !== '') return [event({ type: 'thinking_delta', thinking: block.thinking })]
   const isWritten = block.type === 'tool_use' && !isObject(block.input)
-  return isWritten ? [delta({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) })] : []
+  return isWritten ? [event({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) })] : []
 }
 
 function errorOf(error: unknown): JsonFields {

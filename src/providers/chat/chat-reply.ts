@@ -70,14 +70,15 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   }
 
   /** Reads a delta. Most deltas contain only a string of content, so each absent member costs one check. */
-  function readDelta(said: JsonFields): void {
-    const { content } = said
-    if (said.reasoning_content || said.reasoning) addText('thinking', stringIn(said, 'reasoning_content') || stringIn(said, 'reasoning'))
+  function readDelta(delta: JsonFields): void {
+    const { content } = delta
+    if (delta.reasoning_content || delta.reasoning)
+      addText('thinking', stringIn(delta, 'reasoning_content') || stringIn(delta, 'reasoning'))
     if (typeof content === 'string') addText('text', content)
-    else if (content !== undefined && content !== null) for (const part of listIn(said, 'content')) readPart(part)
-    if (typeof said.refusal !== 'string' || said.refusal === '') return
+    else if (content !== undefined && content !== null) for (const part of listIn(delta, 'content')) readPart(part)
+    if (typeof delta.refusal !== 'string' || delta.refusal === '') return
     refused = true
-    addText('text', said.refusal)
+    addText('text', delta.refusal)
   }
 
   function readPart(part: unknown): void {
@@ -207,25 +208,25 @@ function append(call: OpenCall, piece: CallPiece): void {
 }
 
 function readPiece(value: unknown, place: number | undefined): CallPiece {
-  const { id, index: said, extra_content: extra } = isObject(value) ? value : {}
-  const index = place ?? said
+  const { id, index: sentIndex, extra_content: extra } = isObject(value) ? value : {}
+  const index = place ?? sentIndex
   const google = isObject(extra) && isObject(extra.google) ? extra.google : {}
   return {
     index: typeof index === 'number' && Number.isSafeInteger(index) ? index : undefined,
     id: textOf(id).trim(),
     signature: textOf(google.thought_signature),
-    ...(saidIn(value) ?? { name: '', raw: JSON.stringify(value), isUnknown: true }),
+    ...(functionIn(value) ?? { name: '', raw: JSON.stringify(value), isUnknown: true }),
   }
 }
 
 /** Takes the name literally: a tool with another name is another tool. @returns undefined for a piece in an unknown form */
-function saidIn(value: unknown): Pick<CallPiece, 'name' | 'raw' | 'isUnknown'> | undefined {
+function functionIn(value: unknown): Pick<CallPiece, 'name' | 'raw' | 'isUnknown'> | undefined {
   if (!isObject(value)) return undefined
-  const said = value.function ?? (Object.keys(value).every((key) => ownKeys.includes(key)) ? {} : undefined)
-  if (!isObject(said) || !isText(said.name)) return undefined
+  const called = value.function ?? (Object.keys(value).every((key) => ownKeys.includes(key)) ? {} : undefined)
+  if (!isObject(called) || !isText(called.name)) return undefined
   // Some servers send the arguments as an object instead of a string.
-  const raw = isText(said.arguments) ? (said.arguments ?? '') : JSON.stringify(said.arguments)
-  return { name: said.name ?? '', raw, isUnknown: false }
+  const raw = isText(called.arguments) ? (called.arguments ?? '') : JSON.stringify(called.arguments)
+  return { name: called.name ?? '', raw, isUnknown: false }
 }
 
 /** Keys that may occur beside the function, or in a piece without a function. */

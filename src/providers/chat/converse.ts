@@ -155,17 +155,17 @@ function contentOf({ content, pictures = [] }: Extract<Message, { role: 'user' }
 
 /** The protocol allows one text, one thought and one list of calls per message, so their order is lost. */
 function assistantMessage(parts: readonly Part[]): object {
-  const content = said(parts, 'text')
+  const content = textOf(parts, 'text')
   const calls = parts.filter((part) => part.type === 'call')
   return {
     role: 'assistant',
     content: calls.length > 0 ? content || null : content,
-    reasoning_content: said(parts, 'thinking') || undefined,
+    reasoning_content: textOf(parts, 'thinking') || undefined,
     tool_calls: calls.length > 0 ? calls.map(callOf) : undefined,
   }
 }
 
-function said(parts: readonly Part[], type: 'text' | 'thinking'): string {
+function textOf(parts: readonly Part[], type: 'text' | 'thinking'): string {
   return parts.map((part) => (part.type === type ? part.text : '')).join('')
 }
 
@@ -238,10 +238,10 @@ export function createRepeatMatcher() {
 function patternOf(event: string, value: unknown): Pattern | undefined {
   const delta = plainDelta(value)
   if (delta === undefined) return undefined
-  const said = Object.entries(delta).filter(([key, each]) => key !== 'role' && !isNothing(each))
-  const [key = '', text] = said[0] ?? []
+  const added = Object.entries(delta).filter(([key, each]) => key !== 'role' && !isNothing(each))
+  const [key = '', text] = added[0] ?? []
   const type = keys.find(([name]) => name === key)?.[1]
-  if (said.length !== 1 || type === undefined || typeof text !== 'string') return undefined
+  if (added.length !== 1 || type === undefined || typeof text !== 'string') return undefined
   const start = event.indexOf('"', event.indexOf(`"${key}"`) + key.length + 2) + 1
   const [before, after] = [event.slice(0, start), event.slice(start + text.length)]
   if (before + text + after !== event || !after.startsWith('"')) return undefined

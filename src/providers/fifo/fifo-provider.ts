@@ -29,10 +29,10 @@ export function createFifoProvider({ name, ask, contextTokens = 100_000, ...opti
       const model = request.model || options.model || seedModel
       const maker = { provider: name, host: '', model }
       const sent = { ...request, messages: sentMessages(request.messages, { ...maker, bindsPrefix: true }) }
-      const said = await ask(`${payloadOf(sent, options)}\n\n`, signal)
+      const reply = await ask(`${payloadOf(sent, options)}\n\n`, signal)
       if (signal.aborted) throw new ProviderFailure('aborted', `provider "${name}": cancelled`, { provider: name })
-      if (!said.ok) throw silent(name, said.why)
-      const answer = readAnswer(said.answer, { provider: name, model, newId: idMaker(request.messages) })
+      if (!reply.ok) throw silent(name, reply.why)
+      const answer = readAnswer(reply.answer, { provider: name, model, newId: idMaker(request.messages) })
       const response = assertUsable({ ...answer, parts: signParts(answer.parts, maker) })
       for (const part of response.parts) if (part.type !== 'call' && part.text !== '') yield { type: part.type, text: part.text }
       yield { type: 'done', response }
@@ -59,7 +59,7 @@ export function readAnswer(frame: string, { provider, model, newId }: AnswerOpti
   const answer = recoverEchoed(frame)
   if (!isObject(answer)) throw bad(provider, `no JSON object: ${cut(frame)}`)
   // A bridge may include `error` in every answer, with null for no error.
-  if (answer.error !== undefined && answer.error !== null) throw said(provider, answer.error)
+  if (answer.error !== undefined && answer.error !== null) throw bridgeFailure(provider, answer.error)
   if (!Array.isArray(answer.content)) throw bad(provider, `no content: ${cut(frame)}`)
   const blocks: readonly unknown[] = answer.content
   const parts = blocks.flatMap((block) => (isObject(block) ? partOf(block, newId) : []))
@@ -74,7 +74,7 @@ export function readAnswer(frame: string, { provider, model, newId }: AnswerOpti
   }
 }
 
-function said(provider: string, error: unknown): ProviderFailure {
+function bridgeFailure(provider: string, error: unknown): ProviderFailure {
   if (error === 'timeout') return new ProviderFailure('timeout', `provider "${provider}": the brain's bridge says "timeout"`, { provider })
   const detail = isObject(error) ? error.message : error
   const words = typeof detail === 'string' ? detail : JSON.stringify(error)
@@ -88,18 +88,18 @@ function bad(provider: string, what: string): ProviderFailure {
 function partOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part[] {
   if (block.type === 'text') return typeof block.text === 'string' ? [{ type: 'text', text: block.text.toWellFormed() }] : []
   if (block.type === 'tool_use') return [callOf(block, newId)]
-  const kept = soundObject(block)
-  if (kept === undefined || (block.type !== 'thinking' && block.type !== 'redacted_thinking')) return []
-  return [{ type: 'thinking', text: typeof block.thinking === 'string' ? block.thinking.toWellFormed() : '', meta: { block: kept } }]
+  const sound = soundObject(block)
+  if (sound === undefined || (block.type !== 'thinking' && block.type !== 'redacted_thinking')) return []
+  return [{ type: 'thinking', text: typeof block.thinking === 'string' ? block.thinking.toWellFormed() : '', meta: { block: sound } }]
 }
 
 /** A block without a name still counts as a call: the runtime tells the model that it could not read the call. */
 function callOf(block: { readonly [key: string]: unknown }, newId: AnswerOptions['newId']): Part {
   const { id, name, input } = block
-  const asked = typeof input === 'string' ? input : JSON.stringify(input ?? {})
+  const rawInput = typeof input === 'string' ? input : JSON.stringify(input ?? {})
   const call = { type: 'call' as const, id: newId(typeof id === 'string' ? id : 'call') }
   if (typeof name !== 'string') return { ...call, name: '', ...unread(JSON.stringify(block)) }
-  return { ...call, name: name.toWellFormed(), ...readArguments(asked) }
+  return { ...call, name: name.toWellFormed(), ...readArguments(rawInput) }
 }
 
 function stopOf(reason: unknown, parts: readonly Part[]): ChatResponse['stop'] {

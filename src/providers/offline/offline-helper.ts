@@ -23,29 +23,29 @@ const shownCharacters = 20_000
 
 /** Deterministic. Calls only tools of `request.tools`, one at a time, and answers when their result has arrived. */
 export function offlineReply(request: ChatRequest): ScriptedReply {
-  const asked = request.messages.findLastIndex((message) => message.role === 'user')
-  const question = request.messages[asked]
-  const wanted = understand(question?.role === 'user' ? question.content : '')
-  const results = request.messages.slice(asked + 1).filter((message): message is ToolMessage => message.role === 'tool')
-  if (results.length > 0) return reply({ text: report(wanted, results) })
-  return wanted.kind === 'say' ? reply({ text: sentence(wanted.topic, request.tools) }) : callTool(wanted, request.tools)
+  const last = request.messages.findLastIndex((message) => message.role === 'user')
+  const question = request.messages[last]
+  const intent = understand(question?.role === 'user' ? question.content : '')
+  const results = request.messages.slice(last + 1).filter((message): message is ToolMessage => message.role === 'tool')
+  if (results.length > 0) return reply({ text: report(intent, results) })
+  return intent.kind === 'say' ? reply({ text: sentence(intent.topic, request.tools) }) : callTool(intent, request.tools)
 }
 
-function callTool(wanted: Extract<Intent, { kind: 'tool' }>, tools: readonly ToolSpec[]): ScriptedReply {
-  const tool = tools.find((each) => each.name === wanted.tool)
+function callTool(intent: Extract<Intent, { kind: 'tool' }>, tools: readonly ToolSpec[]): ScriptedReply {
+  const tool = tools.find((each) => each.name === intent.tool)
   if (tool === undefined) {
-    return reply({ text: `I would use the tool \`${wanted.tool}\` for that, but it is not available here. ${toolList(tools)}` })
+    return reply({ text: `I would use the tool \`${intent.tool}\` for that, but it is not available here. ${toolList(tools)}` })
   }
-  const args = argumentsFor(tool, wanted.args)
+  const args = argumentsFor(tool, intent.args)
   if (args === undefined) return reply({ text: `I do not know how to fill in the arguments of the tool \`${tool.name}\` for that.` })
   return reply({ calls: [{ name: tool.name, raw: JSON.stringify(args) }] })
 }
 
 /** @returns undefined when the schema lacks an argument for one of the values, or requires one that we do not have */
-function argumentsFor(tool: ToolSpec, wanted: { readonly [meaning: string]: string }): JsonObject | undefined {
+function argumentsFor(tool: ToolSpec, values: { readonly [meaning: string]: string }): JsonObject | undefined {
   const properties = isObject(tool.parameters.properties) ? Object.keys(tool.parameters.properties) : []
   const args: { [name: string]: string } = {}
-  for (const [meaning, value] of Object.entries(wanted)) {
+  for (const [meaning, value] of Object.entries(values)) {
     const name = meanings[meaning]?.find((each) => properties.includes(each) && !Object.hasOwn(args, each))
     if (name !== undefined) args[name] = value
     else if (meaning !== 'path' || value !== '.') return undefined
@@ -53,13 +53,13 @@ function argumentsFor(tool: ToolSpec, wanted: { readonly [meaning: string]: stri
   return (tool.parameters.required ?? []).every((name) => Object.hasOwn(args, name)) ? args : undefined
 }
 
-function report(wanted: Intent, results: readonly ToolMessage[]): string {
-  return results.map((result) => reportOne(wanted, result)).join('\n\n')
+function report(intent: Intent, results: readonly ToolMessage[]): string {
+  return results.map((result) => reportOne(intent, result)).join('\n\n')
 }
 
-function reportOne(wanted: Intent, { name, content, isError }: ToolMessage): string {
+function reportOne(intent: Intent, { name, content, isError }: ToolMessage): string {
   if (isError) return `The tool \`${name}\` did not do it: ${shorten(content)}`
-  const lead = wanted.kind === 'tool' && wanted.tool === name ? wanted.lead : `The tool \`${name}\` answered:`
+  const lead = intent.kind === 'tool' && intent.tool === name ? intent.lead : `The tool \`${name}\` answered:`
   return `${lead}\n\n${content.trim() === '' ? '(nothing)' : shorten(content)}`
 }
 
@@ -131,9 +131,9 @@ export function understand(message: string): Intent {
     .replace(/^(?:(?:please|could you|would you|can you|ok|okay|so|hey|now)[,\s]+)+(?=\S)(?!do\b)/i, '')
     .replace(/[\s?!.]+$/, '')
   if (text.length > 2_000) return say('unknown')
-  for (const intent of intents) {
-    const wanted = intent(text)
-    if (wanted !== undefined) return wanted
+  for (const recognise of intents) {
+    const intent = recognise(text)
+    if (intent !== undefined) return intent
   }
   return say('unknown')
 }
@@ -168,8 +168,8 @@ function writeFile(text: string): Intent | undefined {
 
 function fetchUrl(text: string): Intent | undefined {
   const url = /https?:\/\/[^\s"'`<>]+/i.exec(text)?.[0].replace(/[.,!?)]+$/, '')
-  const asked = /^(?:https?:|fetch|get|open|download|read|show|visit|load|what)/i.test(text)
-  return url !== undefined && asked ? use('http', { url }, `${url} answered:`) : undefined
+  const isRequest = /^(?:https?:|fetch|get|open|download|read|show|visit|load|what)/i.test(text)
+  return url !== undefined && isRequest ? use('http', { url }, `${url} answered:`) : undefined
 }
 
 function recall(text: string): Intent | undefined {
@@ -194,18 +194,18 @@ function readClock(text: string): Intent | undefined {
 
 function findFiles(text: string): Intent | undefined {
   const glob = /[`"']?([\w./{},-]*\*[\w.*/{},-]*)[`"']?/.exec(text)?.[1]
-  const asked = /^(?:find|list|show|search|which|what|are there|where)\b/i.test(text)
-  return glob !== undefined && asked ? use('search', { glob, path: '.' }, `Files that match \`${glob}\`:`) : undefined
+  const isRequest = /^(?:find|list|show|search|which|what|are there|where)\b/i.test(text)
+  return glob !== undefined && isRequest ? use('search', { glob, path: '.' }, `Files that match \`${glob}\`:`) : undefined
 }
 
 function listFiles(text: string): Intent | undefined {
   const about =
     /\b(?:files|folders|directories|directory listing)\b/i.test(text) && !/\b(?:contain|mention|use|say|has|have|with)\b/i.test(text)
-  const asked = about && /^(?:what|which|list|show|give|tell|see)\b/i.test(text)
+  const isRequest = about && /^(?:what|which|list|show|give|tell|see)\b/i.test(text)
   const short = /^(?:ls|dir|list)(?: (\S+))?$/i.exec(text)
   const inside = /^what(?:'s| is) (?:in|inside) (.+)$/i.exec(text)?.[1]
   const looksLikeFile = inside !== undefined && /\.\w+[`"']?$/.test(inside)
-  if (!asked && short === null && (inside === undefined || looksLikeFile) && !/^what(?:'s| is) here$/i.test(text)) return undefined
+  if (!isRequest && short === null && (inside === undefined || looksLikeFile) && !/^what(?:'s| is) here$/i.test(text)) return undefined
   const place = short?.[1] ?? inside ?? /\b(?:in|inside|under|of|from)\s+(.+)$/i.exec(text)?.[1] ?? '.'
   const path = folder(place)
   return use('file_list', { path }, path === '.' ? 'These are the files here:' : `These are the files in \`${path}\`:`)

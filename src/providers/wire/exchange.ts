@@ -80,12 +80,12 @@ async function refusal(at: { options: WireOptions; response: Response; body: Bod
   const { options, response } = at
   const { text } = await at.body.text(errorBodyBytes).catch(() => ({ text: '' }))
   const moved = response.headers.get('location')
-  const said =
+  const reason =
     moved !== null ? `a redirect to ${cut(moved)}; set base_url to where it should go` : vendorMessage(text) || response.statusText
   const lengths = lengthRefusal(response.status, text)
-  const code = lengths ? 'context_length' : codeOf(response.status, `${text.slice(0, 2_000)} ${said}`)
+  const code = lengths ? 'context_length' : codeOf(response.status, `${text.slice(0, 2_000)} ${reason}`)
   const hint = code === 'auth' ? `; ${options.keyHint}` : ''
-  return new ProviderFailure(code, `provider "${options.provider}" answered ${response.status} at ${at.url}: ${said}${hint}`, {
+  return new ProviderFailure(code, `provider "${options.provider}" answered ${response.status} at ${at.url}: ${reason}${hint}`, {
     status: response.status,
     retryAfterMs: retryAfterMs(response.headers, options.now()),
     provider: options.provider,

@@ -15,13 +15,13 @@ const words: readonly (readonly [RegExp, FailureCode])[] = [
 
 /** The status decides, except where the text is more precise, as with 429 for an empty account. */
 export function codeOf(status: number | undefined, text: string): FailureCode {
-  const said = words.find(([pattern]) => pattern.test(text))?.[1]
-  if (status === undefined) return said ?? 'server'
+  const code = words.find(([pattern]) => pattern.test(text))?.[1]
+  if (status === undefined) return code ?? 'server'
   if (status === 401 || status === 402 || status === 403 || status === 407) return 'auth'
-  if (status === 429) return said === 'auth' ? 'auth' : 'rate_limit'
+  if (status === 429) return code === 'auth' ? 'auth' : 'rate_limit'
   if (status === 408 || status === 504) return 'timeout'
   if (status >= 500) return 'server'
-  if (status >= 400) return said === 'auth' && status === 400 ? said : 'bad_request'
+  if (status >= 400) return code === 'auth' && status === 400 ? code : 'bad_request'
   return 'bad_response'
 }
 
@@ -136,14 +136,14 @@ const otherStatuses: ReadonlySet<number> = new Set([401, 402, 403, 407, 408, 429
  */
 export function lengthRefusal(status: number | undefined, error: unknown): Lengths | undefined {
   if (status !== undefined && otherStatuses.has(status)) return undefined
-  const said = plain(wordsIn(error))
-  const isNamed = lengthCodes.test(said)
-  if (others.test(said) && !isNamed) return undefined
-  const lengths = lengthsIn(said)
+  const text = plain(wordsIn(error))
+  const isNamed = lengthCodes.test(text)
+  if (others.test(text) && !isNamed) return undefined
+  const lengths = lengthsIn(text)
   const proved = isNamed || (lengths.sentTokens ?? 0) > (lengths.windowTokens ?? Number.POSITIVE_INFINITY)
   if (status === 413 || proved) return lengths
   if (status !== undefined && status >= 500) return undefined
-  return lengthWords.some((pattern) => pattern.test(said)) ? lengths : undefined
+  return lengthWords.some((pattern) => pattern.test(text)) ? lengths : undefined
 }
 
 /** The members of an error that hold the vendor's own words; the others may repeat the request. */
@@ -181,10 +181,10 @@ const phrases: readonly RegExp[] = [
   /(?:total length |prompt ?= ?|input length |requested (?:about )?)(?<sent>\d+)/i,
 ]
 
-function lengthsIn(said: string): Lengths {
+function lengthsIn(text: string): Lengths {
   const found: { [name: string]: string | undefined } = {}
   for (const pattern of phrases) {
-    const { sent, tokens = sent, window } = pattern.exec(said)?.groups ?? {}
+    const { sent, tokens = sent, window } = pattern.exec(text)?.groups ?? {}
     found.sentTokens ??= tokens
     found.windowTokens ??= window
   }

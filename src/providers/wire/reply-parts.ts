@@ -52,8 +52,8 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions) {
     },
     /** Does not count bytes: arguments arrive in pieces, which `count` has counted already. */
     call({ id, name, raw, meta = {}, isUnknown = false }: RawCall): void {
-      const asked = { id: newId(id), name: name.toWellFormed(), ...(isUnknown ? unread(raw) : readArguments(raw)) }
-      slots.push({ type: 'call', ...asked, ...(isEmpty(meta) ? {} : { meta }) })
+      const fields = { id: newId(id), name: name.toWellFormed(), ...(isUnknown ? unread(raw) : readArguments(raw)) }
+      slots.push({ type: 'call', ...fields, ...(isEmpty(meta) ? {} : { meta }) })
     },
     count,
     parts: () => slots.flatMap(partOf),

@@ -107,7 +107,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
   const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
   const warmSandbox = createWarmSandbox(createLauncher(parts))
-  const wantedFor = (plan: Ahead, view: ViewKind): { readonly ok: true; readonly wanted: SandboxRequest } | Failure => {
+  const requestFor = (plan: Ahead, view: ViewKind): { readonly ok: true; readonly request: SandboxRequest } | Failure => {
     const guards = mounts.guards(
       (path) => stubs.make(path),
       view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
@@ -115,7 +115,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     return guards.ok
       ? {
           ok: true,
-          wanted: {
+          request: {
             ...guards.mounts,
             view,
             caches: plan.caches,
@@ -157,26 +157,26 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const state = { ran: false }
   const start = async (plan: SpawnPlan): Promise<SpawnResult> => {
     const reads = readsCaches(plan) && (await transactions.views()).ok
-    const found = wantedFor(plan, reads ? 'reading' : kindOf(plan))
+    const found = requestFor(plan, reads ? 'reading' : kindOf(plan))
     if (!found.ok) return found
-    const { wanted } = found
-    const sandboxed = warmSandbox.take(wanted)
+    const { request } = found
+    const sandboxed = warmSandbox.take(request)
     if (sandboxed instanceof Error) return { ok: false, message: `the sandbox could not be started: ${sandboxed.message}` }
     const { prepared } = sandboxed
     prepared?.begin()
-    const next = () => setTimeout(() => warmSandbox.prepare(wanted), 0).unref()
+    const next = () => setTimeout(() => warmSandbox.prepare(request), 0).unref()
     // Commands come in series: from the second on, the next sandbox starts while this command runs. A command that writes to the workspace
     // itself has place holders there, which must be removed before.
-    if (state.ran && (plan.readOnly || wanted.view === 'private')) next()
+    if (state.ran && (plan.readOnly || request.view === 'private')) next()
     state.ran = true
     const opened: Opened = {}
-    const ended = await run(plan, sandboxed, wanted, opened)
+    const ended = await run(plan, sandboxed, request, opened)
     // An overlay whose descriptor is open stays mounted.
     opened.running?.close()
     // After the first command, the next sandbox starts when that command has ended: earlier, it would delay a single command.
     next()
     if (prepared === undefined) return ended
-    if (ended.ok && wanted.view === 'private') {
+    if (ended.ok && request.view === 'private') {
       if (opened.running === undefined) return { ...ended, view: prepared.view() }
       // Compares what others changed since the command began with what the command was given.
       const view = opened.running.end(prepared.view())
@@ -199,9 +199,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
       // The kept sandbox of this kind is most likely right, and finding out for sure would cost as much as it will cost the command again.
       if (warmSandbox.keeps(startOf(kind, plan))) return
-      const found = isReady ? wantedFor(plan, kind) : undefined
+      const found = isReady ? requestFor(plan, kind) : undefined
       mounts.forget()
-      if (found?.ok) warmSandbox.prepare(found.wanted)
+      if (found?.ok) warmSandbox.prepare(found.request)
     },
     describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),
     close() {

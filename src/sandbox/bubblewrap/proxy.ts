@@ -94,9 +94,9 @@ function parse(head: string): Request | undefined {
     /^([A-Z]+) http:\/\/([a-z\d._-]+)(?::(\d{1,5}))?(\/[!-~]*)? HTTP\/1\.[01]$/i.exec(line) ?? []
   const body = bodyOf(headers)
   if (method === undefined || body === undefined) return undefined
-  const kept = headers.filter((header) => !/^(proxy-[^:]*|connection|keep-alive|upgrade|te|trailer|http2-settings|host):/i.test(header))
+  const passed = headers.filter((header) => !/^(proxy-[^:]*|connection|keep-alive|upgrade|te|trailer|http2-settings|host):/i.test(header))
   const named = digits === undefined ? host : `${host}:${digits}`
-  const lines = [`${method} ${path || '/'} HTTP/1.1`, `Host: ${named}`, ...kept, 'Connection: close', '', '']
+  const lines = [`${method} ${path || '/'} HTTP/1.1`, `Host: ${named}`, ...passed, 'Connection: close', '', '']
   return { host, port: Number(digits ?? 80), head: lines.join('\r\n'), body }
 }
 

@@ -20,9 +20,9 @@ type Started = { readonly waiting: WaitingSandbox; readonly drop?: () => void }
 
 type WarmSandbox<W extends Keyed, S extends Started> = {
   /** Returns the kept sandbox if it was started with the same key, otherwise a new one. */
-  take(wanted: W): S | Error
+  take(request: W): S | Error
   /** Starts the next sandbox unless one with the same key is kept. */
-  prepare(wanted: W): void
+  prepare(request: W): void
   /** Tells whether a kept sandbox has a key that begins with this text. */
   keeps(start: string): boolean
   close(): Promise<void>
@@ -34,16 +34,16 @@ const usualIdleMs = 60_000
 const MOST = 2
 
 export function createWarmSandbox<W extends Keyed, S extends Started>(
-  start: (wanted: W) => S | Error,
+  start: (request: W) => S | Error,
   idleMs = usualIdleMs,
 ): WarmSandbox<W, S> {
   type IdleSandbox = { readonly started: S; readonly idle: ReturnType<typeof setTimeout> }
   /** Holds the sandboxes in the order in which they were started. */
-  const kept = new Map<string, IdleSandbox>()
+  const sandboxes = new Map<string, IdleSandbox>()
   const state = { closed: false }
   const give = (key: string) => {
-    const found = kept.get(key)
-    kept.delete(key)
+    const found = sandboxes.get(key)
+    sandboxes.delete(key)
     clearTimeout(found?.idle)
     return found?.started
   }
@@ -57,30 +57,30 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
     started.drop?.()
   }
   const isKept = (key: string) => {
-    const found = kept.get(key)
+    const found = sandboxes.get(key)
     return found !== undefined && isWaiting(found.started.waiting)
   }
   return {
-    take(wanted) {
-      if (isKept(wanted.key)) return give(wanted.key) ?? start(wanted)
-      void drop(wanted.key)
-      return start(wanted)
+    take(request) {
+      if (isKept(request.key)) return give(request.key) ?? start(request)
+      void drop(request.key)
+      return start(request)
     },
-    prepare(wanted) {
-      const { key } = wanted
+    prepare(request) {
+      const { key } = request
       if (state.closed || isKept(key)) return
       void drop(key)
-      for (const old of [...kept.keys()].slice(0, Math.max(0, kept.size - MOST + 1))) void drop(old)
-      const started = start(wanted)
+      for (const old of [...sandboxes.keys()].slice(0, Math.max(0, sandboxes.size - MOST + 1))) void drop(old)
+      const started = start(request)
       if (started instanceof Error) return
       const idle = setTimeout(() => drop(key), idleMs)
       idle.unref()
-      kept.set(key, { started, idle })
+      sandboxes.set(key, { started, idle })
     },
-    keeps: (start) => [...kept.keys()].some((key) => key.startsWith(start) && isKept(key)),
+    keeps: (start) => [...sandboxes.keys()].some((key) => key.startsWith(start) && isKept(key)),
     async close() {
       state.closed = true
-      await Promise.all([...kept.keys()].map(drop))
+      await Promise.all([...sandboxes.keys()].map(drop))
     },
   }
 }
@@ -107,7 +107,7 @@ type LauncherParts = {
 }
 
 /** Returns a function that starts a sandbox on the workspace itself or on a private view of it. */
-export function createLauncher(launching: LauncherParts): (wanted: SandboxRequest) => LaunchedSandbox | Error {
+export function createLauncher(launching: LauncherParts): (request: SandboxRequest) => LaunchedSandbox | Error {
   const { program, folder, view, fixed, way, gate, group, filter, transactions, libc } = launching
   const { without, places } = view
   const mark = [markOption, sandboxMark(folder)]

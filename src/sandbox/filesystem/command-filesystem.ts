@@ -142,7 +142,7 @@ const collections = ['busybox', 'toybox']
 function prepareRefusers({ folder, forbidden, searched, needed }: Refusing): Refusers {
   if (forbidden.length === 0) return { mounts: [], path: [] }
   const names = [...new Set([...forbidden.flatMap((name) => (name === 'mkfs' ? [name, ...makers] : [name])), ...collections])]
-  const kept = new Set(
+  const uncovered = new Set(
     ['sh', ...needed].flatMap((name) =>
       searched
         .map((path) => join(path, name))
@@ -154,7 +154,7 @@ function prepareRefusers({ folder, forbidden, searched, needed }: Refusing): Ref
     names.flatMap((name) => {
       const at = join(path, name)
       const stat = lstatSync(at, { throwIfNoEntry: false })
-      if (stat === undefined || kept.has(at) || !(stat.isFile() || stat.isSymbolicLink())) return []
+      if (stat === undefined || uncovered.has(at) || !(stat.isFile() || stat.isSymbolicLink())) return []
       return [{ at, name, link: stat.isSymbolicLink() }]
     }),
   )

@@ -57,7 +57,7 @@ export function prepareEtc({ run, user, gitUser = {}, root = '/etc' }: Preparing
     run,
     `etc-${sha256(JSON.stringify([VERSION, user, gitUser, root, names.map((name) => stamp(join(root, name))), packages.map(stamp)])).slice(0, 16)}`,
   )
-  if (look(path) !== undefined) return path
+  if (statOf(path) !== undefined) return path
   const unfinished = `${path}.${process.pid}`
   try {
     rmSync(unfinished, { recursive: true, force: true })
@@ -72,17 +72,17 @@ export function prepareEtc({ run, user, gitUser = {}, root = '/etc' }: Preparing
   } catch {
     rmSync(unfinished, { recursive: true, force: true })
     // Another process of ours may have been quicker.
-    return look(path) === undefined ? undefined : path
+    return statOf(path) === undefined ? undefined : path
   }
 }
 
 function stamp(path: string): string {
-  const stat = look(path)
+  const stat = statOf(path)
   return stat === undefined ? '' : `${stat.ino} ${stat.mtimeMs} ${stat.size}`
 }
 
 function copy({ from, to, counter }: { readonly from: string; readonly to: string; readonly counter: { left: number } }): void {
-  const stat = look(from)
+  const stat = statOf(from)
   if (stat === undefined || --counter.left < 0) return
   mkdirSync(dirname(to), { recursive: true })
   if (stat.isSymbolicLink()) symlinkSync(readlinkSync(from), to)
@@ -125,7 +125,7 @@ function removeOld(run: string): void {
   for (const name of newest.slice(KEPT)) rmSync(join(run, name), { recursive: true, force: true })
 }
 
-function look(path: string): Stats | undefined {
+function statOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch {

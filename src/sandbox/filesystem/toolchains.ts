@@ -31,7 +31,7 @@ const stores = [
 /** They hold more than tools: only their folders of commands are mounted. */
 const mixed = ['', '.local', '.cargo', '.config', 'go']
 /** A folder with commands lies beside the files that they need where one of these lies beside it. */
-const beside = ['lib', 'libexec', 'share', 'versions']
+const siblings = ['lib', 'libexec', 'share', 'versions']
 const variables = { RUSTUP_HOME: '.rustup', PYENV_ROOT: '.pyenv', NVM_DIR: '.nvm', VOLTA_HOME: '.volta', SDKMAN_DIR: '.sdkman' }
 const secretNames =
   /^(credentials(\..*)?|\.?npmrc|\.pypirc|\.netrc|auth\.json|\.env(\..*)?|id_(rsa|dsa|ecdsa|ed25519)|.*token.*|secrets?(\..*)?)$/i
@@ -71,7 +71,7 @@ function prefixOf(folder: string, root: string): string {
   const whole =
     /^(s?bin|shims)$/.test(basename(folder)) &&
     !mixed.includes(relative(root, above)) &&
-    beside.some((name) => existsSync(join(above, name)))
+    siblings.some((name) => existsSync(join(above, name)))
   return whole ? above : folder
 }
 

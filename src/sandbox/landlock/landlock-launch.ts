@@ -155,13 +155,13 @@ export function handledAccess(abi: number): number {
 
 /** A rule on a file may only contain accesses that apply to files. */
 export function grantedAccess({ grant, abi, folder }: { readonly grant: Grant; readonly abi: number; readonly folder: boolean }): number {
-  const wanted = {
+  const bits = {
     read: EXECUTE | READ_FILE | READ_DIR,
     list: READ_DIR,
     device: READ_FILE | WRITE_FILE | TRUNCATE,
     write: handledAccess(abi) & ~IOCTL_DEVICE,
   }[grant]
-  return wanted & handledAccess(abi) & (folder ? -1 : fileBits)
+  return bits & handledAccess(abi) & (folder ? -1 : fileBits)
 }
 
 /** Layout: file accesses; TCP bind and connect from version 4; abstract sockets and signals to the outside from version 6. */

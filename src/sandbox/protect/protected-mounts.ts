@@ -98,7 +98,7 @@ export function walk({ workspace, path, found, leaf = 'keep' }: GuardWalk): stri
   const parts = path.split(sep).filter(Boolean)
   for (let length = 1; length <= parts.length; length++) {
     const at = join(workspace, ...parts.slice(0, length))
-    const stat = look(at)
+    const stat = statUnlessStub(at)
     if (stat?.isSymbolicLink()) return at
     const type = stat === undefined ? 'absent' : length === parts.length ? leaf : stat.isDirectory() ? 'pin' : 'keep'
     const known = found.get(at)?.type
@@ -108,7 +108,7 @@ export function walk({ workspace, path, found, leaf = 'keep' }: GuardWalk): stri
 }
 
 /** Treats a place holder, from another command or left by a crash, as a missing file. */
-function look(path: string): Stats | undefined {
+function statUnlessStub(path: string): Stats | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   return stat === undefined || isStub(path) ? undefined : stat
 }

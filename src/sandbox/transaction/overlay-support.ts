@@ -160,8 +160,8 @@ export function overlayLaunch({ way, folder, workspace, programs, readOnly = fal
 /** @returns the stored result until something changes that could change it, else a new one. A failure is never stored, because somebody may fix the cause. */
 export async function overlaySupport(trying: Trying): Promise<{ readonly support: OverlaySupport; readonly stored: boolean }> {
   const key = keyOf(trying.places)
-  const kept = read(trying.places, key)
-  if (kept !== undefined) return { support: kept, stored: true }
+  const found = read(trying.places, key)
+  if (found !== undefined) return { support: found, stored: true }
   const support = await tryOverlay(trying)
   if (support.ok) store(trying.places, { key, support })
   return { support, stored: false }
@@ -184,18 +184,18 @@ function keyOf({ workspace, stateHome }: Places): string {
 /** We wrote the file ourselves, into a folder that nobody else can write to. */
 function read(places: Places, key: string): OverlaySupport | undefined {
   try {
-    const kept: { readonly key: string; readonly support: OverlaySupport } = JSON.parse(readFileSync(fileOf(places), 'utf8'))
-    return kept.key === key ? kept.support : undefined
+    const found: { readonly key: string; readonly support: OverlaySupport } = JSON.parse(readFileSync(fileOf(places), 'utf8'))
+    return found.key === key ? found.support : undefined
   } catch {
     return undefined
   }
 }
 
 /** Stores the result; without it, every process runs the trial. */
-function store(places: Places, kept: { readonly key: string; readonly support: OverlaySupport }): void {
+function store(places: Places, found: { readonly key: string; readonly support: OverlaySupport }): void {
   try {
     mkdirSync(dirname(fileOf(places)), { recursive: true, mode: 0o700 })
-    writeFileSync(fileOf(places), JSON.stringify(kept), { mode: 0o600 })
+    writeFileSync(fileOf(places), JSON.stringify(found), { mode: 0o600 })
   } catch {
     // The state folder is read-only.
   }

@@ -189,14 +189,14 @@ function parse(output: string): Map<string, Set<number>> {
   return numbers
 }
 
-function read(files: Pick<WorkspaceFiles, 'scan'>, path: string, wanted: ReadonlySet<number>): Match[] {
-  if (wanted.size === 0) return []
-  const last = Math.max(...wanted)
+function read(files: Pick<WorkspaceFiles, 'scan'>, path: string, lineNumbers: ReadonlySet<number>): Match[] {
+  if (lineNumbers.size === 0) return []
+  const last = Math.max(...lineNumbers)
   const matches: Match[] = []
   const scanned = files.scan(path, {
     maxLineBytes: SHOWN_BYTES,
     onLine(line, text) {
-      if (wanted.has(line)) matches.push({ path, line, text: text() })
+      if (lineNumbers.has(line)) matches.push({ path, line, text: text() })
       return line < last
     },
   })

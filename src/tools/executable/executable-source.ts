@@ -40,24 +40,24 @@ const PATIENCE_MS = 1_000
 
 /** @returns a function that surveys the folder once and never rejects */
 export function createSource(options: SourceOptions): () => Promise<ExecutableSurvey> {
-  const known = new Map<string, { readonly sha256: string; readonly stamp: string; readonly at: number; readonly looked: SurveyEntry }>()
+  const known = new Map<string, { readonly sha256: string; readonly stamp: string; readonly at: number; readonly entry: SurveyEntry }>()
   const state: { tools: readonly Executable[] } = { tools: [] }
 
-  async function look(found: ExecutableFile): Promise<SurveyEntry> {
+  async function describeFile(found: ExecutableFile): Promise<SurveyEntry> {
     const kept = options.store.keep(found.path)
     if (!kept.ok) return { refused: { path: found.path, why: kept.why } }
     const before = known.get(found.path)
     const { sha256, stamp } = kept
-    if (before?.sha256 === sha256 && ('tool' in before.looked || (before.stamp === stamp && isRecent(before.at)))) return before.looked
-    const looked = await toolFrom(options, { ...found, copy: kept.copy }, kept)
-    known.set(found.path, { sha256, stamp, at: Date.now(), looked })
-    return looked
+    if (before?.sha256 === sha256 && ('tool' in before.entry || (before.stamp === stamp && isRecent(before.at)))) return before.entry
+    const entry = await toolFrom(options, { ...found, copy: kept.copy }, kept)
+    known.set(found.path, { sha256, stamp, at: Date.now(), entry })
+    return entry
   }
 
   return async () => {
     const finding = findExecutables(options)
     if (!finding.ok) return finding
-    const all = distinct(await inTurns(finding.found, look), options.builtIn)
+    const all = distinct(await inTurns(finding.found, describeFile), options.builtIn)
     const tools = all.flatMap((one) => ('tool' in one ? [one.tool] : [])).toSorted((a, b) => (a.name < b.name ? -1 : 1))
     const same = tools.length === state.tools.length && tools.every((tool, at) => tool === state.tools[at])
     if (!same) state.tools = tools
@@ -124,9 +124,9 @@ function changed({ untrusted, store }: SourceOptions, { path }: Program, sha256:
 }
 
 /** Offers neither of two tools with one name: the choice between them must not depend on an order. */
-function distinct(looked: readonly SurveyEntry[], builtIn: readonly string[]): readonly SurveyEntry[] {
-  const tools = looked.flatMap((one) => ('tool' in one ? [one.tool] : []))
-  return looked.map((one) => {
+function distinct(entry: readonly SurveyEntry[], builtIn: readonly string[]): readonly SurveyEntry[] {
+  const tools = entry.flatMap((one) => ('tool' in one ? [one.tool] : []))
+  return entry.map((one) => {
     if ('refused' in one) return one
     const { name, source } = one.tool
     const no = (why: string): SurveyEntry => ({ refused: { path: source, why } })
@@ -182,6 +182,6 @@ function failure({ ended, stderr, flooded }: ProgramRun): string | undefined {
   if (!ended.ok) return ended.message
   if (ended.code === 0) return undefined
   const how = ended.signal === undefined ? `exit code ${ended.code}` : ended.signal
-  const said = cut(visible(stderr.trim()), 200)
-  return `--describe ended with ${how}${said === '' ? '' : `: ${said}`}`
+  const detail = cut(visible(stderr.trim()), 200)
+  return `--describe ended with ${how}${detail === '' ? '' : `: ${detail}`}`
 }

@@ -41,16 +41,16 @@ const STALE_MS = 30 * 24 * 3_600_000
 
 /** Creates `folder` when it is first needed. This user alone, and no tool, may have write access to it. */
 export function createStore(folder: string, now: () => number): ExecutableStore {
-  const known = new Map<string, { readonly stamp: string; readonly kept: StoredCopy }>()
+  const known = new Map<string, { readonly stamp: string; readonly stored: StoredCopy }>()
   return {
     keep(path) {
       try {
         const stamp = stampOf(path)
         const before = known.get(path)
-        if (before?.stamp === stamp && before.kept.ok && existsSync(before.kept.copy)) return before.kept
-        const kept = copyInto({ folder, path, now, stamp })
-        known.set(path, { stamp, kept })
-        return kept
+        if (before?.stamp === stamp && before.stored.ok && existsSync(before.stored.copy)) return before.stored
+        const stored = copyInto({ folder, path, now, stamp })
+        known.set(path, { stamp, stored })
+        return stored
       } catch (error) {
         return { ok: false, why: `it cannot be read or kept: ${errorText(error)}` }
       }

@@ -71,12 +71,12 @@ async function invoke(
 function report({ ended, stdout, stderr, bytes, flooded }: ProgramRun, stopped: boolean): ToolResult {
   if (!ended.ok) return fail(ended.message, stdout)
   const { code, signal, leftBehind, undone = [], refused = false, stopped: excess } = ended
-  const said = stderr.trimEnd()
+  const complaint = stderr.trimEnd()
   const metadata = { exitCode: code, signal: signal ?? null, bytes, ...(leftBehind ? { leftBehind } : {}) }
   if (code === 0 && !stopped && !flooded && undone.length === 0)
-    return done(stdout, said === '' ? metadata : { ...metadata, stderr: said.slice(0, KEPT_STDERR) })
+    return done(stdout, complaint === '' ? metadata : { ...metadata, stderr: complaint.slice(0, KEPT_STDERR) })
   const how = excess ?? (signal === undefined ? `exit code ${code}` : `ended by ${signal}`)
-  const why = flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes` : said === '' ? how : `${how}: ${said}`
+  const why = flooded ? `stopped after printing more than ${FLOOD_BYTES} bytes` : complaint === '' ? how : `${how}: ${complaint}`
   const deniedBy = refused ? 'changes.direct' : undefined
   return { success: false, output: stdout, error: [why, ...undone].join('; '), metadata, deniedBy }
 }
@@ -118,7 +118,7 @@ export type ProgramRun = {
  */
 export async function runExecutable({ around, program, argument, signal, keep, flood, readOnly }: RunOptions): Promise<ProgramRun> {
   const { path, real, copy } = program
-  const kept = { stdout: createCollector(keep), stderr: createCollector(keep) }
+  const collectors = { stdout: createCollector(keep), stderr: createCollector(keep) }
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   const tooMuch = new AbortController()
   let bytes = 0
@@ -132,10 +132,10 @@ export async function runExecutable({ around, program, argument, signal, keep, f
     signal: AbortSignal.any([signal, tooMuch.signal]),
     onOutput(chunk, from) {
       bytes += chunk.length
-      kept[from].push(decoders[from].decode(chunk, { stream: true }))
+      collectors[from].push(decoders[from].decode(chunk, { stream: true }))
       if (bytes > flood) tooMuch.abort()
     },
   })
-  for (const from of ['stdout', 'stderr'] as const) kept[from].push(decoders[from].decode())
-  return { ended, stdout: kept.stdout.text(), stderr: kept.stderr.text(), bytes, flooded: tooMuch.signal.aborted }
+  for (const from of ['stdout', 'stderr'] as const) collectors[from].push(decoders[from].decode())
+  return { ended, stdout: collectors.stdout.text(), stderr: collectors.stderr.text(), bytes, flooded: tooMuch.signal.aborted }
 }

@@ -30,24 +30,24 @@ const MOST = 100
  * Returns executables sorted by name. It skips subfolders, hidden files, and files that are neither executable nor scripts. Never throws.
  */
 export function findExecutables({ at, untrusted }: Search): ExecutableListing {
-  const looked = stat(at)
-  if (!looked) return { ok: false, why: `${at}: the folder does not exist` }
-  if (!looked.isDirectory()) return sorted([look(at, untrusted)])
+  const inspected = stat(at)
+  if (!inspected) return { ok: false, why: `${at}: the folder does not exist` }
+  if (!inspected.isDirectory()) return sorted([inspect(at, untrusted)])
   const names = list(at)
   if (!names) return { ok: false, why: `${at}: it cannot be read` }
   const candidates = names.filter((name) => !name.startsWith('.')).map((name) => join(at, name))
   const executable = candidates.filter((path) => isExecutable(path, stat(path)))
   if (executable.length > MOST)
     return { ok: false, why: `${at} holds ${executable.length} executables, ${MOST} are the limit; make a folder for your tools alone` }
-  return sorted(candidates.map((path) => look(path, untrusted)))
+  return sorted(candidates.map((path) => inspect(path, untrusted)))
 }
 
-function sorted(looked: readonly (ExecutableFile | RefusedExecutable | undefined)[]): ExecutableListing {
-  const all = looked.filter((one) => one !== undefined)
+function sorted(inspected: readonly (ExecutableFile | RefusedExecutable | undefined)[]): ExecutableListing {
+  const all = inspected.filter((one) => one !== undefined)
   return { ok: true, found: all.filter((one) => 'real' in one), refused: all.filter((one) => 'why' in one) }
 }
 
-function look(path: string, untrusted: Search['untrusted']): ExecutableFile | RefusedExecutable | undefined {
+function inspect(path: string, untrusted: Search['untrusted']): ExecutableFile | RefusedExecutable | undefined {
   const found = stat(path)
   if (!found) return { path, why: 'it leads nowhere' }
   if (!found.isFile()) return undefined

@@ -25,16 +25,16 @@ const [limitS, maxBytes] = [1, 262_144]
 export async function askWindow({ name, base, headers, model, deps, signal }: AskOptions): Promise<AskedWindow> {
   const root = base.replace(/\/v1$/, '')
   const deadline = startDeadline({ provider: name, signal, totalS: limitS, idleS: limitS, deps })
-  const heard = { isServer: false }
+  const server = { isServer: false }
 
   async function answer(url: string, init: RequestInit = {}): Promise<unknown> {
     const wire = openWire({ provider: name, deadline, maxBytes, fetch: deps.fetch, now: Date.now, streaming: false, keyHint: '' })
     try {
       const document = await wire.ask(url, { ...init, headers: { 'content-type': 'application/json', ...headers } })
-      heard.isServer = true
+      server.isServer = true
       return document.type === 'document' ? document.value : undefined
     } catch (error) {
-      heard.isServer ||= error instanceof ProviderFailure && !['network', 'timeout', 'aborted'].includes(error.code)
+      server.isServer ||= error instanceof ProviderFailure && !['network', 'timeout', 'aborted'].includes(error.code)
     } finally {
       wire.close()
     }
@@ -55,7 +55,7 @@ export async function askWindow({ name, base, headers, model, deps, signal }: As
     ofLmStudio(itemOf(studio, model)),
   ]
   const [smallest] = found.filter(({ tokens }) => tokens !== undefined).toSorted((a, b) => Number(a.tokens) - Number(b.tokens))
-  return { ...heard, ...smallest }
+  return { ...server, ...smallest }
 }
 
 type ServerWindow = { readonly tokens?: number | undefined; readonly isLoaded: boolean }
