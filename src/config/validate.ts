@@ -4,7 +4,6 @@ import { readdirSync, statSync } from 'node:fs'
 import { parse } from 'node:path'
 import { isLoopback } from '../http/listen.ts'
 import { didYouMean } from '../kit/text.ts'
-
 import { whyNoWorkspace } from '../sandbox/protect/places.ts'
 import { forbiddenPlace, isUnder } from '../security/targets/path.ts'
 import { folded } from '../security/targets/protected.ts'

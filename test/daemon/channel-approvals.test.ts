@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { daemon, historyOf, person, stopping } from '../support/daemon.ts'
 import { until } from '../support/discord/client.ts'
 import { CHANNEL, OTHER_CHANNEL, startDiscord, TOKEN } from '../support/discord/fake.ts'
-
 import { call, home, scripted } from '../support/turns.ts'
 
 const codeIn = (text: string) => /"yes (\w+)"/.exec(text)?.[1] ?? ''

@@ -2,7 +2,6 @@
 
 import { sleep as sleepUntil } from '../../kit/abort.ts'
 import { createQueue } from '../../kit/queue.ts'
-
 import type { Log } from '../../runtime/port.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
 import { type SendResult, within } from '../outbox/send-pieces.ts'

@@ -3,7 +3,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
-
 import { FailureError } from '../../host/failure.ts'
 import type { Api } from '../../http/api.ts'
 import { HttpError } from '../../http/http-error.ts'

@@ -2,7 +2,6 @@
 
 import { join } from 'node:path'
 import { nearest } from '../../kit/text.ts'
-
 import type { Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'

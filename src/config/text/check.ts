@@ -4,7 +4,6 @@ import { normalize, resolve } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { type Form, forms, type Row } from '../../kit/settings.ts'
 import { didYouMean } from '../../kit/text.ts'
-
 import { quote, shown } from './toml.ts'
 
 export type ConfigValue = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }

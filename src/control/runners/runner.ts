@@ -2,7 +2,6 @@
 
 import { isObject, parseJson } from '../../kit/json.ts'
 import type { ActivityPost, ActivityReply, Approval, ApprovedOperation } from '../contract/activity-shapes.ts'
-
 import type { Reservation, ReserveRequest, Settled, SettleRequest } from '../contract/fleet-shapes.ts'
 import type { Beat, Task } from '../contract/task-shapes.ts'
 

@@ -6,7 +6,6 @@ import { type RawAnswers, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { traceOf } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
 import { warmUp } from '../../service/own-program.ts'
-
 import type { ControlServer } from './control-route.ts'
 import { type Counters, createCounters } from './counters.ts'
 import { callerKey, createFindCaller, createSeedAccess } from './find-caller.ts'

@@ -9,7 +9,6 @@ import { rowsOfKind } from '../../config/table.ts'
 import { createTrust } from '../../config/trust.ts'
 import { camel, type Rows } from '../../kit/settings.ts'
 import { weaknessOf } from '../../security/redaction/secret-forms.ts'
-
 import type { HostContext, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { createLog } from './context.ts'

@@ -22,7 +22,6 @@ import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
 import { disk } from '../../workspace/disk.ts'
-
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'

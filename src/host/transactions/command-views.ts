@@ -8,7 +8,6 @@ import { grouped, quote } from '../../kit/text.ts'
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import { applied, isPending, notApplied, notKept } from '../../runtime/outcome.ts'
-
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { forgetCaches } from '../../sandbox/transaction/cache-layer.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'

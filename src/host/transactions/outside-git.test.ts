@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Transfer } from '../../security/command/transfer.ts'
-
 import { runOutside } from './outside-git.ts'
 
 const transfer: Transfer = {

@@ -16,7 +16,6 @@ import {
   runOf,
   started,
 } from '../fixture.ts'
-
 import { projectTurns } from '../journal/turns.ts'
 
 let memoryStage: MemoryStage

@@ -6,7 +6,6 @@ import { explainedGate, type PolicyInForce, policyInForce } from '../../../host/
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { addJsonRoute, inScope, plain } from '../../../http/api.ts'
-
 import { HttpError } from '../../../http/http-error.ts'
 import { isJsonObject } from '../../../kit/json.ts'
 import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'

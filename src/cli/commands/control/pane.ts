@@ -17,7 +17,6 @@ import { createLogFilter } from '../../../control/pane/log-filter.ts'
 import { sleep } from '../../../kit/abort.ts'
 import { errnoOf, errorText } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
-
 import { ownProgram } from '../../../service/own-program.ts'
 import { runProgram } from '../../../service/unit/service-run.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'

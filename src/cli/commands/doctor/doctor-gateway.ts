@@ -7,7 +7,6 @@ import { FailureError } from '../../../host/failure.ts'
 import { isLoopback, localUrl } from '../../../http/listen.ts'
 import type { Values } from '../../../kit/settings.ts'
 import { count } from '../../../kit/text.ts'
-
 import type { Memory } from '../../../memory/memory.ts'
 import type { Finding } from './doctor-finding.ts'
 

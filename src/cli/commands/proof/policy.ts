@@ -10,7 +10,6 @@ import { builtInTools } from '../../../host/toolset/tool-selection.ts'
 import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { isJsonObject, type JsonObject } from '../../../kit/json.ts'
 import { didYouMean } from '../../../kit/text.ts'
-
 import type { RuleFinding } from '../../../runtime/rules/explain.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'

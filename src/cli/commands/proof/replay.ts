@@ -11,7 +11,6 @@ import { brokenChain, checkChain } from '../../../host/records/integrity/receipt
 import type { RunAgain } from '../../../host/records/integrity/run-again.ts'
 import { readablePastRun, runAgain } from '../../../host/records/integrity/run-again.ts'
 import { everyRun, resolveRun } from '../../../host/records/records-base.ts'
-
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'

@@ -4,7 +4,6 @@ import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
 import { ruleThread } from '../../../runtime/rules/rule-thread.ts'
-
 import { sentence } from '../../../runtime/verify/describe-trace.ts'
 import type { VerifyReport } from '../../../runtime/verify/verify-program.ts'
 import { verifyProgram } from '../../../runtime/verify/verify-program.ts'

@@ -14,7 +14,6 @@ import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { keysIn, loadSetup } from '../../../host/setup/setup.ts'
 import { localUrl } from '../../../http/listen.ts'
-
 import { errorText } from '../../../kit/errors.ts'
 import type { Values } from '../../../kit/settings.ts'
 import { takeLock } from '../../../memory/agent-files/folder-lock.ts'

@@ -19,7 +19,6 @@ import { directCall } from '../../../host/toolset/direct-call.ts'
 import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
 import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { readArguments } from '../../../providers/wire/call-arguments.ts'
-
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/turn-flags.ts'

@@ -21,7 +21,6 @@ import type { CommandMode } from '../../../security/autonomy.ts'
 import type { Admit, Entering } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import { disk } from '../../../workspace/disk.ts'
-
 import type { Setup } from '../../api.ts'
 import { pastLook } from '../../changes/kept-changes.ts'
 import { FailureError } from '../../failure.ts'

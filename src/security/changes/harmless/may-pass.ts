@@ -4,7 +4,6 @@
  */
 
 import { memo } from '../../../kit/lazy.ts'
-
 import type { Policy } from '../../policy.ts'
 import type { Disk } from '../../targets/link.ts'
 import { spelt } from '../../targets/protected.ts'

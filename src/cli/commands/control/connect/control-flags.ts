@@ -4,7 +4,6 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { within } from '../../../../kit/abort.ts'
 import type { Complete, Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
-
 import { type Control, clientOf, controlAddress, knownOperatorToken } from './with-control.ts'
 
 export const urlFlag = {

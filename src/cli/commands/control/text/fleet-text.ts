@@ -3,7 +3,6 @@
 import type { Agent, AgentKey, Budget, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
 import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
 import { count, grouped } from '../../../../kit/text.ts'
-
 import { table } from './table.ts'
 import { lengthText, tokensText, when } from './time-text.ts'
 
