@@ -17,7 +17,7 @@ const runOfDigest = `SELECT runs.id AS id, runs.task_id AS task_id, runs.agent_i
 const takeNumber =
   'INSERT INTO sequences (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = sequences.value + excluded.value'
 const nextNumber =
-  'INSERT INTO sequences (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = sequences.value + ? RETURNING value'
+  'INSERT INTO sequences (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = sequences.value + 1 RETURNING value'
 const taken = (name: string) => `(SELECT value FROM sequences WHERE name = '${name}')`
 const insertEvent = `INSERT INTO events (id, at, type, actor, task_id, run_id, agent_id, role, data)
   VALUES (${taken('events')} - ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -96,7 +96,7 @@ export function createCommands(send: Send) {
     if (task?.run_id !== run || task.status !== 'running') return { ok: false }
     send(endRun, ['completed', now, null, 'bench', run])
     send(endTask, ['completed', null, text, null, now, 0, null, null, now, id])
-    const [number] = send(nextNumber, ['activity', 1, 1])
+    const [number] = send(nextNumber, ['activity'])
     const body = JSON.stringify({ digest: sha256(text), reply: { ok: true } })
     send(insertActivity, [number?.value ?? 0, now, 'task_completed', 'w0', id, run, body])
     event('task.completed', id, run)

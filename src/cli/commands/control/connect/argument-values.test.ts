@@ -62,6 +62,6 @@ test('a time is read in the zone that was given, and one in the past is refused'
   expect(timeOf('2026-11-24 09:00', reading)).toBe('2026-11-24T08:00:00.000Z')
   expect(timeOf('in 20m', reading)).toBe('2026-11-23T18:20:00.000Z')
   expect(() => timeOf('2026-11-22 09:00', reading)).toThrow('that is past')
-  expect(() => timeOf('soon', reading)).toThrow('is no time')
+  expect(() => timeOf('soon', reading)).toThrow('is not a time')
   expect(() => timeOf('in 20m', { ...reading, zone: 'Europe/Lubljana' })).toThrow('did you mean "Europe/Ljubljana"')
 })
