@@ -32,7 +32,7 @@ async function main(words: readonly string[]): Promise<void> {
     { ...silentContext({ channels: channelRows, home: join(home, '.braidclaw'), env: { HOME: home, PATH: process.env.PATH } }), cwd },
     { workspace: cwd },
   )
-  const host = openHost(setup)
+  const host = await openHost(setup)
   const provider = modelCallProvider(model)
   const begin = () => host.conversation({ kind: 'new' }, { channel: 'bench', provider })
   // What is loaded once is loaded by the first.

@@ -174,7 +174,7 @@ async function open(options: AgentOptions): Promise<Opened> {
     { workspace: cwd, model, autonomy: permissionMode, maxTurns },
   )
   const provider = providerOf(options)
-  const host = openHost(setup, { ahead: provider === undefined })
+  const host = await openHost(setup, { ahead: provider === undefined })
   try {
     const opened = await host.conversation(choiceOf(conversation), { channel: 'library', threads, provider })
     return { host, conversation: opened }
@@ -216,7 +216,7 @@ export function replay({ runId, threads = [], ...around }: ReplayOptions): Promi
   return asValue<Replayed>(
     async () => {
       prepareThreads(threads)
-      const host = openHost(setUpFor({ ...around, channels: channelRows }, {}), { ahead: false })
+      const host = await openHost(setUpFor({ ...around, channels: channelRows }, {}), { ahead: false })
       try {
         return { ok: true, ...(await host.replay(runId, threads)) }
       } finally {

@@ -46,7 +46,7 @@ const HEARD_MS = 20
 /** Resolves when everything has stopped. @throws FailureError when it cannot start or continue */
 export async function serve({ setup, dir, ready, without = [], vital: needed = [], ...options }: ServeOptions): Promise<void> {
   const { signal } = options
-  const host = openHost(setup, { ahead: false })
+  const host = await openHost(setup, { ahead: false })
   const { log } = setup
   try {
     const conversations = createAgentConversations({ ...options, host })

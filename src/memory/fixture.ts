@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../runtime/event.ts'
 import type { Log, RunIdentity } from '../runtime/port.ts'
 import type { AppendResult, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
+import { recoverRuns } from './journal/interrupted-runs.ts'
+import { createPendingChanges, type FateOf } from './journal/pending-changes.ts'
 import { type Memory, openMemory } from './memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
 
@@ -88,6 +90,8 @@ export function recordSteps(options: RecordWriterOptions) {
   return {
     ...writer,
     write,
+    recover: (fateOf?: FateOf) => recoverRuns({ ...writer, write }, fateOf),
+    applyPending: createPendingChanges(options.memory, writer).apply,
     /** Returns the event as journalled, with the receipt of a result in it. */
     external(run: RunIdentity, event: ExternalEvent): ExternalEvent {
       const { receipts } = write(run, [{ kind: 'external', event }])

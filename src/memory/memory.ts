@@ -15,8 +15,7 @@ import type { DatabaseCopies } from './database-copy.ts'
 import { attempts, type ToolAttempt } from './journal/attempts.ts'
 import { countChanges, noteInHome } from './journal/home-notes.ts'
 import { createJournal, createReadLabels, type Journal, type ReadLabels } from './journal/journal.ts'
-import type { JournalFeed } from './journal/journal-feed.ts'
-import { createPendingTable, type PendingTable } from './journal/pending-changes.ts'
+import { isAlive } from './journal/process-owner.ts'
 import { sealedSince } from './migrations.ts'
 import type { createProjector, Projector } from './projector.ts'
 import type { Projections } from './rebuild/rebuild.ts'
@@ -31,12 +30,14 @@ import { openStore, type Store } from './store.ts'
 /** Any call may throw SQLiteError because of file errors; `failureOf` turns that into a message. */
 export type Memory = {
   readonly path: string
+  /** For the tables that a turn does not use: those who do create them over it. */
+  readonly store: Store
   readonly journal: Journal
   readonly conversations: Conversations
   readonly approvals: Approvals
   readonly checkpoint: CheckpointTable
   readonly actions: ReturnType<typeof createOperatorActions>
-  readonly pending: PendingTable
+  readonly pending: ReturnType<typeof createPendingTable>
   readonly labels: ReadLabels
   readonly tokens: TokenTable
   readonly replies: ReplyTable
@@ -49,8 +50,6 @@ export type Memory = {
   attempts(runId?: string): Generator<ToolAttempt>
   /** Journals what happened outside of any run; `body` without secrets. Call it inside the transaction of the change that it reports. */
   note(type: string, body: unknown): number
-  /** Imported on demand: a turn does not need it. */
-  feed(): Promise<JournalFeed>
   /** Imported on demand: a turn does not need it. */
   projections(): Promise<Projections>
   /** Imported on demand: most conversations are short. */
@@ -99,6 +98,7 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
     ok: true,
     memory: {
       path,
+      store,
       journal,
       conversations: createConversations(store, now),
       approvals,
@@ -114,7 +114,6 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
-      feed: async () => (await import('./journal/journal-feed.ts')).createJournalFeed(store),
       projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
       summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
@@ -144,6 +143,26 @@ function createOperatorActions(store: Store) {
       const found = store.sql<{ input: string }, [string]>('SELECT input FROM operator_actions WHERE receipt_id = ?')
       return found.get(receiptId)?.input
     },
+  }
+}
+
+export type PendingRow = { readonly id: string; readonly by: string; readonly owner: string }
+
+/** The changes that are being applied after the end of their run: the approval, who gave it, and the process that applies them. */
+function createPendingTable(store: Store) {
+  const dropped = `SELECT 1 AS one FROM journal WHERE run_id = ? AND type = 'drop' AND json_extract(body, '$.id') = ? LIMIT 1`
+  return {
+    put: ({ id, by, owner }: PendingRow) =>
+      void store.sql<never, [string, string, string]>('INSERT INTO applying(id, by, owner) VALUES (?, ?, ?)').run(id, by, owner),
+    remove: (id: string) => void store.sql<never, [string]>('DELETE FROM applying WHERE id = ?').run(id),
+    /** Returns the changes that a process was applying which no longer exists. */
+    interrupted: () =>
+      store
+        .sql<PendingRow, []>('SELECT id, by, owner FROM applying')
+        .all()
+        .filter(({ owner }) => !isAlive(owner)),
+    /** Tells whether the run has dropped the changes of that call. */
+    isDropped: (runId: string, callId: string) => store.sql<{ one: number }, [string, string]>(dropped).get(runId, callId) !== null,
   }
 }
 

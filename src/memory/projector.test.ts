@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AgentStage, createAgentStage, told } from './agent-files/agent-stage.fixture.ts'
+import { recoverRuns } from './journal/interrupted-runs.ts'
 
 function alter(path: string, sql: string): void {
   using db = new Database(path)
@@ -53,7 +54,7 @@ describe('after a crash', () => {
 
   test('a run that never ended is told up to where it came once it is closed', async () => {
     at.crash(1, { commits: 2, unwritten: 2 })
-    at.writer().recover()
+    recoverRuns(at.writer())
     await at.turn(2)
     expect(at.events()).toEqual([...told(1).slice(0, 3), ...told(2)])
     expect(at.contents('session')).toEqual(['question 1', 'question 2', 'answer 2'])

@@ -4,7 +4,7 @@ import type { ChangeReview } from '../runtime/changes.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
 import { applied, notKept } from '../runtime/outcome.ts'
 import { acting, callOf, createRecordStage, finish, judgement, noon, recordFailure, runOf, started } from './fixture.ts'
-import type { Fate } from './journal/interrupted-runs.ts'
+import type { Fate } from './journal/pending-changes.ts'
 
 let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {

@@ -7,9 +7,8 @@ import { createApprovalRequests } from './approval-requests.ts'
 import type { AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
 import type { LockWait } from './commit-queue.ts'
 import { type CommitQueue, createCommitQueue } from './commit-queue.ts'
-import { createCallRecord } from './journal/call-record.ts'
-import { deadRuns, type FateOf, type Recovery, recoverRuns } from './journal/interrupted-runs.ts'
-import { createPendingChanges, type PendingChanges } from './journal/pending-changes.ts'
+import { type CallRecord, createCallRecord } from './journal/call-record.ts'
+import { deadRuns, type Journal } from './journal/journal.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
 import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
@@ -18,6 +17,8 @@ import type { WaitLength } from './store.ts'
 
 /** The receipts log. `begin` is called inside the database's write transaction, which is the lock between processes. */
 export type ReceiptPort = {
+  /** Loads `begin` and `after`; absent when both can be called at once. */
+  readonly prepare?: () => Promise<void>
   readonly begin: OpenLedger
   /** Returns the receipts with a number above `count`, oldest first. */
   readonly after: (count: number) => readonly WrittenReceipt[]
@@ -85,11 +86,12 @@ export type RecordWriter = {
   follow(run: RunIdentity): void
   /** Call it when nothing more of this run will be committed. */
   abandon(run: RunIdentity): void
-  /**
-   * Call it at start. It leaves runs of living processes alone, and without `fateOf` those of dead ones whose changes are undecided: call
-   * it again with `fateOf` when the changes are settled.
-   */
-  recover(fateOf?: FateOf): Recovery
+  /** Tells whether a start has nothing to repair, which most have not; checked without the lock. @throws RecordFailure */
+  isAtRest(): boolean
+  /** Runs the repair after a crash in one transaction. @throws RecordFailure */
+  repair<T>(body: (parts: RepairParts) => T): T
+  /** Call it before the first method that may write a receipt or repairs: a turn without calls does not load the receipts log. */
+  prepare(): Promise<void>
   /**
    * Call it before an act whose receipt comes after it. The writer does so itself for the acts of a run. @throws RecordFailure when no
    * receipt can be written
@@ -97,8 +99,22 @@ export type RecordWriter = {
   proveReceipts(): void
   /** @returns the id of its receipt; undefined when receipts are off */
   recordAction(recordAction: OperatorAction): string | undefined
-  /** See PendingChanges. */
-  readonly applyPending: PendingChanges['apply']
+}
+
+/** What a repair after a crash works with. */
+export type RepairParts = {
+  readonly memory: Memory
+  readonly log: Log
+  readonly now: Clock
+  /** Ends a run whose last entry is journalled. */
+  readonly end: Journal['end']
+  readonly calls: Pick<CallRecord, 'done' | 'settled' | 'undecided'>
+  /** Returns the receipts with a number above `count`, oldest first. */
+  readonly receiptsAfter: (count: number) => readonly WrittenReceipt[]
+  /** Reconciles the receipts log with the checkpoint. Call it first. */
+  readonly settle: () => { readonly adopted: number; readonly tornBytes: number }
+  /** Accounts for the receipts that were just written: some no longer belong to a run. */
+  readonly disown: () => void
 }
 
 export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
@@ -115,13 +131,6 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     receiptOf,
     sealAgain: (runId) => void (receipts?.seal && journal.sealAgain(runId, receipts.seal)),
     noIntent: (message) => new RecordFailure('no_intent', message),
-  })
-  const pending = createPendingChanges({
-    table: memory.pending,
-    journal,
-    approvals: memory.approvals,
-    transaction: (body) => transaction(body),
-    record: recordAction,
   })
   /** The ledger of the current transaction, from its first receipt on. */
   let ledger: Ledger | undefined
@@ -227,7 +236,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
   }
 
   /** Records adopted receipts before everything else. */
-  function settle(): Pick<Recovery, 'adopted' | 'tornBytes'> {
+  function settle(): ReturnType<RepairParts['settle']> {
     if (!receipts || receipts.isConsistent?.(memory.checkpoint.get())) return { adopted: 0, tornBytes: 0 }
     ledger ??= beforeActs(() => openLedger(receipts))
     return ledger
@@ -248,16 +257,14 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     return appended
   }
 
-  /** Most starts need no repair, and check that without the lock. */
-  function recover(fateOf?: FateOf): Recovery {
+  function isAtRest(): boolean {
     const resting = receipts === undefined || receipts.isConsistent?.(guarded(memory.checkpoint.get)) === true
-    const isQuiet = resting && guarded(() => deadRuns(journal).length === 0 && !pending.isInterrupted())
-    if (isQuiet) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] }
+    return resting && guarded(() => deadRuns(journal).length === 0 && memory.pending.interrupted().length === 0)
+  }
+
+  function repair<T>(body: (parts: RepairParts) => T): T {
     const receiptsAfter = receipts?.after ?? (() => [])
-    return transaction(() => {
-      const recovery = recoverRuns({ journal, log, now, end, calls, fateOf, receiptsAfter, settle, disown })
-      return { ...recovery, undecided: [...recovery.undecided, ...pending.recover(fateOf)] }
-    })
+    return transaction(() => body({ memory, log, now, end, calls, receiptsAfter, settle, disown }))
   }
 
   /** Appends the receipts last, directly before the commit: a failure leaves nothing in the database and nothing in the log. */
@@ -305,8 +312,9 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     separate,
     proveReceipts,
     recordAction,
-    applyPending: pending.apply,
-    recover,
+    isAtRest,
+    repair,
+    prepare: async () => await receipts?.prepare?.(),
     follow: memory.files.flush,
     abandon: memory.files.drop,
   }
@@ -320,6 +328,10 @@ function beforeActs<T>(step: () => T): T {
     if (!(error instanceof RecordFailure) || error.integrity) throw error
     throw new RecordFailure('no_receipt', `nothing was done, because no receipt of it could be kept: ${error.message}`)
   }
+}
+
+function mayNeedReceipt(entry: RecordEntry): boolean {
+  return entry.kind === 'external' ? entry.event.type === 'tool.done' : entry.kind !== 'gate' && entry.kind !== 'finish'
 }
 
 type ActionEnd = { readonly status: 'allowed' } | { readonly status: 'failed' | 'denied'; readonly error: string }
@@ -346,19 +358,18 @@ export type OneWriter = Recorder & CommitQueue
  * processes without blocking the event loop. `committed` is called after each batch is on disk.
  */
 export function createRecorder(
-  { write, transaction, separate, follow, abandon }: RecordWriter,
+  { write, transaction, separate, follow, abandon, prepare }: RecordWriter,
   { lockWait, committed: notify = () => {} }: { readonly lockWait: () => LockWait; readonly committed?: () => void },
 ): OneWriter {
   const endsGroup = (error: unknown) => !(error instanceof RecordFailure && ['no_intent', 'no_receipt', 'superseded'].includes(error.code))
   const isLocked = (error: unknown) => error instanceof RecordFailure && error.code === 'locked'
   const queue = createCommitQueue({ transaction: (body) => transaction(body, 'briefly'), separate, endsGroup, isLocked, lockWait })
   async function commit(run: RunIdentity, batch: readonly RecordEntry[]): Promise<Committed> {
-    const committed = await queue
-      .add(() => write(run, batch))
-      .catch((error: unknown) => {
-        abandon(run)
-        throw error
-      })
+    const add = () => queue.add(() => write(run, batch))
+    const committed = await (batch.some(mayNeedReceipt) ? prepare().then(add) : add()).catch((error: unknown) => {
+      abandon(run)
+      throw error
+    })
     follow(run)
     notify()
     return committed

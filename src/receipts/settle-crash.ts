@@ -2,14 +2,14 @@
  * Compares log and checkpoint at every start, and reconciles them after a crash, or refuses because the log differs from what was written.
  */
 
-import { closeSync, constants, existsSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs'
 import type { Checkpoint } from './draft.ts'
 import { isSealed, sealAnchor } from './form/anchor.ts'
 import { follow, type Position } from './form/chain.ts'
-import { contentHash, readReceipt } from './form/receipt.ts'
+import { readReceipt } from './form/receipt.ts'
 import { linesOf } from './form/receipt-lines.ts'
-import { readKey } from './key.ts'
 import { createLeftOver, remedy } from './left-over.ts'
+import { endsAs } from './log-end.ts'
 import type { ReceiptFailure } from './receipt-failure.ts'
 import { segmentsOf } from './segments.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
@@ -122,54 +122,4 @@ function unfit(message: string): SettleResult {
 function altered(path: string, why: string): SettleResult {
   const message = `the receipts log "${path}" was altered: ${why}; run "braidclaw receipt verify", then restore it from a backup`
   return { ok: false, failure: { code: 'altered', message } }
-}
-
-/**
- * Tells whether log, key and checkpoint are as the last append left them, so that nothing needs repair. Only reads, and needs no lock.
- * Returns false in doubt: `createReceiptLog` without drafts then reports the cause.
- */
-export function isConsistent(
-  paths: { readonly log: string; readonly head: string; readonly key: string },
-  known: Checkpoint | undefined,
-): boolean {
-  if (!known) return !existsSync(paths.log) && !existsSync(paths.head)
-  try {
-    const file = openSync(paths.log, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      const key = readKey(paths.key)
-      return key.ok && fstatSync(file).size === known.size && isSealed(key.key, known) && endsAs(file, known)
-    } finally {
-      closeSync(file)
-    }
-  } catch {
-    return false
-  }
-}
-
-/** Tells whether the line that ends at the checkpoint's size has the checkpoint's head as its hash. */
-function endsAs(file: number, { head, size }: Pick<Checkpoint, 'head' | 'size'>): boolean {
-  const line = lineBefore(file, size)
-  return line !== undefined && contentHash(line, head) === head
-}
-
-/**
- * Returns the text between the last two newlines before `end`; undefined when `end` does not follow a newline or the bytes are invalid
- * UTF-8.
- */
-export function lineBefore(file: number, end: number): string | undefined {
-  for (let length = 4096; ; length *= 4) {
-    const bytes = new Uint8Array(Math.min(length, end))
-    readSync(file, bytes, 0, bytes.length, end - bytes.length)
-    if (bytes[bytes.length - 1] !== 0x0a) return undefined
-    const begin = bytes.subarray(0, -1).lastIndexOf(0x0a) + 1
-    if (begin > 0 || bytes.length === end) return decoded(bytes.subarray(begin, -1))
-  }
-}
-
-function decoded(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
 }

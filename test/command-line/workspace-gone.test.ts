@@ -74,7 +74,7 @@ test('before the first turn of a program that waits: no model is asked', async (
     model.asked += 1
     yield { type: 'text', content: 'Nothing.' }
   })
-  const host = openHost(loadSetup(context, { workspace: folder }))
+  const host = await openHost(loadSetup(context, { workspace: folder }))
   const conversation = await host.conversation({ kind: 'new' }, { channel: 'library', provider })
   rmSync(folder, { recursive: true })
   await expect(conversation.run('what is here?').next()).rejects.toThrow(gone(folder))

@@ -59,7 +59,7 @@ test('two processes that are killed in turns and a follower that is killed too: 
   await Promise.all([work(), work()])
   // The last start repairs what the dead left.
   await run().exited
-  const host = hostOf(state, at.workspace)
+  const host = await hostOf(state, at.workspace)
   const last = host.events.latest()
   const whole: string[] = []
   for await (const event of host.events.subscribe({ after: 0 })) {

@@ -99,7 +99,7 @@ async function scene(files: Files, work: (scene: Scene) => Promise<void>, { conf
     mkdirSync(dirname(join(at.cwd, path)), { recursive: true })
     writeFileSync(join(at.cwd, path), text)
   }
-  const host = at.host()
+  const host = await at.host()
   try {
     await work({ at, host, ...(await opened(host, more)) })
   } finally {
@@ -369,7 +369,7 @@ describe('it ends', () => {
     // What it wrote goes with the next start.
     const views = () => readdirSync(join(at.home, 'changes')).filter((name) => name.startsWith('tx-'))
     expect(views().length).toBeGreaterThan(0)
-    const host = at.host()
+    const host = await at.host()
     await (await opened(host)).call('time', {})
     expect(views()).toEqual([])
     await host.close()

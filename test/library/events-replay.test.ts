@@ -61,7 +61,7 @@ const cases: { readonly [name: string]: Case } = {
 
 async function assertEqual({ model, config = '', onEvent }: Case): Promise<void> {
   using at = place(config)
-  const host = at.host()
+  const host = await at.host()
   const conversation = await begin(host, model)
   for await (const event of conversation.run('go')) onEvent?.(event, conversation)
   const replayed = await host.replay(conversation.runId() ?? '', [])
@@ -89,7 +89,7 @@ test('a turn without a subscriber loads nothing of the hub or of the records', a
   using at = place()
   const code = `
     import { begin, events, hostOf, says } from ${JSON.stringify(join(import.meta.dir, '../support/host.ts'))}
-    const host = hostOf(${JSON.stringify(at.home)}, ${JSON.stringify(at.cwd)})
+    const host = await hostOf(${JSON.stringify(at.home)}, ${JSON.stringify(at.cwd)})
     await events(await begin(host, says('hello')))
     const of = (name) => Object.keys(require.cache).some((path) => path.endsWith(name))
     const loaded = () => ['/host/open/open-home.ts', '/host/events/hub.ts', '/journal/journal-feed.ts', '/host/records/records.ts'].map(of).join()

@@ -27,7 +27,7 @@ async function take(host: Host, wanted: Subscription, isLast: (event: HostEvent)
 
 test('a subscriber gets the events of a turn with numbers, and the text that streams without', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const live = take(host, {}, ended)
   const conversation = await begin(host, calling('file_read', { path: 'notes.md' }))
   const own = await events(conversation)
@@ -42,7 +42,7 @@ test('a subscriber gets the events of a turn with numbers, and the text that str
 
 test('who subscribes later gets the same numbered events from the journal, from each position on', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const live = take(host, {}, ended, 2)
   await events(await begin(host, calling('file_read', { path: 'notes.md' })))
   await events(await begin(host, calling('file_read', { path: 'missing.md' })))
@@ -59,7 +59,7 @@ test('who subscribes later gets the same numbered events from the journal, from 
 
 test('what is no position is refused, and says what one looks like', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   for (const after of ['x', '1.', '-1', '1.2.3', Number.NaN, '9'.repeat(20)])
     expect(() => host.events.subscribe({ after })).toThrow('is not an event id')
   await host.close()
@@ -67,7 +67,7 @@ test('what is no position is refused, and says what one looks like', async () =>
 
 test('a subscription of one conversation gets nothing of another', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const [one, other] = [await begin(host, says('one')), await begin(host, says('other'))]
   const live = take(host, { conversationId: other.id }, ended)
   await events(one)
@@ -80,7 +80,7 @@ test('a subscription of one conversation gets nothing of another', async () => {
 
 test('a question is told when it opens and when it closes', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const live = take(host, {}, ended)
   const conversation = await begin(host, calling('file_write', { path: 'a.txt', content: 'a' }))
   for await (const event of conversation.run('go'))
@@ -96,7 +96,7 @@ test('a question is told when it opens and when it closes', async () => {
 
 test('the emergency stop is told when it is set and when it is cleared', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const stops = take(host, {}, ({ event }) => event.type === 'estop', 2)
   await Bun.sleep(20)
   writeFileSync(join(at.home, 'ESTOP'), 'enough\n')
@@ -111,7 +111,7 @@ test('the emergency stop is told when it is set and when it is cleared', async (
 
 test('a subscriber that takes nothing is ended and told why, and continues from its number', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const many: ModelCall = async function* (messages) {
     if (messages.at(-1)?.role === 'tool') return yield { type: 'text', content: 'done' }
     for (let call = 0; call < 700; call += 1) yield { type: 'tool_use', name: 'time', input: {} }
@@ -131,7 +131,7 @@ test('a subscriber that takes nothing is ended and told why, and continues from 
 
 test('a host that closes ends its subscriptions and says so', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const seen = Array.fromAsync(host.events.subscribe({}))
   await Bun.sleep(20)
   await host.close()
@@ -140,7 +140,7 @@ test('a host that closes ends its subscriptions and says so', async () => {
 
 test('who subscribes in the middle of a streaming text gets what was said so far', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const gate = waiting()
   const model: ModelCall = async function* (...given) {
     yield { type: 'text', content: 'once upon ' }
@@ -161,7 +161,7 @@ test('who subscribes in the middle of a streaming text gets what was said so far
 
 test('clearing the memory is told, and no number that somebody has seen is used again', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   await events(await begin(host, says('hello')))
   const last = host.events.latest()
   const told = take(host, {}, ({ event }) => event.type === 'memory_cleared')

@@ -14,7 +14,7 @@ const fine = () => modelCallProvider(says('fine'))
 
 test('a second turn of one conversation is refused with busy, and one after close with closed; the first goes on', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const { model, asked, go } = waiting()
   const conversation = await begin(host, model)
   const first = events(conversation)
@@ -34,7 +34,7 @@ test('a second turn of one conversation is refused with busy, and one after clos
 
 test('a turn that waits for its place can be cancelled, and then nothing of it was asked', async () => {
   using at = place('[limits]\nmax_turns_at_once = 1\n')
-  const host = at.host()
+  const host = await at.host()
   const { model, asked, go } = waiting()
   const [first, second, third] = await Promise.all([begin(host, model), begin(host, model), begin(host, model)])
   const running = events(first)
@@ -56,7 +56,7 @@ test('a turn that waits for its place can be cancelled, and then nothing of it w
 
 test('a conversation closed in mid-turn cancels it, also when nobody reads its events any more, and the home can be opened again', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const { model, asked } = waiting()
   const conversation = await begin(host, model)
   const forgotten = conversation.run('go')
@@ -67,7 +67,7 @@ test('a conversation closed in mid-turn cancels it, also when nobody reads its e
   expect(conversation.ending()?.code).toBe('cancelled')
   expect((await events(other)).at(-1)).toMatchObject({ result: 'fine' })
   await host.close()
-  const again = at.host()
+  const again = await at.host()
   const { id } = conversation
   const resumed = await again.conversation({ kind: 'resume', id }, { channel: 'test' })
   expect(resumed.id).toBe(id)
@@ -76,7 +76,7 @@ test('a conversation closed in mid-turn cancels it, also when nobody reads its e
 
 test('closing the host cancels what runs and waits for it, and for no longer than it was told', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const { model, asked } = waiting()
   const turn = begin(host, model).then(events)
   while (asked() === 0) await Bun.sleep(1)
@@ -88,7 +88,7 @@ test('closing the host cancels what runs and waits for it, and for no longer tha
 
 test('two hundred turns cancelled at once all end as cancelled, and the record of each has its end', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const { model, asked } = waiting()
   const open = await Promise.all(Array.from({ length: 200 }, () => begin(host, model)))
   const turns = open.map((conversation) => events(conversation))
@@ -104,7 +104,7 @@ test('two hundred turns cancelled at once all end as cancelled, and the record o
 test('the emergency stop reaches all conversations, and is said once', async () => {
   using at = place()
   const lines: string[] = []
-  const host = openHost(at.setup({}, (line) => void lines.push(line)))
+  const host = await openHost(at.setup({}, (line) => void lines.push(line)))
   const { model, asked } = waiting()
   const open = await Promise.all(Array.from({ length: 20 }, () => begin(host, model)))
   const turns = open.map((conversation) => events(conversation))
@@ -123,12 +123,12 @@ test.if(needs('bwrap'))(
     const shell = calling('shell', { command: 'echo hello' })
     // What the process opens once for all its children is there after the first.
     const start = held()
-    const first = at.host()
+    const first = await at.host()
     await begin(first, shell).then(events)
     await first.close()
     while (held().children > start.children) await Bun.sleep(10)
     const before = held()
-    const host = at.host()
+    const host = await at.host()
     const open = await Promise.all(Array.from({ length: 200 }, () => begin(host, shell)))
     // The watch begins a moment after the start.
     while (held().watches === before.watches) await Bun.sleep(10)
@@ -164,7 +164,7 @@ test('agents of the library with equal settings load their provider once; with o
 
 test('a conversation that is called by a name is the same one in the next host, and another under another name', async () => {
   using at = place()
-  const [first, again] = [at.host(), at.host()]
+  const [first, again] = [await at.host(), await at.host()]
   const talk = await first.conversation({ kind: 'called', name: 'discord 1' }, { channel: 'test', provider: fine() })
   await events(talk, 'hello')
   await first.close()
@@ -174,11 +174,11 @@ test('a conversation that is called by a name is the same one in the next host, 
   await again.close()
 })
 
-test('a record that cannot be opened is a failure in words, and leaves nothing open', () => {
+test('a record that cannot be opened is a failure in words, and leaves nothing open', async () => {
   using at = place()
   mkdirSync(join(at.home, 'memory.sqlite'))
   const before = held()
-  expect(() => at.host()).toThrow(/memory\.sqlite/)
+  await expect(at.host()).rejects.toThrow(/memory\.sqlite/)
   expect(held().descriptors).toBe(before.descriptors)
 })
 
@@ -186,7 +186,7 @@ test('nobody looks for answers while no question is open, and one look a round s
   using at = place()
   const begun = spyOn(globalThis, 'setInterval')
   try {
-    const host = at.host()
+    const host = await at.host()
     const open = await Promise.all(Array.from({ length: 20 }, () => begin(host, calling('file_write', { path: 'a.txt', content: 'x' }))))
     const turns = open.map((conversation) => events(conversation))
     while (host.questions().length < 20) await Bun.sleep(1)

@@ -17,7 +17,7 @@ function eyes(base: string, more = ''): string {
 test('a call for a picture reserves and settles like any other: what the budget does not hold is not sent', async () => {
   using vision = startVisionModel(() => Response.json(completion('v/l:free', 'TOTAL 42', { prompt_tokens: 4_000, completion_tokens: 500 })))
   using at = place(`${eyes(vision.base)}[limits]\ndaily_tokens = 6000\ndaily_usd = 1\n`)
-  const host = at.host()
+  const host = await at.host()
   const conversation = await begin(host, says('ok'))
   expect(await conversation.readPictures([large, large], never)).toEqual([{ ok: true, text: 'TOTAL 42' }])
   expect(await conversation.readPictures([picture], never)).toEqual([{ ok: false, why: expect.stringContaining('limits.daily_tokens') }])
@@ -31,7 +31,7 @@ test('a call for a picture reserves and settles like any other: what the budget 
 test('a model that does not answer in time, a stop, and an empty answer leave a reason each; as many are read as the settings permit', async () => {
   using vision = startVisionModel((n) => (n === 0 ? new Promise<Response>(() => {}) : n === 2 ? ' ' : 'read'))
   using at = place(eyes(vision.base, 'max_images = 2\ntimeout_s = 0.5'))
-  const host = at.host()
+  const host = await at.host()
   const conversation = await begin(host, says('ok'))
   const late = await conversation.readPictures([picture], never)
   expect(late).toEqual([{ ok: false, why: 'it took longer than 0.5 s' }])
@@ -59,7 +59,7 @@ describe('settings that cannot work are said at the start', () => {
   test('without a provider nothing is wrong, and nothing is read', async () => {
     using at = place()
     expect(visionProblem(at.setup())).toBeUndefined()
-    const host = at.host()
+    const host = await at.host()
     expect(await (await begin(host, says('ok'))).readPictures([picture], never)).toEqual([])
     await host.close()
   })

@@ -41,7 +41,7 @@ async function assertSound(at: Place, host: Host): Promise<void> {
 
 test('what does not exist is refused by its name', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const { conversations, runs, approvals, changes, pins } = await host.records()
   expect(() => conversations.read('nope')).toThrow('no conversation "nope"')
   expect(() => conversations.rename('nope', 'x')).toThrow('no conversation "nope"')
@@ -56,7 +56,7 @@ test('what does not exist is refused by its name', async () => {
 
 test('conversations and runs are listed page by page, newest first, and each of them once', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const made: string[] = []
   for (const name of ['a', 'b', 'c', 'd', 'e']) made.unshift(await turn(host, says(name)))
   const { conversations, runs } = await host.records()
@@ -82,7 +82,7 @@ test('conversations and runs are listed page by page, newest first, and each of 
 
 test('lists and search of one token leave the conversations of others out', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const [own, other] = [await turn(host, says('sunflower mine')), await turn(host, says('sunflower theirs'))]
   host.tokens.own(own, 'tok')
   const { conversations, runs, memory, approvals } = await host.records()
@@ -100,7 +100,7 @@ test('lists and search of one token leave the conversations of others out', asyn
 
 test('a title is kept, told, redacted and survives a rebuild; one that is empty or long is refused', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const id = await turn(host, says('fine'))
   const { conversations } = await host.records()
   for (const title of ['', '  \n ', 'x'.repeat(201)])
@@ -118,7 +118,7 @@ test('a title is kept, told, redacted and survives a rebuild; one that is empty 
 
 test('a deleted conversation leaves no text in the file, its receipts stay explained, and no number is used again', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const kept = await turn(host, calling('file_read', { path: 'notes.md' }))
   const gone = await turn(host, write('hibiscus.txt', 'marigold-secret'), true)
   const { conversations, runs, memory } = await host.records()
@@ -146,7 +146,7 @@ test('a deleted conversation leaves no text in the file, its receipts stay expla
 
 test('an altered receipt of a deletion explains nothing', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const gone = await turn(host, calling('file_read', { path: 'notes.md' }))
   const { conversations, receipts } = await host.records()
   conversations.delete(gone, 'ann')
@@ -156,14 +156,14 @@ test('an altered receipt of a deletion explains nothing', async () => {
   const database = new Database(join(at.home, 'memory.sqlite'))
   database.run(`UPDATE operator_actions SET input = replace(input, '"last":1', '"last":9')`)
   database.close()
-  const again = at.host()
+  const again = await at.host()
   expect((await (await again.records()).receipts.verify({ deep: true })).problems[0]).toContain('belongs to no run')
   await again.close()
 })
 
 test('a conversation with a turn under way is not deleted', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const conversation = await begin(host, write('a.txt'))
   const running = conversation.run('go')
   for (let next = await running.next(); next.value?.type !== 'approval_gate'; ) next = await running.next()
@@ -177,7 +177,7 @@ test('a conversation with a turn under way is not deleted', async () => {
 
 test('a transcript shows each call with its judgement, answer, outcome, receipt and changes', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const conversationId = await turn(host, write('a.txt', 'one\n'), true)
   const { runs, receipts, changes } = await host.records()
   const shown = await runs.show('last')
@@ -207,7 +207,7 @@ test('a transcript shows each call with its judgement, answer, outcome, receipt 
 
 test('a turn that waits goes on at once when its question is answered here, and a second answer is refused', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const conversation = await begin(host, write('a.txt'))
   const { approvals } = await host.records()
   const answers: Promise<unknown>[] = []
@@ -228,7 +228,7 @@ test('a turn that waits goes on at once when its question is answered here, and 
 
 test('a question that nobody waits for is answered on the record, and a no is told', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   await turn(host, write('a.txt'))
   const { approvals } = await host.records()
   const [open] = approvals.list()
@@ -246,7 +246,7 @@ test('a question that nobody waits for is answered on the record, and a no is to
 
 test('receipts come page by page from a number on, each of them once', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   for (let count = 0; count < 5; count += 1) await turn(host, calling('file_read', { path: 'notes.md' }))
   const { receipts } = await host.records()
   const seqs: number[] = []
@@ -263,7 +263,7 @@ test('receipts come page by page from a number on, each of them once', async () 
 
 test('pins are added, listed and removed; the stop is set and cleared', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const { pins, stop } = await host.records()
   expect(pins.add('I live in Lisbon')).toMatchObject({ number: 1 })
   expect(pins.list().map(({ text }) => text)).toEqual(['I live in Lisbon'])
@@ -278,7 +278,7 @@ test('pins are added, listed and removed; the stop is set and cleared', async ()
 
 test('the tools are listed as "tool list" shows them', async () => {
   using at = place('[channels.cli]\ntools_allow = ["file_read"]\n')
-  const host = at.host()
+  const host = await at.host()
   const tools = await (await host.records()).tools()
   expect(tools.find(({ name }) => name === 'file_read')).toMatchObject({ active: true, source: 'built in' })
   expect(tools.find(({ name }) => name === 'shell')).toMatchObject({ active: false, why: 'not in channels.cli.tools_allow' })
@@ -287,7 +287,7 @@ test('the tools are listed as "tool list" shows them', async () => {
 
 test('events of a turn that was answered are the same when the conversation is read again', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const conversation = await begin(host, says('hello'))
   await events(conversation)
   const { conversations } = await host.records()

@@ -7,7 +7,7 @@ import { begin, calling, events, place } from '../support/host.ts'
 
 test('a process of its own finds what this process finds: nothing, then an altered receipt, then a log that was cut', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   for (const _ of [1, 2, 3]) await events(await begin(host, calling('file_read', { path: 'notes.md' })))
   const { receipts } = await host.records()
   const { line } = receipts.anchor()
@@ -30,7 +30,7 @@ test('a process of its own finds what this process finds: nothing, then an alter
 
 test('a check that cannot be made is an error, and never an answer', async () => {
   using at = place()
-  const host = at.host()
+  const host = await at.host()
   const broken = {
     ...host.setup,
     context: { ...host.setup.context, env: { ...host.setup.context.env, BRAIDCLAW_SECURITY_AUTONOMY: 'nonsense' } },

@@ -15,7 +15,7 @@ export type Place = {
   readonly home: string
   readonly cwd: string
   setup(flags?: Parameters<typeof loadSetup>[1], log?: (line: string) => void): Setup
-  host(flags?: Parameters<typeof loadSetup>[1]): Host
+  host(flags?: Parameters<typeof loadSetup>[1]): Promise<Host>
   [Symbol.dispose](): void
 }
 
@@ -38,7 +38,7 @@ export function place(config = ''): Place {
 }
 
 /** Opens a host over a home of another test helper. */
-export function hostOf(home: string, workspace: string, user = workspace): Host {
+export function hostOf(home: string, workspace: string, user = workspace): Promise<Host> {
   const context = { ...silentContext({ channels: channelRows, home, env: { HOME: user, PATH: process.env.PATH } }), cwd: workspace }
   return openHost(loadSetup(context, { workspace }), { ahead: false })
 }

@@ -43,7 +43,7 @@ export function createQuestionChannel({ which, options, begun, ...shown }: OneQu
  * the channel
  */
 export async function runChannel(setup: Setup, channel: AttendedChannel): Promise<void> {
-  const host = openHost(setup)
+  const host = await openHost(setup)
   try {
     await channel.start(host, new AbortController().signal)
   } finally {

@@ -93,7 +93,7 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
   if (chosen.note) say(chosen.note)
   const problem = chosen.name === 'own' ? ownRunnerProblem(setup) : undefined
   if (problem) return refused(problem)
-  const host = openHost(setup, { ahead: chosen.name === 'own' })
+  const host = await openHost(setup, { ahead: chosen.name === 'own' })
   const runner: WorkerRunner =
     chosen.name === 'own'
       ? { name: 'own', run: ownRunner({ host, setup, agentId, tools: library.tools }) }

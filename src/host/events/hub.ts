@@ -5,7 +5,7 @@
 
 import { errorText } from '../../kit/errors.ts'
 import { createInbox } from '../../kit/queue.ts'
-import type { FeedEntry, JournalFeed } from '../../memory/journal/journal-feed.ts'
+import { createJournalFeed, type FeedEntry } from '../../memory/journal/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
@@ -17,8 +17,7 @@ import { createFeedProjection, type FeedProjection } from './project-feed.ts'
 export type Hub = ReturnType<typeof createHub>
 
 export type HubOptions = {
-  readonly memory: Pick<Memory, 'journal'>
-  readonly feed: JournalFeed
+  readonly memory: Pick<Memory, 'journal' | 'store'>
   readonly poll: HomePoll
   /** Returns why everything is stopped, undefined otherwise. */
   readonly stopped: () => string | undefined
@@ -32,7 +31,8 @@ const pageSize = 256
 /** How often to look for what other processes did, in milliseconds; what this process does is delivered at once. */
 const lookMs = 500
 
-export function createHub({ memory: { journal }, feed, poll, stopped, now, capacity = usualCapacity }: HubOptions) {
+export function createHub({ memory: { journal, store }, poll, stopped, now, capacity = usualCapacity }: HubOptions) {
+  const feed = createJournalFeed(store)
   const subscribers = new Set<Subscriber>()
   /** The text that streams in each run, for those who subscribe in the middle of it. */
   const streaming = new Map<string, HostEvent & { readonly event: { readonly type: 'text'; readonly content: string } }>()

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { recoverRuns } from '../../memory/journal/interrupted-runs.ts'
 import { openMemory } from '../../memory/memory.ts'
 import { createRecordWriter } from '../../memory/record-writer.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
@@ -25,7 +26,7 @@ function options(own: Partial<HomeOptions> = {}): HomeOptions {
     key: 'stop',
     estop: join(folder, 'ESTOP'),
     redactor: createRedactor,
-    recover: (record) => void record.recover(),
+    recover: async (record) => void recoverRuns(record),
     watchStop(onStop) {
       counts.watched += 1
       stops.push(onStop)
@@ -52,8 +53,8 @@ const run: RunIdentity = { runId: 'r', conversationId: 'c', turnId: 't', provide
 const started = (prompt: string) =>
   ({ kind: 'external', event: { type: 'run.start', prompt, mode: 'structured', at: 0, model: 'm' } }) as const
 
-test('a home is opened once, watched once, and closed by its last user', () => {
-  const homes = [openHome(options()), openHome(options()), openHome(options())]
+test('a home is opened once, watched once, and closed by its last user', async () => {
+  const homes = [await openHome(options()), await openHome(options()), await openHome(options())]
   expect(counts).toEqual({ opened: 1, closed: 0, watched: 1 })
   homes[0]?.release()
   homes[0]?.release()
@@ -61,14 +62,14 @@ test('a home is opened once, watched once, and closed by its last user', () => {
   expect(counts.closed).toBe(0)
   homes[2]?.release()
   expect(counts).toEqual({ opened: 1, closed: 1, watched: 0 })
-  openHome(options()).release()
+  ;(await openHome(options())).release()
   expect(counts).toEqual({ opened: 2, closed: 2, watched: 0 })
 })
 
-test('two paths to one database are one home; another place of the emergency stop is another', () => {
-  const first = openHome(options())
+test('two paths to one database are one home; another place of the emergency stop is another', async () => {
+  const first = await openHome(options())
   symlinkSync(join(folder, 'memory.sqlite'), join(folder, 'other.sqlite'))
-  const [same, other] = [openHome(options({ database: join(folder, 'other.sqlite') })), openHome(options({ key: 'elsewhere' }))]
+  const [same, other] = [await openHome(options({ database: join(folder, 'other.sqlite') })), await openHome(options({ key: 'elsewhere' }))]
   expect(same.memory).toBe(first.memory)
   expect(other.memory).not.toBe(first.memory)
   for (const home of [first, same, other]) home.release()
@@ -77,9 +78,9 @@ test('two paths to one database are one home; another place of the emergency sto
 test('what any user of a home keeps secret is taken out of what all of them store, also when it is learned later or its user has gone', async () => {
   const redactors = [createRedactor(), createRedactor(), createRedactor()] as const
   const [first, second, third] = [
-    openHome(options({ redactor: () => redactors[0] })),
-    openHome(options({ redactor: () => redactors[1] })),
-    openHome(options({ redactor: () => redactors[2] })),
+    await openHome(options({ redactor: () => redactors[0] })),
+    await openHome(options({ redactor: () => redactors[1] })),
+    await openHome(options({ redactor: () => redactors[2] })),
   ]
   redactors[0].register('correct-horse-1', 'ONE')
   redactors[1].register('battery-staple-2', 'TWO')
@@ -92,22 +93,22 @@ test('what any user of a home keeps secret is taken out of what all of them stor
   for (const home of [first, third]) home.release()
 })
 
-test('a user whose start cannot put right what it finds has not joined, and leaves the others alone', () => {
-  const altered = () => {
+test('a user whose start cannot put right what it finds has not joined, and leaves the others alone', async () => {
+  const altered = async () => {
     throw new Error('the receipts were altered')
   }
-  expect(() => openHome(options({ recover: altered }))).toThrow('altered')
+  await expect(openHome(options({ recover: altered }))).rejects.toThrow('altered')
   expect(counts).toEqual({ opened: 1, closed: 1, watched: 0 })
-  const good = openHome(options())
-  expect(() => openHome(options({ recover: altered }))).toThrow('altered')
+  const good = await openHome(options())
+  await expect(openHome(options({ recover: altered }))).rejects.toThrow('altered')
   expect(good.memory.journal.runs({ limit: 1 })).toEqual([])
   good.release()
   expect(counts).toEqual({ opened: 2, closed: 2, watched: 0 })
 })
 
-test('every user hears the emergency stop until it goes', () => {
+test('every user hears the emergency stop until it goes', async () => {
   const heard: string[] = []
-  const [first, second] = [openHome(options()), openHome(options())]
+  const [first, second] = [await openHome(options()), await openHome(options())]
   const deaf = first.onStop((reason) => heard.push(`first ${reason}`))
   second.onStop((reason) => heard.push(`second ${reason}`))
   stops[0]?.('fire')
@@ -117,14 +118,14 @@ test('every user hears the emergency stop until it goes', () => {
   for (const home of [first, second]) home.release()
 })
 
-test('a home that cannot be opened leaves nothing behind', () => {
+test('a home that cannot be opened leaves nothing behind', async () => {
   const broken = options({
     open: () => {
       throw new Error('no disk')
     },
   })
-  expect(() => openHome(broken)).toThrow('no disk')
+  await expect(openHome(broken)).rejects.toThrow('no disk')
   expect(counts.watched).toBe(0)
-  openHome(options()).release()
+  ;(await openHome(options())).release()
   expect(counts).toEqual({ opened: 1, closed: 1, watched: 0 })
 })

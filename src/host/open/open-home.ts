@@ -16,7 +16,7 @@ import { createHomePoll, type HomePoll } from '../events/home-poll.ts'
 import type { EventHub, HostEvent, Subscription } from '../events/host-event.ts'
 import type { Hub } from '../events/hub.ts'
 import { parsePosition } from '../events/position.ts'
-import { answersIn } from '../records/integrity/recovery.ts'
+import { answersIn } from '../records/integrity/create-record.ts'
 import { createPendingApprovals, type PendingApprovals } from '../run/pending-approvals.ts'
 import { createTurnQueue, type TurnQueue } from '../run/turns.ts'
 import { createProfiles, type Profiles } from '../setup/profile.ts'
@@ -37,8 +37,8 @@ export type HomeOptions = {
   readonly redactor: (shared: HomeServices) => Redactor
   /** May throw; nothing is left open then. */
   readonly open: (redact: Redact) => HomeParts
-  /** Repairs what dead processes left; called for each user, as at each start of a process. May throw; this user has then not joined. */
-  readonly recover: (record: RecordWriter) => void
+  /** Repairs what dead processes left; called for each user, as at each start of a process. May reject; this user has then not joined. */
+  readonly recover: (record: RecordWriter) => Promise<void>
   /** @returns a function that stops the watcher */
   readonly watchStop: (onStop: (reason: string) => void) => () => void
 }
@@ -78,14 +78,14 @@ type Shared = HomeParts & {
  * two paths may lead to one file.
  */
 const homesKey = Symbol.for('braidclaw.homes')
-/** Throws the errors of `open` and `recover`. */
-export function openHome(options: HomeOptions): Home {
+/** Rejects with the errors of `open` and `recover`. */
+export async function openHome(options: HomeOptions): Promise<Home> {
   const homes = homesOf(globalThis)
   const shared = homes.get(identityOf(options) ?? '') ?? openFirst(options)
   homes.set(identityOf(options) ?? '', shared)
   const home = join(shared, homes, options.redactor(shared.services))
   try {
-    options.recover(home.record)
+    await options.recover(home.record)
     return home
   } catch (error) {
     home.release()
@@ -182,8 +182,8 @@ type HomeEventsOptions = { readonly memory: Memory; readonly poll: HomePoll; rea
 /** Connects a home to its event hub, which is loaded with the first subscription: without one, each commit costs one comparison. */
 function createHomeEvents({ memory, poll, estop }: HomeEventsOptions): HomeEvents {
   const hub = lazy(async () => {
-    const [{ createHub }, feed] = await Promise.all([import('../events/hub.ts'), memory.feed()])
-    return createHub({ memory, feed, poll, stopped: () => readStop(estop), now: Date.now })
+    const { createHub } = await import('../events/hub.ts')
+    return createHub({ memory, poll, stopped: () => readStop(estop), now: Date.now })
   })
 
   async function* subscribe(subscription: Subscription, from: Parameters<Hub['subscribe']>[1]): AsyncGenerator<HostEvent> {

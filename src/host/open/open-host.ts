@@ -7,7 +7,7 @@ import { hasLeftovers } from '../../sandbox/private-folder.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
-import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/recovery.ts'
+import { createRecord, receiptPaths, recoverAtStart } from '../records/integrity/create-record.ts'
 import { type OpenConversation, openConversation } from '../run/conversation.ts'
 import { latestElsewhere } from '../run/find-conversation.ts'
 import { preconnect } from '../setup/provider-pool.ts'
@@ -26,14 +26,14 @@ export type OpenHostOptions = { readonly ahead?: boolean }
  * policy and rules.
  * @throws FailureError when the record cannot be used; the message says what to do
  */
-export function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): Host {
+export async function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): Promise<Host> {
   const { config, log } = given
   if (ahead) preconnect(given)
   log('info', 'startup')
   log('info', 'config path', { path: given.file ?? 'none' })
   log('info', 'workspace path', { path: config.workspaceDir })
-  const recovered: { last?: Recovery } = {}
-  const home = homeOf(given, (recovery) => {
+  const recovered: { last?: Recovery | undefined } = {}
+  const home = await homeOf(given, (recovery) => {
     recovered.last = recovery
   })
   const { setup } = home.services.profiles.of(given)
@@ -99,7 +99,7 @@ export function openHost(given: Setup, { ahead = true }: OpenHostOptions = {}): 
     }
     const asking = (id: string) => [...open].map((each) => each.conversation).find((each) => each.gate(id) !== undefined)
     const live = { asking, written }
-    const [{ createRecords }] = await Promise.all([import('../records/records.ts'), settled.get()])
+    const [{ createRecords }] = await Promise.all([import('../records/records.ts'), settled.get(), home.record.prepare()])
     return createRecords({ setup, memory: home.memory, record: home.record, live })
   })
 
@@ -158,7 +158,7 @@ export async function withConversation<T>(
   { setup, which, ...options }: ConversationOptions & { readonly setup: Setup; readonly which: ConversationChoice },
   use: (conversation: Conversation, host: Host) => Promise<T>,
 ): Promise<T> {
-  const host = openHost(setup, { ahead: options.provider === undefined })
+  const host = await openHost(setup, { ahead: options.provider === undefined })
   try {
     return await use(await host.conversation(which, options), host)
   } finally {
@@ -172,7 +172,7 @@ function hasLeft({ interrupted, closedRuns, undecided }: Recovery): boolean {
 }
 
 /** Returns one home for all setups with the same files. @throws FailureError when its record cannot be used */
-function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
+function homeOf(setup: Setup, onRecovery: (recovery?: Recovery) => void): Promise<Home> {
   const { config, paths } = setup
   return openHome({
     database: config.memory.path,
@@ -184,6 +184,6 @@ function homeOf(setup: Setup, onRecovery: (recovery: Recovery) => void): Home {
       const memory = openRecords(setup)
       return { memory, record: createRecord({ ...setup, redact }, memory) }
     },
-    recover: (record) => onRecovery(recoverRecord(setup, record)),
+    recover: async (record) => onRecovery(await recoverAtStart(setup, record)),
   })
 }

@@ -4,7 +4,7 @@ import { type Memory, openMemory } from '../../memory/memory.ts'
 import { createSealer } from '../../receipts/key.ts'
 import type { Setup } from '../api.ts'
 import { FailureError, storageProblem } from '../failure.ts'
-import { createRecord, receiptPaths } from '../records/integrity/recovery.ts'
+import { createRecord, receiptPaths } from '../records/integrity/create-record.ts'
 import type { RecordsBase } from '../records/records-base.ts'
 
 type OpenedSetup = Pick<Setup, 'config' | 'paths' | 'log'>
@@ -43,5 +43,9 @@ export function toFailure(memory: Memory, error: unknown): unknown {
 
 /** Opens the records of a home for one command, and closes them when `use` has ended. @throws FailureError when they cannot be used */
 export function withRecords<T>(setup: Setup, use: (base: RecordsBase) => T | Promise<T>): Promise<T> {
-  return withMemory(setup, (memory) => use({ setup, memory, record: createRecord({ ...setup, redact: setup.redactor.json }, memory) }))
+  return withMemory(setup, async (memory) => {
+    const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+    await record.prepare()
+    return use({ setup, memory, record })
+  })
 }

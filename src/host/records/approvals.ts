@@ -4,6 +4,7 @@ import { relative } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
+import { createPendingChanges } from '../../memory/journal/pending-changes.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { RecordWriter } from '../../memory/record-writer.ts'
@@ -22,8 +23,8 @@ import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { changesOfFileCall } from '../toolset/file-call-changes.ts'
+import { inRecordWords } from './integrity/create-record.ts'
 import { openKeptChanges, settleChanges } from './integrity/open-kept-changes.ts'
-import { inRecordWords } from './integrity/recovery.ts'
 import { limited, type RecordsBase } from './records-base.ts'
 
 export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
@@ -140,7 +141,7 @@ async function answerRecord(base: RecordsBase, answer: ApprovalAnswer): Promise<
   const { memory, setup, record } = base
   const { id, allow, by, note } = answer
   // A process that died after the yes, and before anything was applied, left the question as if it were answered.
-  if (memory.pending.rows().some(({ owner }) => !isAlive(owner))) await settleChanges(setup, record)
+  if (memory.pending.interrupted().length > 0) await settleChanges(setup, record)
   if (allow && existing(base, id).changes === 1) inRecordWords(record.proveReceipts)
   const approval = record.transaction(() => {
     const result = allow && isUnused(base, existing(base, id)) ? undefined : memory.approvals.decide({ id, allow, by, note })
@@ -179,7 +180,7 @@ async function settleLate(
 ): Promise<{ readonly count: number } | undefined> {
   const store = await openKeptChanges(setup, async (use) => use(memory))
   if (allow) {
-    const applied = await applyLate({ record, store, approval, by })
+    const applied = await applyLate({ memory, record, store, approval, by })
     if (!applied.ok) throw new FailureError('error', `allowed, but not applied: ${applied.message}`)
     return applied
   }
@@ -211,7 +212,8 @@ function wordsOf({ tool, scope }: AlwaysRule): string {
 }
 
 type LateDecision = {
-  readonly record: Pick<RecordWriter, 'applyPending'>
+  readonly record: RecordWriter
+  readonly memory: Memory
   readonly store: Pick<ChangeStore, 'list' | 'apply'>
   readonly approval: Approval
   /** The person who approved it. */
@@ -235,13 +237,13 @@ function pendingSetOf(store: Pick<ChangeStore, 'list'>, { runId, callId }: Pick<
  * which writes the receipt. @throws FailureError `error` when the approval cannot be used, or the changes are gone or are others than those
  * that were shown
  */
-async function applyLate({ record, store, approval, by }: LateDecision): Promise<Applied> {
+async function applyLate({ memory, record, store, approval, by }: LateDecision): Promise<Applied> {
   const set = pendingSetOf(store, approval)
   if (!set) throw new FailureError('error', `the changes of ${approval.id} are no longer kept; ask the agent again`)
   if (set.review?.digest !== approval.plan)
     throw new FailureError('error', `the kept changes of ${approval.id} are not those that the approval is for; nothing was applied`)
   const done: { applied?: Applied } = {}
-  const outcome = await record.applyPending(approval.id, by, async () => {
+  const outcome = await createPendingChanges(memory, record).apply(approval.id, by, async () => {
     const applied = await store.apply({ id: set.id })
     done.applied = applied
     return applied.ok ? applied : { ...applied, ...fateOf(store, set.id) }

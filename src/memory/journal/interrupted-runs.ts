@@ -3,13 +3,13 @@
 import { isObject } from '../../kit/json.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import { applied, notApplied } from '../../runtime/outcome.ts'
-import type { Clock, Log, RunIdentity } from '../../runtime/port.ts'
+import type { RunIdentity } from '../../runtime/port.ts'
 import { externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
 import type { WrittenReceipt } from '../checkpoint.ts'
-import type { CallRecord } from './call-record.ts'
-import type { Journal, OpenIntent } from './journal.ts'
+import type { RecordWriter, RepairParts } from '../record-writer.ts'
+import { deadRuns, type Journal, type OpenIntent } from './journal.ts'
 import type { JournalEntry } from './journal-entry.ts'
-import { isAlive } from './process-owner.ts'
+import { createPendingChanges, type Fate, type FateOf } from './pending-changes.ts'
 import { lostOutcome } from './receipt-draft.ts'
 
 /** Lists the problems that the recovery at start found and repaired. */
@@ -24,43 +24,32 @@ export type Recovery = {
   readonly undecided: readonly string[]
 }
 
-/** Returns the fate of a call's changes; undefined when it is not known. */
-export type FateOf = (runId: string, callId: string) => Fate | undefined
-
-type RecoverOptions = {
-  readonly journal: Journal
-  readonly log: Log
-  readonly now: Clock
-  /** Ends a run whose last entry is journalled. */
-  readonly end: Journal['end']
-  readonly calls: Pick<CallRecord, 'done' | 'settled' | 'undecided'>
-  /** Absent: runs for which it would be needed are left alone. */
-  readonly fateOf?: FateOf | undefined
-  /** Returns the receipts with a number above `count`, oldest first. */
-  readonly receiptsAfter: (count: number) => readonly WrittenReceipt[]
-  /** Reconciles the receipts log with the checkpoint. */
-  readonly settle: () => Pick<Recovery, 'adopted' | 'tornBytes'>
-  /** Accounts for the receipts that were just written: some no longer belong to a run. */
-  readonly disown: () => void
-}
-
 const message = 'the process ended before the run did'
 
-/** Returns the runs that dead processes left unfinished. */
-export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
-  return journal.unfinished().filter(({ owner }) => !isAlive(owner))
+/**
+ * Call it at start. It leaves runs of living processes alone, and without `fateOf` those of dead ones whose changes are undecided: call it
+ * again with `fateOf` when the changes are settled.
+ */
+export function recoverRuns(record: RecordWriter, fateOf?: FateOf): Recovery {
+  if (record.isAtRest()) return { interrupted: [], closedRuns: [], adopted: 0, tornBytes: 0, undecided: [] }
+  return record.repair((parts) => {
+    const recovery = repairRuns(parts, fateOf)
+    const pending = createPendingChanges(parts.memory, record)
+    return { ...recovery, undecided: [...recovery.undecided, ...pending.recover(fateOf)] }
+  })
 }
 
 /** Never executes a call again: whether it happened is unknown, unless its receipt was written before the crash. */
-export function recoverRuns(options: RecoverOptions): Recovery {
-  const { journal, log, now, end, calls, settle, disown, fateOf } = options
+function repairRuns(parts: RepairParts, fateOf: FateOf | undefined): Recovery {
+  const { memory, log, now, end, calls, settle, disown } = parts
+  const { journal } = memory
   const { adopted, tornBytes } = settle()
   const found = deadRuns(journal)
   const undecided = new Set(fateOf ? [] : found.flatMap((run) => (hasOpenChanges(journal, run) ? [run.runId] : [])))
   const dead = found.filter(({ runId }) => !undecided.has(runId))
   // The journal of these runs was cleared; an entry now would start it in the middle of a run, and it would look altered.
   const forgotten = new Set(dead.flatMap(({ runId }) => (journal.hasEntries(runId) ? [] : [runId])))
-  const receiptOf = findReceipts(options, dead)
+  const receiptOf = findReceipts(parts, dead)
   const interrupted = dead.flatMap((run) => {
     const entries = run.intents.length === 0 ? [] : readable(journal, run.runId)
     return run.intents.map((intent) => {
@@ -134,7 +123,7 @@ type DeadRuns = ReturnType<typeof deadRuns>
  * The receipt of a call is written before its result is committed, so a crash in between leaves only the receipt. Each receipt matches one
  * call only: one that began before it, with equal conversation, tool, arguments, risk and approval.
  */
-function findReceipts({ journal, receiptsAfter }: RecoverOptions, dead: DeadRuns) {
+function findReceipts({ memory: { journal }, receiptsAfter }: RepairParts, dead: DeadRuns) {
   const begun = dead.flatMap(({ intents }) => intents.map(({ receiptsBefore }) => receiptsBefore))
   const left = begun.length === 0 ? [] : [...receiptsAfter(Math.min(...begun))]
   return (run: RunIdentity, intent: OpenIntent): WrittenReceipt | undefined => {
@@ -157,9 +146,6 @@ function isOf(
     receipt.approval === approval?.toWellFormed()
   )
 }
-
-/** The fate of a call's changes: they are in the workspace, they were discarded, or they still wait for a person. */
-export type Fate = 'applied' | 'dropped' | 'pending'
 
 /** With `drop` the call had ended and its changes were undecided. */
 type InterruptedCall = { readonly outcome: ToolOutcome; readonly drop?: Extract<InternalEvent, { type: 'drop' }> }

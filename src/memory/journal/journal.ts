@@ -6,7 +6,7 @@ import type { Label, Risk } from '../../runtime/event.ts'
 import type { RunAgent, RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import { digestOf, type JournalEntry, type StoredEntry } from './journal-entry.ts'
-import { thisProcess } from './process-owner.ts'
+import { isAlive, thisProcess } from './process-owner.ts'
 import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
 import { spentOfRun } from './spent-of-run.ts'
 import { type Turn, turnOf } from './turns.ts'
@@ -288,4 +288,9 @@ export function agentIn(databasePath: string, text: string | null): RunAgent | u
   const { id, folder, pointer, remembers } = value
   if (typeof id !== 'string' || typeof folder !== 'string' || typeof pointer !== 'string') return undefined
   return { id, folder: folderOfKey(databasePath, folder), pointer, ...(remembers === true ? { remembers } : {}) }
+}
+
+/** Returns the runs that dead processes left unfinished. */
+export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
+  return journal.unfinished().filter(({ owner }) => !isAlive(owner))
 }

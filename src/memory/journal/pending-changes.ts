@@ -1,63 +1,33 @@
 /** Applies changes after the end of their run, when somebody approves them; the next start finds a crash in the middle. */
 
-import type { JsonObject } from '../../kit/json.ts'
-import type { Approval, Approvals } from '../approval-table.ts'
-import type { Store } from '../store.ts'
-import type { Fate } from './interrupted-runs.ts'
-import type { Journal } from './journal.ts'
-import { isAlive, thisProcess } from './process-owner.ts'
+import type { Approval } from '../approval-table.ts'
+import type { Memory, PendingRow } from '../memory.ts'
+import type { RecordWriter } from '../record-writer.ts'
+import { thisProcess } from './process-owner.ts'
 
 /** `receipt` is absent when receipts are off. */
 export type AppliedLater =
   | { readonly ok: true; readonly receipt?: string }
   | { readonly ok: false; readonly message: string; readonly receipt?: string }
 
-export type PendingChanges = ReturnType<typeof createPendingChanges>
+/** The fate of a call's changes: they are in the workspace, they were discarded, or they still wait for a person. */
+export type Fate = 'applied' | 'dropped' | 'pending'
 
-type FateOf = (runId: string, callId: string) => Fate | undefined
+/** Returns the fate of a call's changes; undefined when it is not known. */
+export type FateOf = (runId: string, callId: string) => Fate | undefined
 
 /** `changes`: the fate of changes that were not applied; absent when it is not known. */
 type Applying = { readonly ok: true } | { readonly ok: false; readonly message: string; readonly changes?: 'pending' | 'dropped' }
 
-/** An operator's action with its result. */
-export type ChangeAction = {
-  readonly conversationId: string
-  readonly tool: 'changes.apply'
-  readonly input: JsonObject
-  readonly risk: 'medium'
-  readonly changes?: string
-  readonly error?: string
-}
-
-/** The changes that are being applied after the end of their run: the approval, who gave it, and the process that applies them. */
-export type PendingTable = ReturnType<typeof createPendingTable>
-
-type PendingRow = { readonly id: string; readonly by: string; readonly owner: string }
-
-export function createPendingTable(store: Store) {
-  const dropped = `SELECT 1 AS one FROM journal WHERE run_id = ? AND type = 'drop' AND json_extract(body, '$.id') = ? LIMIT 1`
-  return {
-    put: ({ id, by, owner }: PendingRow) =>
-      void store.sql<never, [string, string, string]>('INSERT INTO applying(id, by, owner) VALUES (?, ?, ?)').run(id, by, owner),
-    remove: (id: string) => void store.sql<never, [string]>('DELETE FROM applying WHERE id = ?').run(id),
-    rows: () => store.sql<PendingRow, []>('SELECT id, by, owner FROM applying').all(),
-    /** Tells whether the run has dropped the changes of that call. */
-    isDropped: (runId: string, callId: string) => store.sql<{ one: number }, [string, string]>(dropped).get(runId, callId) !== null,
-  }
-}
-
-export type PendingChangesOptions = {
-  readonly table: PendingTable
-  readonly journal: Journal
-  readonly approvals: Approvals
-  readonly transaction: <T>(body: () => T) => T
-  readonly record: (action: ChangeAction) => string | undefined
-}
-
 const unknown = { error: 'interrupted: outcome unknown' }
 const tooSoon = { error: 'interrupted: the process ended before the changes were applied', changes: 'dropped' }
 
-export function createPendingChanges({ table, journal, approvals, transaction, record }: PendingChangesOptions) {
+type PendingMemory = Pick<Memory, 'pending' | 'journal' | 'approvals'>
+
+export function createPendingChanges(
+  { pending: table, journal, approvals }: PendingMemory,
+  { transaction, recordAction }: Pick<RecordWriter, 'transaction' | 'recordAction'>,
+) {
   /** Stores the approval, its use and this process as the one that applies the changes, before it applies anything. */
   function begin(id: string, by: string): Approval | string {
     return transaction(() => {
@@ -75,7 +45,7 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
 
   const isPending = ({ runId, callId }: Approval) => table.isDropped(runId, callId) || !journal.hasEntries(runId)
 
-  type ChangeEnd = Pick<ChangeAction, 'changes' | 'error'>
+  type ChangeEnd = { readonly changes?: string; readonly error?: string }
 
   function end({ id, runId, callId, conversationId, plan }: Approval, by: string, how: ChangeEnd = { changes: plan }): string | undefined {
     return transaction(() => {
@@ -83,11 +53,9 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
       if (how.changes === 'pending') approvals.reopen(id)
       else if (how.error !== undefined) approvals.fail(id, how.error)
       const input = { approval: id, run: runId, call: callId, digest: plan, by }
-      return record({ conversationId, tool: 'changes.apply', input, risk: 'medium', ...how })
+      return recordAction({ conversationId, tool: 'changes.apply', input, risk: 'medium', ...how })
     })
   }
-
-  const interrupted = () => table.rows().filter(({ owner }) => !isAlive(owner))
 
   function recoverOne({ id, by }: PendingRow, fateOf: FateOf): void {
     const approval = approvals.get(id)
@@ -112,15 +80,13 @@ export function createPendingChanges({ table, journal, approvals, transaction, r
       const receipt = end(approval, by, done.ok ? undefined : failureOf(done))
       return { ...done, receipt }
     },
-    /** Tells whether a process that no longer exists was applying changes. */
-    isInterrupted: () => interrupted().length > 0,
     /**
      * Writes the receipts of changes that dead processes applied, and reopens the questions about the others. @returns the runs that it
      * skipped, because the fate of their changes is not known
      */
     recover(fateOf: FateOf | undefined): readonly string[] {
-      if (fateOf === undefined) return interrupted().map(({ id }) => id)
-      for (const row of interrupted()) recoverOne(row, fateOf)
+      if (fateOf === undefined) return table.interrupted().map(({ id }) => id)
+      for (const row of table.interrupted()) recoverOne(row, fateOf)
       return []
     },
   }

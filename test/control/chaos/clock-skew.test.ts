@@ -70,7 +70,7 @@ describe.if(needs('bwrap', 'socat'))('a worker whose clock', () => {
     'jumps by %d ms in mid-run loses its lease when it is over, neither sooner nor later',
     async (jumpMs) => {
       const plane = await testPlane({ leaseSeconds })
-      const place = workerPlace()
+      const place = await workerPlace()
       cleanups.push(plane.close, place.close)
       const port = await plane.agent()
       await plane.add()

@@ -51,7 +51,7 @@ function machine() {
     },
     /** The oldest of this name. */
     async drop(runId: string) {
-      const host = openHost(setup, { ahead: false })
+      const host = await openHost(setup, { ahead: false })
       const { store } = await host.changes()
       const sets = store.list().filter(({ about }) => about.run === runId)
       await store.drop(sets.toSorted((a, b) => a.about.at - b.about.at)[0]?.id ?? '')

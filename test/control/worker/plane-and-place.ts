@@ -10,7 +10,7 @@ export type PlaneAndPlace = { readonly plane: TestPlane; readonly place: WorkerP
 export function planeAndPlaceOfEachTest(): () => PlaneAndPlace {
   const state: { given?: PlaneAndPlace } = {}
   beforeEach(async () => {
-    state.given = { plane: await testPlane(), place: workerPlace() }
+    state.given = { plane: await testPlane(), place: await workerPlace() }
   })
   afterEach(async () => {
     await state.given?.place.close()

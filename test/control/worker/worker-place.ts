@@ -27,14 +27,14 @@ export type WorkerPlace = {
   close(): Promise<void>
 }
 
-export function workerPlace(files: Readonly<Record<string, string>> = { 'notes.md': 'hello\n' }): WorkerPlace {
+export async function workerPlace(files: Readonly<Record<string, string>> = { 'notes.md': 'hello\n' }): Promise<WorkerPlace> {
   const dir = mkdtempSync(join(tmpdir(), 'braidclaw-worker-'))
   const [home, workspace, state] = [join(dir, '.braidclaw'), join(dir, 'work'), join(dir, 'cache')]
   for (const folder of [home, workspace, state]) mkdirSync(folder)
   for (const [name, text] of Object.entries(files)) writeFileSync(join(workspace, name), text)
   const context = { ...silentContext({ channels: channelRows, home, env: { HOME: dir, PATH: process.env.PATH } }), cwd: workspace }
   const setup = loadSetup(context, { workspace })
-  const host = openHost(setup, { ahead: false })
+  const host = await openHost(setup, { ahead: false })
   const said: string[] = []
   const folders = { workspace, state, sessions: join(dir, 'sessions'), logs: join(dir, 'logs') }
   const text = (path: string) => {

@@ -12,8 +12,9 @@ import type { CatalogueProblem } from '../../../control/hostd/catalogue/table-re
 import { listOps } from '../../../control/hostd/client.ts'
 import type { OperationRow } from '../../../control/hostd/hostd-wire.ts'
 import { serveHostd } from '../../../control/hostd/serve-hostd.ts'
-import { withMemory } from '../../../host/open/open-records.ts'
-import { createRecord, recoverRecord } from '../../../host/records/integrity/recovery.ts'
+import { withRecords } from '../../../host/open/open-records.ts'
+import type { createRecord } from '../../../host/records/integrity/create-record.ts'
+import { recoverRecord } from '../../../host/records/integrity/recovery.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'
 import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
@@ -60,9 +61,8 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
   try {
-    await withMemory(setup, async (memory) => {
-      const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
-      recoverRecord(setup, record)
+    await withRecords(setup, async ({ record }) => {
+      await recoverRecord(setup, record)
       const served = await serveHostd({
         socket,
         catalogue,

@@ -123,7 +123,7 @@ still verify, and one receipt more says that it was deleted. Lines in the files 
     const setup = loadSetup(context)
     const days = given ?? setup.config.memory.retentionDays
     if (days === undefined) throw usageError('say how old with --days, or set memory.retention_days')
-    const host = openHost(setup, { ahead: false })
+    const host = await openHost(setup, { ahead: false })
     const interrupt = onInterrupt(() => {})
     const progress = progressOn(context, 'pruning')
     try {

@@ -1,8 +1,8 @@
 /** Implements `memory list | search | show | clear | export | pin | pins | unpin`. */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { withMemory } from '../../../host/open/open-records.ts'
-import { createRecord, inRecordWords } from '../../../host/records/integrity/recovery.ts'
+import { withMemory, withRecords } from '../../../host/open/open-records.ts'
+import { inRecordWords } from '../../../host/records/integrity/create-record.ts'
 import { type PinRecords, pinRecords } from '../../../host/records/pins.ts'
 import { resolveConversation } from '../../../host/run/find-conversation.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -80,8 +80,7 @@ export const clear = {
   exits: [9],
   async run(context, { yes = false, json = false }) {
     const setup = loadSetup(context)
-    await withMemory(setup, (memory) => {
-      const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+    await withRecords(setup, ({ memory, record }) => {
       const leave = (input: JsonObject) => void record.recordAction({ conversationId: 'none', tool: clearing, input, risk: 'medium' })
       const cleared = inRecordWords(() => memory.conversations.clear({ yes, leave }))
       if (!cleared.ok) throw new CliExit(exitCodes.usage, `error: ${cleared.message}`)

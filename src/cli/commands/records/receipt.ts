@@ -4,7 +4,8 @@ import { closeSync, constants, existsSync, fsyncSync, openSync, readFileSync, wr
 import { userInfo } from 'node:os'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { errorCode, explainErrno } from '../../../config/text/read-toml-file.ts'
-import { withMemory } from '../../../host/open/open-records.ts'
+import { withMemory, withRecords } from '../../../host/open/open-records.ts'
+import { createRecord, inRecordWords, receiptPaths } from '../../../host/records/integrity/create-record.ts'
 import {
   type Accepted,
   acceptRecord,
@@ -13,7 +14,7 @@ import {
   type ChainCheck,
   checkChain,
 } from '../../../host/records/integrity/receipt-check.ts'
-import { createRecord, inRecordWords, receiptPaths, recoverRecord } from '../../../host/records/integrity/recovery.ts'
+import { recoverRecord } from '../../../host/records/integrity/recovery.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { hashJson } from '../../../memory/journal/receipt-draft.ts'
@@ -157,8 +158,7 @@ export const accept = {
   async run(context, { note, json = false }) {
     const setup = loadSetup(context)
     if (note?.trim() === '') throw new CliExit(exitCodes.usage, 'error: --note "" says nothing; say why you accept the record as it is')
-    await withMemory(setup, (memory) => {
-      const record = createRecord({ ...setup, redact: setup.redactor.json }, memory)
+    await withRecords(setup, ({ memory, record }) => {
       const found = inRecordWords(() => acceptRecord({ setup, memory, record, by: userName(), note }))
       const lines = acceptedLines(found)
       context.process.stdout.write(
@@ -195,10 +195,10 @@ export const rotate = {
   exits: [9],
   async run(context, { json = false }) {
     const setup = loadSetup(context)
-    await withMemory(setup, (memory) => {
+    await withMemory(setup, async (memory) => {
       anchorNow(setup, memory)
       // First records the results of a crash in the file to which they belong.
-      if (setup.config.receipts.enabled) recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
+      if (setup.config.receipts.enabled) await recoverRecord(setup, createRecord({ ...setup, redact: setup.redactor.json }, memory))
       const rotated = memory.transaction(() => {
         const made = rotateLog({ paths: receiptPaths(setup), checkpoint: memory.checkpoint.get(), draft: rotationDraft(Date.now()) })
         if (made.ok && made.checkpoint) memory.checkpoint.put(made.checkpoint)

@@ -245,7 +245,7 @@ export const run = {
   details: () => 'The answer is printed here. If the schedule has a channel, "braidclaw daemon" sends it there too.',
   exits: [9, 130],
   async run(context, { model, sandbox, json = false }, { name }) {
-    const host = openHost(loadSetup(context, { model }))
+    const host = await openHost(loadSetup(context, { model }))
     const { stdout, stderr } = context.process
     try {
       const schedules = await host.schedules()

@@ -31,7 +31,7 @@ export async function compareAttempts(options: AttemptsOptions): Promise<void> {
   const { setup, keep, count } = options
   if (keep !== undefined && (keep < 1 || keep > count))
     throw new CliExit(exitCodes.usage, `error: --keep ${keep}: there are ${count} attempts`)
-  const host = openHost(setup)
+  const host = await openHost(setup)
   const running = new Set<Conversation>()
   const interrupt = onInterrupt((by) => {
     for (const conversation of running) conversation.cancel(by)

@@ -2,7 +2,7 @@
 
 import type { Metric } from '../../../http/prometheus.ts'
 import { errorText } from '../../../kit/errors.ts'
-import type { JournalFeed } from '../../../memory/journal/journal-feed.ts'
+import { createJournalFeed, type JournalFeed } from '../../../memory/journal/journal-feed.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChainWatch } from '../../../receipts/verify/chain-watch.ts'
 import type { Log } from '../../../runtime/port.ts'
@@ -48,7 +48,7 @@ export async function openTelemetry(options: TelemetryOptions): Promise<Telemetr
   const { setup, memory, events, receipts, poll, turns, questions, version, signal } = options
   const failed = (error: unknown) => setup.log('error', 'metrics ended', { why: errorText(error) })
   const exporter = exporterOf(setup, version)
-  const runs = followRuns({ events, feed: await memory.feed(), exporter, signal, failed })
+  const runs = followRuns({ events, feed: createJournalFeed(memory.store), exporter, signal, failed })
   const chain = createChainWatch({ ...receipts, now: () => performance.now() })
   chain.read(sliceMs)
   const loop = { delay: 0 }

@@ -1,6 +1,6 @@
 /** Opens the change sets that are kept, for a person who decides about them after their turn, and settles them after a crash. */
 
-import type { Fate } from '../../../memory/journal/interrupted-runs.ts'
+import type { Fate } from '../../../memory/journal/pending-changes.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
 import type { SetState, SetSummary } from '../../../workspace/changes/contract.ts'
@@ -8,7 +8,8 @@ import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import type { ChangeDecision, Setup } from '../../api.ts'
 import { realFolder } from '../../setup/workspace-folder.ts'
 import { openChanges } from '../../transactions/open-changes.ts'
-import { inRecordWords, recoverRecord } from './recovery.ts'
+import { inRecordWords } from './create-record.ts'
+import { recoverRecord } from './recovery.ts'
 
 /** Lends the memory of the home for as long as it is used. */
 export type LendMemory = <T>(use: (memory: Memory) => Promise<T>) => Promise<T>
@@ -40,7 +41,7 @@ export async function settleChanges(setup: Setup, record: RecordWriter): Promise
   const store = openChanges(setup, realFolder(setup.config.workspaceDir))
   const { orphans } = await store.recover()
   for (const id of orphans) await store.drop(id)
-  recoverRecord(setup, record, (runId, callId) => {
+  await recoverRecord(setup, record, (runId, callId) => {
     const set = store.list().find(({ about }) => about.run === runId && about.call === callId)
     return set === undefined ? 'dropped' : fates[set.state]
   })
@@ -52,6 +53,7 @@ export async function withReceipt<Done extends { readonly ok: boolean }>(
   { tool, set, paths }: ChangeDecision,
   act: () => Promise<Done>,
 ): Promise<Done> {
+  await record.prepare()
   inRecordWords(record.proveReceipts)
   const done = await act()
   if (done.ok) recordDecision(record, tool, set, paths ? { paths } : {})

@@ -22,7 +22,7 @@ import { ownProgram } from '../../../service/own-program.ts'
 import type { Setup } from '../../api.ts'
 import type { ReceiptCheck, ReceiptCheckOptions } from '../../contract/records-api.ts'
 import { FailureError } from '../../failure.ts'
-import { receiptPaths, sealsOf } from './recovery.ts'
+import { receiptPaths, sealsOf } from './create-record.ts'
 
 type ChainMessage = { readonly message: string }
 

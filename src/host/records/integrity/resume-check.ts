@@ -4,15 +4,15 @@ import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Projections } from '../../../memory/rebuild/rebuild.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
-import { isConsistent } from '../../../receipts/settle-crash.ts'
+import { isConsistent } from '../../../receipts/log-end.ts'
 import { judgeSome } from '../../../receipts/verify/deep.ts'
 import { type PreparedThread, prepareThreads } from '../../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../../runtime/threads/thread.ts'
 import type { SandboxKind } from '../../../sandbox/contract.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
+import { receiptPaths } from './create-record.ts'
 import { brokenChain, checkChain } from './receipt-check.ts'
-import { receiptPaths } from './recovery.ts'
 import { pastRun, runAgain } from './run-again.ts'
 
 export type Resumption = {
@@ -42,6 +42,7 @@ export async function assertIntact(request: Resumption): Promise<void> {
       `${conversationId} was altered and is not continued: ${problem}; ${how}; to continue anyway, which leaves a receipt: --accept-altered`,
     )
   }
+  await record.prepare()
   const receipt = record.recordAction({
     conversationId,
     tool: 'session.accept_altered',

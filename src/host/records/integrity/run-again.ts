@@ -12,8 +12,8 @@ import type { ReplayedRun, Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { runLimits } from '../../setup/run-limits.ts'
 import { resolveRun } from '../records-base.ts'
+import { sealsOf } from './create-record.ts'
 import { alteration, withAlteration } from './receipt-check.ts'
-import { sealsOf } from './recovery.ts'
 
 /** `guessed`: the journal of the run has no limits because it is older than that feature, so the configured limits are used. */
 export type PastRun = {
