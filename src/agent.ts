@@ -11,8 +11,9 @@ import { withUsableReplies } from './providers/usable-reply.ts'
 import type { ChangeSet } from './runtime/changes.ts'
 import type { AgentEvent, Ending, Mode, Proposal } from './runtime/event.ts'
 import type { Provider } from './runtime/port.ts'
-import { prepareThreads, ThreadFailure } from './runtime/threads/prepare-thread.ts'
+import { type PreparedThread, prepareThread, prepareThreads } from './runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from './runtime/threads/thread.ts'
+import { ThreadFailure } from './runtime/threads/thread-failure.ts'
 import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
 export type { ModelCall } from './providers/model-call.ts'
@@ -98,9 +99,8 @@ export type BraidClaw = {
  * @throws Error when a thread is not valid; the message says why
  */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
-  const state = { threads: [...(options.threads ?? [])], closed: false }
-  prepareThreads(state.threads)
-  const opened = lazy(() => open({ ...options, threads: state.threads }))
+  const state = { threads: prepareThreads(options.threads ?? []), closed: false }
+  const opened = lazy(() => open(options, state.threads))
   const conversation = () => opened.current()?.conversation
   const stops = new Set<AbortController>()
 
@@ -116,11 +116,13 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
     }
   }
 
-  async function addThread(thread: AnyUserThread): Promise<string | undefined> {
+  async function addThread(given: AnyUserThread): Promise<string | undefined> {
     const current = (await opened.settled())?.conversation
-    if (current) return current.addThread(thread)
     try {
-      prepareThreads([...state.threads, thread])
+      const thread = prepareThread(given)
+      if (current) return await current.addThread(thread)
+      if (state.threads.some(({ name }) => name === thread.name))
+        return `thread "${thread.name}" is there already; give this one another name`
       state.threads.push(thread)
     } catch (error) {
       if (error instanceof ThreadFailure) return error.message
@@ -167,8 +169,8 @@ const closed: readonly AgentEvent[] = [
 
 type Opened = { readonly host: Host; readonly conversation: Conversation }
 
-async function open(options: AgentOptions): Promise<Opened> {
-  const { cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new', threads = [], ...around } = options
+async function open(options: AgentOptions, threads: readonly PreparedThread[]): Promise<Opened> {
+  const { cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new', threads: _, ...around } = options
   const setup = loadSetup(
     { ...silentContext({ ...around, channels: channelRows }), cwd },
     { workspace: cwd, model, autonomy: permissionMode, maxTurns },

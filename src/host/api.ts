@@ -12,6 +12,7 @@ import type { ReplyTable } from '../memory/replies.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { AgentEvent, ContextUse, Continued, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
 import type { AskLine, Decision, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
+import type { PreparedThread } from '../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/contract.ts'
 import type { Redactor } from '../security/redaction/redact.ts'
@@ -100,7 +101,7 @@ export type ConversationOptions = {
   /** Default: the built-in tools. */
   readonly tools?: ToolSelection
   /** The developer's own b-threads. */
-  readonly threads?: readonly AnyUserThread[]
+  readonly threads?: readonly PreparedThread[]
   /** Replaces our whole system prompt and the project's instructions: the model gets only this text. */
   readonly systemPrompt?: string
   /** Replaces the first sentence of our system prompt. */
@@ -145,7 +146,7 @@ export type Conversation = {
    * Adds a thread of the developer for the running turn and all later ones.
    * @returns undefined when the thread takes part and the record has it on disk, else the reason
    */
-  addThread(thread: AnyUserThread): Promise<string | undefined>
+  addThread(thread: PreparedThread): Promise<string | undefined>
   /** Ends the running turn: it starts nothing new and aborts what runs. */
   cancel(by?: string): void
   /** How the latest turn ended; undefined while it runs. */

@@ -9,8 +9,8 @@ import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import { judgeFor } from './request/think.ts'
 import type { JournalledRules } from './rules/rule-thread.ts'
-import { prepareThread, prepareThreads, ThreadFailure } from './threads/prepare-thread.ts'
-import type { AnyUserThread } from './threads/thread.ts'
+import type { PreparedThread } from './threads/prepare-thread.ts'
+import { ThreadFailure } from './threads/thread-failure.ts'
 
 /** The part of a request before the prompt; it does not change during the run. */
 export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
@@ -43,7 +43,7 @@ export type AgentConfig = {
   /** More b-threads in addition to the program's own. They can only block. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The developer's own threads. */
-  readonly threads?: readonly AnyUserThread[]
+  readonly threads?: readonly PreparedThread[]
   /** The same rules as data, for the journal, so that a replay applies the rules of the run. */
   readonly journalledRules?: JournalledRules
 }
@@ -59,7 +59,7 @@ export type Agent = {
    * Adds a thread to the current run, if any, and to all later runs.
    * @returns undefined when the thread takes part and the journal has that on disk, else why it does not
    */
-  addThread(thread: AnyUserThread): Promise<string | undefined>
+  addThread(thread: PreparedThread): Promise<string | undefined>
   /**
    * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used, of
    * another run)
@@ -88,11 +88,10 @@ export type Agent = {
 
 type FinishedRun = { readonly ending: Ending | undefined; readonly usage: Usage | undefined; readonly context: ContextUse }
 
-/** @throws ThreadFailure when a developer's thread is invalid */
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
   const state: { run?: Run | undefined; ended?: FinishedRun; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
-  let joining = prepareThreads(config.threads ?? [])
+  let joining = config.threads ?? []
 
   async function* run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
@@ -125,9 +124,8 @@ export function createAgent(config: AgentConfig): Agent {
     return (await judgeFor({ by: '', call: proposal.call, judge: ports.judge, redact: ports.redact, usedIds: new Set() })).proposals
   }
 
-  async function addThread(given: AnyUserThread): Promise<string | undefined> {
+  async function addThread(thread: PreparedThread): Promise<string | undefined> {
     try {
-      const thread = prepareThread(given)
       if (joining.some(({ name }) => name === thread.name)) return `thread "${thread.name}" is there already; give this one another name`
       joining = [...joining, thread]
       const rejected = await state.run?.add(thread)

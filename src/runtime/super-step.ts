@@ -10,7 +10,7 @@ import { isObject } from '../kit/json.ts'
 import type { AgentEvent, ExternalEvent, RunEvent } from './event.ts'
 import type { Clock, RecordEntry } from './port.ts'
 import { digestLines, type Projected, project, projection } from './project.ts'
-import { standIn, ThreadFailure, USER } from './threads/prepare-thread.ts'
+import { standIn, ThreadFailure, USER } from './threads/thread-failure.ts'
 import { blockersOf, eventName } from './vocabulary.ts'
 
 type ProgramOptions = {

@@ -18,6 +18,7 @@ import {
   type SummariseTurn,
 } from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
+import { prepareThreads } from '../../src/runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../src/runtime/threads/thread.ts'
 
 export type Reply = {
@@ -75,7 +76,7 @@ export function stage(script: Script): Stage {
     conversationId: 'conversation-1',
     channel: 'test',
     approvalTtlMs: script.ttlMs ?? 60_000,
-    threads: script.threads ?? [],
+    threads: prepareThreads(script.threads ?? []),
     limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
     model: 'scripted',
     opening: () => ({

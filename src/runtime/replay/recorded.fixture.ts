@@ -7,6 +7,7 @@ import type { AgentEvent, Judgement, Part, RunEvent } from '../event.ts'
 import { applied } from '../outcome.ts'
 import { ProviderFailure, type RecordEntry, type Recorder } from '../port.ts'
 import type { RunLimits } from '../program.ts'
+import { prepareThreads } from '../threads/prepare-thread.ts'
 import type { AnyUserThread } from '../threads/thread.ts'
 import type { ReplayEntry } from './external-entry.ts'
 
@@ -39,7 +40,7 @@ export async function live(script: Script, on?: (event: AgentEvent, agent: Agent
     model: 'scripted',
     opening: () => ({ history: [], systemPrompt: 's', tools: [] }),
     rules: script.rules,
-    threads: script.threads ?? [],
+    threads: prepareThreads(script.threads ?? []),
     ports: { ...ports(script), recorder: recorder((entry) => void written.push(entry)) },
   })
   const events: AgentEvent[] = []

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { isObject } from '../../kit/json.ts'
 import type { AgentEvent } from '../event.ts'
-import { prepareThreads } from '../threads/prepare-thread.ts'
+import { prepareThread, prepareThreads } from '../threads/prepare-thread.ts'
 import type { AnyUserThread, Thread } from '../threads/thread.ts'
 import { veto } from '../threads/thread.ts'
 import { joinedThreads, missingThreads } from './journal-reader.ts'
@@ -53,7 +53,7 @@ const cases: [string, Script, AnyUserThread[], Parameters<typeof live>[1]?][] = 
     'a thread that comes later',
     { replies: [{ calls: [{ id: 'a' }] }, { calls: [{ id: 'b' }] }, { text: 'done' }] },
     [],
-    (event, agent) => (event.type === 'tool_result' && event.toolCallId === 'a' ? agent.addThread(noB) : undefined),
+    (event, agent) => (event.type === 'tool_result' && event.toolCallId === 'a' ? agent.addThread(prepareThread(noB)) : undefined),
   ],
 ]
 

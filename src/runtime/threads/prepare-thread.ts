@@ -8,10 +8,10 @@ import { isObject, type Json } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { didYouMean } from '../../kit/text.ts'
 import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../behaviours/refusals.ts'
-import { beginnings } from '../behaviours/start-events.ts'
 import type { Changed, Proposal, RunEvent } from '../event.ts'
 import { eventName, isKnown, vocabulary } from '../vocabulary.ts'
 import type { AnyUserThread, ThreadEvent } from './thread.ts'
+import { ThreadFailure, USER, USER_PRIORITY } from './thread-failure.ts'
 
 export type PreparedThread = { readonly name: string; readonly digest: string; readonly thread: AnyThread<RunEvent> }
 
@@ -307,41 +307,3 @@ function spelled(value: unknown): string {
   const text = typeof value === 'string' ? JSON.stringify(value) : typeof value === 'object' && value !== null ? 'an object' : String(value)
   return text.length > 80 ? `${text.slice(0, 79)}…` : text
 }
-
-/** The prefix of developers' threads in the program; none of our own threads has it. */
-export const USER = 'user/'
-
-/** The engine asks these threads after the gate's refusals and the limits, and before gates open and effects start. */
-const USER_PRIORITY = 24
-
-/** Reports that a developer's thread failed. `thread` is its name in the program. */
-export class ThreadFailure extends Error {
-  override readonly name = 'ThreadFailure'
-  constructor(
-    readonly thread: string,
-    readonly why: string,
-  ) {
-    super(`thread "${thread}" ${why}`)
-  }
-}
-
-/**
- * Returns the stand-in for a failed thread: it blocks everything new, whatever the failed thread would have blocked, and requests the end
- * of the run. With `at`, it first lets only that external event happen.
- */
-export function standIn({ thread, message }: Pick<ThreadFailure, 'thread' | 'message'>, at?: RunEvent): BThread<StandInPhase, RunEvent> {
-  const others: Pattern<RunEvent>[] = []
-  for (const type in vocabulary) if (isKnown(type) && type !== at?.type) others.push({ type })
-  return {
-    name: thread,
-    priority: USER_PRIORITY,
-    init: at === undefined ? 'wants' : 'lets in',
-    bid(phase) {
-      if (phase === 'lets in' && at !== undefined) return { wait: [{ type: at.type }], block: others }
-      return { block: [...beginnings, { type: 'user' }], request: phase === 'wants' ? [{ type: 'halt', code: 'error', message }] : [] }
-    },
-    next: (phase) => (phase === 'lets in' ? 'wants' : 'over'),
-  }
-}
-
-type StandInPhase = 'lets in' | 'wants' | 'over'

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { collect, stage } from '../../../test/support/agent.ts'
 import { after, always, oneCall, run } from '../../../test/support/own-threads.ts'
 import type { RunEvent } from '../event.ts'
+import { prepareThread } from './prepare-thread.ts'
 import type { Thread } from './thread.ts'
 import { veto } from './thread.ts'
 
@@ -121,19 +122,19 @@ describe('a thread that comes later', () => {
     const staged = stage({ replies: [{ calls: [{ id: 'a' }] }, { calls: [{ id: 'b' }] }, { text: 'done' }] })
     await collect(staged.agent, 'go', async (event) => {
       if (event.type !== 'tool_result' || said.length > 0) return
-      said.push(await staged.agent.addThread(never), staged.log.includes('thread.add'))
+      said.push(await staged.agent.addThread(prepareThread(never)), staged.log.includes('thread.add'))
     })
     expect([said, staged.acted[0]]).toEqual([[undefined, true], 'a'])
     await collect(staged.agent, 'again')
     expect(staged.log.filter((line) => line === 'thread.add')).toHaveLength(2)
-    expect(await staged.agent.addThread(never)).toBe('thread "user/never" is there already; give this one another name')
+    expect(await staged.agent.addThread(prepareThread(never))).toBe('thread "user/never" is there already; give this one another name')
   })
 
   test('stops a call that waits for a yes', async () => {
     const staged = stage({ ...oneCall, verdicts: { a: { verdict: 'ask' } } })
     await collect(staged.agent, 'go', async (event) => {
       if (event.type !== 'approval_gate') return
-      expect(await staged.agent.addThread(always('wall', { block: [{ type: 'act' }] }))).toBeUndefined()
+      expect(await staged.agent.addThread(prepareThread(always('wall', { block: [{ type: 'act' }] })))).toBeUndefined()
       await staged.agent.approve(event.gateId, { allow: true, by: 'ann' })
     })
     expect([staged.acted, staged.agent.ending()?.code]).toEqual([[], 'stalled'])
@@ -142,14 +143,14 @@ describe('a thread that comes later', () => {
   test('is rejected by a thread that blocks that, and is not there in later runs', async () => {
     const staged = stage({ ...oneCall, threads: [after('act', { block: [{ type: 'thread.add' }] }, { name: 'seal' })] })
     await collect(staged.agent, 'go', async (event) => {
-      if (event.type === 'tool_result') expect(await staged.agent.addThread(never)).toBe('thread "user/never" was rejected by user/seal')
+      if (event.type === 'tool_result')
+        expect(await staged.agent.addThread(prepareThread(never))).toBe('thread "user/never" was rejected by user/seal')
     })
     await collect(staged.agent, 'again')
     expect(staged.log.filter((line) => line === 'thread.add')).toHaveLength(2)
   })
 
-  test('is told what is wrong with it', async () => {
-    const { agent } = stage(oneCall)
-    expect(await agent.addThread(always('x', { request: [{ type: 'act' } as never] }))).toContain('thread "user/x" requests "act"')
+  test('is told what is wrong with it', () => {
+    expect(() => prepareThread(always('x', { request: [{ type: 'act' } as never] }))).toThrow('thread "user/x" requests "act"')
   })
 })

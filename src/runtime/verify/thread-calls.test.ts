@@ -2,8 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { isDeep } from '../../../test/support/tier.ts'
 import type { BThread } from '../../kernel/thread.ts'
 import type { RunEvent } from '../event.ts'
-import { prepareThreads, standIn } from '../threads/prepare-thread.ts'
+import { prepareThreads } from '../threads/prepare-thread.ts'
 import type { AnyUserThread, Thread } from '../threads/thread.ts'
+import { standIn } from '../threads/thread-failure.ts'
 import { verifyProgram } from './verify-program.ts'
 
 /** The deep tier explores every scene; the fast one rounds of calls, and changes. */

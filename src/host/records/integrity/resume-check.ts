@@ -9,6 +9,7 @@ import { judgeSome } from '../../../receipts/verify/deep.ts'
 import { type PreparedThread, prepareThreads } from '../../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../../runtime/threads/thread.ts'
 import type { SandboxKind } from '../../../sandbox/contract.ts'
+
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { receiptPaths } from './create-record.ts'
@@ -22,7 +23,7 @@ export type Resumption = {
   readonly sandbox?: SandboxKind
   readonly conversationId: string
   /** The developer's own threads, which earlier runs may have used. */
-  readonly threads?: readonly AnyUserThread[]
+  readonly threads?: readonly PreparedThread[]
   /** True when the operator has seen the problem and continues anyway. */
   readonly accept: boolean
 }
@@ -54,9 +55,8 @@ export async function assertIntact(request: Resumption): Promise<void> {
 }
 
 /** Another process may write between two checks, so a problem counts only if it remains while nobody can write. */
-async function firstProblem({ setup, memory, conversationId, threads = [] }: Resumption): Promise<string | undefined> {
+async function firstProblem({ setup, memory, conversationId, threads: joined = [] }: Resumption): Promise<string | undefined> {
   const projections = await memory.projections()
-  const joined = prepareThreads(threads)
   const findProblem = () => problemIn(conversationId, { setup, memory, projections, joined })
   return findProblem() === undefined ? undefined : memory.transaction(findProblem)
 }
