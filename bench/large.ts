@@ -1,4 +1,5 @@
 #!/usr/bin/env bun
+
 /**
  * A home of years: how long it takes to search, list, go on, rebuild and check. Medians in ms, and messages a second.
  * `bun bench/large.ts [MESSAGES] [--json]`; 200,000 when absent, and 1,000,000 is what the limits speak of.
@@ -7,6 +8,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSearch } from '../src/memory/conversations/search-turns.ts'
 import { openMemory } from '../src/memory/memory.ts'
 import { makeLargeHome } from './large-home.ts'
 
@@ -30,7 +32,7 @@ async function measure(path: string, messages: number) {
   const opened = openMemory({ path, log: () => {}, now: Date.now })
   if (!opened.ok) throw new Error(opened.failure.message)
   const { memory } = opened
-  const searches = words.map((query) => [`search_${query}_ms`, median(() => memory.search({ query }))] as const)
+  const searches = words.map((query) => [`search_${query}_ms`, median(() => createSearch(memory.store, Date.now)({ query }))] as const)
   const projections = await memory.projections()
   const figures = {
     ...Object.fromEntries(searches),

@@ -1,6 +1,6 @@
 /** Search over 100,000 messages: rare, mid and common terms, and a question of six common words. Median of 25, in ms. `--json` too. */
 
-import { createMemoryStage, noon, runOf, started } from '../src/memory/fixture.ts'
+import { createMemoryStage, noon, runOf, searchIn, started } from '../src/memory/fixture.ts'
 
 const messages = 100_000
 const common = ['the', 'what', 'file', 'with', 'this', 'have']
@@ -46,7 +46,7 @@ try {
     }
   })
   const filled = performance.now() - begin
-  const search = (query: string) => median(() => memoryStage.memory.search({ query }))
+  const search = (query: string) => median(() => searchIn(memoryStage)({ query }))
   const result = {
     messages,
     fill_ms: Math.round(filled),

@@ -167,7 +167,7 @@ export type Conversation = {
   tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>
   /** The commands in its background; undefined before the first call of a tool. */
   jobs(): BackgroundJobs | undefined
-  search(request: { readonly query: string; readonly limit?: number }): readonly Hit[]
+  search(request: { readonly query: string; readonly limit?: number }): Promise<readonly Hit[]>
   /** Summarises the older turns when the conversation has become long, and announces that through `tell`. Never rejects. */
   compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>
   /**

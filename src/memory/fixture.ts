@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../runtime/event.ts'
 import type { Log, RunIdentity } from '../runtime/port.ts'
 import type { AppendResult, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
+import { createSearch } from './conversations/search-turns.ts'
 import { recoverRuns } from './journal/interrupted-runs.ts'
 import { createPendingChanges, type FateOf } from './journal/pending-changes.ts'
 import { type Memory, openMemory } from './memory.ts'
@@ -82,6 +83,11 @@ export function refusing(call: Call): Extract<InternalEvent, { type: 'deny' }> {
 export const finish: Extract<InternalEvent, { type: 'finish' }> = {
   type: 'finish',
   ending: { stop: 'end_turn', code: 'answered', message: 'done' },
+}
+
+/** Searches with the clock of the stage. */
+export function searchIn({ memory, clock }: Pick<MemoryStage, 'memory' | 'clock'>): ReturnType<typeof createSearch> {
+  return createSearch(memory.store, () => clock.now++)
 }
 
 /** Writes a record event by event, as most tests do. */

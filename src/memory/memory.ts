@@ -6,12 +6,8 @@ import type { Clock, Log } from '../runtime/port.ts'
 import { createTokenTable, type TokenTable } from './access-tokens.ts'
 import { type Approvals, type ApprovalsOptions, createApprovals, sealUnsealed } from './approval-table.ts'
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
-import type { Summaries } from './conversations/compaction-source.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
 import { createContext } from './conversations/model-context.ts'
-import { createResults, type Results } from './conversations/results.ts'
-import { createSearch, type Hit, type SearchRequest } from './conversations/search-turns.ts'
-import type { DatabaseCopies } from './database-copy.ts'
 import { attempts, type ToolAttempt } from './journal/attempts.ts'
 import { countChanges, noteInHome } from './journal/home-notes.ts'
 import { createJournal, createReadLabels, type Journal, type ReadLabels } from './journal/journal.ts'
@@ -20,7 +16,6 @@ import { sealedSince } from './migrations.ts'
 import type { createProjector, Projector } from './projector.ts'
 import type { Projections } from './rebuild/rebuild.ts'
 import { createReplyTable, type ReplyTable } from './replies.ts'
-import type { ScheduleStore } from './schedule-store.ts'
 import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { createWindowTable, type WindowTable } from './spend/model-windows.ts'
 import type { SpendTable } from './spend/spend.ts'
@@ -30,7 +25,7 @@ import { openStore, type Store } from './store.ts'
 /** Any call may throw SQLiteError because of file errors; `failureOf` turns that into a message. */
 export type Memory = {
   readonly path: string
-  /** For the tables that a turn does not use: those who do create them over it. */
+  /** For the tables that a turn does not use: the code that uses one creates it over the store. */
   readonly store: Store
   readonly journal: Journal
   readonly conversations: Conversations
@@ -45,15 +40,12 @@ export type Memory = {
   /** The files of agents. */
   readonly files: LazyProjector
   context: ReturnType<typeof createContext>
-  search(request: SearchRequest): Hit[]
   /** Yields the attempts of one run, or of all. */
   attempts(runId?: string): Generator<ToolAttempt>
   /** Journals what happened outside of any run; `body` without secrets. Call it inside the transaction of the change that it reports. */
   note(type: string, body: unknown): number
   /** Imported on demand: a turn does not need it. */
   projections(): Promise<Projections>
-  /** Imported on demand: most conversations are short. */
-  summaries(): Promise<Summaries>
   /** All or nothing, and on disk when it returns; nested transactions join it. See Store. */
   readonly transaction: Store['write']
   readonly lockWait: Store['lockWait']
@@ -61,13 +53,8 @@ export type Memory = {
   separate<T>(body: () => T): T
   /** Imported on demand: most homes have no budget. */
   budget(): Promise<BudgetLedger>
-  /** Imported on demand: only processes that stay, and the command for schedules, need it. */
-  schedules(): Promise<ScheduleStore>
-  readonly results: Results
   /** Imported on demand: a turn reads none of it. */
   spend(): Promise<SpendTable>
-  /** Imported on demand: for backups. */
-  copies(): Promise<DatabaseCopies>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -111,16 +98,11 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       windows: createWindowTable(store, now),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store, now, approvals),
-      search: createSearch(store, now),
       attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
       projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
-      summaries: async () => (await import('./conversations/compaction-source.ts')).createSummaries(store, { now, log }),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
-      schedules: async () => (await import('./schedule-store.ts')).createScheduleStore(store, now),
-      results: createResults(store),
       spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
-      copies: async () => (await import('./database-copy.ts')).createDatabaseCopies(store),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

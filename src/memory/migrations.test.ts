@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSearch } from './conversations/search-turns.ts'
 import { openMemory } from './memory.ts'
 import { migrations, sealedSince } from './migrations.ts'
 
@@ -43,7 +44,8 @@ test.each(migrations.slice(1).map((_, at) => at + 1))('a database of schema %d i
   databaseOf(schema)
   const opened = openMemory({ path, log: () => {}, now: () => 0 })
   if (!opened.ok) throw new Error(opened.failure.message)
-  const { journal, conversations, context, search } = opened.memory
+  const { journal, conversations, context, store } = opened.memory
+  const search = createSearch(store, () => 0)
 
   expect(journal.events('r').map(({ seq, type }) => [seq, type])).toEqual([
     [7, 'run.start'],

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AgentStage, createAgentStage, told } from './agent-files/agent-stage.fixture.ts'
+import { searchIn } from './fixture.ts'
 import { recoverRuns } from './journal/interrupted-runs.ts'
 
 function alter(path: string, sql: string): void {
@@ -77,7 +78,7 @@ describe('after a crash', () => {
 })
 
 describe('lines of other programs', () => {
-  const found = (query: string) => at.memoryStage.memory.search({ query }).map(({ snippet }) => snippet)
+  const found = (query: string) => searchIn(at.memoryStage)({ query }).map(({ snippet }) => snippet)
 
   test('are journalled with file, line and digest before the next question, and found by search', async () => {
     await at.turn(1)

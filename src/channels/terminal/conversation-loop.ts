@@ -181,7 +181,7 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       )
       break
     case '/memory':
-      write(argument === '' ? 'usage: /memory QUERY\n' : hits(conversation, argument))
+      write(argument === '' ? 'usage: /memory QUERY\n' : await hits(conversation, argument))
       break
     case '/policy':
       write(policyLines((await conversation.tools()).policy))
@@ -217,8 +217,8 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
   return 'done'
 }
 
-function hits({ search }: Conversation, query: string): string {
-  const found = search({ query, limit: 10 })
+async function hits({ search }: Conversation, query: string): Promise<string> {
+  const found = await search({ query, limit: 10 })
   if (found.length === 0) return 'nothing found\n'
   return found.map(({ conversationId, role, snippet }) => `  ${conversationId} ${role}: ${snippet}\n`).join('')
 }

@@ -87,8 +87,8 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
   })
 
   const schedules = lazy(async () => {
-    const [{ createSchedules, tellRuns }, store] = await Promise.all([import('../schedules/schedules.ts'), home.memory.schedules()])
-    return createSchedules({ setup, store: tellRuns(store, home.services.events.committed), now: Date.now })
+    const { openSchedules } = await import('../schedules/schedules.ts')
+    return openSchedules(setup, home.memory, home.services.events.committed)
   })
 
   const records = lazy(async () => {

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs'
 import { flat, quote } from '../../kit/text.ts'
 import type { ListedConversation } from '../../memory/conversations/conversation-list.ts'
+import { createSearch } from '../../memory/conversations/search-turns.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
 import { type Anchor, anchorLine, parseAnchor } from '../../receipts/form/anchor.ts'
@@ -31,12 +32,13 @@ import { transcriptOf } from './transcript.ts'
 
 export function createRecords(base: RecordsBase): HostRecords {
   const { setup, memory } = base
+  const search = createSearch(memory.store, Date.now)
   return {
     conversations: conversationRecords(base),
     runs: runRecords(base),
     approvals: approvalRecords(base),
     receipts: receiptRecords(base),
-    memory: { search: ({ limit, ...asked }) => memory.search({ ...asked, limit: Math.max(1, Math.min(50, limit ?? 10)) }) },
+    memory: { search: ({ limit, ...asked }) => search({ ...asked, limit: Math.max(1, Math.min(50, limit ?? 10)) }) },
     pins: pinRecords(setup),
     changes: changeRecords(base),
     stop: stopRecords({ path: setup.paths.estop, log: setup.log, redact: setup.redactor.text }),

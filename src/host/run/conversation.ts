@@ -154,7 +154,10 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       allowAlways: (proposal) => toolRuntime.current()?.allowAlways(proposal),
       isStanding: (proposal) => toolRuntime.current()?.isStanding(proposal) ?? false,
       tools: toolRuntime.get,
-      search: memory.search,
+      async search(request) {
+        const { createSearch } = await import('../../memory/conversations/search-turns.ts')
+        return createSearch(memory.store, Date.now)(request)
+      },
       async compact(how) {
         if (!prompts.needsCompaction()) return
         const { compactConversation } = await sideCalls()

@@ -2,6 +2,7 @@
 
 import { errorText } from '../../kit/errors.ts'
 import { summariserOf } from '../../memory/conversations/compact.ts'
+import { createSummaries } from '../../memory/conversations/compaction-source.ts'
 import { turnSummaryRequest } from '../../memory/conversations/summary-words.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { utcDay } from '../../memory/spend/budget-ledger.ts'
@@ -46,7 +47,7 @@ export async function compactConversation(room: CompactionRequest): Promise<void
   const { historyMax: max, historyKeep: keep } = config.memory
   const summarise = summariserOf({ provider: counted(provider, { memory, payer, meter }), model: config.defaultModel })
   try {
-    const summaries = await memory.summaries()
+    const summaries = createSummaries(memory.store, { now: Date.now, log: setup.log })
     await window.ready(signal)
     await summaries.compact({
       conversationId,

@@ -3,6 +3,7 @@ import { createMemoryStage, noon, runOf } from '../../memory/fixture.ts'
 import { isAlive, ownerOf } from '../../memory/journal/process-owner.ts'
 import { openMemory } from '../../memory/memory.ts'
 import type { FiredEnd, ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
+import { createScheduleStore } from '../../memory/schedule-store.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { RunProgress } from './run-schedule.ts'
 import { createScheduler } from './scheduler.ts'
@@ -43,7 +44,7 @@ async function home() {
     opened.push(memory.memory)
     const child = Bun.spawn(['sleep', '60'])
     children.set(label, child)
-    const store = await memory.memory.schedules()
+    const store = createScheduleStore(memory.memory.store, () => clock.now)
     const started: string[] = []
     const scheduler = createScheduler({
       store,

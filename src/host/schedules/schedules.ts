@@ -2,7 +2,8 @@
 
 import { createId } from '../../kit/id.ts'
 import { didYouMean } from '../../kit/text.ts'
-import type { FiredTable, ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
+import type { Memory } from '../../memory/memory.ts'
+import { createScheduleStore, type FiredTable, type ScheduleRow, type ScheduleStore } from '../../memory/schedule-store.ts'
 import type { Setup } from '../api.ts'
 import type { LocalScheduler, Schedules } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
@@ -13,6 +14,11 @@ export type SchedulesOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'redactor' | 'context'>
   readonly store: ScheduleStore
   readonly now: () => number
+}
+
+/** Opens the schedules of a home; `committed` is called when a run was written. */
+export function openSchedules(setup: SchedulesOptions['setup'], { store }: Pick<Memory, 'store'>, committed = () => {}): Schedules {
+  return createSchedules({ setup, store: tellRuns(createScheduleStore(store, Date.now), committed), now: Date.now })
 }
 
 export function createSchedules({ setup, store, now }: SchedulesOptions): Schedules {

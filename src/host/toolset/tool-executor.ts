@@ -5,6 +5,8 @@ import { errorText } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { cut, visible } from '../../kit/text.ts'
+import { createResults } from '../../memory/conversations/results.ts'
+import { createSearch } from '../../memory/conversations/search-turns.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { ruleOfTwo } from '../../runtime/behaviours/guards/egress.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
@@ -91,6 +93,7 @@ export async function createToolRuntime({
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
+  const results = memory && createResults(memory.store)
   const originals = createFileOriginals(setup, policy, { conversation: conversationId, run: () => runId() ?? '' })
   const workspace = openWorkspace({
     root: policy.workspace,
@@ -140,14 +143,16 @@ export async function createToolRuntime({
     shellTimes: shellTimesOf(limits),
     get: createGet({ policy, limits }),
     search: ({ query, limit }) =>
-      memory?.search({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) }) ?? [],
+      memory
+        ? createSearch(memory.store, Date.now)({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) })
+        : [],
     ask: ask && ((question, signal) => ask(`${question}\n> `, signal)),
     now: Date.now,
     maxOutputBytes: limits.maxResultBytes,
     shownBytes: () => room().bytes,
     result: (id) => {
-      if (!memory) return { ok: false, message: 'this conversation keeps no results' }
-      return id === undefined ? { ok: true, text: memory.results.list(conversationId) } : memory.results.find(conversationId, id)
+      if (!results) return { ok: false, message: 'this conversation keeps no results' }
+      return id === undefined ? { ok: true, text: results.list(conversationId) } : results.find(conversationId, id)
     },
   })
   const selected = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
@@ -170,8 +175,8 @@ export async function createToolRuntime({
 
   function keepResult(callId: string, text: string): ReturnType<KeepResult> {
     const run = runId()
-    if (memory === undefined || run === undefined) return undefined
-    memory.results.keep({ runId: run, callId, conversationId, text }, Date.now(), config.memory.resultsMaxBytes)
+    if (results === undefined || run === undefined) return undefined
+    results.keep({ runId: run, callId, conversationId, text }, Date.now(), config.memory.resultsMaxBytes)
     return (offset) => `result_read {"id":${JSON.stringify(resultId(run, callId))},"offset":${offset}} reads on`
   }
   /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { line } from '../agent-files/fixture.ts'
-import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, replied, runOf, started } from '../fixture.ts'
+import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, replied, runOf, searchIn, started } from '../fixture.ts'
 import { openMemory } from '../memory.ts'
 import { openStore, type Store } from '../store.ts'
 import type { Summarise } from './compact.ts'
@@ -41,7 +41,7 @@ const listing: Summarise = async ({ text }) => {
 }
 
 async function compact(summarise = listing, own: Partial<typeof lengths> = {}) {
-  const summaries = await memoryStage.memory.summaries()
+  const summaries = createSummaries(memoryStage.memory.store, { now: () => memoryStage.clock.now++, log: () => {} })
   return summaries.compact({ conversationId: 'conversation-1', lengths: { ...lengths, ...own }, summarise, signal })
 }
 
@@ -86,7 +86,7 @@ describe('a conversation', () => {
     chats(6)
     await compact()
     expect(memoryStage.memory.conversations.show('conversation-1')).toHaveLength(12)
-    expect(memoryStage.memory.search({ query: '"question 1"' }).map(({ turnId }) => turnId)).toContain('turn-1')
+    expect(searchIn(memoryStage)({ query: '"question 1"' }).map(({ turnId }) => turnId)).toContain('turn-1')
   })
 
   test('whose summary does not fit shows turns instead, as many as do', async () => {
@@ -179,7 +179,7 @@ describe('when it fails', () => {
     expect(context().messages).toHaveLength(12)
     const opened = openMemory({ path: memoryStage.path, log: () => {}, now: () => memoryStage.clock.now })
     if (!opened.ok) throw new Error(opened.failure.message)
-    const other = await opened.memory.summaries()
+    const other = createSummaries(opened.memory.store, { now: () => memoryStage.clock.now, log: () => {} })
     const request = { conversationId: 'conversation-1', lengths, summarise: nobody, signal }
     expect(await other.compact(request)).toMatchObject({ state: 'waiting', message: 'timeout' })
     opened.memory.close()

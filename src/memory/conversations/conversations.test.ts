@@ -14,6 +14,7 @@ import {
   refusing,
   replied,
   runOf,
+  searchIn,
   started,
 } from '../fixture.ts'
 import { projectTurns } from '../journal/turns.ts'
@@ -68,19 +69,19 @@ test('clear leaves no trace of what was said in any file, but receipts and live 
   const live = runOf(2, { conversationId: 'conversation-2' })
   external(live, started('under way'))
   intent(live, acting(callOf('a')))
-  expect(memory.search({ query: 'xylophonist' })).toHaveLength(1)
+  expect(searchIn(memoryStage)({ query: 'xylophonist' })).toHaveLength(1)
   expect(memory.conversations.clear({ yes: true })).toEqual({ ok: true, conversations: 1, turns: 6, underWay: 1, shrunk: true })
   const home = join(memoryStage.folder, 'home')
   for (const file of readdirSync(home)) expect(readFileSync(join(home, file)).includes('xylophonist'), file).toBe(false)
   expect(memory.conversations.list().map(({ conversationId }) => conversationId)).toEqual(['conversation-2'])
   expect([memory.conversations.has('conversation-1'), memory.conversations.has('conversation-2')]).toEqual([false, true])
   expect(memory.conversations.show('conversation-1')).toEqual([])
-  expect(memory.search({ query: 'xylophonist' })).toEqual([])
+  expect(searchIn(memoryStage)({ query: 'xylophonist' })).toEqual([])
   expect(memory.journal.runs({ limit: 9 }).map(({ runId }) => runId)).toEqual(['run-2'])
   expect(memory.journal.openIntent('run-2', 'a')).toMatchObject({ tool: 'file_read' })
   expect(memory.checkpoint.get()).toMatchObject({ count: 3 })
   converse(3)
-  expect(memory.search({ query: 'aardvark' })).not.toHaveLength(0)
+  expect(searchIn(memoryStage)({ query: 'aardvark' })).not.toHaveLength(0)
 })
 
 test('a run that is under way while all is cleared stays whole, and no number is used again meanwhile', async () => {
@@ -98,7 +99,7 @@ test('a run that is under way while all is cleared stays whole, and no number is
   expect(memory.journal.events('run-2').map(({ type }) => type)).toEqual(['run.start', 'act', 'tool.done', 'finish'])
   expect(memory.journal.alteredIn('run-2')).toBeUndefined()
   expect(memory.conversations.list()).toMatchObject([{ turns: 1, title: 'under way' }])
-  expect(memory.search({ query: 'under way' })).toHaveLength(1)
+  expect(searchIn(memoryStage)({ query: 'under way' })).toHaveLength(1)
   expect((await memory.projections()).check()).toMatchObject({ equal: true, turns: 2 })
   expect(memory.conversations.clear({ yes: true })).toMatchObject({ conversations: 1, turns: 2, underWay: 0 })
   expect(memory.journal.runs({ limit: 9 })).toEqual([])

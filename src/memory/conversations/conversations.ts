@@ -10,7 +10,6 @@ import { spentOfRun } from '../journal/spent-of-run.ts'
 import { isQuestion, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { type Conversation, type ConversationsQuery, keepTitle, listConversations, listedConversation } from './conversation-list.ts'
-import { catchUp, indexTurns } from './search-turns.ts'
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type ClearResult =
@@ -108,7 +107,8 @@ export function createConversations(store: Store, now: Clock) {
 
 /** Adds a turn row and updates its conversation's line; the word index follows later. Call it inside the journal's transaction. */
 export function addTurn(store: Store, turn: Turn, entry: EntryPosition): void {
-  indexTurns(store, insertTurn(store, turn, entry))
+  // The index is written for many turns at once, because that is cheaper.
+  if (insertTurn(store, turn, entry) % mostBehind === 0) catchUp(store)
 }
 
 type EntryPosition = { readonly seq: number; readonly at: number }
@@ -365,3 +365,16 @@ function settleFiles(store: Store, conversationId: string): void {
     )
     .run(conversationId)
 }
+
+/** The index lags by at most this many turns, so that a search never has to index months of turns. */
+const mostBehind = 64
+
+/** Adds the turns that the index lacks. Readers call it first. @throws SQLiteError when the file cannot be written */
+export function catchUp(store: Store): void {
+  const behind = store.sql<{ one: number }, []>(`SELECT 1 AS one FROM turns WHERE id > ${indexed} LIMIT 1`)
+  if (behind.get() === null) return
+  store.write(() => store.script(`INSERT INTO turns_fts(rowid, content) SELECT id, content FROM turns WHERE id > ${indexed} ORDER BY id`))
+}
+
+/** Ignores index rows that somebody inserted beyond the last turn. */
+const indexed = '(SELECT coalesce(max(id), 0) FROM turns_fts_docsize WHERE id <= (SELECT max(id) FROM turns))'

@@ -5,12 +5,13 @@ import type { Trim } from '../../runtime/event.ts'
 import { messagesDigest } from '../../runtime/request/turn-messages.ts'
 import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, replied, runOf, started } from '../fixture.ts'
 import type { Results } from './results.ts'
+import { createResults } from './results.ts'
 
 let stage: MemoryStage
 let results: Results
 beforeEach(() => {
   stage = createMemoryStage()
-  results = stage.memory.results
+  results = createResults(stage.memory.store)
 })
 afterEach(() => stage.remove())
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createMemoryStage, type MemoryStage, noon, runOf, started } from '../fixture.ts'
+import { createMemoryStage, type MemoryStage, noon, runOf, searchIn, started } from '../fixture.ts'
 import type { SearchRequest } from './search-turns.ts'
 import { snippet } from './search-turns.ts'
 
@@ -38,7 +38,7 @@ beforeAll(() => {
 afterAll(() => memoryStage.remove())
 
 const find = (query: string, more: Partial<SearchRequest> = {}) =>
-  memoryStage.memory.search({ query, ...more }).map(({ conversationId }) => conversationId)
+  searchIn(memoryStage)({ query, ...more }).map(({ conversationId }) => conversationId)
 
 test('nothing is found for nothing, nor for words and signs that nobody wrote', () => {
   for (const query of ['', '   ', '\n\t\0', 'zebra', '€€€', '🦆', '""', '\\', '%%', '__']) expect(find(query)).toEqual([])
@@ -49,7 +49,7 @@ test('no query breaks the search', () => {
     fc.property(
       fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: fc.constantFrom(...`"'*()-+:^{}[]%_\\ NEAR OR AND NOT a\0`) })),
       (query) => {
-        expect(Array.isArray(memoryStage.memory.search({ query }))).toBe(true)
+        expect(Array.isArray(searchIn(memoryStage)({ query }))).toBe(true)
       },
     ),
     { numRuns: 300 },
@@ -104,11 +104,11 @@ test('of the same text the newer comes first, but better beats newer', () => {
 })
 
 test('hits say where they are, and no more come than asked for', () => {
-  const [hit, ...rest] = memoryStage.memory.search({ query: 'pelican report', limit: 1 })
+  const [hit, ...rest] = searchIn(memoryStage)({ query: 'pelican report', limit: 1 })
   expect(rest).toEqual([])
   expect(hit).toMatchObject({ turnId: `turn-${hit?.conversationId}`, role: 'user', snippet: expect.stringContaining('pelican') })
   expect(hit?.score).toBeGreaterThan(0)
-  const scores = memoryStage.memory.search({ query: 'pelican' }).map(({ score }) => score)
+  const scores = searchIn(memoryStage)({ query: 'pelican' }).map(({ score }) => score)
   expect(scores).toEqual(scores.toSorted((a, b) => b - a))
 })
 
@@ -117,7 +117,7 @@ test('the turn that asks does not find itself', () => {
 })
 
 test('a snippet shows the place, on one line, and that it is a piece', () => {
-  const [hit] = memoryStage.memory.search({ query: 'needle' })
+  const [hit] = searchIn(memoryStage)({ query: 'needle' })
   expect(hit?.snippet).toContain('needle')
   expect(hit?.snippet).toStartWith('…')
   expect(hit?.snippet).toEndWith('…')
@@ -144,11 +144,11 @@ test('where every word is very common, the newest with all of them win, and it s
         })
       }
     })
-    const hits = busy.memory.search({ query: 'what is the file' })
+    const hits = searchIn(busy)({ query: 'what is the file' })
     expect(hits).toHaveLength(10)
     expect(hits.every(({ snippet }) => snippet.includes('what is the file'))).toBe(true)
-    expect(busy.memory.search({ query: 'what is the file with this' })[0]?.turnId).toBe('turn-2500')
-    expect(busy.memory.search({ query: 'the file number 7' })[0]?.snippet).toBe('what is the file number 7')
+    expect(searchIn(busy)({ query: 'what is the file with this' })[0]?.turnId).toBe('turn-2500')
+    expect(searchIn(busy)({ query: 'the file number 7' })[0]?.snippet).toBe('what is the file number 7')
   } finally {
     busy.remove()
   }
@@ -156,8 +156,8 @@ test('where every word is very common, the newest with all of them win, and it s
 
 test('a search within one conversation finds its rows alone, by word, by substring and by the beginning of a word', () => {
   for (const query of ['pelican', 'pelican report', 'report', 'elica', 'pelica', '東京', 'c++', '%', 'walrus OR pelican'])
-    expect(new Set(memoryStage.memory.search({ query, within: 'pelicans' }).map((hit) => hit.conversationId))).toEqual(
+    expect(new Set(searchIn(memoryStage)({ query, within: 'pelicans' }).map((hit) => hit.conversationId))).toEqual(
       new Set(find(query).some((hit) => hit === 'pelicans') ? ['pelicans'] : []),
     )
-  expect(memoryStage.memory.search({ query: 'pelican', within: "pelicans' OR 1=1 --" })).toEqual([])
+  expect(searchIn(memoryStage)({ query: 'pelican', within: "pelicans' OR 1=1 --" })).toEqual([])
 })

@@ -5,6 +5,7 @@ import type { Clock } from '../../runtime/port.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { conversationsOfToken } from './conversation-list.ts'
+import { catchUp } from './conversations.ts'
 
 /** `at` in milliseconds since 1970; a higher `score` is better, and comparable within one search only. */
 export type Hit = {
@@ -263,21 +264,3 @@ export function snippet(content: string, words: readonly string[], needles: read
 function stems(words: readonly string[]): string[] {
   return words.map((word) => word.slice(0, Math.max(4, word.length - 3)))
 }
-
-/** The index lags by at most this many turns, so that a search never has to index months of turns. */
-const mostBehind = 64
-
-/** Indexes turns in batches, because they are cheaper to write without it. Call it with each new turn, in its transaction. */
-export function indexTurns(store: Store, turnId: number): void {
-  if (turnId % mostBehind === 0) catchUp(store)
-}
-
-/** Adds the turns that the index lacks. Readers call it first. @throws SQLiteError when the file cannot be written */
-export function catchUp(store: Store): void {
-  const behind = store.sql<{ one: number }, []>(`SELECT 1 AS one FROM turns WHERE id > ${indexed} LIMIT 1`)
-  if (behind.get() === null) return
-  store.write(() => store.script(`INSERT INTO turns_fts(rowid, content) SELECT id, content FROM turns WHERE id > ${indexed} ORDER BY id`))
-}
-
-/** Ignores index rows that somebody inserted beyond the last turn. */
-const indexed = '(SELECT coalesce(max(id), 0) FROM turns_fts_docsize WHERE id <= (SELECT max(id) FROM turns))'

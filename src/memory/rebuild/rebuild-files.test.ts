@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AgentStage, createAgentStage } from '../agent-files/agent-stage.fixture.ts'
+import { searchIn } from '../fixture.ts'
 
 function alter(path: string, sql: string): void {
   using db = new Database(path)
@@ -67,7 +68,7 @@ describe('rebuild', () => {
     ;(await at.files()).rebuild()
     expect((await at.files()).check()).toEqual({ files: 3, untaken: 1 })
     await at.turn(2)
-    expect(at.memoryStage.memory.search({ query: 'later' })).toHaveLength(1)
+    expect(searchIn(at.memoryStage)({ query: 'later' })).toHaveLength(1)
   })
 
   test('leaves a session that was reset empty, and its pointer away', async () => {

@@ -2,7 +2,19 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, refusing, replied, runOf, started } from '../fixture.ts'
+import {
+  acting,
+  callOf,
+  createMemoryStage,
+  finish,
+  type MemoryStage,
+  recordSteps,
+  refusing,
+  replied,
+  runOf,
+  searchIn,
+  started,
+} from '../fixture.ts'
 
 let memoryStage: MemoryStage
 beforeEach(() => {
@@ -28,7 +40,7 @@ beforeEach(() => {
     recorder.finished(run, finish, 'digest')
   }
   // The first search updates the index.
-  memoryStage.memory.search({ query: 'answer' })
+  searchIn(memoryStage)({ query: 'answer' })
 })
 afterEach(() => memoryStage.remove())
 
@@ -97,7 +109,7 @@ test('a rebuild brings back what was altered, lost and planted, search included'
   expect((await check()).equal).toBe(false)
   expect((await memoryStage.memory.projections()).rebuild()).toEqual({ ok: true, turns: 10 })
   expect(await check()).toEqual(whole)
-  expect(memoryStage.memory.search({ query: 'größer' })).toHaveLength(2)
+  expect(searchIn(memoryStage)({ query: 'größer' })).toHaveLength(2)
 })
 
 describe('the turns of one run', () => {

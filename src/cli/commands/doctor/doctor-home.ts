@@ -9,6 +9,7 @@ import { brokenChain, checkChain } from '../../../host/records/integrity/receipt
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count, grouped } from '../../../kit/text.ts'
+import { createResults } from '../../../memory/conversations/results.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
@@ -98,7 +99,7 @@ export function recordFindings(setup: CliSetup, memory: Memory): Finding[] {
 }
 
 function resultFindings({ config }: CliSetup, memory: Memory): Finding[] {
-  const { count: stored, bytes } = memory.results.use()
+  const { count: stored, bytes } = createResults(memory.store).use()
   if (stored === 0) return []
   const most = config.memory.resultsMaxBytes
   const says = `${count(stored, 'long result')} kept whole for result_read, ${grouped(bytes)} bytes of ${grouped(most)} (memory.results_max_bytes)`

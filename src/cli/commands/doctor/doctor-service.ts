@@ -9,7 +9,7 @@ import { type ChannelProfile, channelProfileOf, everyone, narrowSetup, profilePr
 import type { Schedule, Schedules } from '../../../host/contract/schedules-api.ts'
 import { tryCollector } from '../../../host/events/telemetry/exporter.ts'
 import { overdueNames } from '../../../host/schedules/schedule-view.ts'
-import { createSchedules } from '../../../host/schedules/schedules.ts'
+import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { visionProblem } from '../../../host/setup/vision-provider.ts'
 import { count } from '../../../kit/text.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -62,7 +62,7 @@ function hinted({ says, remedy }: ServiceHint): Finding {
 const topic = 'schedules'
 
 export async function scheduleFindings(setup: CliSetup, memory: Memory): Promise<Finding[]> {
-  const schedules = createSchedules({ setup, store: await memory.schedules(), now: Date.now })
+  const schedules = openSchedules(setup, memory)
   const all = schedules.list()
   if (all.length === 0) return []
   return [

@@ -9,6 +9,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import type { JsonObject } from '../../../kit/json.ts'
 import { count, flat } from '../../../kit/text.ts'
 import type { Pin } from '../../../memory/agent-files/pins.ts'
+import { createSearch } from '../../../memory/conversations/search-turns.ts'
 import { clearing } from '../../../receipts/without-run.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { agentFlag, jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
@@ -44,7 +45,7 @@ export const search = {
   exits: [9],
   async run(context, { limit, json = false }, { query: words }) {
     await withMemory(loadSetup(context), (memory) => {
-      const hits = memory.search({ query: words.join(' '), limit })
+      const hits = createSearch(memory.store, Date.now)({ query: words.join(' '), limit })
       const lines = hits.map(
         ({ conversationId, at, role, snippet }) => `${conversationId}  ${when(at)}  ${role.padEnd(9)}  ${flat(snippet)}`,
       )

@@ -6,7 +6,7 @@ import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import type { Schedule, ScheduledRun, Schedules } from '../../../host/contract/schedules-api.ts'
 import { openHost } from '../../../host/open/open-host.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
-import { createSchedules } from '../../../host/schedules/schedules.ts'
+import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { schedulerFor } from '../../../host/schedules/serve-schedules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
@@ -73,7 +73,7 @@ export function runLine(run: ScheduledRun, zone: string): string {
 
 /** Opens the schedules of a home for commands that start no run. */
 function withSchedules<T>(setup: CliSetup, use: (schedules: Schedules) => T | Promise<T>): Promise<T> {
-  return withMemory(setup, async (memory) => use(createSchedules({ setup, store: await memory.schedules(), now: Date.now })))
+  return withMemory(setup, (memory) => use(openSchedules(setup, memory)))
 }
 
 const complete: Complete = (context, partial) =>

@@ -2,6 +2,7 @@
 
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { createDatabaseCopies } from '../../../memory/database-copy.ts'
 import { FailureError } from '../../failure.ts'
 import { assertWhole, digestOf, type Manifest, type Progress, readManifest } from './manifest.ts'
 import { built, builtFile } from './partial-folder.ts'
@@ -111,5 +112,5 @@ type Moving = { readonly folder: string; readonly target: string; readonly manif
 /** The database names the folders of agents; in another home they are elsewhere. */
 async function moveAgents(openCopy: OpenCopy, { folder, target, manifest }: Moving): Promise<void> {
   if (manifest.home === target) return
-  await openCopy(join(folder, manifest.database), async (memory) => (await memory.copies()).moveAgents(manifest.home, target))
+  await openCopy(join(folder, manifest.database), async (memory) => createDatabaseCopies(memory.store).moveAgents(manifest.home, target))
 }

@@ -19,6 +19,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import type { Checkpoint } from '../../../memory/checkpoint.ts'
+import { createDatabaseCopies } from '../../../memory/database-copy.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { headLine } from '../../../receipts/form/anchor.ts'
 import { filesOf } from '../../../receipts/segments.ts'
@@ -69,10 +70,10 @@ async function copyHome(
   const segments = filesOf(config.receipts.path).join()
   const database = join(folder, names.database)
   mkdirSync(dirname(database), { recursive: true, mode: 0o700 })
-  ;(await memory.copies()).copyTo(database)
+  createDatabaseCopies(memory.store).copyTo(database)
   chmodSync(database, 0o600)
   const known = await openCopy(database, async (copy) => {
-    const { marks, pointers } = await copy.copies()
+    const { marks, pointers } = createDatabaseCopies(copy.store)
     return { checkpoint: copy.checkpoint.get(), marks: marks(), pointers: pointers() }
   })
   const made: ManifestFile[] = [recorded(folder, names.database, 0o600)]
