@@ -255,8 +255,6 @@ export type Host = {
   readonly replies: ReplyTable
   /** How many receipts there are, and the hash of the last one; undefined before the first. */
   receipts(): { readonly count: number; readonly head: string } | undefined
-  /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
-  receiptsOf(runId: string): readonly string[]
   /** Cancels a run of this host, whatever channel began it. @returns false when no such run is under way here */
   cancelRun(runId: string, by: string): boolean
   /** Returns the commands in the background of a conversation that is open in this process. */

@@ -7,10 +7,10 @@ import type { Call, ExternalEvent, InternalEvent, Judgement, Part } from '../run
 import type { Log, RunIdentity } from '../runtime/port.ts'
 import type { AppendResult, Checkpoint, Ledger, ReceiptDraft } from './checkpoint.ts'
 import { createSearch } from './conversations/search-turns.ts'
-import { recoverRuns } from './journal/interrupted-runs.ts'
-import { createPendingChanges, type FateOf } from './journal/pending-changes.ts'
 import { type Memory, openMemory } from './memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriterOptions } from './record-writer.ts'
+import { recoverRuns } from './recovery/interrupted-runs.ts'
+import { createPendingChanges, type FateOf } from './recovery/pending-changes.ts'
 
 export type MemoryStage = {
   readonly folder: string

@@ -8,7 +8,6 @@ import { type Approvals, type ApprovalsOptions, createApprovals, sealUnsealed } 
 import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
 import { createContext } from './conversations/model-context.ts'
-import { attempts, type ToolAttempt } from './journal/attempts.ts'
 import { countChanges, noteInHome } from './journal/home-notes.ts'
 import { createJournal, createReadLabels, type Journal, type ReadLabels } from './journal/journal.ts'
 import { isAlive } from './journal/process-owner.ts'
@@ -40,8 +39,6 @@ export type Memory = {
   /** The files of agents. */
   readonly files: LazyProjector
   context: ReturnType<typeof createContext>
-  /** Yields the attempts of one run, or of all. */
-  attempts(runId?: string): Generator<ToolAttempt>
   /** Journals what happened outside of any run; `body` without secrets. Call it inside the transaction of the change that it reports. */
   note(type: string, body: unknown): number
   /** Imported on demand: a turn does not need it. */
@@ -98,7 +95,6 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       windows: createWindowTable(store, now),
       files: lazyProjector({ store, journal, log }),
       context: createContext(store, now, approvals),
-      attempts: (runId) => attempts(store, runId),
       note: (type, body) => noteInHome(store, now, type, body),
       projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
       budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),

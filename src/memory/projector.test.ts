@@ -6,7 +6,7 @@ import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFile
 import { join } from 'node:path'
 import { type AgentStage, createAgentStage, told } from './agent-files/agent-stage.fixture.ts'
 import { searchIn } from './fixture.ts'
-import { recoverRuns } from './journal/interrupted-runs.ts'
+import { recoverRuns } from './recovery/interrupted-runs.ts'
 
 function alter(path: string, sql: string): void {
   using db = new Database(path)

@@ -4,7 +4,8 @@ import type { ChangeReview } from '../runtime/changes.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../runtime/event.ts'
 import { applied, notKept } from '../runtime/outcome.ts'
 import { acting, callOf, createRecordStage, finish, judgement, noon, recordFailure, runOf, started } from './fixture.ts'
-import type { Fate } from './journal/pending-changes.ts'
+import { attempts as attemptsIn } from './journal/attempts.ts'
+import type { Fate } from './recovery/pending-changes.ts'
 
 let stage: ReturnType<typeof createRecordStage>
 beforeEach(() => {
@@ -53,7 +54,7 @@ function asking(own: Parameters<typeof recorder>[0] = {}) {
 
 const { approvals, attempts } = {
   approvals: () => stage.memoryStage.memory.approvals,
-  attempts: () => [...stage.memoryStage.memory.attempts()],
+  attempts: () => [...attemptsIn(stage.memoryStage.memory.store)],
 }
 
 test('changes that were not approved, or whose approval is of another plan, may not be applied', () => {

@@ -15,6 +15,7 @@ import {
   runOf,
   started,
 } from './fixture.ts'
+import { attempts } from './journal/attempts.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
 import { argsHashOf, hashJson, resultHashOf } from './journal/receipt-draft.ts'
 import { openMemory } from './memory.ts'
@@ -188,7 +189,7 @@ test('secrets are taken out of all that is stored, keys and inputs too, and the 
   const done = stage.memoryStage.memory.journal.events('run-1').find(({ type }) => type === 'tool.done')
   expect(done?.body).toMatchObject({ outcome: { metadata: { list: ['[secret]', 1, null] } } })
   expect(stage.counted.drafts[0]?.argsHash).toBe(hashJson({ '[secret]': 'x', path: '[secret]' }))
-  expect([...stage.memoryStage.memory.attempts()]).toMatchObject(
+  expect([...attempts(stage.memoryStage.memory.store)]).toMatchObject(
     stage.counted.drafts.map(({ argsHash, resultHash }) => ({ argsHash, resultHash })),
   )
 })
@@ -208,7 +209,7 @@ test('the attempts of the journal have the hashes of their receipts, denials too
   external(run, allowed)
   denied(run, refusing(callOf('b', { path: 'y' })))
   intent(run, acting(callOf('c')))
-  const found = [...stage.memoryStage.memory.attempts()]
+  const found = [...attempts(stage.memoryStage.memory.store)]
   expect(found.map(({ callId, status, pending, receiptId }) => ({ callId, status, pending, receiptId }))).toEqual([
     { callId: 'a', status: 'allowed', pending: false, receiptId: 'receipt-1' },
     { callId: 'b', status: 'denied', pending: false, receiptId: 'receipt-2' },

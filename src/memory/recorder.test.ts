@@ -14,6 +14,7 @@ import {
   runOf,
   started,
 } from './fixture.ts'
+import { attempts } from './journal/attempts.ts'
 import { createRecorder, createRecordWriter, type ReceiptPort, RecordFailure } from './record-writer.ts'
 
 let memoryStage: MemoryStage
@@ -69,7 +70,7 @@ test('a batch that cannot be kept fails alone: none of its rows and receipts sta
   expect(results[1]).toMatchObject({ reason: { code: 'no_intent' } })
   expect([counted.appends, counted.drafts.map(({ status }) => status)]).toEqual([[2], ['allowed', 'denied']])
   expect(memoryStage.memory.journal.events('run-2')).toEqual([])
-  expect([...memoryStage.memory.attempts()].map(({ receiptId }) => receiptId)).toEqual(['receipt-1', 'receipt-2'])
+  expect([...attempts(memoryStage.memory.store)].map(({ receiptId }) => receiptId)).toEqual(['receipt-1', 'receipt-2'])
 })
 
 test('a disk that is full fails them all, and nothing of any is kept', async () => {

@@ -9,10 +9,10 @@ import { readHead } from './head.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog } from './ledger.ts'
 import { listReceipts, showReceipt } from './list-receipts.ts'
-import { isConsistent } from './log-end.ts'
 import { rotate } from './rotate.ts'
 import { filesOf, nextSegment, secondNames, segmentsOf } from './segments.ts'
 import { first, homes, lines } from './tampering.fixture.ts'
+import { isConsistent } from './verify/log-end.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
 const { another, empty, removeAll } = homes()

@@ -21,9 +21,9 @@ import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/recei
 import { readHead, writeHead } from './head.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
 import { adoptionDraft } from './left-over.ts'
-import { lineBefore } from './log-end.ts'
 import { diskFailure, fullDisk, type ReceiptFailure } from './receipt-failure.ts'
 import { newLogId, type SettleResult, settle } from './settle-crash.ts'
+import { lineBefore } from './verify/log-end.ts'
 
 type ReceiptLogOptions = {
   readonly paths: ReceiptPaths

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, chmodSync, unlinkSync } from 'node:fs'
 import { createHome, type Home } from './fixture.ts'
-import { isConsistent } from './log-end.ts'
+import { isConsistent } from './verify/log-end.ts'
 
 let home: Home
 beforeEach(() => {

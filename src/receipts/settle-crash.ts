@@ -9,9 +9,9 @@ import { follow, type Position } from './form/chain.ts'
 import { readReceipt } from './form/receipt.ts'
 import { linesOf } from './form/receipt-lines.ts'
 import { createLeftOver, remedy } from './left-over.ts'
-import { endsAs } from './log-end.ts'
 import type { ReceiptFailure } from './receipt-failure.ts'
 import { segmentsOf } from './segments.ts'
+import { endsAs } from './verify/log-end.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
 export type SettleResult =

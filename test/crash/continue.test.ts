@@ -6,6 +6,7 @@
 import { afterEach, test as always, describe, expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempts } from '../../src/memory/journal/attempts.ts'
 import { needs } from '../support/needs.ts'
 import { isDeep, repetitions } from '../support/tier.ts'
 import { until } from '../support/until.ts'
@@ -149,7 +150,7 @@ describe('a turn that was killed goes on', () => {
     expect((await start(home, ['approvals', 'allow', question]).result).code).toBe(0)
     const { code } = await start(home, ['agent', '--continue-turn'], [write('again'), { text: 'done' }]).result
     expect([code, lines(home, 'd.txt')]).toEqual([4, 1])
-    const results = withMemory(home, ({ attempts }) => [...attempts()].map(({ callId, status }) => `${callId} ${status}`))
+    const results = withMemory(home, ({ store }) => [...attempts(store)].map(({ callId, status }) => `${callId} ${status}`))
     expect(results).toEqual(['w allowed', 'again denied'])
   })
 

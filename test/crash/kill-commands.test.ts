@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSearch } from '../../src/memory/conversations/search-turns.ts'
+import { attempts } from '../../src/memory/journal/attempts.ts'
 import { needs } from '../support/needs.ts'
 import { repetitions } from '../support/tier.ts'
 import { type Binary, compiledBinary, createHome, type Home, randomFrom } from './home.ts'
@@ -53,10 +54,10 @@ test('memory clear: all is there or all is gone, never a part; receipts stay', a
     const before = receipts(home).size
     const { died } = await strike(home)
     if (died) seen.died += 1
-    const left = withMemory(home, ({ conversations, journal, attempts, store }) => ({
+    const left = withMemory(home, ({ conversations, journal, store }) => ({
       conversations: conversations.list().length,
       runs: journal.runs({ limit: 100 }).length,
-      attempts: [...attempts()].length,
+      attempts: [...attempts(store)].length,
       found: createSearch(store, Date.now)({ query: 'late' }).length,
     }))
     expect([

@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { acting, callOf, finish, judgement, refusing, runOf, started } from '../../src/memory/fixture.ts'
+import { attempts as attemptsIn } from '../../src/memory/journal/attempts.ts'
 import { readKey } from '../../src/receipts/key.ts'
 import { rotate } from '../../src/receipts/rotate.ts'
 import { filesOf } from '../../src/receipts/segments.ts'
@@ -41,7 +42,7 @@ function recover() {
 function left() {
   const { memory, close } = openRecord(folder)
   const { log, head, key } = pathsIn(folder)
-  const attempts = [...memory.attempts()]
+  const attempts = [...attemptsIn(memory.store)]
   const receipts = filesOf(log).flatMap((path) => readFileSync(path, 'utf8').split('\n').filter(Boolean))
   const verified = verifyReceipts({ path: log, headPath: head, key: readKey(key), checkpoint: memory.checkpoint.get() })
   expect(verified).toMatchObject({ ok: true, problems: [] })
@@ -197,7 +198,7 @@ describe('a receipt belongs to one call alone', () => {
     orphanAll()
     expect(recover().interrupted).toMatchObject([{ callId: 'a', receipt: expect.stringMatching(/-3$/) }])
     const { memory, close } = openRecord(folder)
-    expect([...memory.attempts()]).toMatchObject([{ callId: 'a', status: 'failed' }])
+    expect([...attemptsIn(memory.store)]).toMatchObject([{ callId: 'a', status: 'failed' }])
     close()
   })
 
@@ -230,7 +231,7 @@ test('a journal that calls a result lost does not get away with other words, or 
     db.run(`UPDATE journal SET body = replace(body, ?, ?) WHERE type = 'tool.done'`, [from, to])
     db.close()
     const { memory, close } = openRecord(folder)
-    const { problems } = deepVerify(log, memory.attempts())
+    const { problems } = deepVerify(log, attemptsIn(memory.store))
     close()
     const back = new Database(database)
     back.run(`UPDATE journal SET body = replace(body, ?, ?) WHERE type = 'tool.done'`, [to, from])

@@ -2,6 +2,7 @@
 
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempts } from '../../src/memory/journal/attempts.ts'
 import { type Home, randomFrom } from './home.ts'
 import {
   type Acknowledged,
@@ -58,7 +59,7 @@ export async function besiege(home: Home, { kills, seed }: { readonly kills: num
   const count = {
     turns: all.filter(({ said }) => said.done).length,
     results: all.reduce((sum, { said }) => sum + said.results.length, 0),
-    attempts: withMemory(home, (memory) => [...memory.attempts()].length),
+    attempts: withMemory(home, (memory) => [...attempts(memory.store)].length),
     receipts: receipts(home).size,
   }
   return { kills: killed, rounds, count, tally, broken }
@@ -96,7 +97,7 @@ export async function inspect(home: Home, { said, turn, torn, hit }: Case): Prom
       ...(verified.code === 0 && verified.stderr === '' ? [] : [`verify said ${verified.code}: ${verified.stdout}${verified.stderr}`]),
       ...brokenPromises(home, memory, said),
       ...brokenEffects(home, entries, turn.effects),
-      ...unevenReceipts([...receipts(home).values()], [...memory.attempts()]),
+      ...unevenReceipts([...receipts(home).values()], [...attempts(memory.store)]),
     ]
     return { problems, interrupted: entries.filter(({ body }) => JSON.stringify(body).includes('interrupted: outcome unknown')).length }
   })

@@ -5,6 +5,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { acting, callOf, finish, refusing, runOf, started } from '../../src/memory/fixture.ts'
+import { attempts } from '../../src/memory/journal/attempts.ts'
 import { readKey } from '../../src/receipts/key.ts'
 import { deepVerify } from '../../src/receipts/verify/deep.ts'
 import { type Verification, verifyReceipts } from '../../src/receipts/verify/verify-chain.ts'
@@ -33,7 +34,7 @@ function verify(): Verification {
 function deep(): ReturnType<typeof deepVerify> {
   const { memory, close } = openRecord(folder)
   const known = { counted: memory.checkpoint.get()?.count ?? 0, older: 0, wordsOf: memory.actions.wordsOf }
-  const result = deepVerify(pathsIn(folder).log, memory.attempts(), known)
+  const result = deepVerify(pathsIn(folder).log, attempts(memory.store), known)
   close()
   return result
 }
@@ -68,7 +69,7 @@ test('kill -9 amid appends, time after time: nothing acknowledged is lost, the c
   expect(verify()).toMatchObject({ ok: true, problems: [], warnings: [] })
   expect(deep()).toMatchObject({ ok: true, pending: 0, problems: [] })
   const { memory, close } = openRecord(folder)
-  const kept = new Set([...memory.attempts()].map(({ runId, callId, receiptId }) => `${runId} ${callId} ${receiptId}`))
+  const kept = new Set([...attempts(memory.store)].map(({ runId, callId, receiptId }) => `${runId} ${callId} ${receiptId}`))
   expect(acknowledged.filter((line) => !kept.has(line))).toEqual([])
   expect(acknowledged.length).toBeGreaterThan(2 * kills)
   expect(memory.journal.unfinished()).toEqual([])
@@ -172,7 +173,7 @@ test('a deleted database is not begun anew beside receipts, not even beside a si
   const lost = 'the database is new or was replaced: it knows nothing of the 1 receipt in the log'
   expect(() => second.recorder.recover()).toThrow(lost)
   expect(() => second.recorder.denied(runOf(2), refusing(callOf('b')))).toThrow(lost)
-  expect([...second.memory.attempts()]).toEqual([])
+  expect([...attempts(second.memory.store)]).toEqual([])
   second.close()
   expect(verify()).toMatchObject({ ok: false, problems: [{ kind: 'database', record: 1 }] })
 })

@@ -8,7 +8,7 @@ import type { OpenLedger, ReceiptPaths } from '../../src/receipts/draft.ts'
 import { createSealer } from '../../src/receipts/key.ts'
 import { createLedgers } from '../../src/receipts/ledger.ts'
 import { latestReceipts } from '../../src/receipts/list-receipts.ts'
-import { isConsistent } from '../../src/receipts/log-end.ts'
+import { isConsistent } from '../../src/receipts/verify/log-end.ts'
 
 export function pathsIn(folder: string): ReceiptPaths & { readonly database: string } {
   return {

@@ -1,14 +1,17 @@
-/** Asks the person whether changes may enter the workspace, and shows the exact difference. */
+/** Asks the person at the terminal about a call, or whether its changes may enter the workspace, and shows the exact difference. */
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Conversation } from '../../host/api.ts'
 import { headline, questionFold, setLines, unfolded } from '../../host/changes/change-lines.ts'
 import { type FileDiff, fileDiffs, textOf } from '../../host/changes/file-diff.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { count, visible } from '../../kit/text.ts'
 import type { Change, ChangeSet, Revision } from '../../runtime/changes.ts'
-import { type ApprovalAnswer, type AskPerson, readAnswer } from './approval-prompt.ts'
+import type { Proposal } from '../../runtime/event.ts'
+import type { ChannelTurn } from '../take-turn.ts'
+import { type ApprovalAnswer, type AskPerson, approvalQuestion, questionHeading, readAnswer } from './approval-prompt.ts'
 import { coloured, type Printed } from './printer.ts'
 
 export type ChangeQuestion = {
@@ -233,4 +236,51 @@ function withFolders({ changes }: ChangeSet, chosen: Set<string>): readonly stri
       return chosen.has(path) && changes.every((other) => !within(other.path, path) || chosen.has(other.path))
     })
     .map(({ path }) => path)
+}
+
+type Person = {
+  readonly conversation: Conversation
+  readonly ask: AskPerson
+  readonly color: boolean
+  readonly tell: (line: string) => void
+  /** Aborted by Ctrl-C, which withdraws an open question. */
+  readonly signal: AbortSignal
+}
+
+/** Asks the person at the terminal about a call or about its changes, and withdraws the question when it was decided elsewhere first. */
+export function personDecides(person: Person): ChannelTurn['onGate'] {
+  const { conversation, signal, tell } = person
+  const decide: ChannelTurn['onGate'] = async (gateId, proposal) => {
+    const answer = await putTo(person, gateId, proposal)
+    if (answer === undefined && !conversation.gate(gateId)) {
+      if (!signal.aborted) tell('the question is closed: it was answered elsewhere, or its time is over')
+      return
+    }
+    const { kind, note, revision } = answer ?? { kind: 'no' }
+    const allow = kind === 'yes' || kind === 'always'
+    const revised = allow && revision ? await (await conversation.changesOf(gateId))?.revise?.(revision) : undefined
+    if (revised?.ok === false) {
+      tell(`that part cannot be applied: ${revised.message}`)
+      return await decide(gateId, proposal)
+    }
+    const decision = { allow, by: 'terminal', ...(note ? { note } : {}), ...(revised?.ok ? { part: revised.part } : {}) }
+    const rejected = await conversation.approve(gateId, decision)
+    if (signal.aborted) return
+    if (rejected !== undefined) tell('too late: the question is no longer open, nothing was allowed')
+    else if (kind === 'always') tell(conversation.allowAlways(proposal) ?? 'this call cannot be allowed for good; allowed once')
+  }
+  return decide
+}
+
+/** Withdraws the question when it closes: it was answered elsewhere, it expired, or the run ended (estop, a limit). */
+async function putTo(person: Person, gateId: string, { call, judgement }: Proposal): Promise<ChangeAnswer | undefined> {
+  const { conversation, ask, color } = person
+  const closed = new AbortController()
+  void conversation.gateClosed(gateId).then(() => closed.abort())
+  const signal = AbortSignal.any([person.signal, closed.signal])
+  const asked = { tool: call.name, judgement, args: JSON.stringify(call.input) }
+  const set = await conversation.changesOf(gateId)
+  if (set) return await askAboutChanges({ heading: questionHeading(asked, 300), set, ask, color, signal })
+  const line = await ask(approvalQuestion(asked), signal)
+  return line === undefined ? undefined : readAnswer(line)
 }

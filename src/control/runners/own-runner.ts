@@ -14,7 +14,7 @@ import { meteredByPlane } from './plane-meter.ts'
 import type { OwnRun, OwnRunRequest, OwnRunResult } from './runner.ts'
 
 type OwnRunnerOptions = {
-  readonly host: Pick<Host, 'conversation' | 'receiptsOf'>
+  readonly host: Pick<Host, 'conversation' | 'records'>
   readonly setup: Setup
   readonly agentId: string
   /** Holds the built-in tools and skills_search; absent: the tools of the configuration. */
@@ -89,7 +89,7 @@ type ConversationEnd = {
   readonly waits?: string
 }
 
-function resultOf({ conversation, options, answer = '', waits }: ConversationEnd): OwnRunResult {
+async function resultOf({ conversation, options, answer = '', waits }: ConversationEnd): Promise<OwnRunResult> {
   const ending = conversation.ending()
   const usage = conversation.usage()
   const runId = conversation.runId()
@@ -99,7 +99,7 @@ function resultOf({ conversation, options, answer = '', waits }: ConversationEnd
     tokens: usage ? usage.inputTokens + usage.outputTokens : 0,
     model: conversation.model,
     session: conversation.id,
-    receipts: runId === undefined ? [] : options.host.receiptsOf(runId),
+    receipts: runId === undefined ? [] : (await options.host.records()).receipts.ofRun(runId),
     homeRun: runId,
   }
 }

@@ -214,6 +214,8 @@ export type HostRecords = {
     revokeRule(id: number): AlwaysRule & { readonly allows: string }
   }
   readonly receipts: {
+    /** Returns the ids of the receipts of one run, in the order of its calls' ends. */
+    ofRun(runId: string): readonly string[]
     /** @param limit 50 by default, at most 500. `after`: the number of the last receipt that was seen; absent: the newest ones */
     page(page?: { readonly after?: number; readonly limit?: number }): ReceiptPage
     /** A long log is checked by a process of its own, so that no turn waits for it. */

@@ -4,7 +4,7 @@ import { isWireProvider, reachableProviders } from '../../config/config.ts'
 import type { KnownModel, LearntWindow, WindowTable } from '../../memory/spend/model-windows.ts'
 import { promptTokens } from '../../providers/metered.ts'
 import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
-import type { AskedModel, WireContext } from './wire-model.ts'
+import { type AskedModel, type WireContext, wireModel } from './wire-model.ts'
 
 export type ModelWindows = ReturnType<typeof createModelWindows>
 
@@ -183,7 +183,6 @@ export async function askedModels(around: WireContext, provider: Provider): Prom
   // A caller's own model does not say what it takes.
   const usual = provider.capabilities().contextTokens || 128_000
   if (!leaves.some(isWireProvider)) return [otherModel(provider.name, config.defaultModel, usual)]
-  const { wireModel } = await import('./wire-model.ts')
   return Promise.all(
     leaves.map((leaf) => (isWireProvider(leaf) ? wireModel(around, leaf) : otherModel(leaf.name, leaf.name, Number.POSITIVE_INFINITY))),
   )

@@ -1,9 +1,9 @@
-/** Describes a model behind the network as one whose window can be learnt. A turn of a model without a network does not load this file. */
+/** Describes a model behind the network as one whose window can be learnt. */
 
 import type { Config, WireProvider } from '../../config/config.ts'
 import { sleep } from '../../kit/abort.ts'
 import type { ModelKey } from '../../memory/spend/model-windows.ts'
-import { type AskedWindow, askWindow } from '../../providers/wire/facts/ask-window.ts'
+import type { AskedWindow } from '../../providers/wire/facts/ask-window.ts'
 import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
 import { baseUrlOf, vendors } from '../../providers/wire/provider-settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
@@ -46,5 +46,6 @@ async function askServer({ name, kind, ...found }: WireProvider, model: string, 
   const base = baseUrlOf({ ...found, kind }) ?? ''
   const headers = apiKey ? vendors[kind].headers(apiKey) : {}
   const deps = { fetch: createProviderFetch({ baseUrl: base }), sleep: sleep }
+  const { askWindow } = await import('../../providers/wire/facts/ask-window.ts')
   return askWindow({ name, base, headers, model, deps, signal })
 }

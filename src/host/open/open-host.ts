@@ -2,12 +2,12 @@
 
 import { within } from '../../kit/abort.ts'
 import { lazy } from '../../kit/lazy.ts'
-import type { Recovery } from '../../memory/journal/interrupted-runs.ts'
+import type { Recovery } from '../../memory/recovery/interrupted-runs.ts'
 import { hasLeftovers } from '../../sandbox/private-folder.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
-import { createRecord, receiptPaths, recoverAtStart } from '../records/integrity/create-record.ts'
+import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/create-record.ts'
 import { type OpenConversation, openConversation } from '../run/conversation.ts'
 import { latestElsewhere } from '../run/find-conversation.ts'
 import { preconnect } from '../setup/provider-pool.ts'
@@ -118,7 +118,6 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
     tokens: home.memory.tokens,
     replies: home.memory.replies,
     receipts: () => home.memory.checkpoint.get(),
-    receiptsOf: (runId) => [...home.memory.attempts(runId)].flatMap(({ receiptId }) => receiptId ?? []),
     cancelRun(runId, by) {
       const found = [...open].find(({ conversation: each }) => each.runId() === runId && each.ending() === undefined)
       found?.conversation.cancel(by)
@@ -184,6 +183,6 @@ function homeOf(setup: Setup, onRecovery: (recovery?: Recovery) => void): Promis
       const memory = openRecords(setup)
       return { memory, record: createRecord({ ...setup, redact }, memory) }
     },
-    recover: async (record) => onRecovery(await recoverAtStart(setup, record)),
+    recover: async (record) => onRecovery(await recoverRecord(setup, record)),
   })
 }

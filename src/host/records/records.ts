@@ -4,6 +4,7 @@ import { statSync } from 'node:fs'
 import { flat, quote } from '../../kit/text.ts'
 import type { ListedConversation } from '../../memory/conversations/conversation-list.ts'
 import { createSearch } from '../../memory/conversations/search-turns.ts'
+import { attempts } from '../../memory/journal/attempts.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
 import { type Anchor, anchorLine, parseAnchor } from '../../receipts/form/anchor.ts'
@@ -129,6 +130,7 @@ function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts']
   }
 
   return {
+    ofRun: (runId) => [...attempts(memory.store, runId)].flatMap(({ receiptId }) => receiptId ?? []),
     page: ({ after, limit } = {}) => (after === undefined ? newest(limited(limit, 50)) : following(Math.max(0, after), limited(limit, 50))),
     anchor() {
       const anchor = anchorNow(setup, memory)

@@ -1,8 +1,8 @@
 /** Finds the step at which the last turn of a conversation continues: the first one without a receipt. */
 
-import { outcomeUnknown } from '../../memory/journal/interrupted-runs.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
+import { outcomeUnknown } from '../../memory/recovery/interrupted-runs.ts'
 import { broughtBy } from '../../runtime/behaviours/start-events.ts'
 import type { Proposal, ToolOutcome } from '../../runtime/event.ts'
 import { consequenceIn, externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'

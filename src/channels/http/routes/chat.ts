@@ -72,14 +72,14 @@ export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway
         show: notes.show,
         signal: disconnectSignal(connection, on_disconnect).signal,
       })
-      const summary = notes.summary({ conversation, ending, host })
+      const summary = await notes.summary({ conversation, ending, host })
       // The model may continue after a question, so the turn can end with another code while the question is open.
       return c.json(summary, ending.code === 'approval_needed' || summary.approvals.length > 0 ? 202 : 200)
     },
   )
 }
 
-type FinishedTurn = { readonly conversation: Conversation; readonly ending: Ending; readonly host: Pick<Host, 'receiptsOf'> }
+type FinishedTurn = { readonly conversation: Conversation; readonly ending: Ending; readonly host: Pick<Host, 'records'> }
 
 /** Collects what a turn does while it runs, for one answer that reports all of it. */
 function createTurnNotes() {
@@ -93,7 +93,7 @@ function createTurnNotes() {
       if (call && event.type === 'tool_result') call.status = event.status
       if (event.type === 'done' && event.result !== undefined) seen.text = event.result
     },
-    summary({ conversation, ending: { code, message }, host }: FinishedTurn) {
+    async summary({ conversation, ending: { code, message }, host }: FinishedTurn) {
       const runId = conversation.runId()
       const used = conversation.usage()
       const { window, used: tokens = 0, trimmed = 0 } = conversation.context() ?? {}
@@ -103,7 +103,7 @@ function createTurnNotes() {
         text: seen.text,
         ending: { code, message },
         tool_calls: [...calls.values()],
-        receipts: calls.size > 0 && runId !== undefined ? [...host.receiptsOf(runId)] : [],
+        receipts: calls.size > 0 && runId !== undefined ? [...(await host.records()).receipts.ofRun(runId)] : [],
         approvals: [...conversation.unanswered()],
         usage: used ? snake(used) : null,
         context: window === undefined ? undefined : { window, used: tokens, trimmed },

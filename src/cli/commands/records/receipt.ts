@@ -5,7 +5,7 @@ import { userInfo } from 'node:os'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { errorCode, explainErrno } from '../../../config/text/read-toml-file.ts'
 import { withMemory, withRecords } from '../../../host/open/open-records.ts'
-import { createRecord, inRecordWords, receiptPaths } from '../../../host/records/integrity/create-record.ts'
+import { createRecord, inRecordWords, receiptPaths, recoverRecord } from '../../../host/records/integrity/create-record.ts'
 import {
   type Accepted,
   acceptRecord,
@@ -14,7 +14,6 @@ import {
   type ChainCheck,
   checkChain,
 } from '../../../host/records/integrity/receipt-check.ts'
-import { recoverRecord } from '../../../host/records/integrity/recovery.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { hashJson } from '../../../memory/journal/receipt-draft.ts'

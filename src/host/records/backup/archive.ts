@@ -2,7 +2,7 @@
 
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createDatabaseCopies } from '../../../memory/database-copy.ts'
+import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
 import { FailureError } from '../../failure.ts'
 import { assertWhole, digestOf, type Manifest, type Progress, readManifest } from './manifest.ts'
 import { built, builtFile } from './partial-folder.ts'

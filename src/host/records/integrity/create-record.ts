@@ -2,12 +2,13 @@
 
 import { lazy } from '../../../kit/lazy.ts'
 import { createApprovalRequests } from '../../../memory/approval-requests.ts'
-import type { Recovery } from '../../../memory/journal/interrupted-runs.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriter } from '../../../memory/record-writer.ts'
+import type { Recovery } from '../../../memory/recovery/interrupted-runs.ts'
+import type { FateOf } from '../../../memory/recovery/pending-changes.ts'
 import type { ReceiptPaths } from '../../../receipts/draft.ts'
 import { createSealer, type Seal, sealsBy } from '../../../receipts/key.ts'
-import { isConsistent } from '../../../receipts/log-end.ts'
+import { isConsistent } from '../../../receipts/verify/log-end.ts'
 import type { Questions, Redact } from '../../../runtime/port.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
@@ -65,8 +66,11 @@ export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { 
  * Repairs what a crash left behind, which is nothing at most starts. @returns undefined when there was nothing to repair
  * @throws FailureError `integrity` when the receipts were altered
  */
-export async function recoverAtStart(setup: Pick<Setup, 'log'>, record: RecordWriter): Promise<Recovery | undefined> {
-  return inRecordWords(record.isAtRest) ? undefined : (await loadRecovery()).recoverRecord(setup, record)
+export async function recoverRecord({ log }: Pick<Setup, 'log'>, record: RecordWriter, fateOf?: FateOf): Promise<Recovery | undefined> {
+  if (inRecordWords(record.isAtRest)) return undefined
+  const { recover } = await loadRecovery()
+  await record.prepare()
+  return inRecordWords(() => recover(log, record, fateOf))
 }
 
 /** @throws FailureError in place of a RecordFailure: `integrity` when stored data was altered */

@@ -1,15 +1,14 @@
 /** Opens the change sets that are kept, for a person who decides about them after their turn, and settles them after a crash. */
 
-import type { Fate } from '../../../memory/journal/pending-changes.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
+import type { Fate } from '../../../memory/recovery/pending-changes.ts'
 import type { SetState, SetSummary } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import type { ChangeDecision, Setup } from '../../api.ts'
 import { realFolder } from '../../setup/workspace-folder.ts'
 import { openChanges } from '../../transactions/open-changes.ts'
-import { inRecordWords } from './create-record.ts'
-import { recoverRecord } from './recovery.ts'
+import { inRecordWords, recoverRecord } from './create-record.ts'
 
 /** Lends the memory of the home for as long as it is used. */
 export type LendMemory = <T>(use: (memory: Memory) => Promise<T>) => Promise<T>

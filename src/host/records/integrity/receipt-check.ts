@@ -5,6 +5,7 @@
 
 import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
+import { attempts } from '../../../memory/journal/attempts.ts'
 import type { Seal } from '../../../memory/journal/run-end.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
@@ -71,7 +72,7 @@ function checkOnce({ setup, memory, anchor, deep }: ChainCheckOptions): ChainChe
   const isWhole = found.problems.every(({ kind }) => kind === 'database')
   if (!isWhole || !deep) return { ...nothing, found, joined: isWhole && !deep ? lostLog(found, memory) : [] }
   const known = { counted: checkpoint?.count ?? 0, older: memory.checkpoint.older(), wordsOf: memory.actions.wordsOf }
-  return joinedWith(deepVerify(log, memory.attempts(), known), { found, log, altered: alteredRuns(memory, sealsOf(setup)) })
+  return joinedWith(deepVerify(log, attempts(memory.store), known), { found, log, altered: alteredRuns(memory, sealsOf(setup)) })
 }
 
 /** Formats the first problem of a chain in the wording that all checks use. A database problem needs no receipt number. */

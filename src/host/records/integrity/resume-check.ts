@@ -1,15 +1,14 @@
 /** Checks receipts, journal and turns of a conversation before it continues, so that no conversation continues on an altered record. */
 
+import { attempts } from '../../../memory/journal/attempts.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { Projections } from '../../../memory/rebuild/rebuild.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
-import { isConsistent } from '../../../receipts/log-end.ts'
 import { judgeSome } from '../../../receipts/verify/deep.ts'
-import { type PreparedThread, prepareThreads } from '../../../runtime/threads/prepare-thread.ts'
-import type { AnyUserThread } from '../../../runtime/threads/thread.ts'
+import { isConsistent } from '../../../receipts/verify/log-end.ts'
+import type { PreparedThread } from '../../../runtime/threads/prepare-thread.ts'
 import type { SandboxKind } from '../../../sandbox/contract.ts'
-
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { receiptPaths } from './create-record.ts'
@@ -82,7 +81,7 @@ function wrongWithReceipts(setup: Setup, memory: Memory, runs: readonly RunRecor
   }
   return judgeSome(
     paths,
-    runs.flatMap(({ runId }) => [...memory.attempts(runId)]),
+    runs.flatMap(({ runId }) => [...attempts(memory.store, runId)]),
   ).problems[0]?.message
 }
 

@@ -1,9 +1,9 @@
 /** Applies changes after the end of their run, when somebody approves them; the next start finds a crash in the middle. */
 
 import type { Approval } from '../approval-table.ts'
+import { thisProcess } from '../journal/process-owner.ts'
 import type { Memory, PendingRow } from '../memory.ts'
 import type { RecordWriter } from '../record-writer.ts'
-import { thisProcess } from './process-owner.ts'
 
 /** `receipt` is absent when receipts are off. */
 export type AppliedLater =

@@ -1,7 +1,7 @@
 /** Copies the database while other processes write, and adapts a restored copy to the folder it was restored to. */
 
-import { allPointers, type Pointer } from './rebuild/rebuild-files.ts'
-import type { Store } from './store.ts'
+import type { Store } from '../store.ts'
+import { allPointers, type Pointer } from './rebuild-files.ts'
 
 /** The position up to which the database accounts for a file of an agent. */
 export type AgentFileMark = { readonly folder: string; readonly file: string; readonly bytes: number }

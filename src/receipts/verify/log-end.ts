@@ -1,10 +1,10 @@
 /** Reads the end of the receipts log: a start tells from it, without writing, whether anything needs repair. */
 
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
-import type { Checkpoint } from './draft.ts'
-import { isSealed } from './form/anchor.ts'
-import { contentHash } from './form/receipt.ts'
-import { readKey } from './key.ts'
+import type { Checkpoint } from '../draft.ts'
+import { isSealed } from '../form/anchor.ts'
+import { contentHash } from '../form/receipt.ts'
+import { readKey } from '../key.ts'
 
 /**
  * Tells whether log, key and checkpoint are as the last append left them, so that nothing needs repair. Only reads, and needs no lock.

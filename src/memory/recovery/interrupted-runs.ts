@@ -6,11 +6,11 @@ import { applied, notApplied } from '../../runtime/outcome.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
 import type { WrittenReceipt } from '../checkpoint.ts'
+import { deadRuns, type Journal, type OpenIntent } from '../journal/journal.ts'
+import type { JournalEntry } from '../journal/journal-entry.ts'
+import { lostOutcome } from '../journal/receipt-draft.ts'
 import type { RecordWriter, RepairParts } from '../record-writer.ts'
-import { deadRuns, type Journal, type OpenIntent } from './journal.ts'
-import type { JournalEntry } from './journal-entry.ts'
 import { createPendingChanges, type Fate, type FateOf } from './pending-changes.ts'
-import { lostOutcome } from './receipt-draft.ts'
 
 /** Lists the problems that the recovery at start found and repaired. */
 export type Recovery = {
